@@ -28,11 +28,16 @@ from lgcontrol.systems import (
     not_a_system,
 )
 
-from ._goal import GoalArgument, GoalMemory
+from ._goal import GoalMemory
+from ._law_function import LawArgument
 
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
 CLOCK_ROUNDING = 1e-3
 EXPORT_EXAMPLES = 5  # test vectors of an exported law
+_MEMORY_TOLD = (
+    "Memory: where the next call has NAME, hand it what NAME_next was in this one. With first = 1",
+    "NAME is not read and the law begins anew, as in the first call; else first = 0.",
+)
 
 
 @dataclass(frozen=True)
@@ -310,8 +315,10 @@ class Controller(ABC):
         Its arguments are the measured state, the reference (state and all inputs, and its rate
         where the law feeds that forward; what a law of a tree or frame follows, with its velocity
         and acceleration) and the parameters, its result are the controls. Gains are numbers, and a
-        reference that is the controller's own (of `TVLQR`) is a table. What is no number is not
-        caught there: firmware checks its measurements.
+        reference that is the controller's own (of `TVLQR`) is a table. What a law goes on with from
+        call to call (integrals, torques that are held) is an argument and a result of its own; with
+        ``first = 1`` it begins anew, as after `reset`. What is no number is not caught there:
+        firmware checks its measurements.
 
         Parameters
         ----------
@@ -332,8 +339,9 @@ class Controller(ABC):
             If this controller, or what it does at the bounds, has no C code; the message says what
             has.
         """
-        system, law, goals = self.system, self._exported_law(), self._exported_goals()
-        state, schedule = system.state, self._exported_schedule()
+        system, law, schedule = self.system, self._exported_law(), self._exported_schedule()
+        state, memory = system.state, self._exported_memory()
+        vectors = {**self._exported_goals(), **memory}
         labels = {
             "x": list(zip(state.coordinate_names, state.coordinate_units, strict=True)),
             "u_ref": [(entry.name, entry.unit) for entry in system.inputs],
@@ -341,7 +349,8 @@ class Controller(ABC):
             "u": [(system.inputs[i].name, system.inputs[i].unit) for i in self._controls],
         }
         labels["x_ref"] = labels["x"]
-        labels |= {key: goal.labels for key, goal in goals.items()}
+        labels |= {key: own.labels for key, own in vectors.items()}
+        labels |= {f"{key}_next": own.labels for key, own in memory.items()}
         if schedule is not None:
             labels = {key: value for key, value in labels.items() if key not in schedule.values}
         rng = np.random.default_rng(0)
@@ -354,17 +363,17 @@ class Controller(ABC):
             drawn = {
                 "t": rng.uniform(first, last), "x_ref": state.random(rng),
                 "u_ref": system.nominal_input, "rate_ref": rng.normal(size=state.dim),
-                "p": self._own,
+                "p": self._own, "first": rng.integers(2),
             }  # fmt: skip
-            drawn["x"] = state.plus(drawn["x_ref"], rng.normal(size=state.dim))
-            drawn |= {key: goal.random(rng) for key, goal in goals.items()}
+            drawn["x"] = self._exported_state(drawn["x_ref"], rng)
+            drawn |= {key: own.draw(rng) for key, own in vectors.items()}
             examples.append({key: drawn[key] for key in law.arguments if key in drawn})
         return law.export_c(
             folder,
             name=name or f"{system.name}_{type(self).__name__}",
-            labels={key: value for key, value in labels.items() if key in (*law.arguments, "u")},
+            labels={k: v for k, v in labels.items() if k in (*law.arguments, *law.results)},
             examples=examples,
-            about=[f"To be called every {self.dt:g} s."],
+            about=[f"To be called every {self.dt:g} s.", *(_MEMORY_TOLD if memory else ())],
             schedule=schedule,
         )
 
@@ -372,13 +381,23 @@ class Controller(ABC):
         """``(x, x_ref, u_ref, …) → u``, the law as a function without memory."""
         raise NotImplementedError(
             f"{type(self).__name__} has no C code; LQR and TVLQR have, ComputedTorque, GravityPD, "
-            "Impedance and OperationalSpace, GeometricPD and ThrustVectorPD with saturate=False, "
-            "and MPC with solver='interior_point'. Laws of your own: a ModelFunction has export_c"
+            "Impedance and OperationalSpace, laws of elastic arms, GeometricPD and ThrustVectorPD "
+            "with saturate=False, and MPC with solver='interior_point'. Laws of your own: a "
+            "ModelFunction has export_c"
         )
 
-    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
         """What the exported law follows, where that is no state of the system."""
         return {}
+
+    def _exported_memory(self) -> Mapping[str, LawArgument]:
+        """What the exported law goes on with from call to call; it returns ``<name>_next``."""
+        return {}
+
+    def _exported_state(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A state for test vectors, at a random reference."""
+        state = self.system.state
+        return state.plus(reference, rng.normal(size=state.dim))
 
     def _exported_schedule(self) -> Schedule | None:
         """What the exported law looks up by time."""

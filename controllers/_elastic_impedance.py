@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import casadi as ca
@@ -15,8 +16,17 @@ from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
 from ._elastic_gains import SAMPLES, SEED, stiffness_at_rest, weight_slopes
-from ._elastic_law import elastic_system, refuse
+from ._elastic_law import (
+    elastic_function,
+    elastic_symbols,
+    elastic_system,
+    parameter_places,
+    refuse,
+    state_near_rest,
+    within_limits,
+)
 from ._goal import GoalMemory, frame_errors
+from ._law_function import LawArgument, goal_arguments
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import bounded
 
@@ -99,6 +109,7 @@ class ElasticImpedance(Controller):
         refuse(arm, "ElasticImpedance")
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
+        self._places_of_p = parameter_places(arm, system)
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self._goals = (GoalMemory(self.task.group, dt, "reference"),)
         k, n = self.task.group.dim, len(arm.joints)
@@ -228,15 +239,28 @@ class ElasticImpedance(Controller):
             States of the arm; CasADi columns, too.
         X : array_like, shape (nq of the task's group,)
         """
-        return self._storage(x, X, self.stiffness, self._p[: len(self.arm.parameters)])
+        return self._storage(x, X, self.stiffness, self._p[self._places_of_p])
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
-        own = self._p[: len(self.arm.parameters)]
         gains = (self.stiffness, self.damping, self.joint_damping)
-        u = self.law(x[: self.arm.state.nq], goal.X, goal.velocity, *gains, own).u
+        u = self.law(x, goal.X, goal.velocity, *gains, self._p[self._places_of_p]).u
         u, self.info = bounded([u], self._lower, self._upper, self.saturate)
         return u
+
+    def _exported_law(self) -> ModelFunction:
+        given = elastic_symbols(self)
+        x, X, V, p = given.values()
+        gains = (self.stiffness, self.damping, self.joint_damping)
+        own = p[self._places_of_p]
+        u = self.law.function.call([x, X, V, *map(ca.DM, gains), own])[0]
+        return elastic_function(given, {"u": within_limits(self, u, self.saturate)[0]})
+
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
+        return goal_arguments(self.task.group, "frame_ref", "frame_v_ref")
+
+    def _exported_state(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return state_near_rest(self.arm, rng)
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""

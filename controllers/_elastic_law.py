@@ -28,12 +28,16 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._base import Controller
-from ._tree_law import bounded
+from ._law_function import LawArgument, goal_arguments, law_function, vector_argument
+from ._tree_law import bounded, limited
 
 # Springs that the check of a gain takes, as shares of the model's.
 STIFFNESSES = (1.0, 0.7, 1.3)
 # What sets stiffnesses and its rates, among the arguments of the law.
 SETTINGS = ("k", "k_dot", "k_ddot")
+# Arguments of an exported law for the motion of the links.
+GOALS = ("q_ref", "v_ref", "a_ref", "j_ref", "s_ref")
+NEAR = 0.1  # errors of states for test vectors
 SAMPLES = 1001  # times at which settings that move are judged
 NEEDED = 3  # derivatives that are continuous: up to the jerk, so that the snap is finite
 
@@ -83,6 +87,7 @@ class ElasticLaw(Controller):
         system = elastic_system(arm, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
+        self._places_of_p = parameter_places(arm, system)
         self.settings, self._still = settings, nominal_settings(arm)
         if settings is not None:
             if not self._still:
@@ -187,13 +192,15 @@ class ElasticLaw(Controller):
 
     @property
     def _own_parameters(self) -> np.ndarray:
-        return self._p[: len(self.arm.parameters)]
+        return self._p[self._places_of_p]
 
-    def _place(self, u: np.ndarray) -> np.ndarray:
-        """Inputs of the arm among the controls of the system."""
+    def _place(self, u: Value) -> Value:
+        """Inputs of the arm among the controls of the system; NumPy's or CasADi's."""
         if self._places is None:
             return u
-        found = self._nominal_controls.copy()
+        found: Value = self._nominal_controls.copy()
+        if not isinstance(u, np.ndarray):
+            found = ca.SX(ca.DM(found))
         found[self._places] = u
         return found
 
@@ -235,6 +242,57 @@ class ElasticLaw(Controller):
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""
         return self.settings(t)[:3] if isinstance(self.settings, SmoothReference) else self._still
+
+    # In C
+
+    def _exported_law(self) -> ModelFunction:
+        arm, memory, goals = self.arm, self._exported_memory(), self._exported_goals()
+        given = elastic_symbols(self)
+        x, p = given["x"], given["p"][self._places_of_p]
+        goal = [given[name] for name in goals if name not in SETTINGS]
+        goal += [ca.SX(arm.tree.nv, 1)] * (len(MotionPoint._fields) - len(goal))
+        held: dict[str, Value] = {}
+        if memory:
+            started = self._exported_start(goal, p)
+            held = {key: ca.if_else(given["first"], started[key], given[key]) for key in memory}
+        gains = {key: given.get(key, ca.DM(value)) for key, value in self.gains.items()}
+        u, after = self._exported_inputs(x, goal, held, p, gains)
+        u, is_whole = within_limits(self, self._place(u), self.saturate)
+        if self.has_integral:
+            group = arm.tree.configuration
+            moved = held["integral"] + self.dt * group.minus(x[: group.nq], goal[0])
+            after["integral"] = ca.if_else(is_whole, moved, held["integral"])
+        return elastic_function(given, {"u": u} | {f"{key}_next": after[key] for key in memory})
+
+    def _exported_inputs(
+        self,
+        x: Value,
+        goal: Sequence[Value],
+        held: Mapping[str, Value],
+        p: Value,
+        gains: Mapping[str, Value],
+    ) -> tuple[Value, dict[str, Value]]:
+        """Inputs of the arm, whatever their bounds, and what is held next besides integrals."""
+        integral = held.get("integral", ca.SX(self.arm.tree.nv, 1))
+        return self.law.function.call([x, *goal, integral, p, *gains.values()])[0], {}
+
+    def _exported_start(self, goal: Sequence[Value], p: Value) -> dict[str, Value]:
+        """What the memory begins with."""
+        return {"integral": ca.SX(self.arm.tree.nv, 1)}
+
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
+        goals = goal_arguments(self.arm.tree.configuration, *GOALS)
+        if isinstance(self.settings, SmoothReference):
+            goals |= _setting_arguments(self.arm, self.settings)
+        return goals
+
+    def _exported_memory(self) -> Mapping[str, LawArgument]:
+        group = self.arm.tree.configuration
+        own = {"integral": vector_argument(group.tangent_names, group.tangent_units, order=-1)}
+        return own if self.has_integral else {}
+
+    def _exported_state(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return state_near_rest(self.arm, rng)
 
     # What carries the gains
 
@@ -334,7 +392,20 @@ def elastic_system(arm: SeriesElastic, system: System | None) -> System:
             f"the state of {made.name} is {made.state}, expected that of {arm.tree.name}: "
             f"{arm.state}"
         )
+    own = {entry.name for entry in made.parameters}
+    missing = [entry.name for entry in arm.parameters if entry.name not in own]
+    if missing:
+        raise ValueError(
+            f"{made.name} has no parameters {', '.join(missing)} of {arm.tree.name}: take "
+            "arm.system(…) of this very arm, or an arm without parametric="
+        )
     return made
+
+
+def parameter_places(arm: SeriesElastic, system: System) -> list[int]:
+    """Where the arm's parameters are among the system's, which may have some of its own between."""
+    places = {entry.name: i for i, entry in enumerate(system.parameters)}
+    return [places[entry.name] for entry in arm.parameters]
 
 
 def nominal_settings(arm: SeriesElastic) -> tuple[np.ndarray, ...]:
@@ -367,6 +438,56 @@ def refuse(arm: SeriesElastic, law: str, *, mixed: bool = False, adjusted: bool 
             f"{law} knows springs whose stiffness is not set{' but by motors' * adjusted}, and "
             f"those of {names} are; FlatFeedforward takes them"
         )
+
+
+# Laws in C, also of those that are no ElasticLaw
+
+
+def elastic_symbols(law: Controller) -> dict[str, Value]:
+    """Arguments of a law of an elastic arm: ``first`` and memory, state, goals, parameters."""
+    memory = law._exported_memory()
+    vectors = {**law._exported_goals(), **memory}
+    sizes = {"first": 1} if memory else {}
+    sizes |= {"x": law.system.state.nq} | {key: len(own.labels) for key, own in vectors.items()}
+    return {key: ca.SX.sym(key, n) for key, n in (sizes | {"p": law.system.n_parameters}).items()}
+
+
+def elastic_function(given: Mapping[str, Value], results: Mapping[str, Value]) -> ModelFunction:
+    """A law of an elastic arm as a function, without the rates of its goal that it does not use."""
+    made = ca.veccat(*results.values())
+    used = {k: v for k, v in given.items() if k in ("x", "p") or ca.depends_on(made, v)}
+    return law_function("law", used, results)
+
+
+def within_limits(law: Controller, u: Value, saturate: bool) -> tuple[Value, Value]:
+    """`bounded` of a CasADi column, and whether it was within."""
+    return limited([u], ca.DM(law._lower), ca.DM(law._upper)) if saturate else (u, ca.SX(1))
+
+
+def _setting_arguments(arm: SeriesElastic, settings: SmoothReference) -> dict[str, LawArgument]:
+    """What sets stiffnesses and its rates, drawn from what is planned."""
+    set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
+    units = [
+        f"{joint.force_unit}/{joint.unit}" if isinstance(joint.spring, VariableSpring) else "rad"
+        for joint in set_joints
+    ]
+    first, last = settings.t[[0, -1]]
+    found = {}
+    for order, key in enumerate(SETTINGS):
+        labels = vector_argument([joint.name for joint in set_joints], units, order).labels
+        found[key] = LawArgument(
+            labels, lambda rng, order=order: settings(rng.uniform(first, last))[order]
+        )
+    return found
+
+
+def state_near_rest(arm: SeriesElastic, rng: np.random.Generator) -> np.ndarray:
+    """A state next to one at rest, which springs do not leave far behind."""
+    q = arm.tree.configuration.random(rng)
+    own = (arm.nominal_parameters,) * bool(arm.parameters)
+    flat = arm.flat_map(expansion=0 if arm.damped_joints else None, dry_friction=True)
+    rest = flat(q, *np.zeros((4, arm.tree.nv)), *nominal_settings(arm), *own).x
+    return arm.state.plus(rest, NEAR * rng.normal(size=arm.state.dim))
 
 
 def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:

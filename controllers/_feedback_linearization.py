@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value, check_shape
+from lgcontrol.codegen import ModelFunction, Shape, Value, check_shape, trace
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_law import SETTINGS, ElasticLaw, elastic_system, refuse
+from ._law_function import LawArgument, vector_argument
 
 CHAIN = 4  # integrators from the snap to the link
 
@@ -175,21 +177,62 @@ class FeedbackLinearization(ElasticLaw):
     def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
         if not self._rigid:
             return super()._inputs(x, goal)
-        if self._kept is None:
-            self._kept = self._start(goal)
-        self.gains["held"], dt = self._kept, self.dt
-        (torque, rate), u = np.split(self._kept, 2), np.array(super()._inputs(x, goal))
-        bend = u[self._rigid]  # the law's second derivative of these torques
-        u[self._rigid] = torque + dt / 2 * rate  # the mean over the period it is held
-        self._kept = np.concatenate([torque + dt * rate + dt**2 / 2 * bend, rate + dt * bend])
+        held: np.ndarray = (
+            self._kept if self._kept is not None else self._start(*goal, self._own_parameters)
+        )
+        self.gains["held"] = held
+        u, after = self._go_on(np.array(super()._inputs(x, goal)), held)
+        self._kept = np.concatenate(after)
         return u
 
-    def _start(self, goal: MotionPoint) -> np.ndarray:
-        taus = self.arm.tree.inverse_dynamics_time_derivatives(2)
-        p = self._own_parameters[: len(self.arm.tree.parameters)]
-        found = taus(*goal, *(p,) * bool(self.arm.tree.parameters))
-        B = self.arm.mechanics.rigid.B.full()
-        return np.concatenate([(B.T @ found[k])[self._rigid] for k in range(2)])
+    def _go_on(self, u: Value, held: Value) -> tuple[Value, list[Value]]:
+        """Inputs with the torques that are held, and these and their rates for the next call."""
+        count, dt = len(self._rigid), self.dt
+        torque, rate, bend = held[:count], held[count:], u[self._rigid]  # the law's second rate
+        u[self._rigid] = torque + dt / 2 * rate  # the mean over the period it is held
+        return u, [torque + dt * rate + dt**2 / 2 * bend, rate + dt * bend]
+
+    @cached_property
+    def _start(self) -> ModelFunction:
+        """``(goal, p) → held``: what the reference takes of the rigid joints."""
+        arm, tree = self.arm, self.arm.tree
+
+        def build(*values: Value) -> Value:
+            own = (values[-1][: len(tree.parameters)],) * bool(tree.parameters)
+            taus = tree.inverse_dynamics_time_derivatives(2).function.call([*values[:-1], *own])
+            return ca.vertcat(*((arm.mechanics.rigid.B.T @ tau)[self._rigid] for tau in taus[:2]))
+
+        shapes: dict[str, Shape] = {"q": (tree.nq,)} | dict.fromkeys("vajs", (tree.nv,))
+        shapes["p"] = (len(arm.parameters),)
+        return trace("start", build, shapes, {"held": (2 * len(self._rigid),)})
+
+    def _exported_inputs(
+        self,
+        x: Value,
+        goal: Sequence[Value],
+        held: Mapping[str, Value],
+        p: Value,
+        gains: Mapping[str, Value],
+    ) -> tuple[Value, dict[str, Value]]:
+        if not self._rigid:
+            return super()._exported_inputs(x, goal, held, p, gains)
+        u, _ = super()._exported_inputs(x, goal, held, p, {**gains, "held": held["held"]})
+        u, after = self._go_on(u, held["held"])
+        return u, {"held": ca.vertcat(*after)}
+
+    def _exported_start(self, goal: Sequence[Value], p: Value) -> dict[str, Value]:
+        start = super()._exported_start(goal, p)
+        return start | {"held": self._start.function(*goal, p)} if self._rigid else start
+
+    def _exported_memory(self) -> Mapping[str, LawArgument]:
+        memory = dict(super()._exported_memory())
+        if self._rigid:
+            inputs = [self.arm.mechanics.inputs[i] for i in self._rigid]
+            names, units = [entry.name for entry in inputs], [entry.unit for entry in inputs]
+            torques, rates = (vector_argument(names, units, order) for order in range(2))
+            labels = torques.labels + [(f"{name}.rate", unit) for name, unit in rates.labels]
+            memory["held"] = LawArgument(labels, lambda rng: rng.normal(size=len(labels)))
+        return memory
 
     def reset(self) -> None:
         """Forget earlier calls, integrals and held torques."""

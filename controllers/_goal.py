@@ -25,38 +25,6 @@ class Goal(NamedTuple):
     rate: np.ndarray
 
 
-class GoalArgument(NamedTuple):
-    """An argument of a law that follows a motion on a group.
-
-    Attributes
-    ----------
-    group : LieGroup
-    order : int
-        0 for coordinates, 1 for their velocity, 2 for its rate.
-    """
-
-    group: LieGroup
-    order: int
-
-    @property
-    def labels(self) -> list[tuple[str, str]]:
-        """Names and units of its entries."""
-        group, per = self.group, ("", "/s", "/s²")[self.order]
-        if not self.order:
-            return list(zip(group.coordinate_names, group.coordinate_units, strict=True))
-        units = [f"{unit or '1'}{per}" for unit in group.tangent_units]
-        return list(zip(group.tangent_names, units, strict=True))
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """A value, shape (nq,) or (dim,)."""
-        return rng.normal(size=self.group.dim) if self.order else self.group.random(rng)
-
-
-def goal_arguments(group: LieGroup, *names: str) -> dict[str, GoalArgument]:
-    """Arguments for a motion on a group: names of coordinates, of their velocity, of its rate."""
-    return {name: GoalArgument(group, order) for order, name in enumerate(names)}
-
-
 class GoalMemory:
     """`goal_of` for calls one period after another: each time is asked for once.
 

@@ -12,7 +12,8 @@ from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalArgument, GoalMemory, goal_arguments, state_reference
+from ._goal import GoalMemory, state_reference
+from ._law_function import LawArgument, goal_arguments
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import TreeLaw, bounded, system_of
 
@@ -106,7 +107,7 @@ class GravityPD(Controller):
         bounds = (self._lower, self._upper) if self.saturate else None
         return self.law.exported(self._exported_goals(), gains, bounds)
 
-    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
         return goal_arguments(self.tree.configuration, "q_ref", "v_ref")
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:

@@ -14,7 +14,8 @@ from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalArgument, GoalMemory, frame_errors, goal_arguments, state_reference
+from ._goal import GoalMemory, frame_errors, state_reference
+from ._law_function import LawArgument, goal_arguments
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
 from ._tree_law import TreeLaw, bounded, system_of
@@ -167,7 +168,7 @@ class Impedance(Controller):
         bounds = (self._lower, self._upper) if self.saturate else None
         return self.law.exported(self._exported_goals(), gains, bounds)
 
-    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
         return goal_arguments(self.task.group, "frame_ref", "frame_v_ref") | goal_arguments(
             self.tree.configuration, "q_ref"
         )

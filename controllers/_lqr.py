@@ -8,11 +8,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, Shape, Value
+from lgcontrol.codegen import ModelFunction, Schedule, Value
 from lgcontrol.optimal import (
     Regulator,
     TrajectoryRegulator,
     WeightLike,
+    depends_on_time,
+    holding_inputs,
     lqr,
     sample_reference,
     tvlqr,
@@ -29,6 +31,7 @@ from lgcontrol.systems import (
 )
 
 from ._base import Controller
+from ._law_function import law_function
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
@@ -229,21 +232,27 @@ class TVLQR(Controller):
         x_ref = system.state.interpolate(
             given["x_from"], given["x_to"], ca.fmin(ca.fmax(share, 0.0), 1.0)
         )
-        u = given["u_ref"] - given["K"] @ system.error(given["x"], x_ref)
+        u_ref = given["u_ref"]
+        if depends_on_time(system):
+            end = self.regulator.trajectory.t[-1]
+            held = holding_inputs(
+                system, ca.fmax(given["t"] + EARLY, end), self.regulator.trajectory.x[-1], self._own
+            )
+            is_after = given["t"] >= self._exported_schedule().starts[-1]
+            u_ref = ca.if_else(is_after, held[self._controls.tolist()], u_ref)
+        u = u_ref - given["K"] @ system.error(given["x"], x_ref)
         return _law("tvlqr", self, given, u)
 
     def _exported_schedule(self) -> Schedule:
-        """Rows of the trajectory: its intervals, its last input, and what holds it there."""
+        """Rows of the trajectory: its intervals, its last input, and what holds it there.
+
+        Where the last depends on time the law has it, and not this table.
+        """
         along, system = self.regulator.trajectory, self.system
         end, count = along.t[-1], len(along.t) - 1
         own = [end] if along.u.shape[0] > count else []
-        times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0, end + 2.0]
+        times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0]
         u = sample_reference(system, along, times, self._own).u[:, self._controls]
-        if not np.array_equal(u[-1], u[-2]):
-            raise NotImplementedError(
-                f"what holds {system.name} after the end of the trajectory depends on time, which "
-                "no table has: let the trajectory last as long as the controller is to run"
-            )
         rows = np.minimum(np.arange(count + len(own) + 1), count)
         after = np.nextafter(end, np.inf) if own else end - 2 * EARLY
         return Schedule(
@@ -251,7 +260,7 @@ class TVLQR(Controller):
             {
                 "t_from": along.t[rows], "span": np.r_[np.diff(along.t), np.ones(1 + len(own))],
                 "x_from": along.x[rows], "x_to": along.x[np.minimum(rows + 1, count)],
-                "u_ref": u[:-1], "K": self.regulator.K[np.minimum(rows, count - 1)],
+                "u_ref": u, "K": self.regulator.K[np.minimum(rows, count - 1)],
             },
         )  # fmt: skip
 
@@ -260,10 +269,5 @@ def _law(name: str, controller: LQR | TVLQR, given: Mapping[str, Value], u: Valu
     """Function of a law, its controls within their bounds if asked for."""
     if controller.saturate:
         u = ca.fmin(ca.fmax(u, controller._lower), controller._upper)
-    shapes: dict[str, Shape] = {key: value.shape[:1] for key, value in given.items()}
-    shapes |= {key: () for key in ("t", "t_from", "span") if key in given}
-    shapes |= {key: given[key].shape for key in ("K",) if key in given}
-    return ModelFunction(
-        ca.Function(name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
-        shapes=shapes | {"u": u.shape[:1]},
-    )
+    shapes = {key: given[key].shape for key in ("K",) if key in given}
+    return law_function(name, given, {"u": u}, shapes)

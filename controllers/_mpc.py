@@ -1,4 +1,4 @@
-"""MPC: model predictive control on the group, one Gauss-Newton step a sample."""
+"""MPC: model predictive control on the group, one step of its solver a sample."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,19 +49,12 @@ from lgcontrol.systems import (
 
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
+from ._restarts import JUMP, MORE, Usual, fading_of, is_better, is_same
 from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
-# A plan begins anew where going on from the last one costs so many times what going on cost
-# lately: the largest, which counts less by this factor a horizon. Compared with finished plans
-# instead, goals that come into view look like jumps in every call. What is below a share of the
-# dearest is noise.
-JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
-# So many steps more, as many as solvers take by themselves where they began far off, in the call of
-# a jump.
-MORE = 4
 # Periods in which the estimate of a steady disturbance settles, unless told.
 SETTLING = 10
 
@@ -157,7 +150,7 @@ class MPC(Controller):
     The first plan starts from what simple controllers do, whichever costs least, and is iterated to
     convergence: by `prepare`, which `simulate` calls before its run, or else by the first call.
     Every later call takes the plan of the call before, moved on by the time between them, and makes
-    one full Gauss-Newton step (a real-time iteration). Both signs of a quaternion are the same
+    one full step of its solver (a real-time iteration). Both signs of a quaternion are the same
     state, and 180° is as good as any angle.
 
     The constructor compiles nothing. A loop that begins (`prepare`, `reset`, `simulate`) compiles
@@ -346,14 +339,7 @@ class MPC(Controller):
                 system, bias, SETTLING * self.dt if settling is None else float(settling),
                 method=self.problem.method, substeps=self.problem.substeps, Q=self._stated.Q,
             )  # fmt: skip
-        self.info = MPCInfo()
-        self._found: OptimalSolution | None = None
-        self._checked = np.zeros(0)  # parameters for which there are enough substeps
-        self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
-        self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
-        self._ready: _Ready | None = None
-        self._usual, self._due = _Usual(), ""  # why the next plan is to begin anew
-        self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
+        self._forget()
         ignored = self._stated.ignored_limits
         if ignored:
             block = ignored[0].partition(".")[0]
@@ -402,14 +388,22 @@ class MPC(Controller):
         """Solve this problem from now on, from nothing."""
         solver = self.solver.for_problem(problem)
         self._is_made = False
-        self.problem, self.solver = problem, solver
-        self._sent, self._last, self.info = [], None, MPCInfo()
-        self._found, self._seen, self._ready, self._usual = None, None, None, _Usual()
-        self._due = ""
-        self._checked, self._limits = np.zeros(0), (None,)
+        self.problem, self.solver, self._last = problem, solver, None
+        self._forget()
         if self._bias is not None:
             self._bias = self._bias.fresh()
         self._is_made = True
+
+    def _forget(self) -> None:
+        """Know nothing of earlier calls."""
+        self.info = MPCInfo()
+        self._found: OptimalSolution | None = None
+        self._checked = np.zeros(0)  # parameters for which there are enough substeps
+        self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
+        self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
+        self._ready: _Ready | None = None
+        self._usual, self._due = Usual(), ""  # why the next plan is to begin anew
+        self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
 
     horizon = _of_problem("horizon", "Number of steps.")
     Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
@@ -494,9 +488,7 @@ class MPC(Controller):
     def reset(self) -> None:
         """Forget the plan; a new loop begins, for which the problem's functions are compiled."""
         super().reset()
-        self.info = MPCInfo()
-        self._found, self._sent = None, []
-        self._seen, self._ready, self._usual, self._due = None, None, _Usual(), ""
+        self._forget()
         self.solver.reset()
         self.solver.prepare()
         if self._bias is not None:
@@ -704,8 +696,7 @@ class MPC(Controller):
         """Calls from a fresh start along a nominal closed loop."""
         system, other = self.system, self._copy()
         other._take(self.problem)
-        other.initial, other._last = word, None
-        other.restarts = False  # as in firmware
+        other.initial, other.restarts = word, False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
         if moves(self.reference):
@@ -833,7 +824,7 @@ class MPC(Controller):
             taken = found.iterations[-1].number + other.iterations[-1].number
             # What going on costs is usual from now on, so that noise is no jump again and again.
             self._usual = self._usual.later(found.cost, 0.0, self._p, reference)
-            if _is_better(other, found):
+            if is_better(other, found):
                 object.__setattr__(self, "solver", solver)
                 found = self._found = other
             else:
@@ -842,14 +833,10 @@ class MPC(Controller):
             self.info = replace(info, iterations=taken)
             return found
         if self.restarts and not self.problem.costs:
-            t, before = found.t, last.t
-            fading = FADING ** -float((t[0] - before[0]) / (t[-1] - t[0]))
+            fading = fading_of(last, found)
             going_on = found.iterations[-1].cost  # after the steps that a change took
-            if self._usual.jumped(going_on, fading):
-                same = np.array_equal(self._usual.p, self._p)
-                self._due = "state" if same else "parameters"
-                if not _same(reference, self._usual.reference):
-                    self._due = "reference"
+            self._due = self._usual.jump(going_on, fading, self._p, reference)
+            if self._due:
                 has_time = time.perf_counter() - began < budget
                 if has_time and self.restarts == "at once":
                     cause, self._due = self._due, ""
@@ -935,7 +922,7 @@ class MPC(Controller):
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
                 last = other
-            if best is None or _is_better(other, best):
+            if best is None or is_better(other, best):
                 best = other
             if time.perf_counter() - began > budget:
                 break
@@ -1042,33 +1029,6 @@ class MPC(Controller):
         return np.minimum(np.maximum(u, self._limits[1]), self._limits[2])
 
 
-class _Usual(NamedTuple):
-    """What going on from plans cost lately, so that a jump of reference or state shows.
-
-    Attributes
-    ----------
-    lately, most : float
-        Largest cost of going on from a plan, those of long ago counting less; and of all.
-    p : ndarray
-        Parameters of the last.
-    reference : object
-        Of the last, as given.
-    """
-
-    lately: float = 0.0
-    most: float = 0.0
-    p: np.ndarray = np.zeros(0)
-    reference: Any = None
-
-    def jumped(self, cost: float, fading: float) -> bool:
-        """Whether going on from the last plan costs far more than it did lately."""
-        return not cost <= JUMP * max(fading * self.lately, NOISE * self.most)
-
-    def later(self, cost: float, fading: float, p: np.ndarray, reference: Any) -> _Usual:
-        """With another plan."""
-        return _Usual(max(cost, fading * self.lately), max(cost, self.most), p, reference)
-
-
 @dataclass(frozen=True, eq=False)
 class _Ready:
     """A plan that was made before its state was there.
@@ -1100,36 +1060,12 @@ class _Ready:
     def fits(self, t: float, reference: Any, p: np.ndarray) -> bool:
         """Whether a call is the one that was expected."""
         is_then = abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
-        return is_then and _same(reference, self.reference)
+        return is_then and is_same(reference, self.reference)
 
     def answer(self, problem: OptimalControlProblem, state: np.ndarray) -> np.ndarray:
         """Controls for the state that came."""
         first = self.plan.u[0, problem.input_limits.controls]
         return first + self.K @ problem.system.error(state, self.state)
-
-
-def _is_better(one: OptimalSolution, other: OptimalSolution) -> bool:
-    """Whether a plan exceeds hard bounds by less than another, or as little and costs less."""
-    (off, cost), (its_off, its_cost) = _rank(one), _rank(other)
-    return off < its_off if abs(off - its_off) > ACCEPTABLE_RESIDUAL else cost < its_cost
-
-
-def _rank(plan: OptimalSolution) -> tuple[float, float]:
-    """What plans are compared by: what they exceed hard bounds by, then cost."""
-    if not np.isfinite(plan.cost):
-        return np.inf, np.inf
-    off = sum(entry.amount for entry in plan.violations if entry.amount > ACCEPTABLE_RESIDUAL)
-    return off, plan.cost
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two references are the same as given: one object, or equal states and inputs."""
-    if one is other or callable(one) or callable(other):
-        return one is other
-    return all(
-        np.array_equal(getattr(one, name, own), getattr(other, name, its))
-        for name, own, its in (("x", one, other), ("u", 0, 0))
-    )
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

@@ -13,7 +13,11 @@ from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_law import ElasticLaw, elastic_system, refuse
+from ._law_function import LawArgument, vector_argument
 from ._tracking import gains as second_order
+
+# Arguments of the exported law: torques and their rates.
+TORQUES = ("tau_ref", "tau_rate_ref", "tau_bend_ref")
 
 
 class SpringTorqueControl(ElasticLaw):
@@ -126,6 +130,11 @@ class SpringTorqueControl(ElasticLaw):
         u[mechanics.drives] = ca.vertcat(*rows)
         u[mechanics.drives] += mechanics.motor_losses(x, p)
         return u
+
+    def _exported_goals(self) -> Mapping[str, LawArgument]:
+        names = list(self.arm.joints)
+        units = [joint.force_unit for joint in self.arm.elastic_joints]
+        return {key: vector_argument(names, units, order) for order, key in enumerate(TORQUES)}
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: torques are no state."""

@@ -13,6 +13,7 @@ from lgcontrol.codegen import ModelFunction, UnknownNameError, Value, check_shap
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
+from ._law_function import law_function
 from ._spring import spring_damper
 
 
@@ -197,12 +198,7 @@ def exported_law(
     start = u_ref[controls]
     effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start)
     u = effect.T @ ca.solve(effect @ effect.T, missing)
-    result = ca.densify(start + u if is_relative else u)
-    shapes: dict[str, Any] = {name: (size,) for name, size in sizes.items()}
-    return ModelFunction(
-        ca.Function("law", [t, *values.values()], [result], ["t", *sizes], ["u"]),
-        shapes=shapes | {"t": (), "u": (len(controls),)},
-    )
+    return law_function("law", {"t": t} | values, {"u": start + u if is_relative else u})
 
 
 def gains(

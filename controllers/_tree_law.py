@@ -16,6 +16,7 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._base import ControlInfo
+from ._law_function import law_function
 from ._tracking import blocks_of
 
 # Arguments of laws that are numbers of the controller, in the order it has them.
@@ -159,12 +160,8 @@ class TreeLaw:
         terms[0] = terms[0] + self._start
         u = sum(terms[1:], terms[0])
         if bounds is not None:
-            u, _ = _limited(terms, *map(ca.DM, bounds))
-        shapes: dict[str, Shape] = {key: (sizes[key],) for key in given}
-        return ModelFunction(
-            ca.Function(law.name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
-            shapes=shapes | {"t": (), "u": u.shape[:1]},
-        )
+            u, _ = limited(terms, *map(ca.DM, bounds))
+        return law_function(law.name, given, {"u": u})
 
 
 def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:
@@ -238,10 +235,10 @@ def within_bounds(
 
 @cache
 def _limit(count: int, size: int) -> ModelFunction:
-    """`_limited` as a function of a number of terms."""
+    """`limited` as a function of a number of terms."""
     terms = [ca.SX.sym(f"term{i}", size) for i in range(count)]
     lower, upper = (ca.SX.sym(name, size) for name in ("lower", "upper"))
-    u, is_whole = _limited(terms, lower, upper)
+    u, is_whole = limited(terms, lower, upper)
     names = [*(f"term{i}" for i in range(count)), "lower", "upper"]
     shapes: dict[str, Shape] = {name: (size,) for name in (*names, "u")}
     function = ca.Function(
@@ -250,7 +247,7 @@ def _limit(count: int, size: int) -> ModelFunction:
     return ModelFunction(function, shapes=shapes | {"is_whole": ()})
 
 
-def _limited(terms: Sequence[Value], lower: Value, upper: Value) -> tuple[Value, Value]:
+def limited(terms: Sequence[Value], lower: Value, upper: Value) -> tuple[Value, Value]:
     """`within_bounds` of CasADi columns."""
     u, is_whole = terms[0], ca.SX(1)
     for term in terms[1:]:
@@ -259,8 +256,8 @@ def _limited(terms: Sequence[Value], lower: Value, upper: Value) -> tuple[Value,
         share = _largest_share(u, term, lower, upper)
         scaled = ca.fmin(ca.fmax(u + share * term, lower), upper)
         u, is_whole = ca.if_else(fits, whole, scaled), is_whole * fits
-    limited = ca.fmin(ca.fmax(u, lower), upper)
-    return limited, is_whole * ca.mmin(limited == u)
+    cut = ca.fmin(ca.fmax(u, lower), upper)
+    return cut, is_whole * ca.mmin(cut == u)
 
 
 def _largest_share(u: Value, term: Value, lower: Value, upper: Value) -> Value:

@@ -362,6 +362,11 @@ def test_a_model_is_told_from_a_design(installed, capsys):
         (["fly"], "invalid choice: 'fly'"),
         (["cache", "burn"], "invalid choice: 'burn'"),
         ([], "the following arguments are required: COMMAND"),
+        ([], "run a design in closed loop"),
+        (["fly"], "run a design in closed loop"),
+        (["run"], "a design of `lgcontrol list`"),
+        (["run", "cruise", "--pertub"], "lgcontrol run: unknown arguments: --pertub"),
+        (["run", "cruise", "--pertub"], "--perturb "),
     ],
 )
 def test_bad_words(installed, capsys, words, text):
@@ -422,6 +427,9 @@ def test_progress_on_a_terminal(installed, capsys, monkeypatch):
 
 def test_cache(capsys, monkeypatch):
     assert run(capsys, "cache", "info") == (0, f"{codegen.cache_info()}\n", "")
+    status, out, _ = run(capsys, "cache")
+    assert status == 0 and out.startswith(f"{codegen.cache_info()}\n")
+    assert "lgcontrol cache info  " in out and "lgcontrol cache clear  remove them all" in out
     monkeypatch.setattr(codegen, "cache_clear", lambda: "removed nothing")  # it is the user's
     assert run(capsys, "cache", "clear") == (0, "removed nothing\n", "")
 

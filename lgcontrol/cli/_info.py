@@ -21,6 +21,12 @@ from ._registry import (
     table,
 )
 
+# What can be done with the cache.
+CACHE_ACTIONS = {
+    "info": "where it is, how many functions it holds and what they take",
+    "clear": "remove them all; what is needed again is compiled again",
+}
+
 
 def list_command(options: argparse.Namespace) -> int:
     """Names with the first line of what they say of themselves."""
@@ -139,11 +145,14 @@ def _limits(tree: Any) -> list[tuple[str, ...]]:
 
 
 def cache_command(options: argparse.Namespace) -> int:
-    """What compiled functions take on disk, or their removal."""
+    """What compiled functions take on disk, or their removal; what can be done with them."""
     from .. import codegen
 
     try:
-        print(codegen.cache_info() if options.action == "info" else codegen.cache_clear())
+        print(codegen.cache_clear() if options.action == "clear" else codegen.cache_info())
     except OSError as error:
         raise CommandError(str(error)) from None
+    if options.action is None:
+        rows = [(f"lgcontrol cache {name}", text) for name, text in CACHE_ACTIONS.items()]
+        print("\n".join(table(rows)))
     return 0

@@ -48,12 +48,15 @@ from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
 from ._package import CVector as CVector
 from ._package import c_comment as c_comment
 from ._package import c_identifier as c_identifier
+from ._package import c_identifiers as c_identifiers
+from ._package import c_package_name as c_package_name
 from ._package import c_places as c_places
 from ._package import c_table as c_table
 from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
+from ._pseudo_inverse import pseudo_inverse as pseudo_inverse
 from ._saddle import Saddle as Saddle
 from ._symmetric import congruence as congruence
 from ._symmetric import factor_symmetric as factor_symmetric
@@ -66,6 +69,7 @@ from ._types import Shape as Shape
 from ._types import Value as Value
 from ._unit import Part as Part
 from ._unit import unit_source as unit_source
+from ._validate import NO_LIMIT as NO_LIMIT
 from ._validate import UnknownNameError as UnknownNameError
 from ._validate import as_names as as_names
 from ._validate import ask_degrees as ask_degrees

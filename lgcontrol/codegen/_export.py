@@ -14,12 +14,14 @@ from ._package import (
     C_EXAMPLE_HEAD,
     CVector,
     c_comment,
-    c_identifier,
+    c_identifiers,
+    c_package_name,
     c_places,
     c_table,
     cmake_lists,
     write_package,
 )
+from ._validate import UnknownNameError, unknown_name
 
 # A ModelFunction, which knows this file.
 Exported = Any
@@ -205,7 +207,8 @@ def export_function(
     schedule: Schedule | None,
 ) -> Path:
     """Write a function as C; see `ModelFunction.export_c`."""
-    name = c_identifier(name or function.name)
+    name = c_package_name(name or function.name)
+    _check_labels(function, labels)
     made = c_function(function, name, labels, about, schedule)
     sizes, c_names, scalars = _arguments(function)
     cases = _drawn(function) if examples is None else list(examples)
@@ -224,6 +227,20 @@ def export_function(
     )
 
 
+def _check_labels(function: Exported, labels: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    sizes = _arguments(function)[0]
+    for key, entries in labels.items():
+        if key not in sizes:
+            raise UnknownNameError(
+                unknown_name(f"argument or result of {function.name}", key, sizes)
+            )
+        if len(entries) != sizes[key]:
+            raise ValueError(
+                f"{function.name}: {key!r} has {sizes[key]} entries and {len(entries)} labels: "
+                "give each a name and a unit, matrices by columns"
+            )
+
+
 def _arguments(function: Exported) -> tuple[dict[str, int], dict[str, str], set[str]]:
     """Sizes and C names of arguments and results, and which arguments are scalars."""
     program = function._backend.program
@@ -232,7 +249,7 @@ def _arguments(function: Exported) -> tuple[dict[str, int], dict[str, str], set[
     shapes = zip(function.arguments, function.argument_shapes, strict=True)
     return (
         sizes,
-        {key: c_identifier(key) for key in sizes},
+        c_identifiers(sizes, taken=("work", "row")),
         {k for k, shape in shapes if shape == ()},
     )
 

@@ -109,7 +109,7 @@ class ModelFunction:
         }
         self._shapes = shapes
         self._result_type = (
-            namedtuple(f"{self.name}_result", self.results) if len(self.results) > 1 else None
+            _result_type(f"{self.name}_result", self.results) if len(self.results) > 1 else None
         )
         self._inputs = self._layouts(self.arguments, self.argument_shapes)
         self._outputs = self._layouts(self.results, self.result_shapes)
@@ -396,6 +396,17 @@ class ModelFunction:
         solver = solver_in(self._backend.program.function)
         cause = "memory ran out" if solver is None else f"{solver} inside it failed"
         return RuntimeError(f"{self.name} could not be evaluated: {cause}")
+
+
+def _result_type(name: str, results: tuple[str, ...]) -> Any:
+    """Named tuple of several results, which pickles although its class has no module."""
+    made: Any = namedtuple(name, results)
+    made.__reduce__ = lambda self: (_result, (name, results, tuple(self)))
+    return made
+
+
+def _result(name: str, results: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _result_type(name, results)(*values)
 
 
 def _default_shape(size: tuple[int, int]) -> Shape:

@@ -7,7 +7,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,26 @@ _RESERVED = frozenset(
     fmin fma fabs fpclassify isfinite isinf isnan isnormal signbit frexp ldexp modf scalbn ilogb
     j0 j1 jn y0 y1 yn signgam""".split()
 )
+
+# What a package cannot be called: functions of the C library, which it would stand in for, what its
+# example has besides, and targets of CMake.
+_TAKEN = frozenset(
+    """abort abs accept access acos alarm assert atexit atof atoi atol atoll bcmp bind bool bsearch
+    bzero calloc clearerr clock close complex connect ctime difftime div dup environ errno execv
+    exit false fclose feof ferror fflush fgetc fgets file fopen fork fprintf fputc fputs fread free
+    freopen fscanf fseek ftell fwrite getc getchar getenv gets gmtime index isalnum isalpha iscntrl
+    isdigit isgraph islower isprint ispunct isspace isupper isxdigit kill labs ldiv link listen
+    llabs lldiv llrint llround localtime longjmp lrint lround malloc memchr memcmp memcpy memmove
+    memset mktime nexttoward open pause perror pipe printf putc putchar puts qsort raise rand read
+    realloc recv remove rename rewind rindex scalbln scanf select send setbuf setjmp setvbuf signal
+    sleep snprintf socket sprintf srand sscanf stderr stdin stdout stpcpy strcat strchr strcmp
+    strcoll strcpy strcspn strerror strftime strlen strncat strncmp strncpy strpbrk strrchr strspn
+    strstr strtod strtof strtok strtol strtold strtoul strxfrm sync system time tmpfile tmpnam
+    tolower toupper true ungetc unlink vfprintf vprintf vsprintf wait write
+    code_size difference example k largest number row_at status u work wrong
+    all clean edit_cache help install list_install_components package rebuild_cache test""".split()
+)
+_OWN = ("lg_", "test_", "have_", "table_")  # beginnings of names in generated code
 
 
 class CVector(NamedTuple):
@@ -68,15 +89,89 @@ def c_identifier(name: str) -> str:
 
     Examples
     --------
-    >>> c_identifier("Space arm, 2"), c_identifier("sin")
-    ('space_arm_2', 'f_sin')
+    >>> c_identifier("Space arm, 2"), c_identifier("sin"), c_identifier("Höhe δ")
+    ('space_arm_2', 'f_sin', 'hohe_delta')
     """
-    text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").lower()
+    text = _letters(name).lower()
     if not text:
         raise ValueError(f"{name!r} makes no C identifier: give name='…', letters and digits")
     if text[0].isdigit() or text in _RESERVED:
         text = f"f_{text}"
     return text
+
+
+def c_package_name(name: str) -> str:
+    """A name as that of a package, its files and public functions.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    str
+        As of `c_identifier`, with ``f_`` before what is taken.
+
+    Examples
+    --------
+    >>> c_package_name("hover"), c_package_name("time"), c_package_name("test")
+    ('hover', 'f_time', 'f_test')
+    """
+    text = c_identifier(name)
+    return f"f_{text}" if text in _TAKEN or text.startswith(_OWN) else text
+
+
+def c_identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Identifiers of several names, all different: a number is put behind those that are not.
+
+    Parameters
+    ----------
+    names : iterable of str
+    taken : iterable of str
+        Identifiers that none of them may have.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> c_identifiers(["a", "A", "work"], taken=["work"])
+    {'a': 'a', 'A': 'a_2', 'work': 'work_2'}
+    """
+    used, found = set(taken), {}
+    for name in names:
+        found[name] = _free(c_identifier(name), used)
+    return found
+
+
+def _free(text: str, used: set[str]) -> str:
+    """The text, with a number behind it where it is used already; it is used then."""
+    candidate, number = text, 1
+    while candidate in used:
+        number += 1
+        candidate = f"{text}_{number}"
+    used.add(candidate)
+    return candidate
+
+
+def _letters(name: str) -> str:
+    """Letters and digits of ASCII, with underscores between; others by their names."""
+    text = "".join(map(_spelled, unicodedata.normalize("NFKD", name)))
+    return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
+
+
+def _spelled(letter: str) -> str:
+    if letter.isascii() or unicodedata.combining(letter):
+        return letter * letter.isascii()
+    found = re.search(r"LETTER (.*?)(?: WITH .*)?$", unicodedata.name(letter, ""))
+    return f"_{found[1]}_" if found else "_"
+
+
+def _in_comment(text: str) -> str:
+    """Text that ends no comment and begins none."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return re.sub(r"\*(?=/)|/(?=\*)", r"\g<0> ", text)
 
 
 def c_comment(title: str, lines: Sequence[str] = ()) -> str:
@@ -87,6 +182,7 @@ def c_comment(title: str, lines: Sequence[str] = ()) -> str:
     title : str
     lines : sequence of str
     """
+    title, *lines = map(_in_comment, (title, *lines))
     return "\n".join([f"/* {title}", *(f" * {line}".rstrip() for line in lines), " */", ""])
 
 
@@ -103,26 +199,24 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     -------
     str
     """
-    text = []
+    text: list[str] = []
+    used: set[str] = set()
     for vector in vectors:
         count, own = vector.size, f"{prefix}_{vector.symbol}".upper()
         numbers = {0: "none", 1: "a number"}.get(count, f"{count} numbers")
         text.append(f"/* {vector.symbol}: {vector.what}; {numbers} */")
         if not vector.names:
             continue
-        entries = [f"{own}_{_upper(name)}" for name in vector.names]
+        entries = [_free(f"{own}_{_letters(name).upper() or '_'}", used) for name in vector.names]
         wide = max(len(f"  {entry} = {k},") for k, entry in enumerate(entries))
         text.append("enum {")
-        for k, (entry, unit) in enumerate(zip(entries, vector.units, strict=True)):
+        for k, entry in enumerate(entries):
             comma = "," if k < count - 1 else ""
-            line = f"  {entry} = {k}{comma}"
-            text.append(f"{line:<{wide}} /* {unit} */" if unit else line)
+            line, name, unit = f"  {entry} = {k}{comma}", vector.names[k], vector.units[k]
+            said = unit if name.isascii() else f"{name}, {unit}".rstrip(", ")
+            text.append(f"{line:<{wide}} /* {_in_comment(said)} */" if said else line)
         text.append("};\n")
     return "\n".join(text)
-
-
-def _upper(name: str) -> str:
-    return re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").upper() or "_"
 
 
 def c_table(kind: str, name: str, values: np.ndarray) -> str:
@@ -256,15 +350,28 @@ def write_package(folder: str | Path, files: Mapping[str, str]) -> Path:
         If the folder holds files that were not written here, or were changed since; or is a file.
     FileNotFoundError
         If there is no folder to put it into.
+    OSError
+        If nothing can be written there.
     """
     folder = Path(folder).expanduser().resolve()
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}")
     _refuse_foreign(folder)
+    if folder == Path.cwd():
+        raise FileExistsError(
+            f"{folder} is the working directory, and an export takes the place of a whole folder: "
+            "name one in it"
+        )
     token = secrets.token_hex(8)
     part = folder.with_name(f".{folder.name}.{token}.part")
     old = folder.with_name(f".{folder.name}.{token}.old")
-    part.mkdir()
+    try:
+        part.mkdir()
+    except OSError as error:
+        raise type(error)(
+            f"cannot write {folder}: {error.strerror} in {folder.parent}; name a folder where you "
+            "may make one"
+        ) from None
     try:
         sums = []
         for name, text in files.items():

@@ -481,6 +481,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     --------
     >>> unknown_name("method", "rk5", ["euler", "rk4"])
     "unknown method 'rk5'; valid names are euler, rk4. Did you mean 'rk4'?"
+    >>> unknown_name("frame", "hand", ["panda_link0", "panda_hand"])[-27:]
+    " Did you mean 'panda_hand'?"
     >>> unknown_name("joint", "joint_7", [f"joint{k}" for k in range(100)])[:71]
     "unknown joint 'joint_7'. Did you mean 'joint7'? Valid names (100, the n"
     """
@@ -489,6 +491,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     # One letter in three, four or five may be wrong: long words that share more are other words.
     cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
     longer = [entry for entry in lower if len(given) > 1 and entry.startswith(given)]
+    longer = longer or [entry for entry in lower if len(given) > 2 and entry.endswith(given)]
     near = get_close_matches(given, lower, n=1, cutoff=cutoff) or longer[: len(longer) == 1]
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     if len(names) <= WHOLE:
@@ -504,7 +507,14 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     )
 
 
-def ask_degrees(what: str, angle: float, remedy: str) -> None:
+# Angles in rad beyond which one asks whether they are degrees, the two turns of a long cable, and
+# limits beyond which they stand for none.
+LONG_CABLE, NO_LIMIT = 4.0 * np.pi, 720.0
+
+
+def ask_degrees(
+    what: str, angle: float, remedy: str = "", *, beyond: float = LONG_CABLE, most: float = np.inf
+) -> bool:
     """Ask by a warning whether an angle that is several turns is one in degrees.
 
     Parameters
@@ -514,10 +524,21 @@ def ask_degrees(what: str, angle: float, remedy: str) -> None:
     angle : float
         In rad.
     remedy : str
-        What to do if it is, and if it is not.
+        What to do if it is not; if it is, np.radians.
+    beyond, most : float
+        Sizes between which it asks, rad.
+
+    Returns
+    -------
+    bool
+        Whether it did.
     """
+    if not beyond < abs(angle) <= most:
+        return False
     turns = angle / (2.0 * np.pi)
     warnings.warn(
-        f"{what} of {angle:g} rad is {turns:.1f} turns: are these degrees? {remedy}",
+        f"{what} of {angle:g} rad is {turns:.1f} turns: are these degrees? "
+        f"{remedy or f'Then give np.radians({angle:g})'}",
         stacklevel=level_outside(),
     )
+    return True

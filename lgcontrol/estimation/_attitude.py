@@ -170,6 +170,11 @@ class AttitudeHeading:
             "method": "euler",
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With measurements as they are traced, which pickle."""
+        traced = [entry.bind(self.system).traced for entry in self.measurements]
+        return self.__dict__ | {"measurements": traced}
+
     def log(self, gyro: Any, accelerometer: Any, magnetometer: Any) -> Log:
         """Log of equally spaced samples, arrays (N, 3); the first is taken at time 0."""
         gyro, a, m = (

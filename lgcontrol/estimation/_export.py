@@ -13,6 +13,7 @@ from ..codegen import (
     c_comment,
     c_function,
     c_identifier,
+    c_package_name,
     c_places,
     c_table,
     cmake_lists,
@@ -55,7 +56,7 @@ class ExportedFilter(NamedTuple):
 
 def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
     """Write a filter as C; see `Filter.export_c`."""
-    name = c_identifier(name)
+    name = c_package_name(name)
     parts = {
         "predict": made.predict,
         **{f"update_{c_identifier(key)}": value for key, value in made.updates.items()},

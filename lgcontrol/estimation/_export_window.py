@@ -16,6 +16,7 @@ from ..codegen import (
     c_function,
     c_identifier,
     c_number,
+    c_package_name,
     c_places,
     c_table,
     cmake_lists,
@@ -58,7 +59,7 @@ class ExportedWindow(NamedTuple):
 
 def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
     """Write a moving horizon as C; see `MovingHorizon.export_c`."""
-    name = c_identifier(name)
+    name = c_package_name(name)
     arrival = made.arrival
     keys = {key: c_identifier(key) for key in arrival.measurements}
     if len(set(keys.values())) != len(keys):

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -356,16 +356,8 @@ class Filter(ABC):
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
         back = BackwardPass(self._backward, self.layout, self.p, self.densities.copy())
-
-        def smooth(lag: float | None, at: Any) -> Estimates:
-            column = back.over(
-                rows, made.z_next, made.said[..., 0] == PredictStatus.REFUSED, self._covariance,
-                lag, at,
-            )  # fmt: skip
-            t = rows.ends if at is None else rows.ends[at]
-            x = column[..., : self.layout.nq]
-            return Estimates(self.system, t, x, self._plain_covariances, column)
-
+        refused = made.said[..., 0] == PredictStatus.REFUSED
+        smooth = partial(self._smoothed_log, back, rows, made.z_next, refused)
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
         )
@@ -498,6 +490,16 @@ class Filter(ABC):
             self.system, np.array([time]), found[None, : self.layout.nq],
             self._plain_covariances, found[None],
         )  # fmt: skip
+
+    def _smoothed_log(
+        self, back: BackwardPass, rows: Rows, z: np.ndarray, is_refused: np.ndarray,
+        lag: float | None, at: Any,
+    ) -> Estimates:  # fmt: skip
+        """See `EstimationResult.smooth`."""
+        column = back.over(rows, z, is_refused, self._covariance, lag, at)
+        t = rows.ends if at is None else rows.ends[at]
+        x = column[..., : self.layout.nq]
+        return Estimates(self.system, t, x, self._plain_covariances, column)
 
     def _plain_covariances(self, column: np.ndarray) -> np.ndarray:
         """Covariances in error coordinates of the system, of columns of states and triangles."""

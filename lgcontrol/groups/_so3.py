@@ -150,11 +150,11 @@ class SO3Group(LieGroup):
         """
         angles = check_shape("angles", angles, (len(sequence),), batch=True)
         largest = float(np.abs(angles).max(initial=0.0))
-        if not degrees and largest > 2 * np.pi:
+        if not degrees:
             remedy = (
                 "Then give degrees=True; turns that are meant go by np.remainder(angles, 2 * np.pi)"
             )
-            ask_degrees("an angle", largest, remedy)
+            ask_degrees("an angle", largest, remedy, beyond=2 * np.pi)
         flat = scipy.spatial.transform.Rotation.from_euler(
             sequence, angles.reshape(-1, len(sequence)), degrees=degrees
         )

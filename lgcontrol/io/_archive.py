@@ -16,6 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from ._ending import with_ending
+
 # What reading a damaged archive raises, as found by cutting and flipping bytes.
 DAMAGE = (
     ValueError,  # also JSON, Unicode and pickled objects
@@ -40,6 +42,7 @@ DAMAGE = (
 LARGEST_ARCHIVE = 2**30
 """Bytes that the arrays of an archive may take in memory, unless more is asked for."""
 
+ENDING = ".npz"
 _ABANDONED = 3600.0  # seconds after which a part has lost its writer
 
 
@@ -69,9 +72,15 @@ def write_archive(
     Returns
     -------
     Path
-        Where it is: with ``.npz`` appended if that was missing.
+        Where it is: with ``.npz`` where the name has no ending.
+
+    Raises
+    ------
+    ValueError
+        If the name has another ending.
     """
-    path = _with_suffix(path)
+    table = f"for a table numpy.savetxt({path.name!r}, numpy.c_[t, x], delimiter=',')"
+    path = with_ending(path, [ENDING], table)
     text = json.dumps({"schema": schema, "version": version, **description})
     members = {**arrays, "description": np.array(text)}
     if not path.parent.is_dir():
@@ -112,8 +121,8 @@ def read_archive(
     ValueError
         If the file is not `what`, of a newer version, or takes more than `largest` bytes unpacked.
     """
-    if not path.exists():
-        path = _with_suffix(path)
+    if not path.exists() and path.suffix != ENDING:
+        path = path.with_name(path.name + ENDING)
     _check_file(path)
     try:
         arrays = _read(path, largest)
@@ -213,7 +222,3 @@ def _remove_abandoned(path: Path) -> None:
             if name.startswith(f".{path.name}.") and name.endswith(".part"):
                 if time.time() - part.lstat().st_mtime > _ABANDONED:
                     part.unlink()
-
-
-def _with_suffix(path: Path) -> Path:
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")

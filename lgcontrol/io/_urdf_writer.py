@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from ._ending import with_ending
 from ._joint import JOINT_TYPES, JointDescription
 from ._link import InertialDescription, LinkDescription
 from ._pose import Pose
@@ -27,12 +27,12 @@ def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     robot : RobotDescription
         The robot; reading the file gives an equal description.
     path : str or path
-        The file; an existing one is replaced.
+        The file, with ``.urdf`` where it has no ending; an existing one is replaced.
 
     Raises
     ------
     ValueError
-        As in `format_urdf`.
+        If it has another ending than ``.urdf`` or ``.xml``, and as in `format_urdf`.
 
     Examples
     --------
@@ -44,7 +44,9 @@ def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     >>> read_urdf(path) == stand
     True
     """
-    Path(path).write_text(format_urdf(robot), encoding="utf-8", newline="\n")
+    with_ending(path, (".urdf", ".xml")).write_text(
+        format_urdf(robot), encoding="utf-8", newline="\n"
+    )
 
 
 def format_urdf(robot: RobotDescription) -> str:

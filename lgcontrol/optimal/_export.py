@@ -18,20 +18,21 @@ from ..codegen import (
     ModelFunction,
     Part,
     c_comment,
-    c_identifier,
     c_number,
+    c_package_name,
     c_places,
     c_table,
     cmake_lists,
     unit_source,
     write_package,
 )
+from ._bounds import ROUNDING
+from ._expressions import entries_of
 from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH
 from ._interior_point import MORE, MOST_SWEEPS, Barrier
 from ._kernel import LOG, SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
-from ._statement import ROUNDING, entries_of
 from ._transcription import Setting
 
 CONTROLLER = Path(__file__).with_name("_controller.c")
@@ -136,7 +137,7 @@ def export_interior_point(
     NotImplementedError
         If a function of the problem is not made of scalar operations.
     """
-    name = c_identifier(name)
+    name = c_package_name(name)
     curved = loop.second_derivatives and model.curvature is not None
     parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
     parts += [*start_parts(model), Part("lg_normalize", _normalize(model))]
@@ -465,22 +466,22 @@ _EXAMPLE = """\
 #include "lg_mpc.h"
 #include "lg_mpc_test.h"
 @head@
-static lg_mpc controller;
+static lg_mpc example;
 
 int main(void)
 {
   double u[LG_MPC_NU], largest = 0;
-  int wrong = lg_mpc_init(&controller) != LG_MPC_OK;
+  int wrong = lg_mpc_init(&example) != LG_MPC_OK;
   for (int number = 0; number < LG_MPC_CASES; number++) {
-    lg_mpc_reset(&controller);
+    lg_mpc_reset(&example);
     for (int k = test_first[number]; k < test_first[number + 1]; k++) {
-      const int status = lg_mpc_step(&controller, test_t[k], test_x + k * LG_MPC_NX, u);
+      const int status = lg_mpc_step(&example, test_t[k], test_x + k * LG_MPC_NX, u);
       wrong += status != test_status[k];
       largest = fmax(largest, difference(u, test_u + k * LG_MPC_NU, LG_MPC_NU));
     }
   }
   printf("code of this program: %lu bytes\\n", code_size());
-  printf("workspace: %lu bytes\\n", (unsigned long)sizeof controller);
+  printf("workspace: %lu bytes\\n", (unsigned long)sizeof example);
   printf("largest difference from Python: %.3g, other statuses: %d\\n", largest, wrong);
   return largest <= 1e-9 && !wrong ? 0 : 1;
 }

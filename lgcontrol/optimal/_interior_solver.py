@@ -25,7 +25,7 @@ from ..codegen import (
     thread_count,
     unknown_name,
 )
-from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
+from ..systems import ReferenceLike, Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
@@ -37,9 +37,9 @@ from ._interior_point import (
     SHORT_STEP,
     Barrier,
     InteriorPoint,
-    Residuals,
     extended,
 )
+from ._interior_results import Results
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -56,25 +56,12 @@ from ._kernel import (
     load,
 )
 from ._least_violation import FIRST_LOOK, HARDLY, Look
-from ._outcome import (
-    ACCEPTABLE_RESIDUAL,
-    Iteration,
-    SolveStatus,
-    plan_of,
-    read_only,
-    worst_violations,
-)
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-    judged,
-)
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
-from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch
+from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
 from ._stage_model import Sides, StageModel
-from ._transcription import Nodes, Setting, Transcription, Values
+from ._transcription import Nodes, Setting, Transcription
 
 Shooting = Literal["auto", "states", "rollout"]
 
@@ -90,14 +77,8 @@ FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance, and the least one: distances to
 # limits that are smaller than that are lost in what they are differences of.
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
-# Share of their range by which inputs may be off a limit and count as being there.
-AT_LIMIT = 1e-3
-# Multipliers of equalities that count, as a share of the largest one of what is exceeded.
-NOTABLE = 1e-2
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
-NOT_YET = "nobody can say yet whether hard bounds could be kept"
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 # Where gaps do not close at it: how it falls, to which share of it, and how it rises again; what is
@@ -185,7 +166,7 @@ class InteriorPointSolver:
         self._real_time = REAL_TIME_BARRIER
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
-            self._given = Given(problem)
+            self._given, self._results = Given(problem), Results(self._model)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
@@ -458,7 +439,7 @@ class InteriorPointSolver:
                 run = other
         stalled = run
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
-        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
+        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self.model.hard_limits) > 0
         is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             other = self._at_a_price(first, x0, nodes, setting, tolerance, watch)
@@ -552,6 +533,7 @@ class InteriorPointSolver:
                 f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
                 "or one for each"
             )
+        self._take_built()
         count = min(thread_count(), len(starts)) if self._memory is not None else 1
         found: list[Any] = [None] * len(starts)
         left = iter(range(len(starts)))  # taken from by whoever is free
@@ -578,7 +560,7 @@ class InteriorPointSolver:
         other = copy.copy(self)
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
-        other._given = copy.copy(self._given)
+        other._given, other._results = copy.copy(self._given), Results(other._model)
         other._found = other._last = None
         if self._memory is not None:
             other._entries, other.is_prepared = self._entries, True
@@ -696,23 +678,9 @@ class InteriorPointSolver:
 
     def _excess(self, run: Run | Kept) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        hard = self._hard_rows
-        if not len(hard):
-            return 0.0
-        if run.status == NOT_FINITE:
+        if run.status == NOT_FINITE and len(self.model.hard_limits):
             return np.inf
-        return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
-
-    @cached_property
-    def _hard_rows(self) -> np.ndarray:
-        """Rows with one-sided hard limits."""
-        row = self.model.sides.row
-        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
-
-    @cached_property
-    def _allowed(self) -> np.ndarray:
-        """What rows of a step may be exceeded by without a word: soft ones by nothing."""
-        return np.where(np.isinf(self.transcription.rows.soft), EXCESS, 0.0)
+        return self.model.hard_excess(run.rows)
 
     def _run(
         self,
@@ -728,9 +696,7 @@ class InteriorPointSolver:
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
             look = Look(self.model, setting, nodes.t)
-            return self._run_in_numpy(
-                point, mode, nodes, setting, barrier, tolerance, watch, look=look
-            )
+            return run_in_numpy(point, mode, barrier, tolerance, watch, look=look)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
         arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
@@ -738,37 +704,7 @@ class InteriorPointSolver:
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
-        look = Look(self.model, setting, nodes.t)
-        first = 0 if watch.is_needed else int(min(look.due, watch.left))
-        status = memory.run(x0, mode, max_iterations=first, **options)
-        return self._watched(memory, status, x0, mode, watch, options, look)
-
-    def _watched(
-        self,
-        memory: Memory,
-        status: int,
-        x0: np.ndarray,
-        mode: int,
-        watch: Watch,
-        options: dict[str, Any],
-        look: Look | None = None,
-    ) -> Run:
-        """Go on from where a kernel stopped, with a look at the watch in between."""
-        if status != ITERATIONS:
-            taken = memory.about.iterations
-            return Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
-        log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
-        while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            if look is not None and look.is_due(log):
-                run = Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
-                if run.is_lost:
-                    return run
-            most = 1
-            if look is not None and not watch.is_needed:
-                most = int(min(look.due, watch.left)) - (len(log) - 1)
-            status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
-            log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
-        return Run.of(status, memory, len(log) - 1, np.array(log))
+        return run_in_c(memory, x0, mode, watch, Look(self.model, setting, nodes.t), **options)
 
     def _starting_point(
         self,
@@ -784,78 +720,6 @@ class InteriorPointSolver:
         return InteriorPoint(
             self.model, setting, nodes, x0, mu, is_feasible=is_feasible, curved=curved, **given
         )
-
-    def _run_in_numpy(
-        self,
-        point: InteriorPoint,
-        mode: int,
-        nodes: Nodes,
-        setting: Setting,
-        barrier: Barrier,
-        tolerance: float,
-        watch: Watch,
-        K: np.ndarray | None = None,
-        is_warm: bool = False,
-        look: Look | None = None,
-    ) -> Run:
-        log: list[np.ndarray] = []
-        step, status, taken = 1.0, ITERATIONS, 0
-        kept: Run | None = None  # the last of real-time steps that keeps hard rows
-        while True:
-            found, taken = point.expand(), len(log)
-
-            def entry(found: Residuals, step: float) -> np.ndarray:
-                return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
-
-            if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
-                own = point.point, point.rows, K, taken, entry(found, step)[None]
-                kept = Run(status, *own, point.mu, step)
-            if is_warm and not log:
-                if point.settle(found, barrier):
-                    found = point.expand()
-                point.weigh_violations()
-            if mode != REAL_TIME and not log and point.start_lower():
-                found = point.expand()
-            log.append(entry(found, step))
-            if not np.isfinite(log[-1][0]):
-                status = NOT_FINITE
-                break
-            if mode != REAL_TIME:
-                is_met = point.mu <= barrier.last and found.largest <= tolerance
-                if is_met and point.has_followed(found, barrier):
-                    status = CONVERGED
-                    break
-                if point.look(found) and point.mu <= barrier.last:
-                    status = CONVERGED if is_met else STALLED
-                    break
-                if not watch.goes_on(log[-1], len(log) - 1):
-                    break
-                if look is not None and look.is_due(log):
-                    run = Run(
-                        status, point.point, point.rows, K, taken, np.array(log), point.mu, step
-                    )
-                    run = run.after(look)
-                    if run.is_lost:
-                        return run
-                point.lower_before(found, barrier)
-            outcome = point.iterate()
-            step = outcome.step
-            if step == 0:
-                status = STALLED
-                break
-            assert outcome.sweep is not None
-            K = outcome.sweep.K
-            if mode != REAL_TIME:
-                point.lower_after(barrier, step)
-            elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0) or (
-                watch.is_over()
-            ):
-                taken = len(log)
-                break
-        if kept is not None and status != NOT_FINITE and point.exceeds:
-            told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
-            return kept._replace(status=status, steps=taken, log=told, step=step)
-        return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -919,12 +783,12 @@ class InteriorPointSolver:
             kept = Kept.of(status, self._memory)
             self._adapt(kept)
             is_kept = bool(self._memory.about.keeps) or (
-                not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
+                not self._results.has_excess(kept.rows) and self._excess(kept) <= EXCESS
             )
             if status == ITERATIONS and is_kept:
                 self._found, self._later = Nodes(times, *kept.nodes), kept
                 status = SolveStatus.ITERATION_LIMIT
-                return self._taken(kept.log, status, self._found, setting, started)
+                return self._results.taken(kept.log, status, self._found, setting, started)
             run = kept.run()
         watch = Watch(started, time_limit, None, iterations)
         if run is None:
@@ -947,8 +811,8 @@ class InteriorPointSolver:
 
         Nothing has to be written to its memory then but the state and the times.
         """
-        memory, later = self._memory, self._later
-        if memory is None or self._is_priced or self._is_implicit or setting.box.contradictions:
+        memory, later, model = self._memory, self._later, self.model
+        if memory is None or self._is_priced or model.is_implicit or setting.box.contradictions:
             return None
         held = later.iterate if later is not None else self._ended and self._ended.point
         whole, is_shift = steps_later(self.problem, last, times)
@@ -1007,28 +871,15 @@ class InteriorPointSolver:
             nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
         return Start(nodes, moved, 0)
 
-    def _improve(
-        self,
-        x0: np.ndarray,
-        start: Start,
-        setting: Setting,
-        watch: Watch,
-        mode: int = REAL_TIME,
-    ) -> Run:
-        """Real-time steps, or a solve along motions; a kernel shifts the nodes by itself."""
+    def _improve(self, x0: np.ndarray, start: Start, setting: Setting, watch: Watch) -> Run:
+        """Real-time steps; a kernel shifts the nodes by itself."""
         memory, run = self._memory, start.run
-        is_warm, barrier, tolerance = run is not None, self._real_time, 0.0
-        if mode != REAL_TIME:
-            barrier, tolerance = self._barrier(mode, FIRST_TOLERANCE), FIRST_TOLERANCE
-            is_warm = False
+        mode, barrier, is_warm = REAL_TIME, self._real_time, run is not None
         if memory is None:
             K = None if run is None else run.K
-            given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
-            nodes = start.nodes
-            point = self._starting_point(mode, nodes, setting, barrier, x0, K=K, **given)
-            return self._run_in_numpy(
-                point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
-            )
+            given = {} if run is None else {"before": run.point, "mu": run.mu}
+            point = self._starting_point(mode, start.nodes, setting, barrier, x0, K=K, **given)
+            return run_in_numpy(point, mode, barrier, 0.0, watch, K, is_warm)
         arrays = memory.arrays
         memory.give(setting, start.nodes.t)
         if run is None:
@@ -1038,18 +889,13 @@ class InteriorPointSolver:
             memory.about.mu = run.mu
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
-        options: dict[str, Any] = {
-            "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
-        }  # fmt: skip
-        first: dict[str, Any] = {
-            "shift": start.shift == 1, "resume": WARM if is_warm else FRESH,
-        }  # fmt: skip
-        if watch.is_needed and mode != REAL_TIME:
-            status = memory.run(x0, mode, max_iterations=0, **first, **options)
-            return self._watched(memory, status, x0, mode, watch, options)
+        options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}
         # A kernel adds up to MORE by itself; with a watch it is to come back after each.
         most = 1 - MORE if watch.is_needed else watch.left
-        status = memory.run(x0, mode, max_iterations=most, **first, **options)
+        resume = WARM if is_warm else FRESH
+        status = memory.run(
+            x0, mode, max_iterations=most, shift=start.shift == 1, resume=resume, **options
+        )
         steps = memory.about.iterations
         log = arrays["log"][: max(1, steps)].copy()
         while watch.is_needed and status == ITERATIONS:
@@ -1058,19 +904,16 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
-        if mode == REAL_TIME and status != NOT_FINITE:
-            memory.go_back()
+        if status != NOT_FINITE and memory.go_back():
             log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
         return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
 
     def _is_far(self, memory: Memory) -> bool:
         """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""
         about = memory.about
-        excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self._hard_rows]
+        excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self.model.hard_limits]
         off = max(about.stationarity, about.violation)
         return off > FAR or about.step < GOOD_STEP or not (excess <= EXCESS).all()
-
-    # -- results -----------------------------------------------------------------------------------
 
     def _solution(
         self,
@@ -1080,219 +923,17 @@ class InteriorPointSolver:
         setting: Setting,
         watch: Watch,
         tolerance: float | None,
-        is_infeasible: bool = False,
+        is_infeasible: bool,
     ) -> OptimalSolution:
-        """Put the result together; without a tolerance that of a real-time step."""
-        problem, rows = self.problem, self.transcription.rows
-        failed = run.status == NOT_FINITE
-        nodes = before if failed else Nodes(t, run.point.x, run.point.u)
-        if not failed:
+        """The result, to go on from; without a tolerance that of a real-time step."""
+        if run.status != NOT_FINITE:
+            nodes = Nodes(t, run.point.x, run.point.u)
             self._found, self._last = nodes, run
-        elif tolerance is not None:
-            self._found, self._last = nodes, None
-        excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
-        is_plain = not (failed or is_infeasible or self._is_implicit or setting.box.contradictions)
-        if tolerance is None and is_plain:
-            if not self._has_excess(run.rows):
-                status = self._status(run, np.nan, (), watch, None)
-                return self._taken(run.log, status, nodes, setting, watch.started)
-        penalty, violations, unknown = 0.0, (), ""
-        values = Values(0.0, np.zeros(0), run.rows)
-        if rows.names:
-            unknown = self.transcription.not_finite(values)
-        if rows.names and not failed:
-            slack = EXCESS if tolerance is None else tolerance
-            is_over = np.isinf(rows.soft) & (excess > slack)
-            violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
-            penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
-        seconds = time.perf_counter() - watch.started
-
-        def entries(log: np.ndarray, first: int) -> tuple[Iteration, ...]:
-            return tuple(
-                Iteration(
-                    k,
-                    cost + penalty,
-                    violation,
-                    violation,
-                    np.nan if tolerance is None else max(stationarity, violation, products),
-                    step,
-                    damping,
-                    seconds,
-                )
-                for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
-                    log.tolist(), first
-                )
-            )
-
-        first = 0 if tolerance is not None else 1
-        (last,) = entries(run.log[-1:], first + len(run.log) - 1)
-        status = self._status(run, last.kkt, violations, watch, tolerance)
-        stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
-        if is_infeasible and not failed and status in stuck:  # tried at a price, too
-            status = SolveStatus.INFEASIBLE
-        if status is SolveStatus.INFEASIBLE and tolerance is not None:
-            if np.abs(self.transcription.gaps(nodes, setting)).max() > ACCEPTABLE_RESIDUAL:
-                status = SolveStatus.STALLED  # what is no motion tells nothing
-        if unknown:  # nobody vouches for such a plan
-            status = SolveStatus.FAILED
-
-        def make() -> dict[str, Any]:
-            message = _message(status, last, violations, tolerance)
-            if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
-                message = f"{NOT_YET}; {message}"
-            is_short = status is SolveStatus.INFEASIBLE or (
-                status is SolveStatus.STALLED and len(violations) > 0
-            )
-            if is_short and not failed:
-                limits = self._at_limits(nodes, setting, run.rows)
-                message = "; ".join(filter(None, [message, limits, self._kept_against(run)]))
-            group, inputs = problem.system.state, problem.system.inputs
-            return {
-                "message": unknown or message,
-                "trajectory": plan_of(group, nodes.t, nodes.x, nodes.u, inputs),
-                "reference": plan_of(group, t, setting.x_ref, setting.u_ref),
-                "iterations": entries(run.log, first),
-            }
-
-        solution = OptimalSolution._later(
-            make,
-            status=status,
-            cost=last.cost,
-            kkt=last.kkt,
-            gap=0.0 if tolerance is None else float(run.log[-1][2]),
-            violations=violations,
-            times={"total": seconds, "model": seconds, "qp": 0.0},
-            problem=problem,
-            _t=read_only(nodes.t),
-            _u=read_only(nodes.u),
-        )
-        return judged(solution, setting)
-
-    def _has_excess(self, values: np.ndarray) -> bool:
-        """Whether a step leaves rows exceeded that somebody has to be told of."""
-        rows = self.transcription.rows
-        return bool(rows.names) and not (rows.excess(values) <= self._allowed).all()
-
-    def _taken(
-        self, log: np.ndarray, status: SolveStatus, nodes: Nodes, setting: Setting, started: float
-    ) -> OptimalSolution:
-        """The result of real-time steps that keep all rows; what nobody reads is not made."""
-        problem = self.problem
-        seconds = time.perf_counter() - started
-        entries = tuple(
-            Iteration(k + 1, cost, violation, violation, np.nan, step, damping, seconds)
-            for k, (cost, _, violation, _, step, damping, _) in enumerate(log.tolist())
-        )
-
-        def make() -> dict[str, Any]:
-            group = problem.system.state
-            return {
-                "message": _message(status, entries[-1], (), None),
-                "trajectory": plan_of(group, *nodes, problem.system.inputs),
-                "reference": plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
-            }
-
-        return OptimalSolution._later(
-            make,
-            status=status,
-            cost=entries[-1].cost,
-            kkt=np.nan,
-            gap=0.0,
-            violations=(),
-            iterations=entries,
-            times={"total": seconds, "model": seconds, "qp": 0.0},
-            problem=problem,
-            _t=read_only(nodes.t),
-            _u=read_only(nodes.u),
-        )
-
-    @cached_property
-    def _is_implicit(self) -> bool:
-        """Whether steps solve equations, which are looked at in the end."""
-        problem = self.problem
-        return resolved_step(problem.system, problem.method, problem.substeps) is not None
-
-    def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
-        """Limits of controls, and of what is free at the start, that are met, for messages."""
-        model = self.model
-        names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
-        sides, rows, own = model.sides, self.transcription.rows, model.of_start
-        for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
-            width = rows.upper[row] - rows.lower[row]
-            near = AT_LIMIT * (width if np.isfinite(width) else max(1.0, abs(limit)))
-            if sign * (values[0, row] - limit) >= -near:
-                names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
-        return f"at their limits: {', '.join(names)}" if names else ""
-
-    def _kept_against(self, run: Run) -> str:
-        """Equalities that are kept at the expense of what is exceeded, for messages."""
-        if run.is_lost:  # then they are what is missed
-            return ""
-        largest = np.abs(run.point.equal).max(axis=0, initial=0.0)
-        least = NOTABLE * np.abs(run.point.price).max(initial=0.0)
-        names = [
-            self.transcription.rows.names[row]
-            for row, price in zip(self.model.sides.equal, largest, strict=True)
-            if price > least
-        ]
-        return f"kept against it: {', '.join(names)}" if names else ""
-
-    def _status(
-        self,
-        run: Run,
-        kkt: float,
-        violations: tuple[Any, ...],
-        watch: Watch,
-        tolerance: float | None,
-    ) -> SolveStatus:
-        if run.status == NOT_FINITE:
-            return SolveStatus.FAILED
-        if tolerance is None:
-            is_stuck = run.status == STALLED and not (run.steps or run.is_best)
-            if is_stuck and watch.ended is None and not violations:
-                return SolveStatus.FAILED
-            return watch.ended or SolveStatus.ITERATION_LIMIT
-        if run.status == CONVERGED:  # with hard bounds at a price, too
-            return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
-        if watch.ended is not None:
-            return watch.ended
-        if run.status == STALLED and not np.isfinite(kkt):
-            return SolveStatus.FAILED
-        if kkt <= tolerance and not violations:  # an end before the barrier's last weight
-            return SolveStatus.CONVERGED
-        worst = max((entry.amount for entry in violations), default=0.0)
-        if run.status == STALLED and min(worst, self._excess(run)) > ACCEPTABLE_RESIDUAL:
-            return SolveStatus.INFEASIBLE  # where equalities alone miss somebody has to look
-        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
-            return SolveStatus.ACCEPTABLE
-        return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
-
-
-def _message(
-    status: SolveStatus, last: Iteration, violations: tuple[Any, ...], tolerance: float | None
-) -> str:
-    if tolerance is None:
-        text = ""
-        if status is SolveStatus.FAILED:
-            text = "the motion from the measured state diverges"
-            if np.isfinite(last.cost):
-                text = "no step improves the plan that was found last"
-        if status is SolveStatus.TIME_LIMIT:
-            text = f"{last.number} iterations after {last.time:.3g} s, more were due"
-        return "; ".join(filter(None, [text, *map(str, violations)]))
-    text = {
-        SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",
-        SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations; no "
-        f"step improves it to {tolerance:.1e}",
-        SolveStatus.ITERATION_LIMIT: f"residual {last.kkt:.1e} after {last.number} iterations",
-        SolveStatus.TIME_LIMIT: f"residual {last.kkt:.1e} after {last.time:.3g} s",
-        SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
-        SolveStatus.STALLED: f"no step lowers the cost: residual {last.kkt:.1e} after {last.number}"
-        " iterations; start elsewhere: guess=… takes a Trajectory, a solution or a controller",
-        SolveStatus.FAILED: "the motion or its cost is not finite at the guess: start elsewhere",
-        SolveStatus.STOPPED: "stopped by the callback",
-    }[status]
-    return "; ".join([text, *map(str, violations)])
+        else:
+            nodes = before
+            if tolerance is not None:
+                self._found, self._last = nodes, None
+        return self._results.solution(run, nodes, t, setting, watch, tolerance, is_infeasible)
 
 
 SOLVERS["interior_point"] = InteriorPointSolver

@@ -1,4 +1,4 @@
-"""How solves end and go on: the words for it, iterates, bounds that are not kept."""
+"""How solves end: the words for it, iterates, bounds that are not kept."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..groups import LieGroup
-from ..systems import Input, Trajectory
-from ._statement import BoundRows
+from ._rows import BoundRows
 
 
 class SolveStatus(StrEnum):
@@ -33,6 +31,7 @@ class SolveStatus(StrEnum):
     STOPPED = "stopped"
 
 
+OTHER_START = "start elsewhere: guess=… takes a Trajectory, a solution or a controller"
 # Residual up to which a solve that gets no further is good enough to use.
 ACCEPTABLE_RESIDUAL = 1e-4
 
@@ -97,49 +96,57 @@ class Violation(NamedTuple):
         return f"{self.name} exceeds its {bound} by {self.amount:.3g} at t = {self.time:g} s"
 
 
+def sentence(
+    status: SolveStatus, last: Iteration, tolerance: float, *, stalled: str, failed: str
+) -> str:
+    """What a status means.
+
+    Parameters
+    ----------
+    status : SolveStatus
+    last : Iteration
+    tolerance : float
+    stalled, failed : str
+        How steps lead nowhere, and why there are none, by this solver.
+
+    Returns
+    -------
+    str
+    """
+    optimal = f"optimal to {last.kkt:.1e} after {last.number} iterations"
+    residual = f"residual {last.kkt:.1e} after"
+    return {
+        SolveStatus.CONVERGED: optimal,
+        SolveStatus.ACCEPTABLE: f"{optimal}; no step improves it to {tolerance:.1e}",
+        SolveStatus.ITERATION_LIMIT: f"{residual} {last.number} iterations",
+        SolveStatus.TIME_LIMIT: f"{residual} {last.time:.3g} s",
+        SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
+        SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations; {OTHER_START}",
+        SolveStatus.FAILED: failed,
+        SolveStatus.STOPPED: "stopped by the callback",
+    }[status]
+
+
 def worst_violations(
-    rows: BoundRows, excess: np.ndarray, times: np.ndarray
+    rows: BoundRows, excess: np.ndarray, times: np.ndarray, tolerance: float = 0.0
 ) -> tuple[Violation, ...]:
-    """Of each row the largest excess, if any, from the worst row on.
+    """Of each hard row the largest excess, if it is more than tolerated, from the worst row on.
 
     Parameters
     ----------
     rows : BoundRows
     excess : ndarray, shape (N + 1, rows)
     times : ndarray, shape (N + 1,)
+    tolerance : float
 
     Returns
     -------
     tuple of Violation
     """
+    excess = np.where(np.isinf(rows.soft), excess, 0.0)
     found = [
         Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])
         for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
-        if excess[k, i] > 0
+        if excess[k, i] > tolerance
     ]
     return tuple(sorted(found, key=lambda entry: -entry.amount))
-
-
-def plan_of(
-    group: LieGroup, t: np.ndarray, x: np.ndarray, u: np.ndarray, inputs: tuple[Input, ...] = ()
-) -> Trajectory:
-    """Trajectory of nodes that solvers go on from: views that nobody else may write to.
-
-    Parameters
-    ----------
-    group : LieGroup
-    t, x, u : ndarray
-    inputs : tuple of Input
-
-    Returns
-    -------
-    Trajectory
-    """
-    return Trajectory._of(group, read_only(t), read_only(x), read_only(u), inputs)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that nobody writes to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -12,7 +11,9 @@ from numpy.typing import ArrayLike
 from ..codegen import ModelFunction, check_shape, named_options
 from ..groups import Product, Rn
 from ..systems import Input, SmoothReference, System, Trajectory, Waypoints, blocks_of, check_state
-from ._statement import Bound, Cost, Residual, StageFunction
+from ._bounds import Bound
+from ._expressions import StageFunction
+from ._terms import Cost, Residual
 
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.
@@ -110,13 +111,14 @@ class PathTask:
             if not check_shape(name, value, ()) > 0:
                 raise ValueError(f"{name} must be positive, got {value}")
         self.plant, self.path, self.speed = system, path, float(speed)
-        self._element = _block_on(system, path) if element is None else element
+        self._element = element
+        self._place = _block_on(system, path) if element is None else slice(0)
         self.system = _with_progress(system, float(acceleration))
         self._nq = system.state.nq
         self._residual = Residual(
             self._error, weight, weight if terminal is None else terminal, "path", path.group
         )
-        self._reward = Cost(lambda t, x, u, p: -x[self._nq + 1], reward, None, "progress")
+        self._reward = Cost(self._loss, reward, None, "progress")
         self._distance: ModelFunction | None = None
 
     @property
@@ -193,12 +195,17 @@ class PathTask:
 
     def _error(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """``minus(element, path(s))``; all but progress comes first in states and inputs."""
-        here = self._element(t, x[: self._nq], u[: self.plant.n_inputs], p)
+        element, own = self._element, x[: self._nq]
+        here = own[self._place] if element is None else element(t, own, u[: self.plant.n_inputs], p)
         return self.path.group.minus(here, self.path.expression(x[self._nq]))
 
+    def _loss(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """``-ṡ``."""
+        return -x[self._nq + 1]
 
-def _block_on(system: System[Any], path: SmoothReference) -> Callable[..., Any]:
-    """The block of the state that has the group of a path."""
+
+def _block_on(system: System[Any], path: SmoothReference) -> slice:
+    """Coordinates of the block of the state that has the group of a path."""
     blocks = blocks_of(system.state)
     fitting = {name: places for name, (group, places, _) in blocks.items() if group == path.group}
     if len(fitting) != 1:
@@ -208,14 +215,14 @@ def _block_on(system: System[Any], path: SmoothReference) -> Callable[..., Any]:
             "give element=lambda t, x, u, p: … on the group of the path"
         )
     (places,) = fitting.values()
-    return lambda t, x, u, p: x[places]
+    return places
 
 
 def _with_progress(system: System[Any], acceleration: float) -> System[Product]:
     """The system and a double integrator."""
     nq, n = system.state.nq, system.n_inputs
     blocks = {name: group for name, (group, *_) in blocks_of(system.state).items()}
-    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"))})
+    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"), ("", "1/s"))})
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
         return ca.vertcat(system.f(t, x[:nq], u[:n], p), x[nq + 1], u[n])

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -37,34 +38,27 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
-    resolved_step,
     stable_substeps,
-    step_residuals,
-    unsolved,
     values_by_name,
 )
+from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_limits
+from ._expressions import entries_of, parameter_index
 from ._input_limits import InputLimits
 from ._outcome import Iteration, SolveStatus, Violation
+from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples, sample_reference
-from ._statement import (
-    LIMITS,
-    Bound,
-    Cost,
-    Residual,
+from ._rows import bounded_along
+from ._terms import Cost, Residual, of_quantity
+from ._traced import traced_terms
+from ._weights import (
     Weight,
-    bounded_along,
-    check_consistent,
-    check_names,
-    control_places,
-    entries_of,
-    error_places,
+    diagonal_of,
     error_weight,
-    free_errors,
     input_weight,
-    of_quantity,
-    parameter_index,
+    named_places,
+    parameter_places,
     single_numbers,
-    with_known_limits,
+    with_numbers,
 )
 
 if TYPE_CHECKING:
@@ -76,20 +70,6 @@ MODE_ACCURACY = 0.1
 MOST_SUBSTEPS = 20
 # Weights that have to be positive: of controls, and of soft bounds.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
-
-
-def _diagonal(weight: Any) -> str:
-    """A weight in a few characters: its diagonal, equal entries once."""
-    if isinstance(weight, str):
-        return repr(weight)
-    entries = np.diag(weight)
-    if (entries == entries[:1]).all():
-        text = f"{entries[0]:g}"
-    else:
-        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
-        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
-        text = f"diag({', '.join(parts)})"
-    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
 
 
 @named_options
@@ -201,8 +181,8 @@ class OptimalControlProblem:
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
         places["terminal"] = places["Q"]
-        parts = _weight_parts(self.weights, places, nominal)
-        Q = _put("Q", error_weight("Q", self.Q, system), parts, nominal)
+        parts = parameter_places(self.weights, places, nominal)
+        Q = with_numbers("Q", error_weight("Q", self.Q, system), parts, nominal)
         terminal, follows = self.terminal, self.terminal is None
         if terminal is None:
             terminal = horizon * dt * Q
@@ -211,7 +191,7 @@ class OptimalControlProblem:
         elif terminal != "riccati":
             raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
         if not isinstance(terminal, str):
-            terminal = _put("terminal", terminal, parts, nominal)
+            terminal = with_numbers("terminal", terminal, parts, nominal)
         free = free_errors(system, self.start)
         arrival = error_weight("arrival", 0.0 if self.arrival is None else self.arrival, system)
         if arrival.any() and not len(free):
@@ -224,7 +204,7 @@ class OptimalControlProblem:
             "horizon": horizon,
             "dt": dt,
             "Q": Q,
-            "R": _put("R", input_weight("R", self.R, system), parts, nominal),
+            "R": with_numbers("R", input_weight("R", self.R, system), parts, nominal),
             "terminal": terminal,
             "arrival": arrival,
             "bounds": tuple(
@@ -276,6 +256,14 @@ class OptimalControlProblem:
         elif needed > self.substeps:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the functions of its terms as CasADi's: those of Python do not all pickle."""
+        count, symbol = len(self.all_parameters), self.symbol
+        return self.__dict__ | {
+            name: traced_terms(self.system, getattr(self, name), count, symbol)
+            for name in ("bounds", "residuals", "costs")
+        }
+
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
         steps = f"{self.horizon} steps of {self.dt:g} s"
@@ -285,12 +273,19 @@ class OptimalControlProblem:
     def terms(self) -> str:
         """Weights on the diagonal, bounds, and how many residuals and costs, in one line."""
         bounds = ", ".join(bound.label for bound in self.bounds)
+        weights = [f"{term}={diagonal_of(getattr(self, term))}" for term in ("Q", "R", "terminal")]
         return (
-            f"Q={_diagonal(self.Q)}, R={_diagonal(self.R)}, terminal={_diagonal(self.terminal)}"
+            ", ".join(weights)
             + (f", bounds=[{bounds}]" if bounds else "")
             + (f", {len(self.residuals)} residuals" if self.residuals else "")
             + (f", {len(self.costs)} costs" if self.costs else "")
         )
+
+    @property
+    def symbol(self) -> Any:
+        """casadi.SX or casadi.MX, that of the system; steps that solve equations are MX."""
+        solves = not self.system.is_discrete and get_method(self.method).solves
+        return ca.MX if solves else self.system.symbol
 
     @property
     def free_start(self) -> np.ndarray:
@@ -433,7 +428,7 @@ class OptimalControlProblem:
         for term in ("Q", "R", "terminal"):
             matrix = getattr(self, term)
             if not isinstance(matrix, str):
-                known = _named(term, places["R" if term == "R" else "Q"])
+                known = named_places(term, places["R" if term == "R" else "Q"])
                 for name, part in single_numbers(matrix, known).items():
                     found[name] = float(matrix[part, part][0, 0])
         return found
@@ -808,40 +803,6 @@ class OptimalSolution:
         )
 
 
-def judged(solution: OptimalSolution, setting: Any) -> OptimalSolution:
-    """The solution; failed where it claims something and its steps do not solve their equations.
-
-    Where limits of controls contradict each other it is infeasible and says so.
-
-    Parameters
-    ----------
-    solution : OptimalSolution
-    setting : Setting
-
-    Returns
-    -------
-    OptimalSolution
-    """
-    problem = solution.problem
-    off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]
-    if off and solution.status is not SolveStatus.FAILED:
-        found = [f"limits contradict each other: {', '.join(map(str, off))}", solution.message]
-        text = "; ".join(filter(None, found))
-        solution = replace(
-            solution, status=SolveStatus.INFEASIBLE, message=text,
-            violations=(*solution.violations, *off),
-        )  # fmt: skip
-    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
-        return solution
-    system, method = problem.system, problem.method
-    if resolved_step(system, method, problem.substeps) is None:
-        return solution
-    x, u = solution.x[:-1], solution.u
-    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
-    text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
-    return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
-
-
 Start: TypeAlias = str | Trajectory | OptimalSolution | Callable[[float, np.ndarray, Any], Any]
 GuessLike: TypeAlias = Start | tuple[Start, ...] | None
 """Where a solve starts: a word, a motion, a controller, several to try; None for what is known."""
@@ -979,44 +940,6 @@ def _is_limit(value: Any) -> bool:
     if value is None or isinstance(value, str) or np.ndim(value):
         return False
     return bool(np.isfinite(value))
-
-
-def _named(term: str, places: Mapping[str, slice]) -> dict[str, slice]:
-    """Names of a weight and its entries, as in "Q" and "Q.pose"."""
-    size = max((part.stop for part in places.values()), default=0)
-    return {term: slice(0, size)} | {f"{term}.{name}": part for name, part in places.items()}
-
-
-def _weight_parts(
-    weights: Sequence[str],
-    places: Mapping[str, Mapping[str, slice]],
-    nominal: Mapping[str, float],
-) -> dict[str, slice]:
-    """Where the weights that are parameters stand; each place holds one at most."""
-    known = {name: part for term, own in places.items() for name, part in _named(term, own).items()}
-    found: dict[str, slice] = {}
-    for name in weights:
-        if name not in known:
-            raise UnknownNameError(unknown_name("weight", name, known))
-        if name not in nominal:
-            raise UnknownNameError(unknown_name("parameter", name, nominal))
-        part = known[name]
-        for other, taken in found.items():
-            same = other.partition(".")[0] == name.partition(".")[0]
-            if same and part.start < taken.stop and taken.start < part.stop:
-                raise ValueError(f"weights {other!r} and {name!r} are parameters of the same place")
-        found[name] = part
-    return found
-
-
-def _put(
-    term: str, matrix: np.ndarray, parts: Mapping[str, slice], nominal: Mapping[str, float]
-) -> np.ndarray:
-    """A weight with the nominal values of what are parameters."""
-    for name, part in parts.items():
-        if name.partition(".")[0] == term:
-            matrix[part, part] = nominal[name] * np.eye(part.stop - part.start)
-    return matrix
 
 
 def _check_substeps(value: Any) -> int:

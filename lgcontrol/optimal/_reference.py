@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, prepare
+from ..codegen import ModelFunction, Value, check_shape, prepare, pseudo_inverse
 from ..groups import check_element
 from ..systems import (
     ReferenceLike,
@@ -22,6 +23,8 @@ from ..systems import (
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
+# Singular values of the effect of inputs that count as none, as shares of the largest.
+RANK = 1e-9
 # Calls that a loop is taken to last for.
 CALLS = 1000
 
@@ -203,10 +206,44 @@ def _at_rest_after(
     after = times > end + ROUNDING if has_own else times > end - ROUNDING
     if len(trajectory) < 2 or not after.any():
         return u
-    rest = trajectory.x[-1:].copy()
-    rest[:, list(system.velocities.values())] = 0.0
-    held = _driving_inputs(system, np.maximum(times, end), rest, p)
+    rest = _at_rest(system, trajectory.x[-1:])
+    still = np.zeros((1, system.state.dim))
+    held = _driving_inputs(system, np.maximum(times, end), rest, p, still)
     return np.where(after[:, None], held, u)
+
+
+def _at_rest(system: System, x: np.ndarray) -> np.ndarray:
+    """States without their velocities."""
+    rest = x.copy()
+    rest[..., list(system.velocities.values())] = 0.0
+    return rest
+
+
+def holding_inputs(system: System, t: Value, x: np.ndarray, p: np.ndarray) -> Value:
+    """Inputs that come nearest to holding a system at rest at a place, as a function of time.
+
+    Parameters
+    ----------
+    system : System
+    t : CasADi scalar
+        Time in s.
+    x : ndarray, shape (nq,)
+        A state; its velocities do not count.
+    p : ndarray
+
+    Returns
+    -------
+    CasADi column
+        What `sample_reference` has after the end of a Trajectory.
+    """
+    kind, controls = type(t), system.input_index("control").tolist()
+    values = {"x": _at_rest(system, x), "u": system.nominal_input, "p": p}
+    given = {key: kind(ca.DM(value)) for key, value in values.items()}
+    here = field_derivatives(system).function.call({"t": t} | given)
+    u = given["u"]
+    u[controls] -= pseudo_inverse(here["B"][:, controls], RANK) @ here["rate"]
+    lower, upper = map(ca.DM, system.input_bounds)
+    return ca.fmin(ca.fmax(u, lower), upper)
 
 
 def moves(reference: object) -> bool:
@@ -280,6 +317,6 @@ def _driving_inputs(
     B = here.B[..., controls]
     missing = (rates - here.rate)[..., None]
     u = np.tile(system.nominal_input, (len(states), 1))
-    u[:, controls] += (np.linalg.pinv(B, rcond=1e-9) @ missing)[..., 0]
+    u[:, controls] += (np.linalg.pinv(B, rcond=RANK) @ missing)[..., 0]
     lower, upper = system.input_bounds
     return np.clip(u, lower, upper).reshape(*x.shape[:-1], system.n_inputs)

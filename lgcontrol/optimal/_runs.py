@@ -1,4 +1,4 @@
-"""Run: how iterations of the interior point went, what they leave behind and what ends them."""
+"""Runs of the interior point: iterations in C or NumPy, what they leave and what ends them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..codegen import Progress
-from ._interior_point import FAR, GOOD_STEP, Point
-from ._kernel import NOT_FINITE, STALLED, Memory
+from ._interior_point import FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
+from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
 from ._transcription import Nodes
@@ -172,7 +172,7 @@ class Watch:
     ) -> None:
         self.started, self.time_limit, self.callback = started, time_limit, callback
         self.progress = progress
-        self.most = self.left = min(most, MOST_ITERATIONS)
+        self.left = min(most, MOST_ITERATIONS)
         self.ended: SolveStatus | None = None
 
     @property
@@ -189,14 +189,174 @@ class Watch:
     def goes_on(self, entry: np.ndarray, number: int) -> bool:
         """Whether there is another iteration after this one."""
         spent = time.perf_counter() - self.started
-        cost, stationarity, violation, products, step, damping, *_ = entry.tolist()
-        kkt = max(stationarity, violation, products)
+        (last,) = iterations_of(entry[None], number, spent)
         if self.progress is not None:
-            self.progress.tell(lambda: f"{number} iterations, residual {kkt:.1e}")
-        if self.callback is not None and self.callback(
-            Iteration(number, cost, violation, violation, kkt, step, damping, spent)
-        ):
+            self.progress.tell(lambda: f"{number} iterations, residual {last.kkt:.1e}")
+        if self.callback is not None and self.callback(last):
             self.ended = SolveStatus.STOPPED
         elif number < self.left and spent > self.time_limit:
             self.ended = SolveStatus.TIME_LIMIT
         return self.ended is None and number < self.left
+
+
+def iterations_of(
+    log: np.ndarray, first: int, seconds: float, *, price: float = 0.0, is_real_time: bool = False
+) -> tuple[Iteration, ...]:
+    """What rows of a log say, in the words of all solvers.
+
+    Parameters
+    ----------
+    log : ndarray, shape (k, columns)
+        As `LOG` names them.
+    first : int
+        Number of the first.
+    seconds : float
+    price : float
+        Of soft bounds, on top of the cost.
+    is_real_time : bool
+        Whether nobody asked for a residual.
+
+    Returns
+    -------
+    tuple of Iteration
+    """
+    return tuple(
+        Iteration(
+            number,
+            cost + price,
+            violation,
+            violation,
+            np.nan if is_real_time else max(stationarity, violation, products),
+            step,
+            damping,
+            seconds,
+        )
+        for number, (cost, stationarity, violation, products, step, damping, _) in enumerate(
+            log.tolist(), first
+        )
+    )
+
+
+def run_in_c(
+    memory: Memory, x0: np.ndarray, mode: int, watch: Watch, look: Look, **options: Any
+) -> Run:
+    """Iterations of a kernel from what its memory holds, with looks at the watch in between.
+
+    Parameters
+    ----------
+    memory : Memory
+    x0 : ndarray, shape (nq,)
+    mode : int
+        FREE_STATES or ROLL_OUT.
+    watch : Watch
+    look : Look
+    **options
+        Of `Memory.run`.
+
+    Returns
+    -------
+    Run
+    """
+    most = 0 if watch.is_needed else int(min(look.due, watch.left))
+    status = memory.run(x0, mode, max_iterations=most, **options)
+    log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
+    while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
+        if look.is_due(log):
+            run = Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
+            if run.is_lost:
+                return run
+        most = 1
+        if not watch.is_needed:
+            most = int(min(look.due, watch.left)) - (len(log) - 1)
+        status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+        log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
+    return Run.of(status, memory, len(log) - 1, np.array(log))
+
+
+def run_in_numpy(
+    point: InteriorPoint,
+    mode: int,
+    barrier: Barrier,
+    tolerance: float,
+    watch: Watch,
+    K: np.ndarray | None = None,
+    is_warm: bool = False,
+    look: Look | None = None,
+) -> Run:
+    """Iterations in NumPy: those of the kernel in C, slower.
+
+    Parameters
+    ----------
+    point : InteriorPoint
+        Where they start.
+    mode : int
+        FREE_STATES, ROLL_OUT or REAL_TIME.
+    barrier : Barrier
+    tolerance : float
+    watch : Watch
+    K : ndarray, optional
+        Feedback (N, m, n) that the start is told with.
+    is_warm : bool
+        Whether multipliers of the start are those of a last run.
+    look : Look, optional
+
+    Returns
+    -------
+    Run
+    """
+    log: list[np.ndarray] = []
+    step, status, taken = 1.0, ITERATIONS, 0
+    kept: Run | None = None  # the last of real-time steps that keeps hard rows
+
+    def entry(found: Residuals, step: float) -> np.ndarray:
+        return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
+
+    while True:
+        found, taken = point.expand(), len(log)
+        if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
+            own = point.point, point.rows, K, taken, entry(found, step)[None]
+            kept = Run(status, *own, point.mu, step)
+        if is_warm and not log:
+            if point.settle(found, barrier):
+                found = point.expand()
+            point.weigh_violations()
+        if mode != REAL_TIME and not log and point.start_lower():
+            found = point.expand()
+        log.append(entry(found, step))
+        if not np.isfinite(log[-1][0]):
+            status = NOT_FINITE
+            break
+        if mode != REAL_TIME:
+            is_met = point.mu <= barrier.last and found.largest <= tolerance
+            if is_met and point.has_followed(found, barrier):
+                status = CONVERGED
+                break
+            if point.look(found) and point.mu <= barrier.last:
+                status = CONVERGED if is_met else STALLED
+                break
+            if not watch.goes_on(log[-1], len(log) - 1):
+                break
+            if look is not None and look.is_due(log):
+                run = Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
+                run = run.after(look)
+                if run.is_lost:
+                    return run
+            point.lower_before(found, barrier)
+        outcome = point.iterate()
+        step = outcome.step
+        if step == 0:
+            status = STALLED
+            break
+        assert outcome.sweep is not None
+        K = outcome.sweep.K
+        if mode != REAL_TIME:
+            point.lower_after(barrier, step)
+        elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0) or (
+            watch.is_over()
+        ):
+            taken = len(log)
+            break
+    if kept is not None and status != NOT_FINITE and point.exceeds:
+        told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
+        return kept._replace(status=status, steps=taken, log=told, step=step)
+    return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)

@@ -16,21 +16,17 @@ from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
+    OTHER_START,
     Iteration,
     SolveStatus,
     Violation,
-    plan_of,
+    sentence,
     worst_violations,
 )
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-    judged,
-)
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._qp import Backend, QPSolver
 from ._reference import ReferenceSamples
+from ._solutions import judged, solution_at
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -48,7 +44,6 @@ FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e8
 # A solve has stalled when in so many iterations neither the residual nor the cost fell to these
 # shares of what they were: curvature that Gauss-Newton leaves out allows tiny steps only.
 PATIENCE, LEAST_PROGRESS = 40, 0.7
-OTHER_START = "start elsewhere: guess=… takes a Trajectory, a solution or a controller"
 
 
 class SQPSolver:
@@ -212,7 +207,7 @@ class SQPSolver:
                 result = self.qp.solve(qp.softened(FIRST_PRICE * gradient_size(qp)))
                 spent += result.time
                 if result.solved:
-                    excess = np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0.0)
+                    excess = qp.excess(result.x, result.u)
                     violations = worst_violations(transcription.rows, excess, nodes.t)
             gap = float(np.abs(values.gaps).max(initial=0.0))
             amount = max((entry.amount for entry in violations), default=0.0)
@@ -233,20 +228,11 @@ class SQPSolver:
                 break
         self._found = nodes
         total = time.perf_counter() - started
-        group = problem.system.state
-        solution = OptimalSolution(
-            status=status,
-            message=message,
-            trajectory=plan_of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
-            reference=plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
-            cost=log[-1].cost,
-            kkt=np.nan,
-            gap=log[-1].gap,
-            violations=violations,
-            iterations=tuple(log),
+        solution = solution_at(
+            problem, nodes, setting, times, log[-1],
+            status=status, message=message, violations=violations, iterations=tuple(log),
             times={"total": total, "model": total - spent, "qp": spent},
-            problem=problem,
-        )
+        )  # fmt: skip
         return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
@@ -466,49 +452,29 @@ class Descent:
 
     def finish(self, status: SolveStatus) -> OptimalSolution:
         """Put the result together."""
-        problem, last = self.transcription.problem, self.log[-1]
-        group, nodes = problem.system.state, self.nodes
-        excess = self._hard_excess()
+        last, nodes, tolerance = self.log[-1], self.nodes, self.limits.tolerance
         violations = worst_violations(
-            self.transcription.rows,
-            np.where(excess > self.limits.tolerance, excess, 0.0),
-            nodes.t,
+            self.transcription.rows, self._hard_excess(), nodes.t, tolerance
         )
-        message = {
-            SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",
-            SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations; no "
-            f"step improves it to {self.limits.tolerance:.1e}",
-            SolveStatus.ITERATION_LIMIT: f"residual {last.kkt:.1e} after {last.number} iterations"
-            + (f"; {OTHER_START}" if last.number >= PATIENCE else ""),
-            SolveStatus.TIME_LIMIT: f"residual {last.kkt:.1e} after {last.time:.3g} s",
-            SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
-            SolveStatus.STALLED: "steps hardly lower the cost any further: residual "
-            f"{last.kkt:.1e} after {last.number} iterations; {OTHER_START}",
-            SolveStatus.FAILED: self.transcription.not_finite(self.values)
+        message = sentence(
+            status, last, tolerance,
+            stalled="steps hardly lower the cost any further",
+            failed=self.transcription.not_finite(self.values)
             or f"the QP solver {self.qp_solver.name!r} found no step",
-            SolveStatus.STOPPED: "stopped by the callback",
-        }[status]
+        )  # fmt: skip
+        if status is SolveStatus.ITERATION_LIMIT and last.number >= PATIENCE:
+            message = f"{message}; {OTHER_START}"
         message = "; ".join([message, *map(str, violations)])
         times = {
             "total": time.perf_counter() - self.started,
             "model": self.model_time,
             "qp": self.qp_time,
         }
-        solution = OptimalSolution(
-            status=status,
-            message=message,
-            trajectory=plan_of(
-                group, nodes.t, nodes.x, nodes.u, self.transcription.problem.system.inputs
-            ),
-            reference=plan_of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
-            cost=last.cost,
-            kkt=last.kkt,
-            gap=last.gap,
-            violations=violations,
-            iterations=tuple(self.log),
+        solution = solution_at(
+            self.transcription.problem, nodes, self.setting, nodes.t, last,
+            status=status, message=message, violations=violations, iterations=tuple(self.log),
             times=times,
-            problem=problem,
-        )
+        )  # fmt: skip
         return judged(solution, self.setting)
 
 

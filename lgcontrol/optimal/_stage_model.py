@@ -11,16 +11,9 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ..systems import System, step_derivatives
-from ._transcription import (
-    CALLS,
-    Nodes,
-    Setting,
-    Transcription,
-    Values,
-    lower_product,
-    mirrored,
-)
+from ..systems import System, resolved_step, step_derivatives
+from ._stage_functions import lower_product, mirrored
+from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 30_000
@@ -130,6 +123,23 @@ class StageModel:
     def has_hard_rows(self) -> bool:
         """Whether rows are to be kept at any price: equalities, or limits without a weight."""
         return bool(len(self.sides.equal) or np.isinf(self.sides.weight).any())
+
+    @cached_property
+    def hard_limits(self) -> np.ndarray:
+        """Rows with hard limits, equalities apart."""
+        row = self.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
+
+    def hard_excess(self, rows: np.ndarray) -> float:
+        """Sum of what values (N + 1, rows) exceed one-sided hard limits by."""
+        hard = self.hard_limits
+        return float(self.transcription.rows.excess(rows)[:, hard].sum()) if len(hard) else 0.0
+
+    @cached_property
+    def is_implicit(self) -> bool:
+        """Whether steps solve equations, which are looked at in the end."""
+        problem = self.problem
+        return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     @property
     def of_start(self) -> np.ndarray:
@@ -474,7 +484,7 @@ class StageModel:
             call = self.curvature.in_place(self.problem.horizon, shared=("p", "w", "dt"))
             call.inputs["w"][:], call.inputs["dt"][()] = once.path_weights, self.problem.dt
             self._calls["curvature"] = call
-        _fill_stages(call.inputs, nodes, setting)
+        fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
         found = call()
         along, bend = found.W.copy(order="C"), np.zeros((len(prices), self.n, self.n))
@@ -618,12 +628,6 @@ def symbols_of(function: ModelFunction) -> dict[str, Any]:
         name: symbol.sym(name, *function.function.size_in(i))
         for i, name in enumerate(function.arguments)
     }
-
-
-def _fill_stages(given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:
-    given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
-    given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
-    given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
 
 
 def _sides(transcription: Transcription) -> Sides:

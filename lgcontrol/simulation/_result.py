@@ -249,7 +249,18 @@ class SimulationResult:
         return animate_run(self, path, fps=fps, **options)
 
     def save(self, path: str | Path) -> Path:
-        """Write an ``.npz`` file: arrays and a JSON description, no pickled objects."""
+        """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.
+
+        Returns
+        -------
+        Path
+            Where it is: with ``.npz`` where the name has no ending.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        """
         return write_result({f.name: getattr(self, f.name) for f in fields(self)}, Path(path))
 
     @classmethod

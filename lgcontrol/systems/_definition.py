@@ -313,9 +313,11 @@ class SystemDefinition(Generic[State]):
         names : sequence of str
             Among `quantity_names`.
         t, x, u, p : value
+            Of p what comes after the system's own parameters is not read.
         known : mapping of str to value, optional
             Columns of whole quantities that stand for what they are.
         """
+        p = p[: len(self.parameters)]
         places, columns = [self._quantity_places[name] for name in names], {**(known or {})}
         for key, _ in places:
             if key not in columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -226,6 +226,22 @@ class BoundMeasurement:
     noise_factor: np.ndarray
     scale: ModelFunction | None = None
     limits: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the measurement as `traced`: functions of Python do not all pickle."""
+        return self.__dict__ | {"measurement": self.traced}
+
+    @property
+    def traced(self) -> Measurement:
+        """The measurement with CasADi functions, of this system, in place of Python's."""
+        changes: dict[str, Any] = {"scale": self.scale}
+        if callable(self.measurement.h):
+            changes["h"] = self.function
+        if self.measurement.directions is not None:
+            point = symbols_of(self.system)
+            shown: Any = [_directions(self, *point)]
+            changes["directions"] = ca.Function("directions", [*point], shown)
+        return replace(self.measurement, **changes)
 
     @property
     def white_factor(self) -> np.ndarray:

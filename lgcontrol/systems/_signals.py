@@ -11,7 +11,9 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import (
+    NO_LIMIT,
     UnknownNameError,
+    ask_degrees,
     check_shape,
     is_symbolic,
     unknown_name,
@@ -74,6 +76,11 @@ class Input:
                 f"input {self.name!r}: nominal value {self.nominal:g} is outside its bounds "
                 f"[{self.lower:g}, {self.upper:g}]; give nominal=…"
             )
+        if self.unit == "rad":
+            for what in ("lower", "upper", "nominal"):
+                value = getattr(self, what)
+                if ask_degrees(f"input {self.name!r}: {what}", value, most=NO_LIMIT):
+                    break
 
 
 @dataclass(frozen=True)

@@ -350,7 +350,12 @@ class Trajectory:
         Returns
         -------
         Path
-            Where it is: with ``.npz`` appended if that was missing.
+            Where it is: with ``.npz`` where the name has no ending.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
         """
         return _save(self, Path(path))
 

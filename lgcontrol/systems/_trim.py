@@ -14,6 +14,7 @@ import scipy
 
 from ..codegen import (
     UnknownNameError,
+    ask_degrees,
     check_mapping,
     check_shape,
     level_outside,
@@ -69,7 +70,8 @@ def trim(
     where : mapping of str to float or array_like, optional
         Values of coordinates ("pose.z"), whole blocks ("twist"), joints ("elbow", or
         "configuration.elbow") and inputs ("thrust"); where an input has the name of its joint,
-        "state.elbow" is the angle, "input.elbow" the torque.
+        "state.elbow" is the angle, "input.elbow" the torque. Angles are in rad; beyond two turns a
+        warning asks whether they are degrees.
     position : array_like, optional
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
@@ -459,7 +461,26 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             if index in wishes.coordinates:
                 raise ValueError(f"{names[index]} is given in position and in where")
             wishes.coordinates[index] = value
+    _ask_degrees(system, wishes)
     return wishes
+
+
+def _ask_degrees(system: SystemDefinition, wishes: Wishes) -> None:
+    """Ask whether wished angles that are several turns are degrees."""
+    names, units, places = (
+        system.state.coordinate_names,
+        system.state.coordinate_units,
+        blocks_of(system.state),
+    )
+    wished = {names[i]: (value, units[i]) for i, value in wishes.coordinates.items()}
+    for block, values in wishes.blocks.items():
+        part = places[block][1]
+        wished |= dict(zip(names[part], zip(values, units[part], strict=True), strict=True))
+    for i, value in wishes.inputs.items():
+        wished[system.input_names[i]] = value, system.inputs[i].unit
+    for name, (value, unit) in wished.items():
+        if unit == "rad":
+            ask_degrees(f"where: {name}", value)
 
 
 def _number(name: str, value: Any) -> float:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -11,14 +12,28 @@ from lgcontrol.codegen import ModelFunction
 
 CC = shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+STRICT = (
+    "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow",
+    "-Wcast-qual", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wundef",
+)  # fmt: skip
+SANITIZED = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all", "-g")
+
+
+@cache
+def has_sanitizers():
+    """Whether the compiler has the libraries for them."""
+    command = [CC, *SANITIZED, "-x", "c", "-", "-o", "/dev/null"]
+    given = "int main(void) { return 0; }"
+    return not subprocess.run(
+        command, input=given, text=True, capture_output=True, check=False
+    ).returncode
 
 
 def built(folder, *sources, into, level="-O1"):
     """The example of a folder, compiled alone."""
     program = into / "program"
     names = [str(folder / source) for source in sources or ("main.c", f"{folder.name}.c")]
-    command = [CC, *STRICT, level, f"-I{folder}", *names, "-o", str(program), "-lm"]
+    command = [CC, *STRICT, *level.split(), f"-I{folder}", *names, "-o", str(program), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     return program
@@ -139,4 +154,52 @@ def test_what_c_cannot_hold_is_refused_by_name(tmp_path):
         function.export_c(tmp_path / "looked_up")
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="makes no C identifier"):
-        scalar_function().export_c(tmp_path / "a", name="δ")
+        scalar_function().export_c(tmp_path / "a", name="°")
+
+
+# As they come: of other alphabets, equal but for what C has no letters for, and taken.
+NAMES = ["δ", "Höhe über Grund", "time", "lg_sin", "test", "largest", "0.5 m", "x;} int y", "u"]
+
+
+@pytest.mark.usually(name=("δ", "time", "lg_sin", "x;} int y"))
+@needs_compiler
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_names_make_code_that_compiles(name, tmp_path):
+    A, a = ca.MX.sym("A", 12, 12), ca.MX.sym("a", 12)
+    work = ca.MX.sym("work")  # as the argument that generated code has besides
+    f = ca.Function("f", [A, a, work], [ca.sin(A) @ a * work], ["A", "a", "work"], ["y"])
+    texts = [("φ₁", "°"), ("φ₂", "m/s²"), ("a b", "µm */ int z; /*"), ("a.b", "two\nlines"),
+             ("漢", "\\"), ("字", "")]  # fmt: skip
+    folder = ModelFunction(f, shapes={"work": ()}).export_c(
+        tmp_path / "odd ü folder", name=name, labels={"a": texts + [(str(k), "") for k in range(6)]}
+    )
+    sources = sorted(path.name for path in folder.glob("*.c"))
+    done = subprocess.run(
+        [built(folder, *sources, into=tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    header = "".join(path.read_text() for path in folder.glob("*.h"))
+    assert all(symbol in header for symbol in ("_A_2_PHI_1 = 0", "_A_2_A_B_2 = 3", "/* φ₁, ° */"))
+
+
+def test_labels_fit_what_they_name(tmp_path):
+    with pytest.raises(ValueError, match="'x' has 3 entries and 1 labels"):
+        scalar_function().export_c(tmp_path / "a", labels={"x": [("a", "m")]})
+    with pytest.raises(ValueError, match="unknown argument or result of mixed 'y'.*t, x, p"):
+        scalar_function().export_c(tmp_path / "a", labels={"y": []})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    function = scalar_function()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileExistsError, match="is the working directory.*name one in it"):
+        function.export_c(".")
+
+    def refusing(path, *args, **options):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(tmp_path), "mkdir", refusing)
+    with pytest.raises(PermissionError, match=r"cannot write .*law: Permission denied in .*where"):
+        function.export_c("law")
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, chain, solve_linear
+from lgcontrol.codegen import ModelFunction, chain, pseudo_inverse, solve_linear
 
 ROUNDING = 1e-13
 BACKWARD = 20 * 2.0**-53  # of a stable method, relative to |A| |x|; ten unknowns
@@ -218,3 +218,42 @@ def test_guarded_roots_of_random_covariances_do_not_refuse_the_code(fresh, notic
     want = rollout(z)
     np.testing.assert_allclose(rollout.compiled()(z), want, rtol=1e-10, atol=1e-12)
     assert rollout.is_compiled and not notices()
+
+
+RCOND = 1e-9
+INVERTED = 1e-11  # relative, at a condition of 100, and where numbers of 1e-12 count as none
+SHAPES = [(1, 1), (4, 1), (1, 3), (6, 4), (4, 6), (8, 8), (12, 9)]
+
+
+@pytest.mark.usually(shape=((1, 3), (6, 4), (4, 6)))
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pseudo_inverses_of_every_rank_are_those_of_numpy(kind, shape, rng):
+    A = kind.sym("A", *shape)
+    inverse = ca.Function("inverse", [A], [pseudo_inverse(A, RCOND)])
+    for rank in range(min(shape) + 1):
+        for _ in range(5):
+            U, V = (np.linalg.qr(rng.normal(size=(n, n)))[0][:, : min(shape)] for n in shape)
+            sizes = np.full(min(shape), 1e-12)
+            sizes[:rank] = 10 ** rng.uniform(-1, 1, rank)
+            value = (U * (sizes if rank else 0)) @ V.T
+            want = np.linalg.pinv(value, rcond=RCOND)
+            found = inverse(value).full()
+            np.testing.assert_allclose(found, want, atol=INVERTED * max(1.0, np.abs(want).max()))
+
+
+def test_what_stays_of_a_pseudo_inverse_is_folded():
+    """Numbers cost nothing, nor do rows and columns without any."""
+    t = ca.SX.sym("t")
+    B = ca.SX(6, 3)
+    B[2:5, :2] = ca.DM([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+    inverse = pseudo_inverse(B, RCOND)
+    assert inverse.is_constant()
+    np.testing.assert_allclose(
+        ca.evalf(inverse).full(), np.linalg.pinv(ca.evalf(B).full()), atol=ROUNDING
+    )
+    B[2, 0] = t
+    found = ca.Function("found", [t], [pseudo_inverse(B, RCOND)])
+    want = np.linalg.pinv(ca.evalf(ca.substitute(B, t, 1.0)).full())
+    np.testing.assert_allclose(found(1.0).full(), want, atol=INVERTED)
+    assert found.n_instructions() < 700

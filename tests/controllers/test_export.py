@@ -1,5 +1,6 @@
 """Exported controllers: compiled alone they answer as Python does, call by call."""
 
+import ctypes
 import subprocess
 from dataclasses import replace
 from functools import cache
@@ -15,15 +16,34 @@ from lgcontrol.controllers import (
     Adapted,
     ComputedTorque,
     Controller,
+    ElasticImpedance,
+    ElasticPD,
+    ElasticStructurePreserving,
+    FeedbackLinearization,
+    FlatFeedforward,
     GeometricPD,
     GravityPD,
     Impedance,
     OperationalSpace,
+    SpringTorqueControl,
     ThrustVectorPD,
 )
-from lgcontrol.groups import SO2, SO3, Product, Rn
-from lgcontrol.mechanics import FrameTask, JointProperties, Multibody, SpatialInertia
-from lgcontrol.models import quadrotor, surface_vessel
+from lgcontrol.groups import SO2, SO3, Product, Rn, Translation
+from lgcontrol.mechanics import (
+    FrameTask,
+    JointProperties,
+    LinearDrag,
+    Motor,
+    Multibody,
+    SeriesElastic,
+    SpatialInertia,
+)
+from lgcontrol.models import (
+    elastic_planar_arm_tree,
+    quadrotor,
+    surface_vessel,
+    variable_stiffness_joint_tree,
+)
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SQPSolver
 from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
@@ -35,10 +55,19 @@ from lgcontrol.systems import (
     System,
     Trajectory,
     TrajectoryPoint,
+    Waypoints,
     with_accelerations,
 )
 
-from ..codegen.test_export import built, needs_compiler
+from ..codegen.test_export import (
+    CC,
+    SANITIZED,
+    STRICT,
+    built,
+    has_sanitizers,
+    needs_compiler,
+)
+from ..elastic.arms import ARMS, links
 from ..optimal.examples import mechanical
 from .test_mpc import satellite
 
@@ -121,6 +150,18 @@ def ran(folder, tmp_path, level="-O0"):
     return done.returncode, done.stdout
 
 
+def printed(folder, body, into):
+    """Rows of numbers that a program prints: a main with a body, and an export's struct m."""
+    name, program = folder.name, into / "user.c"
+    program.write_text(
+        f'#include "{name}.h"\n#include <math.h>\n#include <stdio.h>\nstatic {name} m;\n'
+        f"int main(void) {{\n{body}  return 0; }}\n"
+    )
+    built_one = built(folder, program, f"{name}.c", into=into)
+    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
+    return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+
+
 # One with first derivatives, one with soft limits whose calls solve: builds take seconds.
 @pytest.mark.usually(
     name=(
@@ -168,20 +209,14 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     goal, p = np.array([0.0, 1.0, 0.0]), {"pull": 0.5}
     folder = controller.export_c(tmp_path / "swing", name="swing")
     u_ref = 0.5  # holds the pendulum there
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "swing.h"\n#include <stdio.h>\nstatic swing m;\n'
-        "int main(void) {\n"
+    body = (
         "  const double x_ref[SWING_NX] = {0, 1, 0}, x[SWING_NX] = {1, 0, 0};\n"
         f"  const double u_ref[SWING_NI] = {{{u_ref}, 0}};\n  double u[SWING_NU];\n"
         "  swing_init(&m);\n  swing_hold(&m, x_ref, u_ref);\n  m.p[SWING_P_PULL] = 0.5;\n"
         "  const int status = swing_solve(&m, 0, x, u);\n"
         '  printf("%d %.17g %.17g", status, u[SWING_U_TORQUE], m.x[SWING_N][SWING_X_RATE_X0]);\n'
-        "  return 0; }\n"
     )
-    built_one = built(folder, program, "swing.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    status, torque, rate = map(float, done.stdout.split())
+    ((status, torque, rate),) = printed(folder, body, tmp_path)
     solver = controller.solver
     found = solver.solve([1.0, 0.0, 0.0], reference=goal, p=p, tolerance=1e-6, max_iterations=50)
     np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
@@ -208,10 +243,7 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
     controller.restarts = False  # firmware begins anew when it is told to
     folder = controller.export_c(tmp_path / "swing", name="swing")
     most = [0.7, 0.5, 0.3, 0.1, -0.1, -0.3] + ([-0.6, -0.8] if name == "limit" else [-0.3] * 2)
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
-        "int main(void) {\n"
+    body = (
         "  double x[SWING_NX] = {0, 1, -0.5};\n"
         f"  const double most[] = {{{', '.join(map(str, most))}}};\n"
         "  double u[SWING_NU];\n  swing_init(&m);\n"
@@ -219,11 +251,8 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
         "    m.p[SWING_P_MOST] = most[k], x[2] = k == 3 ? NAN : -0.5;\n"
         "    const int status = swing_step(&m, SWING_PERIOD * k, x, u);\n"
         '    printf("%d %.17g %.17g\\n", status, u[0], m.violation);\n  }\n'
-        "  return 0; }\n"
     )
-    built_one = built(folder, program, "swing.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    found = printed(folder, body, tmp_path)
     answers, statuses = [], []
     for k, limit in enumerate(most):
         x = [0, 1, np.nan if k == 3 else -0.5]  # then the last answer is held, within limits
@@ -254,18 +283,13 @@ def test_an_exported_plan_by_accelerations_hands_out_torques(tmp_path):
     law = Adapted(controller, answer=lambda t, x, u: taken(t, x, planned.full_input(u)))
     torques = law(0.0, x)
     folder = controller.export_c(tmp_path / "reach", name="reach", x0=x, calls=1)
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "reach.h"\n#include <stdio.h>\nstatic reach m;\n'
-        "int main(void) {\n"
+    body = (
         f"  const double x[REACH_NX] = {{{', '.join(map(repr, x.tolist()))}}};\n"
         "  double u[REACH_NU], r[REACH_NR];\n"
         "  reach_init(&m);\n  reach_step(&m, 0, x, u);\n  reach_input(&m, 0, x, u, r);\n"
-        '  printf("%.17g %.17g", r[REACH_R_INPUT_A], r[REACH_R_INPUT_B]);\n  return 0; }\n'
+        '  printf("%.17g %.17g", r[REACH_R_INPUT_A], r[REACH_R_INPUT_B]);\n'
     )
-    built_one = built(folder, program, "reach.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    found = [float(entry) for entry in done.stdout.split()]
+    (found,) = printed(folder, body, tmp_path)
     np.testing.assert_allclose(found, torques, rtol=1e-9, atol=1e-9)
     # The torques lead the plant where the plan's first step ends.
     after = plant.step("semi_implicit_euler")(0.0, x, np.r_[found, np.zeros(6)], [], 0.1)
@@ -452,6 +476,222 @@ def test_an_exported_schedule_is_looked_up_as_python_does(has_last, tmp_path):
     assert code == 0, text
 
 
+def loaded(law, tmp_path):
+    """An exported law as a function of Python, values by name; it was compiled alone."""
+    folder, function = law.export_c(tmp_path / "law", name="law"), law._exported_law()
+    library = tmp_path / "law.so"
+    command = [CC, *STRICT, "-O2", "-shared", "-fPIC", str(folder / "law.c"), "-o", str(library)]
+    done = subprocess.run([*command, "-lm"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+    run = ctypes.CDLL(str(library)).law
+    sizes = zip(function.results, function.result_shapes, strict=True)
+    results = {name: np.zeros(shape) for name, shape in sizes}
+    text = (folder / "law.h").read_text()
+    work = np.zeros(int(text.split("LAW_WORK ")[1].split()[0]))
+    scheduled = law._exported_schedule()
+    names = [k for k in function.arguments if scheduled is None or k not in scheduled.values]
+
+    def call(**given):
+        arguments = []
+        for name in names:
+            value = np.array(given[name], dtype=float)
+            given[name] = value  # stays alive
+            arguments.append(
+                ctypes.c_double(value) if not value.ndim else ctypes.c_void_p(value.ctypes.data)
+            )
+        arrays = [*results.values(), work] if len(work) else results.values()
+        run(*arguments, *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+        return {name: value.copy() for name, value in results.items()}
+
+    call.arguments = names
+    return call
+
+
+def raft(effect, dt=0.0):
+    """A raft with thrusters in a tide; ``effect(t)`` is what they do, entry by entry."""
+    count = effect(0.0).shape[1]
+
+    def field(t, x, u, p):
+        tide = ca.vertcat(0.3 * ca.sin(3 * t), p * t)
+        rate = ca.vertcat(x[2:], effect(t) @ u + tide - 0.4 * x[2:])
+        return 0.1 * rate if dt else rate
+
+    inputs = [Input(f"u{i}", "N", -1.5, 1.0) for i in range(count)]
+    state = Product(place=Translation("xy"), speed=Rn(2))
+    return System("raft", state, field, inputs=inputs, dt=dt,
+                  parameters=[Parameter("swell", "m/s³", 0.4)])  # fmt: skip
+
+
+def thrusters(rows):
+    """What thrusters do whose effect turns over time, all alike."""
+    return lambda t: ca.horzcat(*(ca.vertcat(*row) for row in rows(ca.cos(t), 1 + t / 4)))
+
+
+RAFTS = {
+    "three turn": lambda: raft(thrusters(lambda c, m: [(c / m, 0), (0, 1 / m), (0.5, c)])),
+    "two push one way": lambda: raft(thrusters(lambda c, m: [(c, 0.5 * m), (2 * c, m)])),
+    "one, its mass falls": lambda: raft(thrusters(lambda c, m: [(m, 0.3 * m)])),
+    "constant, in steps": lambda: raft(lambda t: ca.DM([[1.0, 0.5], [0.0, 0.7]]), dt=0.1),
+}  # fmt: skip
+
+
+def tide_law(plant):
+    """Along a second of a motion, with another parameter than the nominal one."""
+    path = plant.rollout(np.zeros(4), 0.3 * np.ones(plant.n_inputs), 0.1, steps=10, p=[0.3])
+    return TVLQR(plant, path, Q=1, R=1, p={"swell": 0.3})
+
+
+@pytest.mark.usually(name=("three turn",))
+@needs_compiler
+@pytest.mark.parametrize("name", RAFTS)
+def test_what_holds_after_the_end_may_depend_on_time(name, tmp_path):
+    """The loop goes on for three times as long as its trajectory, in C as in Python."""
+    plant = RAFTS[name]()
+    law = tide_law(plant)
+    own, step, held = loaded(law, tmp_path), plant.step("rk4"), set()
+    assert own.arguments == ["t", "x"]
+    x = found = np.array([0.05, -0.1, 0.1, 0.0])
+    for k in range(31):
+        t = 0.1 * k
+        u, answer = law(t, x), own(t=t, x=found)["u"]
+        np.testing.assert_allclose(answer, u, rtol=1e-9, atol=1e-9)
+        held |= {round(u[0], 9)} if k > 11 else set()
+        x, found = step(t, x, u, [0.3], 0.1), step(t, found, answer, [0.3], 0.1)
+    np.testing.assert_allclose(found, x, atol=1e-9)
+    assert len(held) > 5  # it does not stay
+    code, text = ran(tmp_path / "law", tmp_path)
+    assert code == 0, text
+
+
+def rise(group, goal, seconds=0.3):
+    return Waypoints(group, [0, seconds], [group.identity, goal], order=9)
+
+
+def elastic_arm(torque=np.inf):
+    """Two elastic joints, whose motors may be weak."""
+    motors = {"j0": Motor(0.2, 300.0, torque=torque), "j1": Motor(0.1, 200.0)}
+    return SeriesElastic(links(["revolute"] * 2), motors)
+
+
+def of_wet_arm():
+    """A law that is told another drag, between the parameters of links and of motors."""
+    arm, drag = ARMS["parametric"](), LinearDrag(0.1 * np.eye(6))
+    plant = arm.system(forces={"link1": [drag]}, parametric="link1.linear_drag")
+    return FlatFeedforward(arm, system=plant, check=False, reference=rise_of(arm),
+                           p={"j0.spring.stiffness": 240.0})  # fmt: skip
+
+
+def rise_of(arm):
+    group = arm.tree.configuration
+    return rise(group, group.exp(0.3 * np.ones(group.dim)))
+
+
+PLANAR, ELASTIC = elastic_planar_arm_tree(), elastic_arm()
+VARIABLE = variable_stiffness_joint_tree()
+MIXED = SeriesElastic(links(["revolute"] * 3), {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)})
+STIFFER = Waypoints(Rn(1), [0, 0.25], [[0.3], [0.7]], order=9)
+ELASTIC_LAWS = {
+    "FlatFeedforward, integral, weak motor": lambda: FlatFeedforward(
+        elastic_arm(10.0), integral=40.0, reference=rise_of(ELASTIC), check=False
+    ),
+    "FlatFeedforward, dampers, at the links": lambda: FlatFeedforward(
+        ARMS["damped"](), stiffness=20.0, damping=3.0, side="link", saturate=False, check=False,
+        reference=rise_of(ARMS["damped"]()),
+    ),
+    "FlatFeedforward, stiffness that moves": lambda: FlatFeedforward(
+        VARIABLE, settings=STIFFER, reference=rise_of(VARIABLE), check=False
+    ),
+    "FlatFeedforward, parameters": of_wet_arm,
+    "FeedbackLinearization, integral": lambda: FeedbackLinearization(
+        PLANAR, integral=True, reference=rise_of(PLANAR), check=False
+    ),
+    "FeedbackLinearization, stiffness that moves": lambda: FeedbackLinearization(
+        VARIABLE, settings=STIFFER, reference=rise_of(VARIABLE), check=False
+    ),
+    "FeedbackLinearization, held torques": lambda: FeedbackLinearization(
+        MIXED, integrators=True, integral=True, frequency=25.0, reference=rise_of(MIXED),
+        check=False,
+    ),
+    "ElasticPD": lambda: ElasticPD(PLANAR, stiffness=[400.0, 250.0], reference=[0.3, 0.2]),
+    "ElasticStructurePreserving": lambda: ElasticStructurePreserving(
+        PLANAR, reference=rise_of(PLANAR), check=False
+    ),
+    "SpringTorqueControl": lambda: SpringTorqueControl(
+        PLANAR, reference=rise(Rn(2), [2.0, 1.0])
+    ),
+    "ElasticImpedance": lambda: ElasticImpedance(
+        PLANAR, FrameTask("tool", "position"), stiffness=150.0, damping=20.0,
+        reference=lambda t: np.r_[1.5 - 0.2 * t, 0.0, 0.5, -0.2, 0, 0],
+    ),
+}  # fmt: skip
+
+
+def followed(law, t):
+    """What an elastic law follows at a time, by the names of its C function."""
+    names = list(law._exported_goals())
+    if isinstance(law, ElasticImpedance):
+        return dict(zip(names, law._goals[0](law.reference, t), strict=False))
+    goal = law.goal(law.reference, t)
+    return dict(zip(names, goal, strict=False)) | dict(
+        zip(("k", "k_dot", "k_ddot"), law._settings(t), strict=False)
+    )
+
+
+@pytest.mark.usually(
+    name=("FlatFeedforward, integral, weak motor", "FeedbackLinearization, held torques",
+          "FeedbackLinearization, stiffness that moves", "ElasticImpedance"),
+)  # fmt: skip
+@needs_compiler
+@pytest.mark.parametrize("name", ELASTIC_LAWS)
+def test_an_exported_law_of_an_elastic_arm_closes_the_loop_as_python_does(name, tmp_path):
+    """Two loops side by side, each with its own plant and memory, from a state off the goal."""
+    law = ELASTIC_LAWS[name]()
+    plant, state, steps = law.system, law.system.state, 300
+    own, memory = loaded(law, tmp_path), law._exported_memory()
+    step, rng = plant.step("rk4"), np.random.default_rng(2)
+    start = law.reference_states(np.zeros(1))
+    start = law._exported_state(None, rng) if start is None else start[0]
+    start = state.plus(start, 0.02 * rng.normal(size=state.dim))
+    x = found = start
+    held = {key: np.full(len(entry.labels), np.nan) for key, entry in memory.items()}
+    statuses = set()
+    for k in range(steps):
+        t = k * law.dt
+        u = law(t, x)
+        statuses.add(law.info.status.name)
+        answer = own(first=float(k == 0), x=found, p=law._own, **followed(law, t), **held)
+        np.testing.assert_allclose(answer["u"], u, rtol=1e-9, atol=1e-9)
+        held = {key: answer[f"{key}_next"] for key in memory}
+        x = step(t, x, plant.full_input(u), law._own, law.dt)
+        found = step(t, found, plant.full_input(answer["u"]), law._own, law.dt)
+    np.testing.assert_allclose(found, x, atol=1e-9)
+    assert np.abs(state.minus(x, start)).max() > 0.02
+    assert "OK" in statuses <= {"OK", "SATURATED"}
+    assert "SATURATED" in statuses or "weak" not in name
+    assert ("integral" in memory) == ("integral" in name or "held" in name)
+    code, text = ran(tmp_path / "law", tmp_path)
+    assert code == 0 and "workspace" in text, text
+
+
+WATCHED = {
+    "LQR": LAWS["LQR"],
+    "held torques": ELASTIC_LAWS["FeedbackLinearization, held torques"],
+    "in a tide": lambda: tide_law(RAFTS["three turn"]()),
+    "MPC": lambda: CASES["hard limit that cannot be kept"]()[0],
+}
+
+
+@pytest.mark.usually(name=("held torques",))
+@needs_compiler
+@pytest.mark.parametrize("name", WATCHED)
+def test_exported_code_runs_clean_under_sanitizers(name, tmp_path):
+    if not has_sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    folder = WATCHED[name]().export_c(tmp_path / "law", name="law")
+    code, text = ran(folder, tmp_path, " ".join(("-O1", *SANITIZED)))
+    assert code == 0, text
+
+
 class Own(Controller):
     """A law of a user."""
 
@@ -464,4 +704,6 @@ def test_laws_without_c_name_those_that_have(tmp_path):
         Own(QUAD, dt=0.1).export_c(tmp_path / "law")
     with pytest.raises(NotImplementedError, match=r"ThrustVectorPD\(…, saturate=False\)"):
         ThrustVectorPD(QUAD).export_c(tmp_path / "law")
+    with pytest.raises(NotImplementedError, match="export its controller.*translate around"):
+        Adapted(LAWS["LQR"]()).export_c(tmp_path / "law")
     assert not list(tmp_path.iterdir())

@@ -51,8 +51,9 @@ def run(name) -> SimulationResult:
     return run_of(name)
 
 
-# An interior point stays inside of bounds, by less than this share of their range.
-NEAR = 0.01
+# Share of its bounds that the largest input takes: an interior point stays inside of them, and some
+# designs keep torques in reserve, for a wrist that is calm and for a link that is heavier.
+AT_BOUND, RESERVED = 0.98, {"panda-reach": 0.85, "variable-stiffness": 0.7}
 
 
 def verdicts(task, run):
@@ -66,15 +67,14 @@ def test_meets_all_criteria(task, run):
     assert not failed
 
 
-def test_keeps_the_bounds_of_the_inputs(task, run):
+def test_keeps_the_bounds_of_the_inputs(name, task, run):
     lower, upper = task.plant.input_bounds
     assert (run.u >= lower).all()
     assert (run.u <= upper).all()
     own = task.plant.input_index()
     u, lower, upper = run.u[:, own], lower[own], upper[own]
-    near = NEAR * (upper - lower)
-    at_bound = (u <= lower + near) | (u >= upper - near)
-    assert at_bound.any()  # or the bounds did not matter
+    share = np.abs(2 * u - lower - upper) / (upper - lower)
+    assert share.max() >= RESERVED.get(name, AT_BOUND)  # or the bounds did not matter
 
 
 @pytest.mark.filterwarnings("ignore:reference is beyond the limits")  # of motors that nobody moves
@@ -169,6 +169,13 @@ def test_the_direct_slew_looks_into_the_sun_and_overspeeds_wheels():
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(1, 10))
+def test_the_car_keeps_to_the_road_from_every_start(seed):
+    task = DESIGNS["car-lane-change"].load()(seed=seed)
+    assert all(verdict.passed for verdict in task.judge(task.run(seed=seed)))
+
+
+@pytest.mark.thorough
 def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth():
     task = task_of("vessel-docking")
     own = task.controller
@@ -177,15 +184,15 @@ def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth():
         bounds=own.problem.bounds,
     )  # fmt: skip
     steady = task.options["disturbances"][1:]
-    berth = dataclasses.replace(
-        task, x0=task.reference, seconds=20.0, options={"disturbances": steady}
+    berth = dataclasses.replace(  # until the estimate has settled
+        task, x0=task.reference, seconds=40.0, options={"disturbances": steady}
     )
 
     def off(controller):
         there = dataclasses.replace(berth, controller=controller)
         return verdicts(there, there.run())["position error, mean of the last 5 s"].value
 
-    assert off(own) < 0.1 * off(ignorant)
+    assert off(own) < 0.01 * off(ignorant)  # which the distance kept from the quay holds at 5 cm
 
 
 @pytest.mark.thorough
@@ -201,8 +208,8 @@ def test_predictive_control_keeps_deflections_that_the_motion_exceeds():
 
 
 @pytest.mark.thorough
-def test_plans_that_begin_anew_in_vain_do_so_no_more():
-    """Hard bounds on deflections that the way exceeds: cheaper starts break them, in every call."""
+def test_starts_that_are_tried_in_vain_are_few(monkeypatch):
+    """Hard bounds on deflections that the way exceeds: no start is better."""
     task = DESIGNS["elastic-ur5"].load()(seed=0, law="mpc")
     law, x, step = task.controller, task.x0, task.plant.step("rk4", 4)
     deflection, configuration = law.problem.bounds
@@ -211,9 +218,15 @@ def test_plans_that_begin_anew_in_vain_do_so_no_more():
     hard = MPC(task.plant, bounds=bounds, reference=task.reference, **own)
     hard.reset()
     hard.prepare(0.0, x)
-    restarts = []
+    solve, tried = type(hard.solver).solve, set()
+
+    def counted(*args, **options):
+        tried.add(k)
+        return solve(*args, **options)
+
+    monkeypatch.setattr(type(hard.solver), "solve", counted)
     for k in range(60):
         u = hard(0.01 * k, x)
-        restarts.append(hard.info.restart)
+        assert hard.info.status == "ok" and not hard.info.restart
         x = step(0.01 * k, x, u, [], 0.01)
-    assert 0 < sum(map(bool, restarts)) <= 12
+    assert 0 < len(tried) <= 12

@@ -97,3 +97,11 @@ def test_changed_robots_can_be_written(urdf_data):
         ),
     )
     assert parse_urdf(format_urdf(heavier)).mass == pytest.approx(2 * arm.mass, rel=1e-15)
+
+
+def test_the_ending_says_what_is_written(tmp_path):
+    stand = parse_urdf('<robot name="stand"><link name="base"/></robot>')
+    with pytest.raises(ValueError, match=r"this writes \.urdf or \.xml files, 'stand.urdf'"):
+        write_urdf(stand, tmp_path / "stand.xacro")
+    write_urdf(stand, tmp_path / "stand")
+    assert [path.name for path in tmp_path.iterdir()] == ["stand.urdf"]

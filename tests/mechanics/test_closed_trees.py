@@ -709,3 +709,11 @@ def test_plans_stay_on_the_manifold(four_bar):
     assert abs(run.x[-1][0] - goal.x[0]) < 0.01
     gap, velocity_gap = four_bar.gaps(mpc.plan.x)
     assert gap < GAP and velocity_gap < VELOCITY_GAP
+
+
+def test_angles_of_a_start_ask_whether_they_are_degrees():
+    tree = four_bar_tree().tree
+    with pytest.warns(UserWarning, match=r"start\['crank'\] of 30 rad .* are these degrees"):
+        closed = ClosedTree(tree, {"crank": 30})
+    with pytest.warns(UserWarning, match=r"where\['crank'\] of 45 rad .* np.radians\(45\)"):
+        closed.assemble(np.zeros(3), where={"crank": 45})

@@ -1,5 +1,8 @@
 """Many starts at once, and starts in machine code: the same as one by one in NumPy."""
 
+from threading import current_thread
+from time import sleep
+
 import numpy as np
 import pytest
 
@@ -46,6 +49,28 @@ def test_many_are_each_as_alone():
     assert {str(entry.status) for entry in alone} == {"converged", "infeasible"}
     with pytest.raises(ValueError, match="solve first"):  # nothing of it is kept
         solver.step(STATES[0])
+
+
+@pytest.mark.compiled
+def test_many_run_side_by_side_as_soon_as_a_build_beside_is_done(monkeypatch):
+    """Nothing else may have asked for it before."""
+    solver, names = InteriorPointSolver(PROBLEM).prepare(wait=False), set()
+    if solver._build is not None:
+        solver._build.wait()
+    one = InteriorPointSolver.solve
+
+    def told(self, *given, **options):
+        names.add(current_thread().name)
+        sleep(0.01)  # the others come to take theirs
+        return one(self, *given, **options)
+
+    monkeypatch.setattr(InteriorPointSolver, "solve", told)
+    try:
+        set_threads(3)
+        solver.solve_many(STATES)
+    finally:
+        set_threads(None)
+    assert len(names) == 3
 
 
 @pytest.mark.compiled

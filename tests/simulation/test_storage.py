@@ -21,7 +21,7 @@ from lgcontrol.simulation import (
     TaskError,
     simulate,
 )
-from lgcontrol.systems import System
+from lgcontrol.systems import System, Trajectory
 
 from ._plants import Feedback, cart, drone
 
@@ -103,11 +103,20 @@ def test_every_field_comes_back(run, tmp_path):
 
 
 def test_the_name_may_lack_its_ending(run, tmp_path):
-    path = run.save(tmp_path / "quick.run")
-    assert path == tmp_path / "quick.run.npz"
-    assert SimulationResult.load(tmp_path / "quick.run").t[-1] == run.t[-1]
+    path = run.save(tmp_path / "quick0.5")
+    assert path == tmp_path / "quick0.5.npz"
+    assert SimulationResult.load(tmp_path / "quick0.5").t[-1] == run.t[-1]
     assert run.save(str(path)) == path  # once more, over the old one
-    assert os.listdir(tmp_path) == ["quick.run.npz"]
+    assert os.listdir(tmp_path) == ["quick0.5.npz"]
+
+
+@pytest.mark.parametrize("what", ["run", "trajectory"])
+def test_what_the_name_promises_and_is_not_written_is_refused(run, what, tmp_path):
+    """By whatever is saved."""
+    saved = run if what == "run" else Trajectory(run.group, run.t[:2], run.x[:2])
+    with pytest.raises(ValueError, match=r"cannot write .*x.csv: .*'x.npz'.*savetxt\('x.csv', "):
+        saved.save(tmp_path / "x.csv")
+    assert not os.listdir(tmp_path)
 
 
 def test_the_file_is_readable_as_the_folder_allows(run, tmp_path):

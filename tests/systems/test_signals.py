@@ -157,3 +157,10 @@ def test_only_near_names_are_proposed(name, hint):
         "name", name, ["pose", "twist", "tau", "rk4", "rotating", "mode", "veracious"]
     )
     assert text.endswith(f"Did you mean {hint!r}?" if hint else "veracious.")
+
+
+def test_bounds_of_angles_ask_whether_they_are_degrees():
+    with pytest.warns(UserWarning, match="input 'steering': lower of -35 rad .* are these degrees"):
+        Input("steering", "rad", -35, 35)
+    for harmless in (("rad", -12.0, 12.0), ("rad", -1e6, 1e6), ("N m", -35, 35)):
+        Input("steering", *harmless)  # any warning is an error

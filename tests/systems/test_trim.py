@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
+from lgcontrol.groups import SE3, SO2, SO3, Helical, Product, Rn
 from lgcontrol.systems import Input, System, Trajectory, TrimError
 
 from ._examples import (
@@ -462,3 +462,20 @@ def test_a_point_that_is_not_the_state_given_says_so():
     held = pendulum().trim([*SO2.exp([0.3]), 0.0])
     assert held.moved is None and "given" not in repr(held)
     assert pendulum().trim(where={"torque": 0.0}).moved is None
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ({"arm": 90}, "arm.angle"), ({"state.arm.angle": -45}, "arm.angle"),
+        ({"joints": [0.1, 30.0]}, "joints.b"), ({"steer": 20.0}, "steer"),
+    ],
+)  # fmt: skip
+def test_wished_angles_ask_whether_they_are_degrees(where, what):
+    """Of what is an angle by its unit, if they are more than two turns."""
+    state = Product(arm=Helical(0), joints=Rn(2, ("a", "b"), ("rad", "rad")), slide=Rn(1, ("z",)))
+    turned = System("turned", state, lambda t, x, u, p: 0 * x, inputs=[Input("steer", "rad")])
+    with pytest.warns(UserWarning, match=f"where: {what} of .* are these degrees.*np.radians"):
+        turned.trim(where=where)
+    for harmless in ({"slide": 90.0}, {"arm": 12.0}):
+        turned.trim(where=harmless)  # any warning is an error

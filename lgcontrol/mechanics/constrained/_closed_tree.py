@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
 
-from ...codegen import UnknownNameError, Value, check_shape, unknown_name
+from ...codegen import UnknownNameError, Value, ask_degrees, check_shape, unknown_name
 from ...groups import Product, check_element
 from ...systems import Quantity, System, Trajectory
 from ..multibody import Multibody
@@ -57,8 +57,7 @@ class ClosedTree:
         self.start: dict[str, float] = dict(start or {})
         self.loops: tuple[LoopJoint, ...] = ()
         self._members: tuple[Constraint, ...] = ()
-        for name in self.start:
-            self._coordinate(name)
+        self._places("start", self.start)
 
     def __repr__(self) -> str:
         """Coordinates of the tree and constraints by name."""
@@ -109,12 +108,7 @@ class ClosedTree:
         if frame_a == frame_b:
             raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
         loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
-
-        def value(t: Value, q: Value, p: Value) -> Value:
-            rows = loop.rows(*_poses(tree, loop, q, p))
-            return ca.vertcat(*(ca.SX(entry) for _, _, entry in rows))
-
-        made = self.constrain(name, loop.row_names, value, loop.units)
+        made = self.constrain(name, loop.row_names, partial(_gap, tree, loop), loop.units)
         made.loops = (*self.loops, loop)
         warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
@@ -170,7 +164,7 @@ class ClosedTree:
             )
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
+        return self.constrain(f"drive_{joint}", "motion", partial(_behind, i, motion), unit)
 
     def couple(
         self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
@@ -178,7 +172,7 @@ class ClosedTree:
         """The same with a gear: ``joint = ratio · leader + offset`` [rad or m]."""
         i, k = self._coordinate(joint), self._coordinate(leader)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(name, "ratio", lambda t, q, p: q[i] - ratio * q[k] - offset, unit)
+        return self.constrain(name, "ratio", partial(_off_ratio, i, k, ratio, offset), unit)
 
     # What it is
 
@@ -207,7 +201,7 @@ class ClosedTree:
         guess : array_like, shape (nq,), optional
             The start of the mechanism if left out.
         where : mapping of str to float, optional
-            Coordinates that are held, by the names of joints: they choose the branch.
+            Coordinates [rad or m] that are held, by the names of joints: they choose the branch.
         t : float
             Time of drives [s].
         p : array_like, optional
@@ -225,13 +219,11 @@ class ClosedTree:
         group = self.tree.configuration
         if guess is None:
             q = group.identity
-            q[[self._coordinate(name) for name in self.start]] = [*self.start.values()]
+            for i, value in self._places("start", self.start).items():
+                q[i] = value
         else:
             q = check_element("guess", guess, group).copy()
-        held = {
-            self._coordinate(name): float(check_shape(f"where[{name!r}]", value, ()))
-            for name, value in (where or {}).items()
-        }
+        held = self._places("where", where or {})
         for i, value in held.items():
             q[i] = value
         values = self._parameters(p)
@@ -474,6 +466,16 @@ class ClosedTree:
         )
         return lambda t, x, u, p, multipliers: wrench(x[:nq], p, multipliers[own])
 
+    def _places(self, what: str, values: Mapping[str, float]) -> dict[int, float]:
+        """Coordinates by their places, from a mapping of names."""
+        found, units = {}, self.tree.configuration.coordinate_units
+        for name, value in values.items():
+            i, label = self._coordinate(name), f"{what}[{name!r}]"
+            found[i] = float(check_shape(label, value, ()))
+            if units[i] == "rad":
+                ask_degrees(label, found[i])
+        return found
+
     def _coordinate(self, joint: str) -> int:
         group = self.tree.configuration
         single = {}
@@ -488,6 +490,22 @@ class ClosedTree:
     def _parameters(self, p: Any) -> np.ndarray:
         base = self.mechanics.base
         return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
+
+
+# Values of constraints, functions of a module since those pickle.
+
+
+def _gap(tree: Multibody, loop: LoopJoint, t: Value, q: Value, p: Value) -> Value:
+    rows = loop.rows(*_poses(tree, loop, q, p))
+    return ca.vertcat(*(ca.SX(entry) for _, _, entry in rows))
+
+
+def _behind(i: int, motion: Callable[[Value], Value], t: Value, q: Value, p: Value) -> Value:
+    return q[i] - motion(t)
+
+
+def _off_ratio(i: int, k: int, ratio: float, offset: float, t: Value, q: Value, p: Value) -> Value:
+    return q[i] - ratio * q[k] - offset
 
 
 def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, Pose]:

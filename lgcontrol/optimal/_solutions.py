@@ -1,0 +1,105 @@
+"""Solutions: put together from what solvers found, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..systems import Trajectory, resolved_step, step_residuals, unsolved
+from ._outcome import Iteration, SolveStatus
+from ._problem import OptimalControlProblem, OptimalSolution
+from ._transcription import Nodes, Setting
+
+
+def solution_at(
+    problem: OptimalControlProblem,
+    nodes: Nodes,
+    setting: Setting,
+    t: np.ndarray,
+    last: Iteration,
+    later: Callable[[], dict[str, Any]] | None = None,
+    **known: Any,
+) -> OptimalSolution:
+    """A solution at nodes, with cost, residual and gap of the last iterate.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    nodes : Nodes
+    setting : Setting
+    t : ndarray, shape (N + 1,)
+        Times of the setting.
+    last : Iteration
+    later : callable, optional
+        ``() → attributes`` that are made when somebody reads one, as the trajectories are.
+    **known
+        Other attributes.
+
+    Returns
+    -------
+    OptimalSolution
+    """
+
+    def make() -> dict[str, Any]:
+        own, x, u = map(_read_only, nodes)
+        when, x_ref, u_ref = map(_read_only, (t, setting.x_ref, setting.u_ref))
+        group = problem.system.state
+        return {
+            "trajectory": Trajectory._of(group, own, x, u, problem.system.inputs),
+            "reference": Trajectory._of(group, when, x_ref, u_ref),
+        } | ({} if later is None else later())
+
+    known.setdefault("gap", last.gap)
+    return OptimalSolution._later(
+        make,
+        problem=problem,
+        cost=last.cost,
+        kkt=last.kkt,
+        _t=_read_only(nodes.t),
+        _u=_read_only(nodes.u),
+        **known,
+    )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that nobody writes to: solvers go on from what solutions show."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
+    """The solution; failed where it claims something and its steps do not solve their equations.
+
+    Where limits of controls contradict each other it is infeasible and says so.
+
+    Parameters
+    ----------
+    solution : OptimalSolution
+    setting : Setting
+
+    Returns
+    -------
+    OptimalSolution
+    """
+    problem = solution.problem
+    off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]
+    if off and solution.status is not SolveStatus.FAILED:
+        found = [f"limits contradict each other: {', '.join(map(str, off))}", solution.message]
+        text = "; ".join(filter(None, found))
+        solution = replace(
+            solution, status=SolveStatus.INFEASIBLE, message=text,
+            violations=(*solution.violations, *off),
+        )  # fmt: skip
+    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
+        return solution
+    system, method = problem.system, problem.method
+    if resolved_step(system, method, problem.substeps) is None:
+        return solution
+    x, u = solution.x[:-1], solution.u
+    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
+    text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
+    return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
