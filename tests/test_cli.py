@@ -362,6 +362,11 @@ def test_a_model_is_told_from_a_design(installed, capsys):
         (["fly"], "invalid choice: 'fly'"),
         (["cache", "burn"], "invalid choice: 'burn'"),
         ([], "the following arguments are required: COMMAND"),
+        ([], "run a design in closed loop"),
+        (["fly"], "run a design in closed loop"),
+        (["run"], "a design of `lgcontrol list`"),
+        (["run", "cruise", "--pertub"], "lgcontrol run: unknown arguments: --pertub"),
+        (["run", "cruise", "--pertub"], "--perturb "),
     ],
 )
 def test_bad_words(installed, capsys, words, text):

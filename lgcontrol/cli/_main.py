@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -49,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # this process is the program: its terminal may know few letters
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unknown arguments: {' '.join(unknown)}")
     try:
         status = options.command(options)
         sys.stdout.flush()
@@ -65,8 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what there is before it says what was wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_help(sys.stderr)
+        self.exit(BAD_INPUT, f"\n{self.prog}: {message}\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lgcontrol", description="Control on Lie groups.")
+    parser = _Parser(prog="lgcontrol", description="Control on Lie groups.")
     parser.add_argument("--version", action="version", version=f"lgcontrol {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -97,6 +108,8 @@ def _parser() -> argparse.ArgumentParser:
         help="; ".join(f"{name}: {text}" for name, text in CACHE_ACTIONS.items()),
     )  # fmt: skip
     cache.set_defaults(command=cache_command)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
     return parser
 
 

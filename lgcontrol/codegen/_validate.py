@@ -481,6 +481,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     --------
     >>> unknown_name("method", "rk5", ["euler", "rk4"])
     "unknown method 'rk5'; valid names are euler, rk4. Did you mean 'rk4'?"
+    >>> unknown_name("frame", "hand", ["panda_link0", "panda_hand"])[-27:]
+    " Did you mean 'panda_hand'?"
     >>> unknown_name("joint", "joint_7", [f"joint{k}" for k in range(100)])[:71]
     "unknown joint 'joint_7'. Did you mean 'joint7'? Valid names (100, the n"
     """
@@ -489,6 +491,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     # One letter in three, four or five may be wrong: long words that share more are other words.
     cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
     longer = [entry for entry in lower if len(given) > 1 and entry.startswith(given)]
+    longer = longer or [entry for entry in lower if len(given) > 2 and entry.endswith(given)]
     near = get_close_matches(given, lower, n=1, cutoff=cutoff) or longer[: len(longer) == 1]
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     if len(names) <= WHOLE:

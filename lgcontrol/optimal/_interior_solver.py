@@ -47,17 +47,8 @@ from ._kernel import (
     load,
 )
 from ._least_violation import FIRST_LOOK, HARDLY, Look
-from ._outcome import (
-    ACCEPTABLE_RESIDUAL,
-    Iteration,
-    SolveStatus,
-)
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-)
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
 from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
 from ._stage_model import Sides, StageModel
@@ -881,7 +872,7 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
-        if mode == REAL_TIME and status != NOT_FINITE:
+        if status != NOT_FINITE:
             memory.go_back()
             log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
         return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
@@ -901,7 +892,7 @@ class InteriorPointSolver:
         setting: Setting,
         watch: Watch,
         tolerance: float | None,
-        is_infeasible: bool = False,
+        is_infeasible: bool,
     ) -> OptimalSolution:
         """The result, to go on from; without a tolerance that of a real-time step."""
         if run.status != NOT_FINITE:

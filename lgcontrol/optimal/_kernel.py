@@ -40,7 +40,10 @@ FRESH, RESUME, WARM = range(3)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu")
 
 # Files of this room that decide what a library holds.
-OWN_SOURCES = ("_transcription.py", "_stage_model.py", "_statement.py", "_kernel.py")
+OWN_SOURCES = (
+    "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py", "_stage_functions.py",
+    "_transcription.py", "_stage_model.py", "_kernel.py",
+)  # fmt: skip
 
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")

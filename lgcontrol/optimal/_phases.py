@@ -15,22 +15,13 @@ from ..codegen import check_shape, named_options
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
+from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
-from ._statement import (
-    ALONG,
-    Bound,
-    Cost,
-    NamedRows,
-    Residual,
-    _expression,
-    check_consistent,
-    error_weight,
-    input_weight,
-    of_quantity,
-    traced_terms,
-    with_known_limits,
-)
+from ._rows import expression_of
+from ._terms import Cost, Residual, of_quantity
+from ._traced import traced_terms
+from ._weights import error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -342,9 +333,10 @@ class PhasedProblem:
             State at the start; of a periodic plan where the search begins.
         durations : sequence of float, optional
             Of the phases, where the search begins; between their limits if left out.
-        guess : Trajectory, list of Trajectory, str or PhasedSolution, optional
-            States and inputs at the nodes, whatever their times, one for each phase where their
-            groups differ; or a word of `Solver.solve`.
+        guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
+            States and inputs at the nodes, whatever their times, in a list one for each phase, as
+            there must be where their groups differ; or a word of `Solver.solve`. Those of a tuple
+            are tried one after the other, and the best result is the answer.
         solver : Solver or str, optional
         **options
             Of `Solver.solve`.
@@ -364,25 +356,7 @@ class PhasedProblem:
                         f"duration {time:g} s of phase {phase.name!r}: it must be "
                         + ("at least 0" if phase.is_free else f"{phase.limits[0]:g} s, as given")
                     )
-        if isinstance(guess, PhasedSolution):
-            guess = guess.solution
-        elif isinstance(guess, Trajectory) and len(self._groups) == 1:
-            if len(guess) != self.starts[-1] + 1:
-                raise ValueError(
-                    f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
-                    "than the phases have steps"
-                )
-            u = guess.input_at_nodes[:-1]
-            spans = zip(self.starts[:-1], self.starts[1:], strict=True)
-            guess = self._joined(
-                [
-                    (guess.x[a : b + 1], u[a:b][:, k])
-                    for (a, b), k in zip(spans, self._used, strict=True)
-                ],
-                times,
-            )
-        elif isinstance(guess, Trajectory | list | tuple):
-            guess = self._joined(self._checked(guess), times)
+        guess = self._guess(guess, times)
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
         x, u = found.x, found.trajectory.input_at_nodes
         seconds = [
@@ -430,13 +404,35 @@ class PhasedProblem:
             phase.system.state, here[kept], states[kept], inputs[kept], inputs=phase.system.inputs
         )
 
+    def _guess(self, guess: Any, times: Sequence[float]) -> Any:
+        """A guess as `problem` takes it."""
+        if isinstance(guess, tuple):
+            return tuple(self._guess(one, times) for one in guess)
+        if isinstance(guess, PhasedSolution):
+            return guess.solution
+        if isinstance(guess, list) or (isinstance(guess, Trajectory) and len(self._groups) > 1):
+            return self._joined(self._checked(guess), times)
+        if not isinstance(guess, Trajectory):
+            return guess
+        if len(guess) != self.starts[-1] + 1:
+            raise ValueError(
+                f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
+                "than the phases have steps"
+            )
+        u = guess.input_at_nodes[:-1]
+        spans = zip(self.starts[:-1], self.starts[1:], strict=True)
+        parts = [
+            (guess.x[a : b + 1], u[a:b][:, k]) for (a, b), k in zip(spans, self._used, strict=True)
+        ]
+        return self._joined(parts, times)
+
     def _checked(self, guess: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """States and inputs of a guess for each phase."""
-        given = list(guess) if isinstance(guess, list | tuple) else [guess]
+        given = guess if isinstance(guess, list) else [guess]
         if len(given) != len(self.phases):
             raise ValueError(
-                f"the guess has {len(given)} trajectories for {len(self.phases)} phases whose "
-                "groups differ: give one for each"
+                f"the guess has {len(given)} trajectories for {len(self.phases)} phases: a list "
+                "has one for each"
             )
         found = []
         for phase, one in zip(self.phases, given, strict=True):
@@ -523,7 +519,8 @@ class PhasedProblem:
             f"{MOTION}{k or ''}": group for k, group in enumerate(self._groups)
         }
         if self._free:
-            blocks[DURATION] = Rn(len(self._free), tuple(self.phases[i].name for i in self._free))
+            names = tuple(self.phases[i].name for i in self._free)
+            blocks[DURATION] = Rn(len(names), names, "s")
         if self.is_periodic:
             blocks[FIRST] = self._groups[0]
         return Product(**blocks)
@@ -715,7 +712,7 @@ class PhasedProblem:
             def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
                 x_ref, now = type(x)(ca.DM(self._points[i].x)), self._time(i, t, x)
                 values = now, self._begun(i, t, x, p), u[used], p, x_ref
-                return _expression(phase.system, bound, *values)[0]
+                return expression_of(phase.system, bound, *values)[0]
 
             names, needs_input = _named_rows(phase.system, bound, self._extra)
             if bound.at != "terminal" and needs_input:
@@ -789,5 +786,5 @@ def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ..
     sym = system.symbol.sym
     sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
-    column, names = _expression(system, bound, *symbols)
+    column, names = expression_of(system, bound, *symbols)
     return names, bool(ca.depends_on(column, symbols[2]))

@@ -27,7 +27,7 @@ from ..systems import (
 )
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._statement import WeightLike, error_weight, input_weight
+from ._weights import WeightLike, error_weight, input_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,9 @@ def tvlqr(
     (20, 1, 1)
     """
     if not isinstance(trajectory, Trajectory):
-        raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}")
+        has_one = isinstance(getattr(trajectory, "trajectory", None), Trajectory)
+        remedy = ": give its .trajectory" if has_one else ""
+        raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}{remedy}")
     if len(trajectory) < 2:
         raise ValueError("the trajectory needs at least two nodes")
     if trajectory.u.shape[-1] == 0:

@@ -11,10 +11,11 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from ..codegen import check_shape
 from ..systems import FixedParameters, Trajectory, step_derivatives
+from ._bounds import Bound
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._reference import moves, sample_reference
 from ._riccati import regulator_of
-from ._statement import Bound, bounded_along
+from ._rows import bounded_along
 
 # How far a step may move a state that stays, in error coordinates.
 STAYS = 1e-6
@@ -261,8 +262,9 @@ class _Check:
             room = min(high - value[0], value[0] - low)
             if not room > 0:
                 raise ValueError(
-                    f"{name} is {value[0]:.4g} at the reference, within limits {low:g} and "
-                    f"{high:g} that leave no room about it"
+                    f"{name} is {value[0]:.4g} at the reference, and limits {low:g} and {high:g} "
+                    "leave no room about it: give another reference, wider limits, or a price "
+                    "(soft=100), which no set has to keep"
                 )
             slope = (value[1 : n + 1] - value[n + 1 :]) / (2 * h)
             spread = float(slope @ inverse @ slope)

@@ -170,7 +170,8 @@ def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
             worst = values[np.argmax(excess[:, i]), i]
             warnings.warn(
                 f"{name} is beyond the limits of {names[i]}: {worst:g}, allowed are "
-                f"{lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
+                f"{lower[i]:g} … {upper[i]:g}, exceeded by {excess[:, i].max():.3g}; the "
+                "simulation does not stop there",
                 RuntimeWarning,
                 stacklevel=level_outside(),
             )

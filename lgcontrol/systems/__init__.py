@@ -61,6 +61,7 @@ from ._subspaces import observability as observability
 from ._system import System as System
 from ._system import not_a_system as not_a_system
 from ._tracing import TracedLater as TracedLater
+from ._tracing import call_with_symbols as call_with_symbols
 from ._tracing import check_state as check_state
 from ._tracing import check_units as check_units
 from ._tracing import complete_parameters as complete_parameters

@@ -126,6 +126,11 @@ def _check_order(order: Any, stops: bool, given: int) -> None:
 
 def _derivatives(name: str, given: Sequence[Any], count: int, dim: int) -> np.ndarray:
     """Derivatives of the velocity at one end, the first `count` of them, shape (dim, count)."""
+    if len(given) and np.ndim(given[0]) == 0:
+        raise ValueError(
+            f"{name} has numbers, expected a list of derivatives of {dim} numbers each: "
+            f"{name}=[velocity]"
+        )
     if len(given) > count:
         known = ", ".join(DERIVATIVES[:count])
         raise ValueError(f"{name} has {len(given)} derivatives, this order takes {known}")

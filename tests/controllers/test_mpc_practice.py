@@ -401,7 +401,7 @@ def test_a_loop_with_code_from_disk_derives_nothing(monkeypatch):
     def refuse(*given):
         raise AssertionError("stages are derived in the loop")
 
-    monkeypatch.setattr("lgcontrol.optimal._transcription.build_functions", refuse)
+    monkeypatch.setattr("lgcontrol.optimal._stage_functions.build_functions", refuse)
     mpc.prepare(0.0, [0.0, 0.0])
     for k, x in enumerate([[0.0, 0.0], [0.8, 0.5], [0.8, 0.4], [0.75, 0.0], [-3.0, 0.0]]):
         mpc(0.1 * k, x)

@@ -169,6 +169,13 @@ def test_the_direct_slew_looks_into_the_sun_and_overspeeds_wheels():
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(1, 10))
+def test_the_car_keeps_to_the_road_from_every_start(seed):
+    task = DESIGNS["car-lane-change"].load()(seed=seed)
+    assert all(verdict.passed for verdict in task.judge(task.run(seed=seed)))
+
+
+@pytest.mark.thorough
 def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth():
     task = task_of("vessel-docking")
     own = task.controller

@@ -439,6 +439,30 @@ def test_phases_on_different_groups():
         PhasedProblem(phases, time_weight=1).solve([0, 0], guess=[parts["run"], parts["fall"]])
 
 
+def test_the_best_of_several_guesses_is_the_answer():
+    """From the far side of a post, from the near one, and from a word; phases as problems do."""
+    plane = System(
+        "plane", Rn(2), lambda t, x, u, p: u, inputs=[Input("a", "", -1, 1), Input("b", "", -1, 1)]
+    )
+    post = Bound(lambda t, x, u, p: x[0] ** 2 + (x[1] - 0.3) ** 2, lower=1.0)
+    ends = [Bound("x0", 2, 2, at="terminal"), Bound("x1", 0, 0, at="terminal")]
+    problem = PhasedProblem(
+        [Phase(plane, 10, 3.0, R=1.0, bounds=[post]),
+         Phase(plane, 10, 3.0, R=1.0, bounds=[post, *ends])],
+    )  # fmt: skip
+    s = np.linspace(0, 1, 21)
+    over, below = (
+        Trajectory(
+            Rn(2), s, np.c_[4 * s - 2, side * np.sin(np.pi * s)], np.zeros((20, 2)),
+        )
+        for side in (1.6, -1.6)
+    )  # fmt: skip
+    costs = [problem.solve([-2, 0], guess=one).cost for one in (over, below)]
+    assert costs[0] > 1.1 * costs[1]
+    found = problem.solve([-2, 0], guess=(over, "rest", below))
+    assert found.success and found.cost == pytest.approx(costs[1], rel=1e-6)
+
+
 def test_a_plan_is_saved_and_drawn_as_its_trajectory(tmp_path):
     found = PhasedProblem(Phase(cart(-1, 1), 3, 0.6, R=1.0)).solve([1, 0])
     run = found.trajectory

@@ -21,7 +21,7 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
-from lgcontrol.optimal._statement import build_rows
+from lgcontrol.optimal._rows import build_rows
 from lgcontrol.systems import Input, System, Trajectory
 from lgcontrol.systems._tracing import symbols_of
 
@@ -335,7 +335,10 @@ def test_trees_are_told_to_make_a_system():
 
 
 def test_regulators_along_states_are_refused():
-    with pytest.raises(TypeError, match="trajectory must be a Trajectory, not ndarray"):
+    plan = OptimalControlProblem(vessel(), 2, 0.1, reference=STATE.identity).solve(STATE.identity)
+    with pytest.raises(TypeError, match="not OptimalSolution: give its .trajectory"):
+        tvlqr(vessel(), plan)
+    with pytest.raises(TypeError, match="trajectory must be a Trajectory, not ndarray$"):
         tvlqr(vessel(), np.zeros(7))
 
 
@@ -438,6 +441,40 @@ def test_limits_of_angles_ask_whether_they_are_degrees():
         warnings.simplefilter("error")
         for of, limit in (("slide", 90), ("rate", 90), ("arm", 1e6), ("arm", 12.0)):
             stated(of, limit)
+
+
+@pytest.mark.parametrize(
+    ("group", "lower", "upper"),
+    [(SE3, 0.0, 0.0), (SE3, -0.4, 0.4), (SE2, 0.0, 0.0), (SE2, 0.8, 2.0), (SE3, 0.6, 3.0)],
+)
+def test_limits_that_no_element_keeps_are_refused(group, lower, upper):
+    """Zeros of a quaternion are no attitude: the error from a goal is what has a zero."""
+    body = System(
+        "body", Product(pose=group, extra=SO2), lambda t, x, u, p: u,
+        inputs=[f"u{i}" for i in range(group.dim + 1)],
+    )  # fmt: skip
+    stated = functools.partial(OptimalControlProblem, body, 2, 0.1)
+    with pytest.raises(ValueError, match=r"'pose' \(at 'terminal'\).*norm one.*group.minus"):
+        stated(bounds=[Bound("pose", lower, upper, at="terminal")])
+    with pytest.raises(ValueError, match="norm one"):
+        stated(bounds=[Bound("state.pose", [0.0] * group.nq, [0.0] * group.nq)])
+    stated(bounds=[Bound("pose", lower, upper, soft=10.0)])
+    stated(bounds=[Bound("pose", -1.0, 1.0), Bound("pose", lower=-0.5), Bound("extra", 0, 0)])
+    goal = group.exp(0.3 * np.ones(group.dim))
+    stated(bounds=[Bound("pose", goal, goal, at="terminal")])
+
+
+def test_what_is_wrong_in_functions_of_a_problem_is_told_as_in_those_of_a_system():
+    plant = System("plant", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    stated = functools.partial(OptimalControlProblem, plant, 2, 0.1)
+    decides = Cost(lambda t, x, u, p: x[0] if x[0] > 0 else -x[0], name="distance")
+    with pytest.raises(TypeError, match=r"^cost 'distance' decides by .*use casadi.if_else"):
+        SQPSolver(stated(costs=[decides]))
+    with pytest.raises(TypeError, match=r"^bound 'ring' must take \(t, x, u, p\)"):
+        SQPSolver(stated(bounds=[Bound(lambda x: x, 0, 1, name="ring")]))
+    wave = Residual(lambda t, x, u, p: np.sin(x[0]), name="wave")
+    with pytest.warns(FutureWarning, match="^residual 'wave' calls NumPy functions"):
+        SQPSolver(stated(residuals=[wave]))
 
 
 def test_limits_in_one_word_evaluate_a_quantity_once():

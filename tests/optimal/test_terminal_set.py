@@ -95,7 +95,7 @@ def test_what_has_no_terminal_set_is_refused():
     tight = OptimalControlProblem(
         cart(), 20, 0.1, reference=[0.0, 0.0], bounds=[Bound("v", lower=0.0)]
     )
-    with pytest.raises(ValueError, match="v is 0 at the reference.*leave no room"):
+    with pytest.raises(ValueError, match="v is 0 at the reference, and .*leave no room.*soft=100"):
         terminal_set(tight)
 
 

@@ -334,6 +334,8 @@ def test_what_is_no_motion_is_named():
         Waypoints(Rn(1), [0, 1, 1], [[0], [1], [2]])
     with pytest.raises(ValueError, match="no element of SO2"):
         SmoothReference(SO2, [0, 1], [[0, 0]], [[[[0, 1]]]])
+    with pytest.raises(ValueError, match=r"start has numbers, .* start=\[velocity\]"):
+        Waypoints(Rn(3), [0, 1], np.zeros((2, 3)), 3, stops=False, start=[1.0, 0.0, 0.0])
     nodes = Trajectory(Rn(1), np.linspace(0, 1, 9), np.zeros((9, 1)))
     with pytest.raises(ValueError, match=r"degree must be a whole number, at least 1, got 2\.5"):
         BSpline.fitted(nodes, 0.5, degree=2.5)
