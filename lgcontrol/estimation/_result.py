@@ -148,7 +148,7 @@ class EstimationResult(Estimates):
         innovations: dict[str, Innovations],
         counts: dict[str, Counter[str]],
     ) -> Self:
-        return cls(*found, innovations, counts, _cannot_smooth)
+        return cls(*found, innovations=innovations, counts=counts, _smooth=_cannot_smooth)
 
     def _whitened(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {name: (v.t, v.whitened) for name, v in self.innovations.items()}
