@@ -48,6 +48,7 @@ static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double damped_states = 0.2;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
+static const double dearer = 0.1;
 static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
 static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
@@ -72,6 +73,7 @@ typedef struct {
   double cost, stationarity, violation, complementarity, step;
   int64_t keeps; /* whether rows keep all limits, equalities to most_excess */
   int64_t has_kept; /* whether there is an iterate of these real-time steps that keeps hard rows */
+  double before; /* cost of the plan that they go on from */
   double *log;
   /* memory */
   double *work;
@@ -1579,7 +1581,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
-    q->step = 1, q->best = INFINITY, q->idle = 0, q->has_kept = 0;
+    q->step = 1, q->best = INFINITY, q->idle = 0, q->has_kept = 0, q->before = q->cost;
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
@@ -1668,14 +1670,16 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
 }
 
 /* After real-time steps: where the last one exceeds hard rows the iterate before it that kept them,
- * which is not given up for a lower cost; 1 if it went there. */
+ * which is not given up for a lower cost, unless it costs more than the plan that they go on from;
+ * 1 if it went there. */
 LG_EXPORT int lg_go_back(lg_problem *q)
 {
   if (!q->has_kept || !exceeds(q)) return 0;
   lg_state s;
   lay_out(&s, q->work, q->horizon);
-  copy_kept(q, &s, 1);
   const double *entry = s.kept_entry;
+  if (!(entry[0] <= q->before + dearer * fabs(q->before))) return 0;
+  copy_kept(q, &s, 1);
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
   q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];
   const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;

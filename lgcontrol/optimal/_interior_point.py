@@ -46,6 +46,8 @@ INSIDE = 1e-2
 # The barrier falls once a step of more than this share was taken; a smaller one was cut short: the
 # next step is damped up to so many times before it leaves out a curvature that is concave.
 GOOD_STEP, MOST_RAISES = 0.4, 3
+# Share by which a plan that keeps its rows may cost more than the one it goes on from.
+DEARER = 0.1
 # A step with curvature of which less than this share was taken asks for more damping.
 SHORT_STEP = 0.2
 # Where the residual is more than this in real time the barrier rises again, and a step more is due.

@@ -876,17 +876,16 @@ class InteriorPointSolver:
         memory, run = self._memory, start.run
         mode, barrier, is_warm = REAL_TIME, self._real_time, run is not None
         if memory is None:
-            K = None if run is None else run.K
-            given = {} if run is None else {"before": run.point, "mu": run.mu}
-            point = self._starting_point(mode, start.nodes, setting, barrier, x0, K=K, **given)
-            return run_in_numpy(point, mode, barrier, 0.0, watch, K, is_warm)
+            given = {} if run is None else {"before": run.point, "mu": run.mu, "K": run.K}
+            point = self._starting_point(mode, start.nodes, setting, barrier, x0, **given)
+            return run_in_numpy(point, mode, barrier, 0.0, watch, run)
         arrays = memory.arrays
         memory.give(setting, start.nodes.t)
         if run is None:
             arrays["K"][:] = 0.0
         else:
             memory.take(run.point, run.K)
-            memory.about.mu = run.mu
+            memory.about.mu, memory.about.cost = run.mu, run.log[-1][0]
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
         options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}

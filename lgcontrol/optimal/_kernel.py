@@ -82,6 +82,7 @@ class _Problem(ctypes.Structure):
         *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
         ("keeps", _INTEGER),
         ("has_kept", _INTEGER),
+        ("before", _NUMBER),
         ("log", _POINTER),
         ("work", _POINTER),
     ]

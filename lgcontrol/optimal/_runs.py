@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import Progress
-from ._interior_point import FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
+from ._interior_point import DEARER, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
 from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
@@ -279,8 +279,7 @@ def run_in_numpy(
     barrier: Barrier,
     tolerance: float,
     watch: Watch,
-    K: np.ndarray | None = None,
-    is_warm: bool = False,
+    before: Run | None = None,
     look: Look | None = None,
 ) -> Run:
     """Iterations in NumPy: those of the kernel in C, slower.
@@ -294,10 +293,8 @@ def run_in_numpy(
     barrier : Barrier
     tolerance : float
     watch : Watch
-    K : ndarray, optional
-        Feedback (N, m, n) that the start is told with.
-    is_warm : bool
-        Whether multipliers of the start are those of a last run.
+    before : Run, optional
+        What real-time steps go on from.
     look : Look, optional
 
     Returns
@@ -307,6 +304,7 @@ def run_in_numpy(
     log: list[np.ndarray] = []
     step, status, taken = 1.0, ITERATIONS, 0
     kept: Run | None = None  # the last of real-time steps that keeps hard rows
+    K = None if before is None else before.K
 
     def entry(found: Residuals, step: float) -> np.ndarray:
         return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
@@ -316,7 +314,7 @@ def run_in_numpy(
         if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
             own = point.point, point.rows, K, taken, entry(found, step)[None]
             kept = Run(status, *own, point.mu, step)
-        if is_warm and not log:
+        if before is not None and not log:
             if point.settle(found, barrier):
                 found = point.expand()
             point.weigh_violations()
@@ -356,7 +354,9 @@ def run_in_numpy(
         ):
             taken = len(log)
             break
-    if kept is not None and status != NOT_FINITE and point.exceeds:
+    cost = np.nan if before is None else before.log[-1][0]
+    is_kept = kept is not None and kept.log[-1][0] <= cost + DEARER * abs(cost)
+    if kept is not None and is_kept and status != NOT_FINITE and point.exceeds:
         told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
         return kept._replace(status=status, steps=taken, log=told, step=step)
     return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
