@@ -352,6 +352,8 @@ LAWS = {
     "LQR": lambda: LQR(QUAD, QUAD.trim(position=[1, 0, 2]), Q=1, R=1, dt=0.02),
     "GeometricPD": lambda: GeometricPD(BOAT, frequency=0.3, saturate=False),
     "ThrustVectorPD": lambda: ThrustVectorPD(QUAD, saturate=False),
+    "GeometricPD, at its limits": lambda: GeometricPD(BOAT, frequency=2.0),
+    "ThrustVectorPD, at its limits": lambda: ThrustVectorPD(QUAD, attitude_frequency=30.0),
 }
 
 
@@ -362,7 +364,8 @@ def test_an_exported_law_answers_as_python_does(name, tmp_path):
     system, rng = law.system, np.random.default_rng(3)
     function = law._exported_law()
     point = QUAD.trim(position=[1, 0, 2]) if system is QUAD else BOAT.trim()
-    for k in range(3):  # the function against calls, along a motion that turns and accelerates
+    statuses = set()
+    for k in range(6):  # the function against calls, along a motion that turns and accelerates
         d, dd = 0.3 * rng.normal(size=(2, system.state.dim))
 
         def motion(t, d=d, dd=dd):
@@ -375,6 +378,8 @@ def test_an_exported_law_answers_as_python_does(name, tmp_path):
                  "p": system.nominal_parameters}  # fmt: skip
         u = function(**{key: given[key] for key in function.arguments})
         np.testing.assert_allclose(u, law(t, x, motion), rtol=1e-9, atol=1e-9)
+        statuses.add(law.info.status.name)
+    assert statuses <= {"OK", "SATURATED"} and ("SATURATED" in statuses) == ("limits" in name)
     folder = law.export_c(tmp_path / "law", name="law")
     code, text = ran(folder, tmp_path)
     assert code == 0, text
@@ -702,8 +707,6 @@ class Own(Controller):
 def test_laws_without_c_name_those_that_have(tmp_path):
     with pytest.raises(NotImplementedError, match="Own has no C code; LQR and TVLQR have"):
         Own(QUAD, dt=0.1).export_c(tmp_path / "law")
-    with pytest.raises(NotImplementedError, match=r"ThrustVectorPD\(…, saturate=False\)"):
-        ThrustVectorPD(QUAD).export_c(tmp_path / "law")
     with pytest.raises(NotImplementedError, match="export its controller.*translate around"):
         Adapted(LAWS["LQR"]()).export_c(tmp_path / "law")
     assert not list(tmp_path.iterdir())
