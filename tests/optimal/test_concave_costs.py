@@ -1,0 +1,61 @@
+"""Costs without a lower curvature, whose optima are where limits are, against IPOPT's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE2, SO2, Product, Rn
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem
+from lgcontrol.systems import Input, System
+
+CART = System(
+    "cart", Product(place=Rn(1), speed=Rn(1)), lambda t, x, u, p: ca.vertcat(x[1], u),
+    inputs=[Input("push", "N", -1, 1)],
+)  # fmt: skip
+CAR = System(
+    "car", Product(pose=SE2, speed=Rn(1)),
+    lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(u[0]) / 2.5, u[1]),
+    inputs=[Input("steer", "rad", -0.5, 0.5), Input("push", "m/s²", -2, 2)],
+)  # fmt: skip
+PENDULUM = System(
+    "pendulum", Product(angle=SO2, rate=Rn(1)),
+    lambda t, x, u, p: ca.vertcat(x[2], u - x[1]), inputs=[Input("torque", "N m", -0.5, 0.5)],
+)  # fmt: skip
+WALLS = [Bound("place", -1, 1), Bound("speed", -1, 1)]
+SOFT = [Bound("place", -1, 1, soft=100), Bound("speed", -1, 1, soft=100)]
+TURNED = [0.0, 0.0, np.cos(2.0), np.sin(2.0), 0.0]
+# Next to nothing for the inputs: all that bends upwards is their 1e-4.
+CASES: dict[str, tuple[System, Any, list[Bound], Any]] = {
+    "speed squared": (CART, lambda t, x, u, p: -(x[1] ** 2), WALLS, [0.1, 0.2]),
+    "speed squared, soft": (CART, lambda t, x, u, p: -(x[1] ** 2), SOFT, [0.1, 0.2]),
+    "input squared": (CART, lambda t, x, u, p: -(u[0] ** 2), WALLS, [0.1, 0.2]),
+    "power": (CART, lambda t, x, u, p: u[0] * x[1], WALLS, [0.1, 0.8]),
+    "distance": (CAR, lambda t, x, u, p: -x[0], [Bound("speed", -1, 3)], TURNED),
+    "distance from a place": (
+        CAR,
+        lambda t, x, u, p: -ca.sqrt((x[0] - 1) ** 2 + (x[1] - 0.5) ** 2 + 0.01),
+        [Bound("speed", -1, 3)],
+        [0.0, 0.0, 1.0, 0.0, 0.5],
+    ),
+    "energy": (PENDULUM, lambda t, x, u, p: -(x[2] ** 2), [Bound("rate", -2, 2)], [1, 0, 0.1]),
+}
+
+
+@pytest.mark.usually(guess=("rest",), case=("speed squared", "power", "distance from a place"))
+@pytest.mark.parametrize("guess", [None, "rest"])
+@pytest.mark.parametrize("case", CASES)
+def test_concave_costs_end_where_ipopt_does_or_lower(case, guess):
+    system, earned, bounds, x0 = CASES[case]
+    problem = OptimalControlProblem(
+        system, 20, 0.1, Q=0.0, R=1e-4, costs=[Cost(earned)], bounds=bounds, reference=system.home
+    )
+    ours, peer = (
+        problem.solve(x0, guess=guess, solver=solver) for solver in ("interior_point", "ipopt")
+    )
+    assert ours.status == peer.status == "converged" and ours.kkt <= 1e-6
+    assert ours.cost <= peer.cost + 1e-5 * abs(peer.cost)
+    assert ours.cost < -0.1  # it earns
