@@ -23,6 +23,7 @@ from lgcontrol.mechanics import (
     FrameTask,
     HardeningSpring,
     JointProperties,
+    LinearDrag,
     Motor,
     SeriesElastic,
 )
@@ -522,3 +523,18 @@ def test_radius_is_that_of_the_loop():
             sizes.append(np.linalg.norm(arm.state.minus(at, x)))
     slope = np.polyfit(np.arange(len(sizes)), np.log(sizes), 1)[0]
     assert slope == pytest.approx(np.log(radius), rel=0.1)
+
+
+def test_parameters_are_found_by_their_names(rng):
+    """Also where those of the surroundings stand between links and motors, or some are missing."""
+    arm, drag = ARMS["parametric"](), LinearDrag(0.1 * np.eye(6))
+    wet = arm.system(forces={"link1": [drag]}, parametric="link1.linear_drag")
+    options = {"check": False, "reference": [0.3, 0.2], "p": {"j0.spring.stiffness": 200.0}}
+    x = arm.state.plus(arm.state.identity, 0.1 * rng.normal(size=arm.state.dim))
+    dry = FlatFeedforward(arm, **options)(0.0, x)
+    law = FlatFeedforward(arm, system=wet, **options)
+    np.testing.assert_allclose(law(0.0, x), dry, rtol=1e-12)
+    assert law.info.status == "ok" and np.abs(dry).min() > 0.1
+    bare = SeriesElastic(links(["revolute"] * 2), {"j0": Motor(0.1, 80.0), "j1": Motor(0.1, 60.0)})
+    with pytest.raises(ValueError, match=r"has no parameters link1\.mass.*this very arm"):
+        FlatFeedforward(arm, system=bare.system())
