@@ -109,8 +109,8 @@ def test_the_straight_way_meets_the_posts():
     x = (1 - share) * task.x0 + share * task.reference
     straight = Trajectory(task.plant.state, share[:, 0], x)
     (gap,) = [c for c in task.criteria if "obstacles" in c.name]
-    assert gap.value(straight) > 0.05
-    assert gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) < 0
+    assert gap.value(straight) < -0.05
+    assert gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) > 0
 
 
 @pytest.mark.thorough
