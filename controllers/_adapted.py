@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -62,6 +63,20 @@ class Adapted:
         prepare = getattr(self.controller, "prepare", None)
         if prepare is not None:
             prepare(t, *self._translated(x, reference))
+
+    def export_c(self, folder: str | Path, **options: Any) -> Path:
+        """Refused: what translates is Python.
+
+        Raises
+        ------
+        NotImplementedError
+            The controller inside exports, as far as its kind does.
+        """
+        raise NotImplementedError(
+            "Adapted does not export C99, it translates by functions of Python: export its "
+            "controller, .controller.export_c(…), and translate around it in firmware (a "
+            "ModelFunction has export_c, too)"
+        )
 
     @property
     def parameters(self) -> Mapping[str, float | Callable[[float], float]]:

@@ -336,8 +336,7 @@ class Controller(ABC):
         FileExistsError
             If the folder holds anything that was not exported, or was changed since.
         NotImplementedError
-            If this controller, or what it does at the bounds, has no C code; the message says what
-            has.
+            If this controller has no C code; the message says what has.
         """
         system, law, schedule = self.system, self._exported_law(), self._exported_schedule()
         state, memory = system.state, self._exported_memory()
@@ -381,9 +380,8 @@ class Controller(ABC):
         """``(x, x_ref, u_ref, …) → u``, the law as a function without memory."""
         raise NotImplementedError(
             f"{type(self).__name__} has no C code; LQR and TVLQR have, ComputedTorque, GravityPD, "
-            "Impedance and OperationalSpace, laws of elastic arms, GeometricPD and ThrustVectorPD "
-            "with saturate=False, and MPC with solver='interior_point'. Laws of your own: a "
-            "ModelFunction has export_c"
+            "Impedance and OperationalSpace, laws of elastic arms, GeometricPD and ThrustVectorPD, "
+            "and MPC with solver='interior_point'. Laws of your own: a ModelFunction has export_c"
         )
 
     def _exported_goals(self) -> Mapping[str, LawArgument]:

@@ -177,9 +177,10 @@ class FeedbackLinearization(ElasticLaw):
     def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
         if not self._rigid:
             return super()._inputs(x, goal)
-        if self._kept is None:
-            self._kept = self._start(*goal, self._own_parameters)
-        self.gains["held"] = held = self._kept
+        held: np.ndarray = (
+            self._kept if self._kept is not None else self._start(*goal, self._own_parameters)
+        )
+        self.gains["held"] = held
         u, after = self._go_on(np.array(super()._inputs(x, goal)), held)
         self._kept = np.concatenate(after)
         return u

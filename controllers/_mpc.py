@@ -49,7 +49,7 @@ from lgcontrol.systems import (
 
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
-from ._restarts import JUMP, MORE, Usual, fading_of, is_same, rank
+from ._restarts import JUMP, MORE, Usual, fading_of, is_better, is_same
 from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
 
@@ -197,10 +197,10 @@ class MPC(Controller):
         Whether plans begin anew where reference, parameters or state have jumped: where going on
         from the last plan, with the steps that a call takes, costs more than twice what it did
         lately (it counts less by a factor of seven a horizon). No call does more than a call's
-        work: the one after the jump takes its steps from a better start if there is one, and the
-        calls that follow improve that plan. "at once" tries all starts in the call of the jump and
-        iterates the best to convergence, which takes as long as a first plan does. Not where
-        `costs` may be negative.
+        work: the one after the jump goes on and takes as many steps from a new start, and the
+        better one of the two is what calls that follow improve. "at once" tries all starts in the
+        call of the jump and iterates the best to convergence, which takes as long as a first plan
+        does. Not where `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.
@@ -809,20 +809,30 @@ class MPC(Controller):
         if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
-        restart = self._begin_anew(last, x, start, reference) if self._due else ""
-        is_new = bool(self._due)
-        if is_new:
-            self._due = ""
+        due, self._due = self._due, ""
 
-        def step(iterations: int) -> OptimalSolution:
-            self._found = self.solver.step(
+        def step(solver: Solver, iterations: int) -> OptimalSolution:
+            return solver.step(
                 x, reference=self._aimed(reference, start), t0=start, p=self._p,
                 iterations=iterations, time_limit=budget - (time.perf_counter() - began),
             )  # fmt: skip
-            return self._found
 
-        found = step(self.iterations + MORE if is_new else self.iterations)
-        if self.restarts and not (is_new or self.problem.costs):
+        found = self._found = step(self.solver, self.iterations)
+        if due:
+            solver = self._at_a_start(x, start, reference)
+            other = step(solver, max(1, self.iterations - 1))
+            taken = found.iterations[-1].number + other.iterations[-1].number
+            # What going on costs is usual from now on, so that noise is no jump again and again.
+            self._usual = self._usual.later(found.cost, 0.0, self._p, reference)
+            if is_better(other, found):
+                object.__setattr__(self, "solver", solver)
+                found = self._found = other
+            else:
+                due = ""
+            info = MPCInfo.of(found, time.perf_counter() - began, due)
+            self.info = replace(info, iterations=taken)
+            return found
+        if self.restarts and not self.problem.costs:
             fading = fading_of(last, found)
             going_on = found.iterations[-1].cost  # after the steps that a change took
             self._due = self._usual.jump(going_on, fading, self._p, reference)
@@ -832,10 +842,10 @@ class MPC(Controller):
                     cause, self._due = self._due, ""
                     return self._first(x, start, reference, began, cause, budget, going_on)
                 if has_time and found.iterations[-1].number == self.iterations:
-                    found = step(MORE)
+                    found = self._found = step(self.solver, MORE)
             dearest = max(found.iterations[0].cost, going_on)
             self._usual = self._usual.later(dearest, fading, self._p, reference)
-        self.info = MPCInfo.of(found, time.perf_counter() - began, restart)
+        self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
     @property
@@ -845,13 +855,8 @@ class MPC(Controller):
             return self.initial
         return "cheapest" if self.problem.system.policy is None else "policy"
 
-    def _begin_anew(
-        self, last: OptimalSolution, x: np.ndarray, start: float, reference: ReferenceLike | None
-    ) -> str:
-        """Let the solver go on from a start where that is better than the last plan, and say why.
-
-        What going on costs is usual from now on, so that noise is no jump again and again.
-        """
+    def _at_a_start(self, x: np.ndarray, start: float, reference: ReferenceLike | None) -> Solver:
+        """A solver that goes on from where plans start, next to the one that has the last plan."""
         solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
         options: dict[str, Any] = {
             "max_iterations": 0, "reference": self._aimed(reference, start), "t0": start,
@@ -866,12 +871,8 @@ class MPC(Controller):
             def inputs(t: float, x: np.ndarray, reference: Any) -> np.ndarray:
                 return plan[min(int((t - start) / self.problem.dt + EARLY), last_one)]
 
-            other = solver.solve(x, guess=inputs, **options)
-        is_better = rank(other) < rank(last)
-        if is_better:
-            object.__setattr__(self, "solver", solver)
-        self._usual = self._usual.later(last.cost, 0.0, self._p, reference)
-        return self._due if is_better else ""
+            solver.solve(x, guess=inputs, **options)
+        return solver
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
         """The reference, or what meets it in spite of the disturbances that are known."""
@@ -921,7 +922,7 @@ class MPC(Controller):
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
                 last = other
-            if best is None or rank(other) < rank(best):
+            if best is None or is_better(other, best):
                 best = other
             if time.perf_counter() - began > budget:
                 break

@@ -14,7 +14,7 @@ from lgcontrol.optimal import ACCEPTABLE_RESIDUAL, OptimalSolution
 # dearest is noise.
 JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
 # So many steps more, as many as solvers take by themselves where they began far off, in the call of
-# a jump and in the one after it.
+# a jump.
 MORE = 4
 
 
@@ -61,6 +61,12 @@ def rank(plan: OptimalSolution) -> tuple[float, float]:
         return np.inf, np.inf
     off = sum(entry.amount for entry in plan.violations if entry.amount > ACCEPTABLE_RESIDUAL)
     return off, plan.cost
+
+
+def is_better(one: OptimalSolution, other: OptimalSolution) -> bool:
+    """Whether a plan exceeds hard bounds by less than another, or as little and costs less."""
+    (off, cost), (its_off, its_cost) = rank(one), rank(other)
+    return off < its_off if abs(off - its_off) > ACCEPTABLE_RESIDUAL else cost < its_cost
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -152,7 +152,7 @@ class ThrustVectorPD(Controller):
             )
             return frame @ now[1], ca.vertcat(lift, frame[1:, 3:] @ (turn - drift[3:]))
 
-        return exported_law(self, self._actuation, wanted, is_relative=False)
+        return exported_law(self, self._actuation, wanted, is_relative=False, priority=PRIORITY)
 
     def _find_axis(self) -> np.ndarray:
         """Body axis along which all controls push, signed so that they push forward together."""

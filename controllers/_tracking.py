@@ -13,6 +13,7 @@ from lgcontrol.codegen import ModelFunction, UnknownNameError, Value, check_shap
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
+from ._allocation import bounded_allocation
 from ._law_function import law_function
 from ._spring import spring_damper
 
@@ -165,27 +166,24 @@ def exported_law(
     wanted: Callable[..., tuple[Value, Value]],
     *,
     is_relative: bool,
+    priority: np.ndarray | None = None,
 ) -> ModelFunction:
     """``(t, x, x_ref, rate_ref, u_ref, p) → u``: the controls of least size that do what is wanted.
+
+    Where bounds are kept and met, those of `bounded_allocation`.
 
     Parameters
     ----------
     controller : Controller
-        Its controls are not bounded: what gives way at bounds has no closed form.
     actuation : ModelFunction
     wanted : callable
         ``(x, x_ref, rate_ref, (rate, effect), drift) → effect, wanted``; the drift is the rate
         without controls.
     is_relative : bool
         Whether what is wanted is to be added to the effect of the reference's controls.
+    priority : ndarray, optional
+        Of what is wanted, all alike if left out.
     """
-    if controller.saturate:
-        name = type(controller).__name__
-        raise NotImplementedError(
-            f"{name} with saturate=True solves a bounded least-squares problem at the bounds, "
-            f"which has no C code: export {name}(…, saturate=False) and clip its controls, or an "
-            "MPC with solver='interior_point', which knows the bounds"
-        )
     system, sym = controller.system, controller.system.symbol.sym
     controls = system.input_index("control").tolist()
     sizes = {
@@ -197,8 +195,21 @@ def exported_law(
     now = actuation.function(t, x, u_ref, p)
     start = u_ref[controls]
     effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start)
-    u = effect.T @ ca.solve(effect @ effect.T, missing)
-    return law_function("law", {"t": t} | values, {"u": start + u if is_relative else u})
+    free = effect.T @ ca.solve(effect @ effect.T, missing)
+    origin = start if is_relative else 0 * start
+    given = {"t": t} | values
+    if not controller.saturate:
+        return law_function("law", given, {"u": origin + free})
+    lower, upper = ca.DM(controller._lower), ca.DM(controller._upper)
+    parts = [effect, missing, lower - origin, upper - origin, free, origin]
+    asked = ca.Function("asked", list(given.values()), list(map(ca.densify, parts)))
+    given = {key: ca.MX.sym(key, value.shape[0]) for key, value in given.items()}
+    *limited, free, origin = asked(*given.values())
+    weight = np.ones(effect.shape[0]) if priority is None else priority
+    u = bounded_allocation(*effect.shape).function(*limited, ca.DM(weight), free)
+    place, move = ca.SX.sym("place", len(controls)), ca.SX.sym("move", len(controls))
+    cut = ca.fmin(ca.fmax(place + move, lower), upper)
+    return law_function("law", given, {"u": ca.Function("cut", [place, move], [cut])(origin, u)})
 
 
 def gains(

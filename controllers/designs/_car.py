@@ -34,7 +34,7 @@ def car() -> System[Product]:
 
     return System(
         "car",
-        Product(pose=SE2, speed=Rn(1), steering=Rn(1)),
+        Product(pose=SE2, speed=Rn(1, units="m/s"), steering=Rn(1, units="rad")),
         field,
         inputs=[
             Input("acceleration", "m/s²", -4.0, 2.0),

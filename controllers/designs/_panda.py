@@ -1,15 +1,20 @@
-"""The Panda with noisy torques, and its outline as capsules."""
+"""The Panda with noisy torques, its limits, the error of its hand, and its outline as capsules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from lgcontrol.groups import Product
+from lgcontrol.codegen import Value
+from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import LinkCapsules, Multibody
-from lgcontrol.simulation import HeldNoise
+from lgcontrol.optimal import Bound, Residual
+from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult
 from lgcontrol.systems import Input, System
+
+from ._criteria import ATTITUDE, POSITION
 
 HAND = "panda_hand_tcp"
 READY = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
@@ -63,6 +68,60 @@ def _torques(tree: Multibody, effort: float) -> list[Input]:
         replace(one, lower=effort * one.lower, upper=effort * one.upper)
         for one in tree.system().inputs
     ]
+
+
+def arm_limits(tree: Multibody, price: float, *, share: float = 1.0) -> list[Bound]:
+    """Angles within the arm's limits, and rates within a share of theirs at a price."""
+    limits, most = tree.limits, share * tree.limits["velocity"]
+    return [
+        Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
+        Bound("velocity", -most, most, soft=price),
+    ]
+
+
+def hand_error(
+    tree: Multibody, wanted: Callable[[Value, Value], Value], weight: float, terminal: float
+) -> Residual:
+    """The logarithm of the hand's pose relative to ``wanted(t, p)``, to be weighed."""
+    place = tree.placement(HAND)
+
+    def error(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return SE3.minus(place(x[: tree.nq]), wanted(t, p))
+
+    return Residual(error, weight=weight, terminal=terminal, name="pose of the hand", group=SE3)
+
+
+def hand_criteria(
+    tree: Multibody,
+    wanted: np.ndarray,
+    when: str,
+    chosen: Callable[[SimulationResult], np.ndarray],
+) -> tuple[Criterion, Criterion]:
+    """Errors of the hand's place, within 15 mm, and attitude, within 50 mrad.
+
+    Parameters
+    ----------
+    tree : Multibody
+    wanted : ndarray, shape (7,)
+        Its pose.
+    when : str
+        For the names.
+    chosen : callable
+        Samples of a run, over which lengths of errors are averaged.
+    """
+    place = tree.placement(HAND)
+
+    def missed(part: slice) -> Callable[[SimulationResult], float]:
+        def value(run: SimulationResult) -> float:
+            error = SE3.minus(place(run.x[chosen(run), : tree.nq]), wanted)
+            return float(np.linalg.norm(error[:, part], axis=1).mean())
+
+        return value
+
+    return (
+        Criterion(f"position error{when}", missed(POSITION), 0.015, "m"),
+        Criterion(f"rotation error{when}", missed(ATTITUDE), 0.05, "rad"),
+    )
 
 
 def panda_capsules(tree: Multibody) -> LinkCapsules:

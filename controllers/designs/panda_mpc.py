@@ -11,12 +11,11 @@ from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda, panda_tree
-from lgcontrol.optimal import Bound, Residual
-from lgcontrol.simulation import Criterion, Kick, SimulationResult, Task
+from lgcontrol.simulation import Kick, SimulationResult, Task
 
 from ._bodies import drawn
 from ._criteria import failed_calls
-from ._panda import BODIES, HAND, READY, noisy_panda
+from ._panda import BODIES, HAND, READY, arm_limits, hand_criteria, hand_error, noisy_panda
 
 # Joint angles [rad] from READY at which the hand has the poses to reach: the first is that of the
 # benchmark; the second is on the other side; the last is the start.
@@ -55,17 +54,15 @@ def design(seed: int = 0) -> Task:
     """
     arm, tree = panda(losses=False), panda_tree(losses=False)
     plant, noise = noisy_panda(tree, NOISE, dt=DT)
-    place = tree.placement(HAND)
-    targets = place(READY + np.array(POSES))
-    limits = tree.limits
+    targets = tree.placement(HAND)(READY + np.array(POSES))
 
-    def pose_error(t: Value, x: Value, u: Value, p: Value) -> Value:
+    def wanted(t: Value, p: Value) -> Value:
         """The first pose is a step; between the others the hand moves along screws."""
-        wanted = ca.DM(targets[0])
+        pose = ca.DM(targets[0])
         for k, target in enumerate(targets[1:], 1):
             s = ca.fmax(0.0, ca.fmin((t - k * STAY) / MOVE, 1.0))
-            wanted = SE3.interpolate(wanted, ca.DM(target), s**2 * (3 - 2 * s))
-        return SE3.minus(place(x[: tree.nq]), wanted)
+            pose = SE3.interpolate(pose, ca.DM(target), s**2 * (3 - 2 * s))
+        return pose
 
     mpc = MPC(
         arm,
@@ -74,33 +71,15 @@ def design(seed: int = 0) -> Task:
         Q={"configuration": 0.1, "velocity": 0.1},
         R=1e-3,
         terminal={"configuration": 0.1, "velocity": 1.0},
-        residuals=[
-            Residual(pose_error, weight=300.0, terminal=100.0, name="pose of the hand", group=SE3)
-        ],
-        bounds=[
-            Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
-            Bound("velocity", -limits["velocity"], limits["velocity"], soft=30.0),
-        ],
+        residuals=[hand_error(tree, wanted, weight=300.0, terminal=100.0)],
+        bounds=arm_limits(tree, 30.0),
     )
     rest = np.concatenate([READY, np.zeros(tree.nv)])
     start = READY + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, tree.nv)
     criteria = [
         criterion
         for k, target in enumerate(targets)
-        for criterion in (
-            Criterion(
-                f"position error at pose {k + 1}",
-                _error_at((k + 1) * STAY, place, target, slice(0, 3)),
-                0.015,
-                "m",
-            ),
-            Criterion(
-                f"rotation error at pose {k + 1}",
-                _error_at((k + 1) * STAY, place, target, slice(3, 6)),
-                0.05,
-                "rad",
-            ),
-        )
+        for criterion in hand_criteria(tree, target, f" at pose {k + 1}", _before((k + 1) * STAY))
     ]
     return Task(
         plant=plant,
@@ -115,14 +94,6 @@ def design(seed: int = 0) -> Task:
     )
 
 
-def _error_at(
-    time: float, place: Callable[..., Value], target: np.ndarray, part: slice
-) -> Callable[[SimulationResult], float]:
-    """Length of some components of the hand's error just before a time."""
-
-    def value(run: SimulationResult) -> float:
-        at = int(np.searchsorted(run.t, min(time, run.t[-1]) - DT / 2))
-        q = run.x[at, : len(READY)]
-        return float(np.linalg.norm(SE3.minus(place(q), target)[part]))
-
-    return value
+def _before(time: float) -> Callable[[SimulationResult], np.ndarray]:
+    """The sample of a run just before a time."""
+    return lambda run: np.searchsorted(run.t, [min(time, run.t[-1]) - DT / 2])

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda_tree
-from lgcontrol.optimal import Bound, Capsule, Residual, keep_out
+from lgcontrol.optimal import Bound, Capsule, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 from lgcontrol.systems import Parameter
 
 from ._bodies import drawn
-from ._criteria import ATTITUDE, POSITION, failed_calls
-from ._panda import BODIES, HAND, OUTLINE, READY, noisy_panda, panda_capsules
+from ._criteria import failed_calls
+from ._panda import (
+    BODIES,
+    HAND,
+    OUTLINE,
+    READY,
+    arm_limits,
+    hand_criteria,
+    hand_error,
+    noisy_panda,
+    panda_capsules,
+)
 
 LOW = np.array([0.0, 0.5, 0.0, -0.1, 0.0, 0.5, 0.0])  # rad: the hand low above the table
 ASIDE = 0.8  # rad
@@ -54,16 +62,16 @@ def design(seed: int = 0) -> Task:
     """
     tree = panda_tree(losses=False)
     plant, noise = noisy_panda(tree, NOISE, dt=DT, effort=EFFORT)
-    place, outline, limits = tree.placement(HAND), panda_capsules(tree), tree.limits
+    outline, limits = panda_capsules(tree), tree.limits
     rng = np.random.default_rng(seed)
     start, end = (
         READY + LOW + np.r_[side * ASIDE, rng.uniform(-0.05, 0.05, 6)] for side in (1.0, -1.0)
     )
     goal = np.r_[end, np.zeros(tree.nv)]
-    wanted = place(end)
+    wanted = tree.placement(HAND)(end)
 
-    def missed(t: Value, x: Value, u: Value, p: Value) -> Value:
-        return SE3.minus(place(x[: tree.nq]), p[p.shape[0] - SE3.nq :])
+    def given(t: Value, p: Value) -> Value:
+        return p[p.shape[0] - SE3.nq :]
 
     mpc = MPC(
         plant,
@@ -72,10 +80,9 @@ def design(seed: int = 0) -> Task:
         Q={"configuration": 0.5, "velocity": 0.5},
         R={**dict.fromkeys(tree.joints[:4], 0.03), **dict.fromkeys(tree.joints[4:], 0.3)},
         terminal={"configuration": 1.0, "velocity": 1.0},
-        residuals=[Residual(missed, weight=100.0, terminal=200.0, name="hand", group=SE3)],
+        residuals=[hand_error(tree, given, weight=100.0, terminal=200.0)],
         bounds=[
-            Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
-            Bound("velocity", -SHARE * limits["velocity"], SHARE * limits["velocity"], soft=1000.0),
+            *arm_limits(tree, 1000.0, share=SHARE),
             *(
                 keep_out(
                     outline.ends(link), Capsule(axis[0], axis[1], thick),
@@ -106,14 +113,14 @@ def design(seed: int = 0) -> Task:
             - OUTLINE[link][2] - thick
             for axis, thick in OBSTACLES.values() for link in REACHING
         ]  # fmt: skip
-        return -float(min(gaps))
+        return float(min(gaps))
 
     def own_gap(run: SimulationResult) -> float:
         gaps = [
             _distance(sweep(run, a), sweep(run, b)) - OUTLINE[a][2] - OUTLINE[b][2]
             for a, b in MEETING
         ]
-        return -float(min(gaps))
+        return float(min(gaps))
 
     def turned(run: SimulationResult) -> float:
         q = run.x[:, : tree.nq]
@@ -121,14 +128,6 @@ def design(seed: int = 0) -> Task:
 
     def fastest(run: SimulationResult) -> float:
         return float((np.abs(run.x[:, tree.nq :]) / limits["velocity"]).max())
-
-    def missed_by(part: slice) -> Callable[[SimulationResult], float]:
-        def value(run: SimulationResult) -> float:
-            last = run.t >= run.t[-1] - 0.25
-            error = SE3.minus(place(run.x[last, : tree.nq]), wanted)
-            return float(np.linalg.norm(error[:, part], axis=1).mean())
-
-        return value
 
     return Task(
         plant=plant,
@@ -138,10 +137,11 @@ def design(seed: int = 0) -> Task:
         reference=goal,
         options={"disturbances": [noise]},
         criteria=(
-            Criterion("position error, mean of the last 0.25 s", missed_by(POSITION), 0.015, "m"),
-            Criterion("rotation error, mean of the last 0.25 s", missed_by(ATTITUDE), 0.05, "rad"),
-            Criterion("clearance of obstacles, negative", gap, 0.0, "m"),
-            Criterion("clearance of the arm itself, negative", own_gap, 0.0, "m"),
+            *hand_criteria(
+                tree, wanted, ", mean of the last 0.25 s", lambda run: run.t >= run.t[-1] - 0.25
+            ),
+            Criterion("clearance of obstacles", gap, unit="m", least=0.0),
+            Criterion("clearance of the arm itself", own_gap, unit="m", least=0.0),
             Criterion("angles beyond their limits", turned, 0.0, "rad"),
             Criterion("largest rate, share of its limit", fastest, 1.0),
             failed_calls(),

@@ -67,15 +67,15 @@ def design(seed: int = 0) -> Task:
 
     def nearest(run: SimulationResult) -> float:
         gaps = np.linalg.norm(run.block("pose")[:, None, :3] - centers, axis=2)
-        return RADIUS - float(gaps.min())
+        return float(gaps.min()) - RADIUS - SIZE
 
-    def slowness(run: SimulationResult) -> float:
+    def mean_speed(run: SimulationResult) -> float:
         x = run.block("pose")[:, 0]
-        return SPEED - float((x[-1] - x[0]) / run.t[-1])
+        return float((x[-1] - x[0]) / run.t[-1])
 
     def slowest(run: SimulationResult) -> float:
         forward = SE3.act(run.block("pose"), run.block("twist")[:, :3]) - run.block("pose")[:, :3]
-        return SPEED - float(forward[:, 0].min())
+        return float(forward[:, 0].min())
 
     x0 = line.states(quad, 0.0)[0]
     x0[1:3] += rng.choice([-0.6, 0.6], 2) * rng.uniform(0.9, 1.1, 2)
@@ -87,9 +87,9 @@ def design(seed: int = 0) -> Task:
         reference=line,
         options={"disturbances": [HeldNoise({f"force.{axis}": 0.3 for axis in "xyz"}, dt=0.05)]},
         criteria=(
-            Criterion("nearest to a balloon, negative", nearest, -SIZE, "m"),
-            Criterion("mean speed below 8 m/s", slowness, 0.01 * SPEED, "m/s"),
-            Criterion("slowest below 8 m/s", slowest, 0.1 * SPEED, "m/s"),
+            Criterion("clearance of the balloons", nearest, unit="m", least=0.0),
+            Criterion("mean speed", mean_speed, unit="m/s", least=0.99 * SPEED),
+            Criterion("lowest speed", slowest, unit="m/s", least=0.9 * SPEED),
             error_at_end("position error", "pose", POSITION, "m", 0.3),
             failed_calls(),
         ),

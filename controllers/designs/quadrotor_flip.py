@@ -103,7 +103,7 @@ def design(seed: int = 0) -> Task:
         options={"disturbances": [HeldNoise({f"force.{a}": 0.3 for a in "xyz"}, dt=0.05)]},
         criteria=(
             Criterion("time of the way", lambda run: float(arrival), 2.5, "s"),
-            Criterion("cosine of the tilt, least", least_upright, -0.95),
+            Criterion("cosine of the tilt at its least", least_upright, -0.95),
             error_at_end("position error", "pose", POSITION, "m", 0.2),
             error_at_end("attitude error", "pose", ATTITUDE, "rad", 0.2),
             failed_calls(),

@@ -75,7 +75,7 @@ def design(seed: int = 0) -> Task:
 
     def exposed(run: SimulationResult) -> float:
         along = SO3.act(run.block("pose"), INSTRUMENT) @ sun
-        return -float(np.degrees(np.arccos(np.clip(along, -1.0, 1.0)).min()))
+        return float(np.degrees(np.arccos(np.clip(along, -1.0, 1.0)).min()))
 
     return Task(
         plant=craft,
@@ -86,7 +86,7 @@ def design(seed: int = 0) -> Task:
         options={"max_step": 1.0},
         criteria=(
             error_at_end("attitude error", "pose", slice(0, 3), "rad", 0.01, over=10),
-            Criterion("angle to the sun, least, negative", exposed, -np.degrees(SUN), "°"),
+            Criterion("angle to the sun", exposed, unit="°", least=np.degrees(SUN)),
             Criterion("highest wheel speed", _highest_wheel_speed, TOP_SPEED, "rad/s"),
             error_at_end("rate", "twist", slice(0, 3), "rad/s", 1e-4, over=10),
             failed_calls(),

@@ -16,7 +16,6 @@ from ._registry import (
     CommandError,
     entries,
     guarded,
-    limit_text,
     load,
     summary,
     table,
@@ -58,7 +57,7 @@ def info_command(options: argparse.Namespace) -> int:
         print(f"\ncontroller  {type(task.controller).__name__}\nseconds     {task.seconds:g}")
         print("criteria")
         for criterion in task.criteria:
-            print(f"  {criterion.name}: {limit_text(criterion) or 'reported'}")
+            print(f"  {criterion.name}: {criterion.range or 'reported'}")
     elif name in models:
         factory = load(models[name])
         print(f"{name}: {summary(factory)}\n")

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import numpy as np
-
 DESIGNS, MODELS = "lgcontrol.designs", "lgcontrol.models"
 
 
@@ -54,10 +52,3 @@ def table(rows: list[tuple[str, ...]]) -> list[str]:
         "  " + "  ".join(f"{cell:{w}s}" for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def limit_text(criterion: Any) -> str:
-    """Limit of a criterion with its unit; nothing for numbers that are only reported."""
-    if not np.isfinite(criterion.limit):
-        return ""
-    return f"at most {criterion.limit:g} {criterion.unit}".rstrip()

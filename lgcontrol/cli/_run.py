@@ -17,7 +17,7 @@ import numpy as np
 
 from ..codegen import unknown_name
 from ..plotting import has_bodies
-from ._registry import DESIGNS, MODELS, CommandError, entries, limit_text, load, summary, table
+from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
 
 OK, FAILED = 0, 1
 
@@ -113,19 +113,17 @@ def _print_verdicts(task: Any, run: Any) -> bool:
         except Exception as error:  # a run that ended early may lack what it looks at, others not
             if run.success:
                 raise
-            rows.append(
-                (criterion.name, f"({type(error).__name__})", limit_text(criterion), "FAILED")
-            )
+            rows.append((criterion.name, f"({type(error).__name__})", criterion.range, "FAILED"))
             passed = False
             continue
         verdict = Verdict(criterion, value)
         passed &= verdict.passed
-        mark = "ok" if np.isfinite(criterion.limit) else ""
+        mark = "ok" if criterion.range else ""
         if not verdict.passed:
             by = f" by {verdict.excess:.3g} {criterion.unit}" if np.isfinite(value) else ""
             mark = f"FAILED{by}".rstrip()
         number = f"{value:.4g} {criterion.unit}".rstrip()
-        rows.append((criterion.name, number, limit_text(criterion), mark))
+        rows.append((criterion.name, number, criterion.range, mark))
     for line in table(rows) if rows else []:
         print(line)
     return passed

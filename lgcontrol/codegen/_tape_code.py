@@ -154,7 +154,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     names = [f"const V *restrict a{i}" for i in range(function.n_in())]
     names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
-    constants = ", ".join(map(c_number, tape.constants or [0.0]))
+    constants = ", ".join(map(c_number, tape.constants))
     lines = [
         _LOOPS + _COPY,
         _COMBINE if any(name.startswith("multiply") for name in kinds) else "",
@@ -162,7 +162,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
         *(_arithmetic(name) for name in kinds if name.startswith(("unary", "binary"))),
         *functions,
         f"static const int32_t lg_tape[] = {{{_table([*numbers, 0])}}};",
-        f"static const double lg_constants[] = {{{constants}}};",
+        f"static const double lg_constants[] = {{{constants}}};" if constants else "",
         f"static void lg_body({', '.join(names)}, V *restrict m)\n{{",
     ]
     lines += [f"  lg_copy(m + {place}, a{i}, {count});" for i, place, count in tape.loads if count]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ..codegen import check_shape
+from ..io import LARGEST_ARCHIVE
 from ..systems import System
 from ._consistency import nees
+from ._innovations import Innovations
 from ._log import SAME_TIME
+from ._storage import flattened, read_estimates, symmetric_of, write_estimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,6 +109,64 @@ class Estimates:
             error = self.error(times, truth)
         names, units = self.system.error_names, self.system.error_units
         return plot_estimation(times, error, self.std[rows], names, units, self._whitened())
+
+    def save(self, path: str | Path) -> Path:
+        """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+            Where it is: with ``.npz`` where the name has no ending.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        """
+        values = {"t": self.t, "x": self.x, "P": flattened(self.P)}
+        return write_estimates(Path(path), self.system, values, *self._said())
+
+    @classmethod
+    def load(cls, path: str | Path, system: System, *, largest: int = LARGEST_ARCHIVE) -> Self:
+        """Read a file written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        system : System
+            That was estimated: its functions are in no file.
+        largest : int
+            Bytes that the file may take unpacked; larger ones are refused.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file holds no estimates, those of a system with another state, is damaged, too
+            large, or of a newer version.
+        """
+        values, innovations, counts = read_estimates(Path(path), system, largest)
+        found = system, values["t"], values["x"], symmetric_of, values["P"]
+        return cls._loaded(found, innovations, counts)
+
+    @classmethod
+    def _loaded(
+        cls,
+        found: tuple[Any, ...],
+        innovations: dict[str, Innovations],
+        counts: dict[str, Counter[str]],
+    ) -> Self:
+        """From what a file holds."""
+        return cls(*found)
+
+    def _said(self) -> tuple[dict[str, Innovations], dict[str, Counter[str]]]:
+        """Innovations and counts by measurement."""
+        return {}, {}
 
     def _check_single(self) -> None:
         if self.x.ndim != 2:

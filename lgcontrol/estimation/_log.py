@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, level_outside, unknown_name
 from ..systems import BoundMeasurement, System
 
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
@@ -23,13 +24,18 @@ class Log:
     Parameters
     ----------
     t : array_like, shape (N,)
-        Times of the inputs, s. Times that do not increase are left out, and counted.
+        Times of the inputs, s. Rows whose times do not increase are left out, and counted.
     u : array_like, shape (..., N, k)
         Inputs from each time to the next: all of the system, or its controls and measured inputs.
     measurements : mapping of str to (times, values)
         Times (K,) when they were taken, in any order; values (..., K, nq).
     at : array_like, optional
         Further times at which the estimate is wanted.
+
+    Warns
+    -----
+    RuntimeWarning
+        If times go back: says where first, and how many rows are left out.
     """
 
     t: Any
@@ -65,6 +71,7 @@ class Log:
                 )
             kept[name] = (times, values)
         object.__setattr__(self, "measurements", kept)
+        _warn_of_times_that_go_back(t)
 
     def __repr__(self) -> str:
         """Times of the inputs, and how many measurements of each kind."""
@@ -189,11 +196,30 @@ def _all_inputs(u: np.ndarray, system: System) -> np.ndarray:
     return full
 
 
+def _latest_before(t: np.ndarray) -> np.ndarray:
+    """The latest time before each, −∞ at the first."""
+    known = np.where(np.isfinite(t), t, -np.inf)
+    return np.concatenate([[-np.inf], np.maximum.accumulate(known)[:-1]])
+
+
+def _warn_of_times_that_go_back(t: np.ndarray) -> None:
+    latest = _latest_before(t)
+    back = np.flatnonzero(t < latest - SAME_TIME)
+    if len(back):
+        k = back[0]
+        warnings.warn(
+            f"times of the log go back: row {k} (the first is 0) is at {t[k]:g} s after one at "
+            f"{latest[k]:g} s; {len(back)} of {len(t)} rows are behind and left out with their "
+            "inputs. Sort the rows by time, or make a log of each part where a clock was set",
+            RuntimeWarning,
+            stacklevel=level_outside(),
+        )
+
+
 def _increasing(t: np.ndarray, u: np.ndarray, counts: Counter[str]) -> tuple[Any, Any]:
     """Times that increase, and their inputs."""
     finite = np.isfinite(t)
-    latest = np.maximum.accumulate(np.where(finite, t, -np.inf))
-    keep = finite & (t > np.concatenate([[-np.inf], latest[:-1]]) + SAME_TIME)
+    keep = finite & (t > _latest_before(t) + SAME_TIME)
     if not keep.any():
         raise ValueError("no time of the log is finite")
     counts["time not finite"] += int((~finite).sum())

@@ -49,6 +49,7 @@ from ._given import (
 from ._log import SAME_TIME, Log, Rows
 from ._normal import likely_square
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
+from ._storage import flattened, symmetric_of
 from ._window import WindowInputs
 
 CONVERGED = 1e-10  # optimality residual of solves to the end
@@ -527,7 +528,9 @@ class MovingHorizon:
                     self.update(name, rows.y[k, starts[i] : starts[i + 1]])
             x.append(self.x)
             P.append(self.P)
-        return Estimates(self.system, rows.ends, np.array(x), np.asarray, np.array(P))
+        return Estimates(
+            self.system, rows.ends, np.array(x), symmetric_of, flattened(np.array(P))
+        )  # fmt: skip
 
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the estimator as plain C99 that needs nothing else, for firmware.

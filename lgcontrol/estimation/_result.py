@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -130,8 +130,33 @@ class EstimationResult(Estimates):
         Returns
         -------
         Estimates
+
+        Raises
+        ------
+        ValueError
+            If they are from a file, which has no filter.
         """
         return self._smooth(lag, at)
 
+    def _said(self) -> tuple[dict[str, Innovations], dict[str, Counter[str]]]:
+        return self.innovations, self.counts
+
+    @classmethod
+    def _loaded(
+        cls,
+        found: tuple[Any, ...],
+        innovations: dict[str, Innovations],
+        counts: dict[str, Counter[str]],
+    ) -> Self:
+        system, t, x, covariances, z = found
+        return cls(system, t, x, covariances, z, innovations, counts, _cannot_smooth)
+
     def _whitened(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {name: (v.t, v.whitened) for name, v in self.innovations.items()}
+
+
+def _cannot_smooth(lag: float | None, at: Any) -> Estimates:
+    raise ValueError(
+        "estimates from a file have no filter to smooth them: run it again, filter.run(log).smooth"
+        "(), and save what that returns"
+    )

@@ -11,12 +11,36 @@ from ..codegen import Shape, Value, check_shape
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
-from ._se2 import angle_about, circle_about, twist_matrix
+from ._se2 import angle_about, circle_about
 from ._so2 import compose_circle, normalize_circle, random_circle
 
 
+class Additive:
+    """What groups share whose coordinates are tangent vectors, under addition."""
+
+    dim: int
+    is_commutative = True
+
+    @property
+    def identity(self) -> np.ndarray:
+        """Zeros, shape (dim,)."""
+        return np.zeros(self.dim)
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return X + Y
+
+    def _inverse(self, X: Value) -> Value:
+        return -X
+
+    def _exp(self, d: Value) -> Value:
+        return d
+
+    def _log(self, X: Value) -> Value:
+        return X
+
+
 @dataclass(frozen=True, repr=False)
-class Rn(LieGroup):
+class Rn(Additive, LieGroup):
     """Vectors of n numbers under addition: speeds, loads, biases, anything without geometry.
 
     Parameters
@@ -25,24 +49,26 @@ class Rn(LieGroup):
         Length, at least 0.
     names : tuple of str, optional
         Names of the entries; the default is ``x0, x1, …``
-    units : tuple of str, optional
-        Units of the entries; the default is none.
+    units : str or sequence of str, optional
+        Unit of all entries, or those of each: plots and files show them. The default is none.
 
     Examples
     --------
     >>> Rn(2).plus([1.0, 2.0], [0.5, 0.5])
     array([1.5, 2.5])
+    >>> Rn(2, units="m/s").coordinate_units
+    ('m/s', 'm/s')
     """
 
     n: int
     names: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-
-    is_commutative = True
+    units: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 0:
             raise ValueError(f"Rn needs a whole number n >= 0, got {self.n!r}")
+        if isinstance(self.units, str):
+            object.__setattr__(self, "units", (self.units,) * self.n)
         for field in ("names", "units"):
             value = tuple(getattr(self, field))
             object.__setattr__(self, field, value)
@@ -70,7 +96,7 @@ class Rn(LieGroup):
     @property
     def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
         """Units of the entries."""
-        return self.units or ("",) * self.n
+        return tuple(self.units) or ("",) * self.n
 
     tangent_names = coordinate_names  # type: ignore[assignment]
     tangent_units = coordinate_units  # type: ignore[assignment]
@@ -79,23 +105,6 @@ class Rn(LieGroup):
     def matrix_size(self) -> int:  # type: ignore[override]
         """Rows of the matrix representation: n + 1."""
         return self.n + 1
-
-    @property
-    def identity(self) -> np.ndarray:
-        """Zeros, shape (n,)."""
-        return np.zeros(self.n)
-
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
 
     def _hat(self, d: Value) -> Value:
         return ca.blockcat([[ca.DM(self.n, self.n), d], [ca.DM(1, self.n), ca.DM(1, 1)]])
@@ -114,7 +123,7 @@ class Rn(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Translation(AboutAxis):
+class Translation(Additive, AboutAxis):
     """Translations along some of the axes: one number in m for each.
 
     Parameters
@@ -132,8 +141,6 @@ class Translation(AboutAxis):
 
     axes: str = "xyz"
     axis: Axis = Z_AXIS
-
-    is_commutative = True
 
     def __post_init__(self) -> None:
         if not self.axes or self.axes != "".join(a for a in "xyz" if a in self.axes):
@@ -167,11 +174,6 @@ class Translation(AboutAxis):
     tangent_units = coordinate_units  # type: ignore[assignment]
 
     @property
-    def identity(self) -> np.ndarray:
-        """Zeros, shape (dim,)."""
-        return np.zeros(self.dim)
-
-    @property
     def selection(self) -> np.ndarray:
         """Selection matrix, shape (6, dim)."""
         return np.vstack([self._directions, np.zeros((3, self.dim))])
@@ -180,26 +182,8 @@ class Translation(AboutAxis):
     def _directions(self) -> np.ndarray:
         return axis_frame(self.axis)[:, ["xyz".index(a) for a in self.axes]]
 
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
-
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         return constant(self._directions).T @ M[:3, 3]
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         return constant(self._directions).T @ M[:3, 3]
@@ -209,7 +193,7 @@ class Translation(AboutAxis):
 
 
 @dataclass(frozen=True, repr=False)
-class Helical(AboutAxis):
+class Helical(Additive, AboutAxis):
     """Screw motions about an axis: one unwrapped angle in rad.
 
     Parameters
@@ -230,7 +214,6 @@ class Helical(AboutAxis):
     dim, nq = 1, 1
     coordinate_names, coordinate_units = ("angle",), ("rad",)
     tangent_names, tangent_units = ("rz",), ("rad",)
-    is_commutative = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
@@ -241,36 +224,13 @@ class Helical(AboutAxis):
         return f"Helical({self.pitch:g})"
 
     @property
-    def identity(self) -> np.ndarray:
-        """Zero angle, shape (1,)."""
-        return np.zeros(1)
-
-    @property
     def selection(self) -> np.ndarray:
         """Selection matrix, shape (6, 1)."""
         n = np.array(self.axis)
         return np.concatenate([self.pitch * n, n])[:, None]
 
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
-
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         return constant(np.array(self.axis)).T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         height = constant(np.array(self.axis)).T @ M[:3, 3]
@@ -329,15 +289,9 @@ class CylindricalGroup(AboutAxis):
     def _log(self, X: Value) -> Value:
         return ca.vertcat(X[0], ca.atan2(X[2], X[1]))
 
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         n = constant(np.array(self.axis)).T
         return ca.vertcat(n @ M[:3, 3], n @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0]))
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         circle = normalize_circle(ca.vertcat(*circle_about(self.axis, M)))

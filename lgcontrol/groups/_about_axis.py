@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-from ._axis import Z_AXIS, Axis, unit_axis
+from ..codegen import Value
+from ._axis import Z_AXIS, Axis, constant, twist_matrix, unit_axis
 from ._base import LieGroup
 
 
 class AboutAxis(LieGroup):
-    """Groups about an axis: what they share is a unit axis, others like them, a name."""
+    """Groups about an axis: what they share is a unit axis, others like them, a name.
+
+    Their matrices are those of SE(3) unless they have smaller ones.
+    """
 
     axis: Axis
 
@@ -32,3 +36,9 @@ class AboutAxis(LieGroup):
         """Name, with the axis unless it is z."""
         numbers = ", ".join(f"{entry:.6g}" for entry in self.axis)
         return self._stem if self.axis == Z_AXIS else f"{self._stem}.about(({numbers}))"
+
+    def _hat(self, d: Value) -> Value:
+        return twist_matrix(constant(self.selection) @ d)
+
+    def _matrix(self, X: Value) -> Value:
+        return self._homogeneous(X)

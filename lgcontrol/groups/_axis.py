@@ -78,3 +78,8 @@ def skew(v: Any) -> np.ndarray:
     """``v̂`` of three numbers, shape (3, 3)."""
     x, y, z = v
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def twist_matrix(V: Value) -> Value:
+    """``V^`` of a twist [v; ω], 4 × 4."""
+    return ca.blockcat([[ca.skew(V[3:]), V[:3]], [ca.DM(1, 3), ca.DM(1, 1)]])

@@ -11,7 +11,7 @@ from ..codegen import Shape, Value
 from . import _series
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about, skew
-from ._se2 import circle_about, twist_matrix
+from ._se2 import circle_about
 from ._so2 import compose_circle, normalize_circle, random_circle
 
 
@@ -73,15 +73,9 @@ class SchoenfliesGroup(AboutAxis):
         v = X[:3] - turn / 2 + _series.cotangent(angle**2) * angle * (n @ turn)
         return ca.vertcat(v, angle)
 
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         angular = ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
         return ca.vertcat(M[:3, 3], constant(np.array(self.axis)).T @ angular)
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         return ca.vertcat(M[:3, 3], normalize_circle(ca.vertcat(*circle_about(self.axis, M))))

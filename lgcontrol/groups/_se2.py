@@ -196,14 +196,8 @@ class PlanarHelical(AboutAxis):
     def _log(self, X: Value) -> Value:
         return planar_log(X[:2], X[2])
 
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         return planar_vee(M, self.axis)
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         frame = constant(axis_frame(self.axis))
@@ -272,11 +266,6 @@ def planar_vee(M: Value, axis: Axis) -> Value:
     linear = frame.T @ M[:3, 3]
     angular = frame[:, 2].T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
     return ca.vertcat(linear[:2], angular)
-
-
-def twist_matrix(V: Value) -> Value:
-    """``V^`` of a twist [v; ω], 4 × 4."""
-    return ca.blockcat([[ca.skew(V[3:]), V[:3]], [ca.DM(1, 3), ca.DM(1, 1)]])
 
 
 def angle_about(axis: Axis, M: Value, height: Value, pitch: float) -> Value:

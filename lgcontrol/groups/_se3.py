@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen import Shape, Value, check_shape
 from . import _series
-from ._axis import cross_matrix
+from ._axis import cross_matrix, twist_matrix
 from ._base import LieGroup
 from ._element import check_element
 from ._quaternion import (
@@ -22,7 +22,6 @@ from ._quaternion import (
     rotate,
     rotation_from_quaternion,
 )
-from ._se2 import twist_matrix
 from ._so3 import SO3, QuaternionOrder
 
 

@@ -1,6 +1,8 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
+from ._bounds import Bound as Bound
 from ._export import ExportCase as ExportCase
+from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
@@ -46,15 +48,13 @@ from ._riccati import tvlqr as tvlqr
 from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution
-from ._statement import Bound as Bound
-from ._statement import Cost as Cost
-from ._statement import Residual as Residual
-from ._statement import StageFunction as StageFunction
-from ._statement import WeightLike as WeightLike
-from ._statement import error_weight as error_weight
-from ._statement import input_weight as input_weight
-from ._statement import state_weight as state_weight
 from ._terminal_set import TerminalSet as TerminalSet
 from ._terminal_set import terminal_set as terminal_set
+from ._terms import Cost as Cost
+from ._terms import Residual as Residual
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting
+from ._weights import WeightLike as WeightLike
+from ._weights import error_weight as error_weight
+from ._weights import input_weight as input_weight
+from ._weights import state_weight as state_weight

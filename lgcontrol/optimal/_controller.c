@@ -8,6 +8,7 @@
 static const double same_node = 1e-6, clock_rounding = 1e-3;
 static const double element_tolerance = 1e-6, element_rounding = 1e-9;
 static const double motion = 1e-6, first_price = 1e2;
+static const double rise = 10.0, most_first = 0.1; /* of the barrier after calls cut short */
 
 enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
 
@@ -99,6 +100,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
 {
   const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
   take_barrier(q, mode == LG_REAL_TIME ? lg_real_time : is_eager ? lg_eager : lg_central);
+  if (mode == LG_REAL_TIME) q->mu_first = m->highest;
   m->prices = m->from_prices;
   q->mu = m->prices.mu, q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
   memcpy(q->x, m->from_x, sizeof m->from_x);
@@ -175,6 +177,18 @@ static void prepare(lg_mpc *m, lg_problem *q, double t)
   for (int k = 0; k <= LG_MPC_N; k++) m->t[k] = t + LG_MPC_DT * k;
 }
 
+/* The highest weight of the barrier in the next call, by how this one ended. */
+static void adapt(lg_mpc *m, const lg_problem *q, const lg_run *found)
+{
+  const double *last = q->log + (found->steps > 0 ? found->steps - 1 : 0) * LG_LOG;
+  if (found->status == LG_NOT_FINITE) return;
+  const int is_short = q->step < short_step && fmax(last[1], last[2]) > far;
+  if (is_short && found->excess <= LG_MPC_EXCESS) /* a price of hard rows is another problem */
+    m->highest = fmin(most_first, rise * m->highest);
+  else if (q->step >= good_step)
+    m->highest = fmax(lg_real_time[0], lg_real_time[2] * m->highest);
+}
+
 /* Plan anew from the cheapest start, to convergence. */
 static int plan(lg_mpc *m, double t, const double *x0)
 {
@@ -212,6 +226,7 @@ static int plan(lg_mpc *m, double t, const double *x0)
   restore(m, &q);
   m->is_planned = found.status != LG_NOT_FINITE && !found.is_unknown;
   m->is_priced = found.excess > LG_MPC_EXCESS;
+  m->highest = lg_real_time[0];
   m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
   if (found.status == LG_NOT_FINITE) {
     memcpy(q.x, m->from_x, sizeof m->from_x);
@@ -278,6 +293,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
   const int was_priced = m->is_priced;
   if (was_priced) soften(m, &q);
   const lg_run found = run(m, &q, LG_REAL_TIME, x0);
+  adapt(m, &q, &found);
   if (found.status != LG_NOT_FINITE) m->is_priced = found.excess > LG_MPC_EXCESS;
   int is_best = 0;
   if (found.status == LG_STALLED && found.steps == 0)

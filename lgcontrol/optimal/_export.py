@@ -26,12 +26,13 @@ from ..codegen import (
     unit_source,
     write_package,
 )
+from ._bounds import ROUNDING
+from ._expressions import entries_of
 from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH
 from ._interior_point import MORE, MOST_SWEEPS, Barrier
 from ._kernel import LOG, SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
-from ._statement import ROUNDING, entries_of
 from ._transcription import Setting
 
 CONTROLLER = Path(__file__).with_name("_controller.c")
@@ -307,6 +308,7 @@ typedef struct {{
   /* memory */
   double contradiction;
   int is_planned, has_answered, is_priced;
+  double highest; /* weight of the barrier */
   double last[LG_MPC_NU];
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
   double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..systems import System
+from ._bounds import ROUNDING, Bound, holds_throughout, input_of
 from ._outcome import Violation
-from ._statement import ROUNDING, Bound, holds_throughout, input_of
 
 # Limits that are closer, as a share of their size, are taken apart that far: a barrier divides by
 # distances.

@@ -46,6 +46,7 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
+static const double damped_states = 0.2;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
@@ -593,6 +594,8 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
   lg_v P_[XV * NX], p_[XV];
   double *P = (double *)P_, *p = (double *)p_;
   const int64_t N = q->horizon;
+  /* Open gaps move states even where controls do not: damping is to bound them, too. */
+  const double damped = s->feasible ? 0 : damped_states * s->damping;
   s->decrease = 0;
   for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
@@ -601,7 +604,7 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
       if (bent) sum += s->curvature_end[i + j * NX];
       for (int r = 0; r < NR; r++)
         sum += s->G_end[r + i * NR] * s->weight[N * NR + r] * s->G_end[r + j * NR];
-      P[i + j * XP] = sum;
+      P[i + j * XP] = i == j ? sum + damped : sum;
     }
     for (int i = NX; i < XP; i++) P[i + j * XP] = 0;
     p[j] = s->g_end[j];
@@ -664,6 +667,7 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
         for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += load(row + i * LG_W) * own;
       }
     }
+    for (int j = 0; j < NX; j++) M[j * (ZP + 1)] += damped;
     for (int j = 0; j < NV; j++) {
       const double v = q->u[k * NU + lg_controls[j]];
       const double down = v - q->lower[j], up = q->upper[j] - v;
@@ -1664,17 +1668,18 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
 }
 
 /* After real-time steps: where the last one exceeds hard rows the iterate before it that kept them,
- * which is not given up for a lower cost. */
-LG_EXPORT void lg_go_back(lg_problem *q)
+ * which is not given up for a lower cost; 1 if it went there. */
+LG_EXPORT int lg_go_back(lg_problem *q)
 {
-  if (!q->has_kept || !exceeds(q)) return;
+  if (!q->has_kept || !exceeds(q)) return 0;
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   copy_kept(q, &s, 1);
   const double *entry = s.kept_entry;
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
-  q->complementarity = entry[3], q->step = entry[4], q->damping = entry[5], q->mu = entry[6];
+  q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];
   const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;
   copy(q->log + last * LG_LOG, entry, LG_LOG);
   q->keeps = keeps_limits(q);
+  return 1;
 }

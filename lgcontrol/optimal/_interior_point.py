@@ -27,6 +27,9 @@ ROUNDING = 1e-13
 # Iterations without the curvature of the dynamics after it made a stage concave.
 PATIENCE = 3
 FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
+# Share of the damping that states get where they are their own: open gaps move them even where
+# controls do not, through an unstable system far away.
+DAMPED_STATES = 0.2
 # Weight of squared equalities in a sweep, in largest derivatives of the cost and its barrier.
 HOLD_WEIGHT = 1e6
 # Sweeps for a step: at least, and at most where it would leave more than this share of what
@@ -634,7 +637,8 @@ class InteriorPoint:
         np.add.at(weight.T, sides.equal, np.where(sides.equal_active, terms.hold, 0.0).T)
         held = np.where(sides.equal_active, terms.aim + terms.hold * terms.missed, 0.0)
         np.add.at(price.T, sides.equal, held.T)
-        P = H_end + at.G_end.T @ (weight[-1][:, None] * at.G_end)
+        damped = (0.0 if self.is_feasible else DAMPED_STATES * self.damping) * np.eye(n)
+        P = H_end + damped + at.G_end.T @ (weight[-1][:, None] * at.G_end)
         p = at.g_end + at.G_end.T @ price[-1]
         v = point.u[:, model.controls]
         s_l, s_u = v - self.box.lower, self.box.upper - v
@@ -646,6 +650,7 @@ class InteriorPoint:
             if rows:
                 M += at.G[k].T @ (weight[k][:, None] * at.G[k])
                 g = g + at.G[k].T @ price[k]
+            M[:n, :n] += damped
             g[n:] += -mu / s_l[k] + mu / s_u[k]
             own = M[n:, n:] + np.diag(point.below[k] / s_l[k] + point.above[k] / s_u[k])
             own += self.damping * np.eye(m)

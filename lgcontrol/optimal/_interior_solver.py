@@ -29,7 +29,16 @@ from ..systems import ReferenceLike, Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
-from ._interior_point import EXCESS, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, extended
+from ._interior_point import (
+    EXCESS,
+    FAR,
+    GOOD_STEP,
+    MORE,
+    SHORT_STEP,
+    Barrier,
+    InteriorPoint,
+    extended,
+)
 from ._interior_results import Results
 from ._kernel import (
     CONVERGED,
@@ -47,17 +56,8 @@ from ._kernel import (
     load,
 )
 from ._least_violation import FIRST_LOOK, HARDLY, Look
-from ._outcome import (
-    ACCEPTABLE_RESIDUAL,
-    Iteration,
-    SolveStatus,
-)
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-)
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
 from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
 from ._stage_model import Sides, StageModel
@@ -69,6 +69,9 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
 REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
+# Where a call far off ends with a step that was cut short its barrier was too stiff: the highest
+# weight is that many times as high in the next one, up to this, and falls again after good steps.
+RISE, MOST_FIRST = 10.0, 0.1
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance, and the least one: distances to
@@ -160,6 +163,7 @@ class InteriorPointSolver:
         self._ended: Run | None = None  # where that is from, with gains and multipliers
         self._later: Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
+        self._real_time = REAL_TIME_BARRIER
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given, self._results = Given(problem), Results(self._model)
@@ -272,6 +276,7 @@ class InteriorPointSolver:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
         self._is_priced = False
+        self._real_time = REAL_TIME_BARRIER
 
     def export_c(
         self,
@@ -449,6 +454,7 @@ class InteriorPointSolver:
             run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
         self._is_priced = self._excess(run) > EXCESS
+        self._real_time = REAL_TIME_BARRIER
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -775,6 +781,7 @@ class InteriorPointSolver:
         if status is not None:
             assert self._memory is not None
             kept = Kept.of(status, self._memory)
+            self._adapt(kept)
             is_kept = bool(self._memory.about.keeps) or (
                 not self._results.has_excess(kept.rows) and self._excess(kept) <= EXCESS
             )
@@ -791,6 +798,7 @@ class InteriorPointSolver:
                 at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
                 run = self._improve(x0, start, setting, watch)
+            self._adapt(run)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced and run.is_settled
@@ -812,12 +820,27 @@ class InteriorPointSolver:
             return None
         memory.give(setting, times)
         status = memory.run(
-            x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
+            x0, REAL_TIME, max_iterations=most, barrier=self._real_time, shift=whole == 1,
             curved=self.second_derivatives, resume=WARM,
         )  # fmt: skip
         if status != NOT_FINITE:
             memory.go_back()
         return status
+
+    def _adapt(self, run: Run | Kept) -> None:
+        """The highest weight of the barrier in the next call, by how this one ended."""
+        if run.status == NOT_FINITE:
+            return
+        barrier, first = self._real_time, REAL_TIME_BARRIER.first
+        _, stationarity, violation, *_ = run.log[-1].tolist()
+        is_short = run.step < SHORT_STEP and max(stationarity, violation) > FAR
+        if is_short and self._excess(run) <= EXCESS:  # a price of hard rows is another problem
+            first = min(MOST_FIRST, RISE * barrier.first)
+        elif run.step < GOOD_STEP:
+            return
+        else:
+            first = max(first, barrier.factor * barrier.first)
+        self._real_time = barrier._replace(first=first)
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -851,7 +874,7 @@ class InteriorPointSolver:
     def _improve(self, x0: np.ndarray, start: Start, setting: Setting, watch: Watch) -> Run:
         """Real-time steps; a kernel shifts the nodes by itself."""
         memory, run = self._memory, start.run
-        mode, barrier, is_warm = REAL_TIME, REAL_TIME_BARRIER, run is not None
+        mode, barrier, is_warm = REAL_TIME, self._real_time, run is not None
         if memory is None:
             K = None if run is None else run.K
             given = {} if run is None else {"before": run.point, "mu": run.mu}
@@ -881,8 +904,7 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
-        if mode == REAL_TIME and status != NOT_FINITE:
-            memory.go_back()
+        if status != NOT_FINITE and memory.go_back():
             log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
         return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
 
@@ -901,7 +923,7 @@ class InteriorPointSolver:
         setting: Setting,
         watch: Watch,
         tolerance: float | None,
-        is_infeasible: bool = False,
+        is_infeasible: bool,
     ) -> OptimalSolution:
         """The result, to go on from; without a tolerance that of a real-time step."""
         if run.status != NOT_FINITE:

@@ -40,7 +40,10 @@ FRESH, RESUME, WARM = range(3)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu")
 
 # Files of this room that decide what a library holds.
-OWN_SOURCES = ("_transcription.py", "_stage_model.py", "_statement.py", "_kernel.py")
+OWN_SOURCES = (
+    "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py", "_stage_functions.py",
+    "_transcription.py", "_stage_model.py", "_kernel.py",
+)  # fmt: skip
 
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
@@ -275,7 +278,7 @@ class EntryPoints(NamedTuple):
     solve: Callable[[Any, Any], int]
     start: Callable[[Any, Any, int], float]
     slope: Callable[[Any], float]
-    go_back: Callable[[Any], None]
+    go_back: Callable[[Any], int]
     work: int
 
 
@@ -360,7 +363,7 @@ def _open(path: Path, horizon: int) -> EntryPoints:
     solve, start, work = library["lg_solve"], library["lg_start"], library["lg_work"]
     slope, go_back = library["lg_slope"], library["lg_go_back"]
     slope.argtypes, slope.restype = [_POINTER], _NUMBER
-    go_back.argtypes, go_back.restype = [_POINTER], None
+    go_back.argtypes, go_back.restype = [_POINTER], ctypes.c_int
     solve.argtypes, solve.restype = [_POINTER, _POINTER], ctypes.c_int
     start.argtypes, start.restype = [_POINTER, _POINTER, _INTEGER], _NUMBER
     work.argtypes, work.restype = [_INTEGER], _INTEGER
@@ -542,10 +545,9 @@ class Memory:
             self._wanted = wanted
         return self._entries.solve(self._address, self._start)
 
-    def go_back(self) -> None:
+    def go_back(self) -> bool:
         """To the last iterate of real-time steps that kept hard rows, if they left that."""
-        if self.about.has_kept:
-            self._entries.go_back(self._address)
+        return bool(self.about.has_kept and self._entries.go_back(self._address))
 
     def slope(self, nodes: Nodes, setting: Setting) -> float:
         """The largest slope of the cost at nodes, which the arrays hold afterwards."""

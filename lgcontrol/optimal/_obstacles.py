@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from ..codegen import Value, check_shape
 from ..systems import squared_distance
-from ._statement import Bound, StageFunction
+from ._bounds import Bound
+from ._expressions import StageFunction
 
 # A centre, an end, an axis: numbers, or a function (t, p) → column of them that may change.
 Place: TypeAlias = ArrayLike | Callable[[Value, Value], Value]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._statement import BoundRows
+from ._rows import BoundRows
 
 
 class SolveStatus(StrEnum):

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from ..codegen import ModelFunction, check_shape, named_options
 from ..groups import Product, Rn
 from ..systems import Input, SmoothReference, System, Trajectory, Waypoints, blocks_of, check_state
-from ._statement import Bound, Cost, Residual, StageFunction
+from ._bounds import Bound
+from ._expressions import StageFunction
+from ._terms import Cost, Residual
 
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.
@@ -220,7 +222,7 @@ def _with_progress(system: System[Any], acceleration: float) -> System[Product]:
     """The system and a double integrator."""
     nq, n = system.state.nq, system.n_inputs
     blocks = {name: group for name, (group, *_) in blocks_of(system.state).items()}
-    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"))})
+    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"), ("", "1/s"))})
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
         return ca.vertcat(system.f(t, x[:nq], u[:n], p), x[nq + 1], u[n])

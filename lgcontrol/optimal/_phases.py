@@ -15,22 +15,13 @@ from ..codegen import check_shape, named_options
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
+from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
-from ._statement import (
-    ALONG,
-    Bound,
-    Cost,
-    NamedRows,
-    Residual,
-    _expression,
-    check_consistent,
-    error_weight,
-    input_weight,
-    of_quantity,
-    traced_terms,
-    with_known_limits,
-)
+from ._rows import expression_of
+from ._terms import Cost, Residual, of_quantity
+from ._traced import traced_terms
+from ._weights import error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -528,7 +519,8 @@ class PhasedProblem:
             f"{MOTION}{k or ''}": group for k, group in enumerate(self._groups)
         }
         if self._free:
-            blocks[DURATION] = Rn(len(self._free), tuple(self.phases[i].name for i in self._free))
+            names = tuple(self.phases[i].name for i in self._free)
+            blocks[DURATION] = Rn(len(names), names, "s")
         if self.is_periodic:
             blocks[FIRST] = self._groups[0]
         return Product(**blocks)
@@ -720,7 +712,7 @@ class PhasedProblem:
             def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
                 x_ref, now = type(x)(ca.DM(self._points[i].x)), self._time(i, t, x)
                 values = now, self._begun(i, t, x, p), u[used], p, x_ref
-                return _expression(phase.system, bound, *values)[0]
+                return expression_of(phase.system, bound, *values)[0]
 
             names, needs_input = _named_rows(phase.system, bound, self._extra)
             if bound.at != "terminal" and needs_input:
@@ -794,5 +786,5 @@ def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ..
     sym = system.symbol.sym
     sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
-    column, names = _expression(system, bound, *symbols)
+    column, names = expression_of(system, bound, *symbols)
     return names, bool(ca.depends_on(column, symbols[2]))

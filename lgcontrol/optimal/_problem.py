@@ -41,29 +41,24 @@ from ..systems import (
     stable_substeps,
     values_by_name,
 )
+from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_limits
+from ._expressions import entries_of, parameter_index
 from ._input_limits import InputLimits
 from ._outcome import Iteration, SolveStatus, Violation
+from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples, sample_reference
-from ._statement import (
-    LIMITS,
-    Bound,
-    Cost,
-    Residual,
+from ._rows import bounded_along
+from ._terms import Cost, Residual, of_quantity
+from ._traced import traced_terms
+from ._weights import (
     Weight,
-    bounded_along,
-    check_consistent,
-    check_names,
-    control_places,
-    entries_of,
-    error_places,
+    diagonal_of,
     error_weight,
-    free_errors,
     input_weight,
-    of_quantity,
-    parameter_index,
+    named_places,
+    parameter_places,
     single_numbers,
-    traced_terms,
-    with_known_limits,
+    with_numbers,
 )
 
 if TYPE_CHECKING:
@@ -75,20 +70,6 @@ MODE_ACCURACY = 0.1
 MOST_SUBSTEPS = 20
 # Weights that have to be positive: of controls, and of soft bounds.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
-
-
-def _diagonal(weight: Any) -> str:
-    """A weight in a few characters: its diagonal, equal entries once."""
-    if isinstance(weight, str):
-        return repr(weight)
-    entries = np.diag(weight)
-    if (entries == entries[:1]).all():
-        text = f"{entries[0]:g}"
-    else:
-        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
-        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
-        text = f"diag({', '.join(parts)})"
-    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
 
 
 @named_options
@@ -200,8 +181,8 @@ class OptimalControlProblem:
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
         places["terminal"] = places["Q"]
-        parts = _weight_parts(self.weights, places, nominal)
-        Q = _put("Q", error_weight("Q", self.Q, system), parts, nominal)
+        parts = parameter_places(self.weights, places, nominal)
+        Q = with_numbers("Q", error_weight("Q", self.Q, system), parts, nominal)
         terminal, follows = self.terminal, self.terminal is None
         if terminal is None:
             terminal = horizon * dt * Q
@@ -210,7 +191,7 @@ class OptimalControlProblem:
         elif terminal != "riccati":
             raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
         if not isinstance(terminal, str):
-            terminal = _put("terminal", terminal, parts, nominal)
+            terminal = with_numbers("terminal", terminal, parts, nominal)
         free = free_errors(system, self.start)
         arrival = error_weight("arrival", 0.0 if self.arrival is None else self.arrival, system)
         if arrival.any() and not len(free):
@@ -223,7 +204,7 @@ class OptimalControlProblem:
             "horizon": horizon,
             "dt": dt,
             "Q": Q,
-            "R": _put("R", input_weight("R", self.R, system), parts, nominal),
+            "R": with_numbers("R", input_weight("R", self.R, system), parts, nominal),
             "terminal": terminal,
             "arrival": arrival,
             "bounds": tuple(
@@ -292,8 +273,9 @@ class OptimalControlProblem:
     def terms(self) -> str:
         """Weights on the diagonal, bounds, and how many residuals and costs, in one line."""
         bounds = ", ".join(bound.label for bound in self.bounds)
+        weights = [f"{term}={diagonal_of(getattr(self, term))}" for term in ("Q", "R", "terminal")]
         return (
-            f"Q={_diagonal(self.Q)}, R={_diagonal(self.R)}, terminal={_diagonal(self.terminal)}"
+            ", ".join(weights)
             + (f", bounds=[{bounds}]" if bounds else "")
             + (f", {len(self.residuals)} residuals" if self.residuals else "")
             + (f", {len(self.costs)} costs" if self.costs else "")
@@ -446,7 +428,7 @@ class OptimalControlProblem:
         for term in ("Q", "R", "terminal"):
             matrix = getattr(self, term)
             if not isinstance(matrix, str):
-                known = _named(term, places["R" if term == "R" else "Q"])
+                known = named_places(term, places["R" if term == "R" else "Q"])
                 for name, part in single_numbers(matrix, known).items():
                     found[name] = float(matrix[part, part][0, 0])
         return found
@@ -958,44 +940,6 @@ def _is_limit(value: Any) -> bool:
     if value is None or isinstance(value, str) or np.ndim(value):
         return False
     return bool(np.isfinite(value))
-
-
-def _named(term: str, places: Mapping[str, slice]) -> dict[str, slice]:
-    """Names of a weight and its entries, as in "Q" and "Q.pose"."""
-    size = max((part.stop for part in places.values()), default=0)
-    return {term: slice(0, size)} | {f"{term}.{name}": part for name, part in places.items()}
-
-
-def _weight_parts(
-    weights: Sequence[str],
-    places: Mapping[str, Mapping[str, slice]],
-    nominal: Mapping[str, float],
-) -> dict[str, slice]:
-    """Where the weights that are parameters stand; each place holds one at most."""
-    known = {name: part for term, own in places.items() for name, part in _named(term, own).items()}
-    found: dict[str, slice] = {}
-    for name in weights:
-        if name not in known:
-            raise UnknownNameError(unknown_name("weight", name, known))
-        if name not in nominal:
-            raise UnknownNameError(unknown_name("parameter", name, nominal))
-        part = known[name]
-        for other, taken in found.items():
-            same = other.partition(".")[0] == name.partition(".")[0]
-            if same and part.start < taken.stop and taken.start < part.stop:
-                raise ValueError(f"weights {other!r} and {name!r} are parameters of the same place")
-        found[name] = part
-    return found
-
-
-def _put(
-    term: str, matrix: np.ndarray, parts: Mapping[str, slice], nominal: Mapping[str, float]
-) -> np.ndarray:
-    """A weight with the nominal values of what are parameters."""
-    for name, part in parts.items():
-        if name.partition(".")[0] == term:
-            matrix[part, part] = nominal[name] * np.eye(part.stop - part.start)
-    return matrix
 
 
 def _check_substeps(value: Any) -> int:

@@ -12,18 +12,13 @@ from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, Value, check_shape, named_options, unknown_name
 from ..systems import System, with_input_rates
+from ._bounds import Bound, input_of
+from ._places import control_places
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples, sample_reference
-from ._statement import (
-    Bound,
-    Cost,
-    Residual,
-    WeightLike,
-    _expression,
-    control_places,
-    input_of,
-    input_weight,
-)
+from ._rows import expression_of
+from ._terms import Cost, Residual
+from ._weights import WeightLike, input_weight
 
 
 @named_options
@@ -215,7 +210,7 @@ class _View:
             return
         sizes = (1, self.nq, self.system.n_inputs, len(problem.nominal_parameters), self.nq)
         symbols = [self.system.symbol.sym("s", size) for size in sizes]
-        column, labels = _expression(self.system, bound, *symbols)
+        column, labels = expression_of(self.system, bound, *symbols)
         if ca.depends_on(column, symbols[-1]):
             raise ValueError(
                 f"bound {bound.label!r} is on a deviation from the reference: with rates bound a "
@@ -225,7 +220,7 @@ class _View:
 
             def function(t: Value, x: Value, u: Value, p: Value, row: int = row) -> Value:
                 own = x[: self.nq]
-                return _expression(self.system, bound, t, own, self.acting(x, u), p, own)[0][row]
+                return expression_of(self.system, bound, t, own, self.acting(x, u), p, own)[0][row]
 
             lower, upper = (
                 limit if isinstance(limit, str) or not np.ndim(limit) else np.ravel(limit)[row]

@@ -27,7 +27,7 @@ from ..systems import (
 )
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._statement import WeightLike, error_weight, input_weight
+from ._weights import WeightLike, error_weight, input_weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -358,5 +358,5 @@ def run_in_numpy(
             break
     if kept is not None and status != NOT_FINITE and point.exceeds:
         told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
-        return kept._replace(status=status, steps=taken, log=told)
+        return kept._replace(status=status, steps=taken, log=told, step=step)
     return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)

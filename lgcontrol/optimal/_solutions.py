@@ -52,9 +52,15 @@ def solution_at(
             "reference": Trajectory._of(group, when, x_ref, u_ref),
         } | ({} if later is None else later())
 
-    known = {"cost": last.cost, "kkt": last.kkt, "gap": last.gap} | known
+    known.setdefault("gap", last.gap)
     return OptimalSolution._later(
-        make, problem=problem, _t=_read_only(nodes.t), _u=_read_only(nodes.u), **known
+        make,
+        problem=problem,
+        cost=last.cost,
+        kkt=last.kkt,
+        _t=_read_only(nodes.t),
+        _u=_read_only(nodes.u),
+        **known,
     )
 
 

@@ -23,12 +23,7 @@ from ._outcome import (
     sentence,
     worst_violations,
 )
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-)
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._qp import Backend, QPSolver
 from ._reference import ReferenceSamples
 from ._solutions import judged, solution_at

@@ -12,16 +12,8 @@ import numpy as np
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
 from ..systems import System, resolved_step, step_derivatives
-from ._transcription import (
-    CALLS,
-    Nodes,
-    Setting,
-    Transcription,
-    Values,
-    fill_stages,
-    lower_product,
-    mirrored,
-)
+from ._stage_functions import lower_product, mirrored
+from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 30_000

@@ -11,10 +11,11 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from ..codegen import check_shape
 from ..systems import FixedParameters, Trajectory, step_derivatives
+from ._bounds import Bound
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._reference import moves, sample_reference
 from ._riccati import regulator_of
-from ._statement import Bound, bounded_along
+from ._rows import bounded_along
 
 # How far a step may move a state that stays, in error coordinates.
 STAYS = 1e-6

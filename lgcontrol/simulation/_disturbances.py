@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +27,41 @@ from ._contract import Disturbance
 from ._random import check_deviation, stream
 
 
+class Noise:
+    """Normal random inputs, drawn anew every dt and held: noises are what their sizes mean."""
+
+    size: ClassVar[str]  # field with a size for each input
+    dt: float
+    offset: float
+
+    def __post_init__(self) -> None:
+        _ = Times(type(self).__name__, self.dt, self.offset)
+        _ = self._std
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs it acts on."""
+        return tuple(getattr(self, self.size))
+
+    def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
+        """Draw one value per input, at time t in s."""
+        drawn = self._std * rng.normal(size=len(self.inputs))
+        return dict(zip(self.inputs, drawn, strict=True))
+
+    @cached_property
+    def _std(self) -> np.ndarray:
+        values = list(getattr(self, self.size).values())
+        sizes = check_deviation(f"{self.size} of {type(self).__name__}", values, (len(values),))
+        return sizes / self._divisor
+
+    @property
+    def _divisor(self) -> float:
+        """Size of noise whose draws have the standard deviation one."""
+        return 1.0
+
+
 @dataclass(frozen=True)
-class HeldNoise:
+class HeldNoise(Noise):
     """Normal random inputs, drawn anew every dt and held between.
 
     Parameters
@@ -49,28 +82,11 @@ class HeldNoise:
     std_discrete: Mapping[str, float]
     dt: float
     offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        _ = Times("HeldNoise", self.dt, self.offset)
-        _ = self._std
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs it acts on."""
-        return tuple(self.std_discrete)
-
-    def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
-        """Draw one value per input, at time t in s."""
-        return _draw(self.inputs, self._std, rng)
-
-    @cached_property
-    def _std(self) -> np.ndarray:
-        values = list(self.std_discrete.values())
-        return check_deviation("std_discrete of HeldNoise", values, (len(values),))
+    size = "std_discrete"
 
 
 @dataclass(frozen=True)
-class WhiteNoise:
+class WhiteNoise(Noise):
     """White noise of a density, held over dt: standard deviation ``density / √dt``.
 
     Parameters
@@ -92,25 +108,11 @@ class WhiteNoise:
     density: Mapping[str, float]
     dt: float
     offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        _ = Times("WhiteNoise", self.dt, self.offset)
-        _ = self._std
+    size = "density"
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs it acts on."""
-        return tuple(self.density)
-
-    def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
-        """Draw one value per input, at time t in s."""
-        return _draw(self.inputs, self._std, rng)
-
-    @cached_property
-    def _std(self) -> np.ndarray:
-        values = list(self.density.values())
-        density = check_deviation("density of WhiteNoise", values, (len(values),))
-        return density / np.sqrt(self.dt)
+    def _divisor(self) -> float:
+        return np.sqrt(self.dt)
 
 
 @dataclass(frozen=True)
@@ -207,12 +209,6 @@ class Kick:
 
     def __post_init__(self) -> None:
         check_time("time of a Kick", self.time)
-
-
-def _draw(
-    names: tuple[str, ...], std: np.ndarray, rng: np.random.Generator
-) -> dict[str, np.float64]:
-    return dict(zip(names, std * rng.normal(size=len(names)), strict=True))
 
 
 class Disturbances:

@@ -19,7 +19,7 @@ from ._simulate import simulate
 
 @dataclass(frozen=True)
 class Criterion:
-    """A number of a run and the limit it must not exceed.
+    """A number of a run and the limits within which it passes.
 
     Parameters
     ----------
@@ -27,19 +27,32 @@ class Criterion:
     value : callable
         ``value(result) → float``.
     limit : float
-        Largest value that passes; infinite for numbers that are only reported.
+        Largest value that passes; with infinite limits numbers are only reported.
     unit : str
+    least : float
+        Smallest value that passes, of a clearance for example.
 
     Examples
     --------
     >>> Criterion("duration", lambda run: run.t[-1], 5.0, "s").limit
     5.0
+    >>> print(Criterion("height", lambda run: run.x[:, 2].min(), unit="m", least=0.5).range)
+    at least 0.5 m
     """
 
     name: str
     value: Callable[[SimulationResult], float]
     limit: float = np.inf
     unit: str = ""
+    least: float = -np.inf
+
+    @property
+    def range(self) -> str:
+        """What passes, with the unit; empty for numbers that are only reported."""
+        limits = (("at least", self.least), ("at most", self.limit))
+        words = [f"{word} {limit:g} {self.unit}".rstrip() for word, limit in limits
+                 if np.isfinite(limit)]  # fmt: skip
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -57,13 +70,13 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the value is at most the limit (NaN is not)."""
-        return bool(self.value <= self.criterion.limit)
+        """Whether the value is within the limits (NaN is not)."""
+        return bool(self.criterion.least <= self.value <= self.criterion.limit)
 
     @property
     def excess(self) -> float:
         """By how much the value is beyond the limit; negative is what was left of it."""
-        return self.value - self.criterion.limit
+        return max(self.value - self.criterion.limit, self.criterion.least - self.value)
 
 
 @named_options

@@ -60,7 +60,8 @@ def with_input_rates(
         raise ValueError(f"limit must be positive, got {limit}")
     blocks = system.state.blocks if isinstance(system.state, Product) else {"state": system.state}
     own = tuple(system.input_names[i] for i in controls)
-    state = Product(**blocks, **{INPUT: Rn(len(own), own)})
+    units = tuple(system.inputs[i].unit for i in controls)
+    state = Product(**blocks, **{INPUT: Rn(len(own), own, units)})
     nq, dim, m = system.state.nq, system.state.dim, len(controls)
     others = [i for i in range(system.n_inputs) if i not in controls]
     entries = [system.inputs[i] for i in controls]

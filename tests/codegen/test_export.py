@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -11,14 +12,28 @@ from lgcontrol.codegen import ModelFunction
 
 CC = shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+STRICT = (
+    "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow",
+    "-Wcast-qual", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wundef",
+)  # fmt: skip
+SANITIZED = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all", "-g")
+
+
+@cache
+def has_sanitizers():
+    """Whether the compiler has the libraries for them."""
+    command = [CC, *SANITIZED, "-x", "c", "-", "-o", "/dev/null"]
+    given = "int main(void) { return 0; }"
+    return not subprocess.run(
+        command, input=given, text=True, capture_output=True, check=False
+    ).returncode
 
 
 def built(folder, *sources, into, level="-O1"):
     """The example of a folder, compiled alone."""
     program = into / "program"
     names = [str(folder / source) for source in sources or ("main.c", f"{folder.name}.c")]
-    command = [CC, *STRICT, level, f"-I{folder}", *names, "-o", str(program), "-lm"]
+    command = [CC, *STRICT, *level.split(), f"-I{folder}", *names, "-o", str(program), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     return program

@@ -1,15 +1,22 @@
-"""Allocation against a general optimiser, and its order of sacrifices."""
+"""Allocation against a general optimiser and all active sets, and its order of sacrifices."""
+
+import subprocess
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from lgcontrol.controllers import allocate
+from lgcontrol.controllers._allocation import REGULARIZATION, bounded_allocation
 
+from ..codegen.test_export import built, needs_compiler
 from .problem_a import MIX
 
 # L-BFGS-B on a least-squares problem whose weights differ by 1e4 in the square.
 COST_TOLERANCE = 1e-6
+# Of controls that the wanted quantities decide, and of those that only their price does.
+DECIDED, PRICED = 1e-9, 1e-4
 
 
 def test_without_active_bounds_it_is_the_pseudo_inverse(rng):
@@ -56,3 +63,54 @@ def test_controls_without_limits_and_fixed_controls():
     u = allocate(effect, [10.0], [-np.inf, 0.0, 0.5], [np.inf, 1.0, 0.5])
     assert np.isclose(u.sum(), 10.0, atol=1e-4)
     assert u[2] == 0.5
+
+
+def best_of_all(effect, wanted, lower, upper, priority):
+    """Least squares for each choice of controls at their bounds; the best that keeps the others."""
+    span = np.where(np.isfinite(upper - lower) & (upper > lower), upper - lower, 1.0)
+    weight = priority / (np.abs(effect) @ span)
+    A = np.vstack([weight[:, None] * effect, REGULARIZATION * np.diag(1 / span)])
+    b, found = np.r_[weight * wanted, 0 * span], []
+    for choice in product((lower, upper, None), repeat=len(lower)):
+        free = [i for i, bound in enumerate(choice) if bound is None]
+        u = np.array([0.0 if bound is None else bound[i] for i, bound in enumerate(choice)])
+        if not np.isfinite(u).all():
+            continue
+        u[free] = np.linalg.lstsq(A[:, free], b - A @ u, rcond=None)[0]
+        if ((u >= lower - 1e-12) & (u <= upper + 1e-12)).all():
+            found.append((np.sum((A @ u - b) ** 2), u))
+    return min(found, key=lambda entry: entry[0])[1]
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 4), (6, 4), (2, 4)])
+def test_no_choice_of_controls_at_their_bounds_is_better(shape, rng):
+    rows, count = shape
+    met = 0
+    for k in range(30):
+        effect, priority = rng.normal(size=shape), 10 ** rng.uniform(0, 2, rows)
+        wanted = rng.choice([1, 3, 10]) * rng.normal(size=rows)
+        lower, upper = -rng.uniform(0.2, 2, count), rng.uniform(0.2, 2, count)
+        if k % 5 == 0:
+            upper[0] = np.inf
+        if k % 7 == 0:
+            lower[1] = upper[1]
+        u = allocate(effect, wanted, lower, upper, priority)
+        free = np.linalg.pinv(effect) @ wanted
+        if ((free >= lower) & (free <= upper)).all():
+            continue
+        met += 1
+        best = best_of_all(effect, wanted, lower, upper, priority)
+        assert ((u >= lower) & (u <= upper)).all()
+        np.testing.assert_allclose(u, best, atol=DECIDED if rows >= count else PRICED)
+    assert met > 5
+
+
+@needs_compiler
+def test_many_controls_are_a_loop_in_c(tmp_path):
+    """A table of steps, without a constant among its numbers."""
+    folder = bounded_allocation(6, 8).export_c(tmp_path / "mix", name="mix")
+    done = subprocess.run(
+        [built(folder, into=tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert (folder / "mix.c").stat().st_size < 200_000

@@ -59,7 +59,14 @@ from lgcontrol.systems import (
     with_accelerations,
 )
 
-from ..codegen.test_export import CC, STRICT, built, needs_compiler
+from ..codegen.test_export import (
+    CC,
+    SANITIZED,
+    STRICT,
+    built,
+    has_sanitizers,
+    needs_compiler,
+)
 from ..elastic.arms import ARMS, links
 from ..optimal.examples import mechanical
 from .test_mpc import satellite
@@ -143,6 +150,18 @@ def ran(folder, tmp_path, level="-O0"):
     return done.returncode, done.stdout
 
 
+def printed(folder, body, into):
+    """Rows of numbers that a program prints: a main with a body, and an export's struct m."""
+    name, program = folder.name, into / "user.c"
+    program.write_text(
+        f'#include "{name}.h"\n#include <math.h>\n#include <stdio.h>\nstatic {name} m;\n'
+        f"int main(void) {{\n{body}  return 0; }}\n"
+    )
+    built_one = built(folder, program, f"{name}.c", into=into)
+    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
+    return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+
+
 # One with first derivatives, one with soft limits whose calls solve: builds take seconds.
 @pytest.mark.usually(
     name=(
@@ -190,20 +209,14 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     goal, p = np.array([0.0, 1.0, 0.0]), {"pull": 0.5}
     folder = controller.export_c(tmp_path / "swing", name="swing")
     u_ref = 0.5  # holds the pendulum there
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "swing.h"\n#include <stdio.h>\nstatic swing m;\n'
-        "int main(void) {\n"
+    body = (
         "  const double x_ref[SWING_NX] = {0, 1, 0}, x[SWING_NX] = {1, 0, 0};\n"
         f"  const double u_ref[SWING_NI] = {{{u_ref}, 0}};\n  double u[SWING_NU];\n"
         "  swing_init(&m);\n  swing_hold(&m, x_ref, u_ref);\n  m.p[SWING_P_PULL] = 0.5;\n"
         "  const int status = swing_solve(&m, 0, x, u);\n"
         '  printf("%d %.17g %.17g", status, u[SWING_U_TORQUE], m.x[SWING_N][SWING_X_RATE_X0]);\n'
-        "  return 0; }\n"
     )
-    built_one = built(folder, program, "swing.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    status, torque, rate = map(float, done.stdout.split())
+    ((status, torque, rate),) = printed(folder, body, tmp_path)
     solver = controller.solver
     found = solver.solve([1.0, 0.0, 0.0], reference=goal, p=p, tolerance=1e-6, max_iterations=50)
     np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
@@ -230,10 +243,7 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
     controller.restarts = False  # firmware begins anew when it is told to
     folder = controller.export_c(tmp_path / "swing", name="swing")
     most = [0.7, 0.5, 0.3, 0.1, -0.1, -0.3] + ([-0.6, -0.8] if name == "limit" else [-0.3] * 2)
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
-        "int main(void) {\n"
+    body = (
         "  double x[SWING_NX] = {0, 1, -0.5};\n"
         f"  const double most[] = {{{', '.join(map(str, most))}}};\n"
         "  double u[SWING_NU];\n  swing_init(&m);\n"
@@ -241,11 +251,8 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
         "    m.p[SWING_P_MOST] = most[k], x[2] = k == 3 ? NAN : -0.5;\n"
         "    const int status = swing_step(&m, SWING_PERIOD * k, x, u);\n"
         '    printf("%d %.17g %.17g\\n", status, u[0], m.violation);\n  }\n'
-        "  return 0; }\n"
     )
-    built_one = built(folder, program, "swing.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    found = printed(folder, body, tmp_path)
     answers, statuses = [], []
     for k, limit in enumerate(most):
         x = [0, 1, np.nan if k == 3 else -0.5]  # then the last answer is held, within limits
@@ -276,18 +283,13 @@ def test_an_exported_plan_by_accelerations_hands_out_torques(tmp_path):
     law = Adapted(controller, answer=lambda t, x, u: taken(t, x, planned.full_input(u)))
     torques = law(0.0, x)
     folder = controller.export_c(tmp_path / "reach", name="reach", x0=x, calls=1)
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "reach.h"\n#include <stdio.h>\nstatic reach m;\n'
-        "int main(void) {\n"
+    body = (
         f"  const double x[REACH_NX] = {{{', '.join(map(repr, x.tolist()))}}};\n"
         "  double u[REACH_NU], r[REACH_NR];\n"
         "  reach_init(&m);\n  reach_step(&m, 0, x, u);\n  reach_input(&m, 0, x, u, r);\n"
-        '  printf("%.17g %.17g", r[REACH_R_INPUT_A], r[REACH_R_INPUT_B]);\n  return 0; }\n'
+        '  printf("%.17g %.17g", r[REACH_R_INPUT_A], r[REACH_R_INPUT_B]);\n'
     )
-    built_one = built(folder, program, "reach.c", into=tmp_path)
-    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
-    found = [float(entry) for entry in done.stdout.split()]
+    (found,) = printed(folder, body, tmp_path)
     np.testing.assert_allclose(found, torques, rtol=1e-9, atol=1e-9)
     # The torques lead the plant where the plan's first step ends.
     after = plant.step("semi_implicit_euler")(0.0, x, np.r_[found, np.zeros(6)], [], 0.1)
@@ -350,6 +352,8 @@ LAWS = {
     "LQR": lambda: LQR(QUAD, QUAD.trim(position=[1, 0, 2]), Q=1, R=1, dt=0.02),
     "GeometricPD": lambda: GeometricPD(BOAT, frequency=0.3, saturate=False),
     "ThrustVectorPD": lambda: ThrustVectorPD(QUAD, saturate=False),
+    "GeometricPD, at its limits": lambda: GeometricPD(BOAT, frequency=2.0),
+    "ThrustVectorPD, at its limits": lambda: ThrustVectorPD(QUAD, attitude_frequency=30.0),
 }
 
 
@@ -360,7 +364,8 @@ def test_an_exported_law_answers_as_python_does(name, tmp_path):
     system, rng = law.system, np.random.default_rng(3)
     function = law._exported_law()
     point = QUAD.trim(position=[1, 0, 2]) if system is QUAD else BOAT.trim()
-    for k in range(3):  # the function against calls, along a motion that turns and accelerates
+    statuses = set()
+    for k in range(6):  # the function against calls, along a motion that turns and accelerates
         d, dd = 0.3 * rng.normal(size=(2, system.state.dim))
 
         def motion(t, d=d, dd=dd):
@@ -373,6 +378,8 @@ def test_an_exported_law_answers_as_python_does(name, tmp_path):
                  "p": system.nominal_parameters}  # fmt: skip
         u = function(**{key: given[key] for key in function.arguments})
         np.testing.assert_allclose(u, law(t, x, motion), rtol=1e-9, atol=1e-9)
+        statuses.add(law.info.status.name)
+    assert statuses <= {"OK", "SATURATED"} and ("SATURATED" in statuses) == ("limits" in name)
     folder = law.export_c(tmp_path / "law", name="law")
     code, text = ran(folder, tmp_path)
     assert code == 0, text
@@ -533,15 +540,19 @@ RAFTS = {
 }  # fmt: skip
 
 
+def tide_law(plant):
+    """Along a second of a motion, with another parameter than the nominal one."""
+    path = plant.rollout(np.zeros(4), 0.3 * np.ones(plant.n_inputs), 0.1, steps=10, p=[0.3])
+    return TVLQR(plant, path, Q=1, R=1, p={"swell": 0.3})
+
+
 @pytest.mark.usually(name=("three turn",))
 @needs_compiler
 @pytest.mark.parametrize("name", RAFTS)
 def test_what_holds_after_the_end_may_depend_on_time(name, tmp_path):
     """The loop goes on for three times as long as its trajectory, in C as in Python."""
     plant = RAFTS[name]()
-    p = {"swell": 0.3}
-    path = plant.rollout(np.zeros(4), 0.3 * np.ones(plant.n_inputs), 0.1, steps=10, p=[0.3])
-    law = TVLQR(plant, path, Q=1, R=1, p=p)
+    law = tide_law(plant)
     own, step, held = loaded(law, tmp_path), plant.step("rk4"), set()
     assert own.arguments == ["t", "x"]
     x = found = np.array([0.05, -0.1, 0.1, 0.0])
@@ -667,6 +678,25 @@ def test_an_exported_law_of_an_elastic_arm_closes_the_loop_as_python_does(name, 
     assert code == 0 and "workspace" in text, text
 
 
+WATCHED = {
+    "LQR": LAWS["LQR"],
+    "held torques": ELASTIC_LAWS["FeedbackLinearization, held torques"],
+    "in a tide": lambda: tide_law(RAFTS["three turn"]()),
+    "MPC": lambda: CASES["hard limit that cannot be kept"]()[0],
+}
+
+
+@pytest.mark.usually(name=("held torques",))
+@needs_compiler
+@pytest.mark.parametrize("name", WATCHED)
+def test_exported_code_runs_clean_under_sanitizers(name, tmp_path):
+    if not has_sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    folder = WATCHED[name]().export_c(tmp_path / "law", name="law")
+    code, text = ran(folder, tmp_path, " ".join(("-O1", *SANITIZED)))
+    assert code == 0, text
+
+
 class Own(Controller):
     """A law of a user."""
 
@@ -677,6 +707,6 @@ class Own(Controller):
 def test_laws_without_c_name_those_that_have(tmp_path):
     with pytest.raises(NotImplementedError, match="Own has no C code; LQR and TVLQR have"):
         Own(QUAD, dt=0.1).export_c(tmp_path / "law")
-    with pytest.raises(NotImplementedError, match=r"ThrustVectorPD\(…, saturate=False\)"):
-        ThrustVectorPD(QUAD).export_c(tmp_path / "law")
+    with pytest.raises(NotImplementedError, match="export its controller.*translate around"):
+        Adapted(LAWS["LQR"]()).export_c(tmp_path / "law")
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,5 @@
 """Rates of inputs in one word: plans, loops, and what is refused."""
 
-import subprocess
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -14,8 +12,8 @@ from lgcontrol.optimal import Bound, OptimalControlProblem, Rates, Residual, wit
 from lgcontrol.optimal._export import STATUSES
 from lgcontrol.systems import Input, Parameter, System, with_input_rates
 
-from ..codegen.test_export import built, needs_compiler
-from .test_export import ran
+from ..codegen.test_export import needs_compiler
+from .test_export import printed, ran
 
 LIMIT, DT = 5.0, 0.1
 # What interior points leave to limits, and what a residual of 1e-6 leaves to the inputs.
@@ -166,22 +164,13 @@ def test_the_exported_controller_takes_what_acts_and_answers_rates(tmp_path):
     assert code == 0, text
     header = (folder / "cart.h").read_text()
     assert "CART_X_INPUT_PUSH" in header and "CART_U_PUSH_RATE" in header
-    program = tmp_path / "user.c"  # where there is no state what acts is held: its rate is none
-    program.write_text(
-        '#include "cart.h"\n#include <math.h>\n#include <stdio.h>\nstatic cart m;\n'
-        "int main(void) {\n"
+    body = (  # where there is no state what acts is held: its rate is none
         "  double x[CART_NX] = {2, 0, 0}, u[CART_NU];\n  cart_init(&m);\n"
         "  for (int k = 0; k < 2; k++) {\n"
         "    const int status = cart_step(&m, CART_PERIOD * k, x, u);\n"
-        '    printf("%d %.17g\\n", status, u[0]);\n    x[0] = NAN;\n  }\n  return 0; }\n'
+        '    printf("%d %.17g\\n", status, u[0]);\n    x[0] = NAN;\n  }\n'
     )
-    done = subprocess.run(
-        [built(folder, program, "cart.c", into=tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    (status, rate), (held, none) = (map(float, line.split()) for line in done.stdout.splitlines())
+    (status, rate), (held, none) = printed(folder, body, tmp_path)
     assert STATUSES[int(status)] == "OK" and abs(rate) > 1.0
     assert STATUSES[int(held)] == "HELD" and none == 0.0
 

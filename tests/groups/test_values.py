@@ -282,3 +282,10 @@ def test_caller_arrays_stay_untouched_and_results_are_own():
 
 def test_nan_propagates():
     assert np.isnan(SE3.log(np.full(7, np.nan))).all()
+
+
+def test_one_unit_serves_all_numbers_of_a_block():
+    speeds = Rn(3, "xyz", "m/s")
+    assert speeds == Rn(3, ("x", "y", "z"), ("m/s",) * 3)
+    assert Rn(1, units="rad").tangent_units == ("rad",) and Rn(0, units="m").coordinate_units == ()
+    assert Rn(2, units="").coordinate_units == ("", "")

@@ -26,7 +26,7 @@ from lgcontrol.optimal import (
     error_weight,
     state_weight,
 )
-from lgcontrol.optimal._statement import build_rows
+from lgcontrol.optimal._rows import build_rows
 from lgcontrol.systems import System
 from lgcontrol.systems._tracing import symbols_of
 

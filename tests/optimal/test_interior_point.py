@@ -811,7 +811,7 @@ def test_copies_share_the_code_and_a_step_is_the_same_whoever_has_used_its_memor
 @pytest.mark.usually(method="euler")
 def test_long_derivatives_of_substeps_are_multiplied_in_c(method, substeps, monkeypatch, rng):
     """As expanded in NumPy, where the stage holds the products; each factor equals AD."""
-    monkeypatch.setattr("lgcontrol.optimal._transcription.LONGEST_PRODUCT", 0)
+    monkeypatch.setattr("lgcontrol.optimal._stage_functions.LONGEST_PRODUCT", 0)
     drag = rng.uniform(0.5, 1.0, 6)
 
     def field(t, x, u, p):

@@ -21,7 +21,7 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
-from lgcontrol.optimal._statement import build_rows
+from lgcontrol.optimal._rows import build_rows
 from lgcontrol.systems import Input, System, Trajectory
 from lgcontrol.systems._tracing import symbols_of
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lgcontrol.optimal import InteriorPointSolver
-from tests.optimal.user_tasks import TASKS
+from tests.optimal.user_tasks import TASKS, turned
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "user_tasks.json"
 
@@ -24,6 +25,29 @@ def test_ends_where_ipopt_does(name):
     plan = InteriorPointSolver(task.problem).prepare().solve(task.x0)
     assert peer["status"] == "converged" and plan.status == "converged"
     assert plan.cost <= 1.001 * peer["cost"] and plan.kkt <= 1e-6
+
+
+@pytest.mark.usually(angle=(3.0,))
+@pytest.mark.parametrize("angle", [2.0, 2.6, 2.8, 3.0])
+def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
+    """From here IPOPT finds no optimum, from another start one of 66.5; smaller turns cost less."""
+    task = TASKS["input rates"]()
+    plan = InteriorPointSolver(task.problem).prepare().solve(np.r_[turned(angle), task.x0[13:]])
+    assert plan.status == "converged" and plan.kkt <= 1e-6
+    assert plan.cost <= 66.5
+    thrusts, rates = plan.x[:, 13:], plan.u[:, :4]
+    assert thrusts.min() >= -1e-6 and thrusts.max() <= 6 + 1e-6 and np.abs(rates).max() <= 40
+
+
+@pytest.mark.compiled
+def test_c_and_numpy_damp_states_alike():
+    task = TASKS["input rates"]()
+    plain, built = InteriorPointSolver(task.problem), InteriorPointSolver(task.problem).prepare()
+    for most in (5, 12):  # before and after states are damped
+        a, b = (solver.solve(task.x0, max_iterations=most) for solver in (plain, built))
+        np.testing.assert_allclose(a.x, b.x, atol=1e-10)
+        np.testing.assert_allclose(a.u, b.u, atol=1e-10)
+    assert b.iterations[5].damping == 0 and b.iterations[-1].damping >= 1
 
 
 def test_the_pendulum_that_cannot_be_saved_says_why():

@@ -14,14 +14,22 @@ from matplotlib.image import imread
 from PIL import Image
 
 from lgcontrol.controllers import MPC
+from lgcontrol.controllers.designs._car import car
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
-from lgcontrol.optimal import Bound, OptimalControlProblem
+from lgcontrol.optimal import Bound, OptimalControlProblem, PathTask, Phase, PhasedProblem
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
 from lgcontrol.plotting._figure import new_figure
 from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.simulation import SimulationResult, simulate
-from lgcontrol.systems import Input, Parameter, System, Trajectory
+from lgcontrol.systems import (
+    Input,
+    Parameter,
+    System,
+    Trajectory,
+    Waypoints,
+    with_input_rates,
+)
 
 from ._runs import T, drive, flight, joints, result, turn
 
@@ -575,3 +583,16 @@ def test_times_of_many_hours_are_told_in_hours():
     assert last.get_xlabel() == "time [h]"
     assert [text.get_text() for text in last.get_xticklabels()][:3] == ["0", "3", "6"]
     assert last.get_xlim() == (0.0, 86400.0)
+
+
+def test_what_the_toolkit_and_its_designs_make_of_numbers_has_units():
+    """Inputs that are states, progress on paths, durations, a car's speed."""
+    moved = with_input_rates(car()).state
+    motion = Trajectory(moved, [0.0, 1.0], np.tile(moved.identity, (2, 1)))
+    shown = {ax.get_title(loc="left"): ax.get_ylabel() for ax in plot_trajectory(motion).axes}
+    assert shown["speed (x0)"] == "[m/s]" and shown["steering (x0)"] == "[rad]"
+    assert moved.blocks["input"].coordinate_units == ("m/s²", "rad/s")
+    task = PathTask(car(), Waypoints(SE2, [0, 1], [[0, 0, 1, 0], [1, 0, 1, 0]], order=1), weight=1)
+    assert task.system.state.blocks["progress"].coordinate_units == ("", "1/s")
+    timed = PhasedProblem(Phase(car(), 2, (0.5, 2.0))).problem.system
+    assert timed.state.blocks["duration"].coordinate_units == ("s",)

@@ -1,5 +1,7 @@
 """Tasks: a loop with what counts as success."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,17 @@ def test_a_value_passes_up_to_its_limit(value, limit, passed):
     criterion = Criterion("x", lambda run: value, limit)
     judged = Task(cart(), None, np.zeros(2), 1.0, criteria=(criterion,))
     assert judged.judge(judged.run())[0].passed is passed
+
+
+@pytest.mark.parametrize(("value", "passed", "excess"), [
+    (0.054, True, -0.054), (0.0, True, 0.0), (-0.01, False, 0.01), (np.nan, False, np.nan),
+])  # fmt: skip
+def test_a_clearance_passes_down_to_its_least(value, passed, excess):
+    criterion = Criterion("clearance", lambda run: value, unit="m", least=0.0)
+    judged = Task(cart(), None, np.zeros(2), 1.0, criteria=(criterion,))
+    (verdict,) = judged.judge(judged.run())
+    assert verdict.passed is passed
+    assert verdict.excess == pytest.approx(excess, nan_ok=True)
+    assert criterion.range == "at least 0 m"
+    both = dataclasses.replace(criterion, limit=2.0)
+    assert both.range == "at least 0 m, at most 2 m"

@@ -1,0 +1,420 @@
+"""Bound: limits on what a name or a function stands for, and what contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import (
+    NO_LIMIT,
+    UnknownNameError,
+    Value,
+    ask_degrees,
+    check_shape,
+    named_options,
+    unknown_name,
+)
+from ..groups import LieGroup
+from ..systems import System, block_slices, place_of
+from ._expressions import StageFunction, entries_of, parameter_index, quantities_of
+
+Where = Literal["path", "terminal", "both", "start"]
+# Places of bounds that hold along the horizon, not at an end of it alone.
+ALONG = ("path", "both")
+# What a bound calls all limits that a system knows.
+LIMITS = "limits"
+# Share by which limits may cross and still mean the same number.
+ROUNDING = 1e-9
+
+
+@named_options
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """``lower ≤ g ≤ upper`` along the horizon.
+
+    Parameters
+    ----------
+    of : str or callable
+        What is bounded: a block of the state at any depth (its coordinates; by numbers of
+        SO2, the angle in (−π, π]; ``"joint1"`` or ``"configuration.joint1"``,
+        ``"velocity.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate of a block
+        that is more than one number (``"pose.rx"``: that component of minus(x, x_ref)), an input, a
+        quantity of the system or an entry of one (``"deflection"``, ``"deflection.elbow"``; its
+        known limits where none are given), ``"limits"`` for all whose limits the system knows, or a
+        smooth function ``(t, x, u, p) → column``. A name that is both a part of the state and an
+        input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        ``"input.joint1"`` for the torque.
+    lower, upper : float, array_like or str
+        Limits; a name is that of a parameter, whose value may change from call to call. One that is
+        left out is infinite; where both are, they are those that the system knows
+        (`System.limits`), of joints and their rates for example. Inputs keep theirs in any case.
+    soft : float or str, optional
+        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
+        name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
+    at : {"both", "path", "terminal", "start"} or range
+        Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
+        ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
+        depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
+        on inputs has no end value.
+    name : str, optional
+        What messages call it.
+
+    Examples
+    --------
+    >>> Bound("twist", lower=-2.0, upper=2.0, soft=100.0).label
+    'twist'
+    """
+
+    of: str | StageFunction
+    lower: ArrayLike | str = -np.inf
+    upper: ArrayLike | str = np.inf
+    soft: float | str | None = None
+    at: Where | range = "both"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.of, str) or callable(self.of)):
+            raise TypeError(
+                "a Bound is of a name or a function (t, x, u, p) → column, as in "
+                f"Bound('speed', -1.0, 1.0); got {self.of!r}"
+            )
+        low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
+        for side, limit in (("lower", low), ("upper", high)):
+            if np.isnan(limit).any():
+                raise ValueError(
+                    f"bound {self.label!r}: {side} is not a number, got {getattr(self, side)}: "
+                    "leave it out where there is no limit"
+                )
+        if low.shape == high.shape or not (low.shape and high.shape):  # else sizes are told later
+            if not (low <= high).all():
+                raise ValueError(
+                    f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
+                    f"{self.upper}"
+                )
+        if not isinstance(self.at, range) and self.at not in get_args(Where):
+            raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
+        price = self.soft
+        if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
+            raise ValueError(
+                f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
+            )
+
+    def _limit(self, side: Literal["lower", "upper"], unknown: float) -> np.ndarray:
+        """A limit as numbers, or what stands for one that is a parameter."""
+        value = getattr(self, side)
+        try:
+            return np.asarray(unknown if isinstance(value, str) else value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"bound {self.label!r}: {side} must be a number, a list of numbers or the name of "
+                f"a parameter, not {value!r}"
+            ) from None
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        if self.name is not None:
+            return self.name
+        return self.of if isinstance(self.of, str) else getattr(self.of, "__name__", "bound")
+
+
+class NamedRows(NamedTuple):
+    """A function that a bound is of, with what messages call its rows.
+
+    Attributes
+    ----------
+    function : callable
+        ``(t, x, u, p) → column``.
+    names : tuple of str
+    """
+
+    function: StageFunction
+    names: tuple[str, ...]
+
+    def __call__(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Return what the function does."""
+        return self.function(t, x, u, p)
+
+
+def place_text(at: str | range) -> str:
+    """Where a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
+    if isinstance(at, str) or not at:
+        return str(at)
+    nodes = f"node {at[0]}" if len(at) == 1 else f"nodes {min(at)} to {max(at)}"
+    return nodes + (f" in steps of {abs(at.step)}" if len(at) > 1 and abs(at.step) > 1 else "")
+
+
+def with_known_limits(system: System, bound: Bound) -> Bound:
+    """A bound by name that gives no limits, with those that the system knows.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return bound
+    kind, name = bounded_place(system, bound)
+    limits = (bound.lower, bound.upper)
+    gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
+    if kind == LIMITS and not gives_none:
+        raise ValueError(
+            f"bound {bound.label!r}: 'limits' are those that {system.name} knows: leave lower and "
+            "upper out, or bound a part of the state"
+        )
+    entries = _entries(system, kind, name)
+    if kind == "input" or not gives_none or any(np.isnan(x).any() for x in limits):
+        return bound
+    known = [system.limits.get(entry) for entry in entries]
+    missing = [entry for entry, pair in zip(entries, known, strict=True) if pair is None]
+    # A part of the state may have coordinates without limits, an entry of a quantity is meant.
+    if len(missing) == len(entries) or (missing and kind == "quantity"):
+        told = f"of {', '.join(missing)}: give lower= and upper=" if missing else "at all"
+        raise ValueError(f"bound {bound.label!r}: {system.name} knows no limits {told}")
+    pairs = [(-np.inf, np.inf) if pair is None else pair for pair in known]
+    lower, upper = np.array(pairs).T
+    return (
+        replace(bound, lower=lower, upper=upper)
+        if len(entries) > 1 or kind in ("block", LIMITS)
+        else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
+    )
+
+
+def _entries(system: System, kind: str, name: str) -> tuple[str, ...]:
+    """Single names of what `bounded_place` found."""
+    if kind == "block":
+        return system.state.coordinate_names[block_slices(system.state)[0][name]]
+    if kind == "quantity":
+        return entries_of(system, name)
+    return tuple(system.limits) if kind == LIMITS else (name,)
+
+
+def limit_rows(label: str, value: Any, size: int) -> np.ndarray:
+    """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
+    if np.ndim(value) == 0:
+        return np.full(size, float(value))
+    return check_shape(label, value, (size,), finite=False)
+
+
+def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None:
+    """Refuse a bound on what nothing is called by, or whose limit is no parameter.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    parameters : sequence of str
+        Names of p.
+    """
+    if isinstance(bound.of, str):
+        bounded_place(system, bound)
+    for what in ("lower", "upper", "soft"):
+        value = getattr(bound, what)
+        if isinstance(value, str):
+            parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
+
+
+def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
+    """Refuse hard bounds of which two leave nothing of a quantity that both name, at one node.
+
+    Limits that are parameters may change, and functions are not compared: solves find out.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+        Whose names are known.
+    horizon : int
+        Number of steps.
+    """
+    limits: dict[tuple[str, str], list[tuple[str, range, float, float]]] = {}
+    for entry in system.inputs:
+        whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
+        limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
+    for bound in bounds:
+        if not isinstance(bound.of, str):
+            continue
+        kind, name = bounded_place(system, bound)
+        _ask_degrees(system, bound, kind, name)
+        if bound.soft is not None:
+            continue
+        entries = _entries(system, kind, name)
+        whose = f"bound {bound.label!r} (at {place_text(bound.at)!r})"
+        sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
+        low, high = (
+            limit_rows(f"{side} of bound {bound.label!r}", value, len(entries))
+            for side, value in sides.items()
+        )
+        if kind == "block":
+            _check_on_group(system, whose, name, low, high)
+        is_input = kind == "input"
+        nodes = _nodes(bound.at, horizon, is_input=is_input)
+        for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
+            key = ("tangent" if kind == "tangent" else "input" if is_input else "", entry)
+            for other, there, least, most in limits.setdefault(key, []):
+                common = {*nodes} & {*there}
+                bottom, top = max(own[0], least), min(own[1], most)
+                if common and bottom - top > ROUNDING * max(1.0, abs(bottom), abs(top)):
+                    raise ValueError(
+                        f"{whose} and {other} contradict each other at node {min(common)}: "
+                        f"{entry} cannot be at least {bottom:g} and at most {top:g}. Leave one "
+                        "out, give it other nodes or a price (soft=100)"
+                    )
+            limits[key].append((whose, nodes, *own))
+
+
+def _check_on_group(
+    system: System, whose: str, name: str, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Refuse limits of a block that none of its elements keeps, such as zeros of a quaternion."""
+    group = system.state
+    part, freedoms = (places[name] for places in block_slices(group))
+    if freedoms.stop - freedoms.start == 1:  # limits are those of the angle
+        return
+    for unit in group.unit_parts:
+        if not part.start <= unit.start < part.stop:
+            continue
+        own = slice(unit.start - part.start, unit.stop - part.start)
+        least = np.maximum(0.0, np.maximum(low[own], -high[own]))
+        most = np.maximum(np.abs(low[own]), np.abs(high[own]))
+        if np.linalg.norm(least) > 1.0 + ROUNDING or np.linalg.norm(most) < 1.0 - ROUNDING:
+            entries = ", ".join(group.coordinate_names[unit])
+            raise ValueError(
+                f"{whose} limits coordinates, of which ({entries}) have norm one: no element of "
+                f"{name!r} is within. Bound the error from a goal instead, by "
+                "lambda t, x, u, p: group.minus(x[…], goal), or single coordinates"
+            )
+
+
+def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
+    """Ask whether limits of angles that are several turns are degrees."""
+    units = _units(system, kind, name)
+    for side in ("lower", "upper"):
+        given = bound._limit(side, 0.0)
+        limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
+        for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
+            what = f"bound {bound.label!r}: a limit of {entry}"
+            remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+            if unit == "rad" and ask_degrees(what, limit, remedy, most=NO_LIMIT):
+                return
+
+
+def _units(system: System, kind: str, name: str) -> dict[str, str]:
+    """Units of what `bounded_place` found; of [cos, sin] only that of the angle."""
+    state = system.state
+    if kind == "block":
+        part, freedoms = (places[name] for places in block_slices(state))
+        if freedoms.stop - freedoms.start == 1:
+            return {name: state.tangent_units[freedoms.start]}
+        return dict(zip(state.coordinate_names[part], state.coordinate_units[part], strict=True))
+    if kind == "tangent":
+        return {name: dict(zip(state.tangent_names, state.tangent_units, strict=True))[name]}
+    units = dict(zip(state.coordinate_names, state.coordinate_units, strict=True))
+    units |= {entry.name: entry.unit for entry in system.inputs if kind == "input"}
+    return {entry: units.get(entry, "") for entry in _entries(system, kind, name)}
+
+
+def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
+    """Nodes at which a bound holds whatever is free at the start."""
+    if isinstance(at, range):
+        return at
+    first, last = (0, horizon) if is_input else (1, horizon + 1)
+    spans = {
+        "both": range(first, last),
+        "path": range(first, horizon),
+        "terminal": range(horizon, last),
+        "start": range(1),
+    }
+    return spans[at]
+
+
+def input_of(system: System, bound: Bound) -> int | None:
+    """Which input a bound is on, by its number; None where it is on something else.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return None
+    kind, name = bounded_place(system, bound)
+    return system.input_names.index(name) if kind == "input" else None
+
+
+def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
+    """Whether a bound is a hard limit of a control at all times of a plan.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    horizon : int
+        Number of steps.
+    """
+    if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
+        return False
+    nodes = _nodes(bound.at, horizon, is_input=True)
+    return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
+
+
+def bounded_place(system: System, bound: Bound) -> tuple[str, str]:
+    """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
+    state, of = system.state, str(bound.of)
+    blocks = block_slices(state)[0]
+    of_state = dict.fromkeys((*blocks, *state.coordinate_names, *state.tangent_names))
+    place, name = place_of(f"bound {bound.label!r}", of, of_state, system.input_names)
+    if place == "input":
+        return place, name
+    for kind, known in (
+        ("block", blocks),
+        ("coordinate", state.coordinate_names),
+        ("tangent", state.tangent_names),
+    ):
+        if name in known:
+            if kind == "tangent":
+                _refuse_deviation(bound, name, state)
+            return kind, name
+    if entries_of(system, of):
+        return "quantity", of
+    if of == LIMITS:
+        return LIMITS, of
+    inputs = system.input_names
+    valid = dict.fromkeys(
+        [
+            *(f"state.{key}" if key in inputs else key for key in of_state),
+            *(f"input.{key}" if key in of_state else key for key in inputs),
+            *quantities_of(system),
+            LIMITS,
+        ]
+    )
+    message = unknown_name("bounded quantity", of, valid)
+    if of == "input" and inputs:
+        message += (
+            f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "
+            "hold are lower and upper of the system's inputs"
+        )
+    source, _, last = of.rpartition(".")
+    if last == "rate" and source in valid:
+        message += (
+            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            "state with its rate as the input, or bound a function (t, x, u, p) → rate"
+        )
+    raise UnknownNameError(message)
+
+
+def _refuse_deviation(bound: Bound, name: str, state: LieGroup) -> None:
+    """Of a block that is one angle only this is bounded: the two names look alike."""
+    block, _, last = name.rpartition(".")
+    part = block_slices(state)[0].get(block, slice(0, state.nq))
+    if part.stop - part.start == 1:
+        own = repr(block) if block else ", ".join(map(repr, state.coordinate_names))
+        raise ValueError(
+            f"bound {bound.label!r}: {last} is how far the angle is from its reference, which is "
+            f"what weights are on; the angle itself is {own}. Limits of a deviation follow its "
+            "reference as parameters, or bound a function (t, x, u, p) → deviation"
+        )

@@ -1,0 +1,87 @@
+"""What terms and bounds are stated in: functions, parameters by name, quantities of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import casadi as ca
+
+from ..codegen import UnknownNameError, Value, unknown_name
+from ..systems import System, call_with_symbols
+
+StageFunction: TypeAlias = Callable[[Value, Value, Value, Value], Value]
+"""Smooth function ``(t, x, u, p) → column`` of CasADi columns; u are all inputs of the system."""
+
+
+def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
+    """Which parameter a name in a statement means."""
+    if name not in parameters:
+        raise UnknownNameError(f"{label}: {unknown_name('parameter', name, parameters)}")
+    return parameters.index(name)
+
+
+def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
+    """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
+    try:
+        value = call_with_symbols(label, function, values, ("t", "x", "u", "p"))
+    except Exception as error:  # the user's function: any error, with what it was called with
+        if str(error).startswith(label):
+            raise
+        sizes = ", ".join(
+            f"{name} of length {value.shape[0]}"
+            for name, value in zip(("x", "u", "p"), values[1:], strict=True)
+        )
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{label}, called with CasADi columns t, {sizes}: {error}") from error
+    try:
+        return symbol(value)
+    except NotImplementedError:
+        raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
+
+
+class KnownQuantity(NamedTuple):
+    """A quantity of a system whose derivatives are known, and a symbol that stands for it.
+
+    Attributes
+    ----------
+    symbol : casadi.SX or casadi.MX
+    value : casadi.SX or casadi.MX
+        What it stands for.
+    by_x, by_u : casadi.SX or casadi.MX
+        Derivatives of the value by the tangent of the state and by all inputs.
+    """
+
+    symbol: Any
+    value: Any
+    by_x: Any
+    by_u: Any
+
+
+def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) -> list[Any]:
+    """Expressions without symbols that stand for quantities."""
+    if not known:
+        return [*expressions]
+    symbols = [quantity.symbol for quantity in known.values()]
+    meant: Any = [each.value for each in known.values()]
+    return [*ca.substitute([*expressions], symbols, meant)]
+
+
+def entries_of(system: System, name: str) -> tuple[str, ...]:
+    """Entries of a system's quantities that a name stands for; none where it is no quantity.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of a quantity, or of one of its entries.
+    """
+    if name in system.quantity_names:
+        return (name,)
+    if name not in system.quantities:
+        return ()
+    return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+def quantities_of(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*system.quantities, *system.quantity_names)))

@@ -1,0 +1,282 @@
+"""Rows: all bounds of a problem as one column, with limits, prices and where they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction
+from ..systems import System, block_slices
+from ._bounds import (
+    ALONG,
+    LIMITS,
+    ROUNDING,
+    Bound,
+    NamedRows,
+    bounded_place,
+    limit_rows,
+    place_text,
+)
+from ._expressions import KnownQuantity, column_of, entries_of, parameter_index, spelled_out
+
+# Operations up to which two rows are compared before they count as others.
+SAME_DEPTH = 5
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRows:
+    """All bounds of a problem as rows of one column g(t, x, u, p, x_ref).
+
+    Attributes
+    ----------
+    names : tuple of str
+    kinds : tuple of str
+        What tells rows of one name apart, "terminal upper"; empty for what has only one.
+    lower, upper : ndarray, shape (rows,)
+    soft : ndarray, shape (rows,)
+        Penalty weights, infinite for hard bounds; 1 where they are parameters.
+    parameter : ndarray of int, shape (rows,)
+        Which of p is the penalty weight, −1 for none.
+    active : ndarray of bool, shape (N + 1, rows)
+        Where each row holds.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    soft: np.ndarray
+    parameter: np.ndarray
+    active: np.ndarray
+
+    def weights(self, p: np.ndarray) -> np.ndarray:
+        """Penalty weights for values of the parameters."""
+        return self.soft * np.append(p, 1.0)[self.parameter]
+
+    def excess(self, values: np.ndarray) -> np.ndarray:
+        """How far values (N + 1, rows) are outside of the limits; zero where a row is idle.
+
+        What is not a number is infinitely far outside: no bound is dropped for want of a value.
+        """
+        over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
+        return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
+
+
+def build_rows(
+    system: System,
+    bounds: Sequence[Bound],
+    horizon: int,
+    symbols: Sequence[Any],
+    parameters: Sequence[str],
+    free: np.ndarray,
+    known: Mapping[str, KnownQuantity] | None = None,
+) -> tuple[Any, BoundRows]:
+    """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
+
+    A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
+    Error coordinates of the first state that are free are given by their numbers. Symbols of
+    known quantities stand for them.
+    """
+    known = known or {}
+    stand_ins = {key: quantity.symbol for key, quantity in known.items()}
+    columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
+    priced: list[int] = []
+    x, u, p = symbols[1:4]
+    moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
+    moves = moves[:, free.tolist()]
+    for bound in bounds:
+        column, labels = expression_of(system, bound, *symbols, known=stand_ins)
+        size = column.shape[0]
+        low = limit_rows(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
+        high = limit_rows(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
+        if not (low <= high).all():
+            k = int(np.flatnonzero(~(low <= high))[0])
+            raise ValueError(
+                f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
+            )
+        price, own_price = bound.soft, -1
+        if isinstance(price, str):
+            own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
+            price = 1.0
+        whole = column if not known else spelled_out([column], known)[0]
+        needs_input = ca.which_depends(whole, u, 1, True) if size else []
+        by_free = ca.jacobian(whole, x) @ moves
+        starts = set(by_free.sparsity().row()) if len(free) else set()
+        for row in range(size):
+            where = np.zeros(horizon + 1, dtype=bool)
+            where[1:-1] = bound.at in ALONG
+            where[0] = bound.at in (*ALONG, "start")
+            where[-1] = bound.at in ("both", "terminal")
+            if isinstance(bound.at, range):
+                if bound.at and not (bound.at[0] >= 0 and bound.at[-1] <= horizon):
+                    raise ValueError(
+                        f"bound {labels[row]!r} at {bound.at}: nodes are 0 to {horizon}"
+                    )
+                where[list(bound.at)] = True
+            where[0] &= needs_input[row] or row in starts
+            where[-1] &= not needs_input[row]
+            if bound.at == "start" and not where[0]:
+                raise ValueError(
+                    f"bound {labels[row]!r} at the start: nothing that it depends on is free "
+                    "there; see start= of OptimalControlProblem"
+                )
+            side = "upper" if np.isinf(low[row]) else "lower" if np.isinf(high[row]) else ""
+            limited = [(column[row], low[row], high[row], side)]
+            for sign, side in ((-1.0, "lower"), (1.0, "upper")):
+                limit = getattr(bound, side)
+                if isinstance(limit, str):
+                    k = parameter_index(f"{side} of bound {bound.label!r}", limit, parameters)
+                    beyond = sign * (column[row] - p[k])
+                    limited.append((beyond, -np.inf, 0.0, side))
+            for value, least, most, side in limited:
+                if np.isinf(least) and np.isinf(most):
+                    continue
+                columns.append(value)
+                names.append(labels[row])
+                place = "" if bound.at == "both" else place_text(bound.at)
+                kinds.append(" ".join(filter(None, [place, side])))
+                lower.append(least)
+                upper.append(most)
+                soft.append(np.inf if price is None else price)
+                priced.append(own_price)
+                active.append(where.copy())
+    _leave_fixed(columns, lower, upper, soft, active)
+    rows = BoundRows(
+        tuple(names),
+        tuple(
+            kind if names.count(name) > 1 else "" for name, kind in zip(names, kinds, strict=True)
+        ),
+        np.array(lower),
+        np.array(upper),
+        np.array(soft),
+        np.array(priced, dtype=np.int64),
+        np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
+    )
+    return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _leave_fixed(
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: list[np.ndarray],
+) -> None:
+    """No limits where a hard equality fixes the same expression within them, such as an end.
+
+    At a limit both together would leave nothing inside, where solvers search, and no multipliers.
+    """
+    for i, value in enumerate(columns):
+        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+            continue
+        for k, other in enumerate(columns):
+            slack = ROUNDING * max(1.0, abs(lower[i]))
+            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
+                active[k] &= ~active[i]
+
+
+def bounded_along(
+    system: System,
+    bounds: Sequence[Bound],
+    parameters: Sequence[str],
+    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
+) -> dict[str, tuple[np.ndarray, float, float]]:
+    """Bounded quantities along a motion by name, with their lower and upper limits.
+
+    Those of an end of a plan alone are left out, and without a reference those that ask for it.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+    parameters : sequence of str
+        Names of p.
+    points : tuple of ndarray
+        Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
+        the states of the reference (k, nq).
+    """
+    t, x, u, p, x_ref = points
+    count = len(t)
+    columns = [
+        t[None],
+        x.T,
+        u.T,
+        np.tile(p[:, None], (1, count)),
+        (x if x_ref is None else x_ref).T,
+    ]
+    sym = system.symbol.sym
+    symbols = [sym(name, len(rows)) for name, rows in zip("txupr", columns, strict=True)]
+    found: dict[str, tuple[np.ndarray, float, float]] = {}
+    for bound in bounds:
+        column, labels = expression_of(system, bound, *symbols)
+        unknown = x_ref is None and ca.depends_on(column, symbols[-1])
+        if bound.at not in ALONG or unknown:
+            continue
+        values = ca.Function("bounded", symbols, [column])(*columns).full()
+        sides = []
+        for side in ("lower", "upper"):
+            limit = getattr(bound, side)
+            number = p[parameters.index(limit)] if isinstance(limit, str) else limit
+            sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
+        for label, row, low, high in zip(labels, values, *sides, strict=True):
+            _, least, most = found.get(label, (row, -np.inf, np.inf))
+            found[label] = (row, max(least, float(low)), min(most, float(high)))
+    return found
+
+
+def expression_of(
+    system: System,
+    bound: Bound,
+    t: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    x_ref: Any,
+    known: Mapping[str, Any] | None = None,
+) -> tuple[Any, tuple[str, ...]]:
+    state = system.state
+    if not isinstance(bound.of, str):
+        function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
+        column = column_of(f"bound {bound.label!r}", function, type(x), (t, x, u, p))
+        size = column.shape[0]
+        if isinstance(function, NamedRows):
+            return column, function.names
+        return column, tuple(
+            f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
+        )
+    kind, name = bounded_place(system, bound)
+    if kind == "input":
+        return u[system.input_names.index(name)], (bound.label,)
+    if kind == "block":
+        part, freedoms = (places[name] for places in block_slices(state))
+        is_number = not (np.ndim(bound.lower) or np.ndim(bound.upper))
+        if is_number and freedoms.stop - freedoms.start == 1 < part.stop - part.start:
+            return state.log(x)[freedoms], _called(bound, (name,))
+        return x[part], _called(bound, state.coordinate_names[part])
+    if kind == "coordinate":
+        return x[state.coordinate_names.index(name)], (bound.label,)
+    if kind == "tangent":
+        return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
+    if kind == LIMITS:
+        limited = tuple(entry for entry in system.limits if entry in system.quantity_names)
+        rows = system.quantity_rows(limited, t, x, u, p, known)
+        columns = {entry: rows[i] for i, entry in enumerate(limited)}
+        for entry in system.limits:
+            if entry not in columns:
+                part = replace(bound, of=entry, name=None)
+                columns[entry] = expression_of(system, part, t, x, u, p, x_ref, known)[0]
+        return ca.vertcat(*(columns[e] for e in system.limits)), _called(bound, (*system.limits,))
+    entries = entries_of(system, name)
+    return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
+
+
+def _called(bound: Bound, entries: tuple[str, ...]) -> tuple[str, ...]:
+    """What messages call the entries of a bound: its own name is told, too."""
+    if bound.name is None:
+        return entries
+    return (bound.name,) if len(entries) == 1 else tuple(f"{bound.name}: {e}" for e in entries)

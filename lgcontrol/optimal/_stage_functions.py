@@ -1,0 +1,508 @@
+"""What a problem states as expressions, and the functions of a stage that follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction
+from ..groups import LieGroup, Product
+from ..integrators import MuntheKaas, get_method
+from ..systems import System, step_derivatives
+from ._bounds import LIMITS, holds_throughout
+from ._expressions import KnownQuantity, entries_of, spelled_out
+from ._problem import OptimalControlProblem
+from ._rows import BoundRows, build_rows
+from ._weights import Weight
+
+# Residuals and rows are differentiated together where at most this share of their operations is
+# left once each is written once: as one stack they cannot each take the cheaper direction.
+SHARED = 0.8
+
+# Derivatives of substeps are multiplied by loops where those of all take more operations than this.
+LONGEST_PRODUCT = 20_000
+
+# Results of the functions of terms.
+TERMS = ["error_pull", "r", "pull", "other"]
+
+
+class StageFunctions(NamedTuple):
+    """What a transcription evaluates.
+
+    Attributes
+    ----------
+    stage : ModelFunction
+        ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H and G
+        belong to error coordinates of x, then controls.
+    stage_values : ModelFunction
+        The same arguments; cost, gap and rows alone.
+    around : ModelFunction or None
+        ``(the same, after) → cost, gap, rows, C, g, H, G`` with the step's end given: A and B of
+        the stage are C times those of the step. None unless `composes`.
+    terminal : ModelFunction
+        ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last error.
+    terminal_values : ModelFunction
+        Cost and rows alone.
+    stage_terms, terminal_terms : casadi.Function
+        ``(the same arguments) → error_pull, r, pull, other``: the cost is
+        ``½ error_pullᵀ error + ½ pullᵀ r + other``; pulls are products with weights.
+    """
+
+    stage: ModelFunction
+    stage_values: ModelFunction
+    around: ModelFunction | None
+    terminal: ModelFunction
+    terminal_values: ModelFunction
+    stage_terms: ca.Function
+    terminal_terms: ca.Function
+
+
+class _Term(NamedTuple):
+    """A term ``½ rᵀ W r`` of the cost; W is symmetric.
+
+    Attributes
+    ----------
+    value : casadi.SX or casadi.MX, or str
+        r, or "error" and "effort" for those of Q and R.
+    weight : Weight
+    """
+
+    value: Any
+    weight: Weight
+
+
+class _Stated(NamedTuple):
+    """Expressions that a problem states, before anything is derived from them.
+
+    Attributes
+    ----------
+    inputs : dict
+        Symbols t, x, u, x_ref, p.
+    path, end : list of _Term
+        Squares along the horizon and at its end.
+    costs, end_costs : list
+        Other terms.
+    rows : casadi.SX or casadi.MX
+    meaning : BoundRows
+    known : dict of str to KnownQuantity
+        What has derivatives in closed form: the other expressions hold symbols for it.
+    """
+
+    inputs: dict[str, Any]
+    path: list[_Term]
+    end: list[_Term]
+    costs: list[Any]
+    end_costs: list[Any]
+    rows: Any
+    meaning: BoundRows
+    known: dict[str, KnownQuantity]
+
+
+class Built:
+    """Functions of a problem, built once when asked for; copies of a transcription share it."""
+
+    def __init__(self, problem: OptimalControlProblem) -> None:
+        self._problem, self._lock = problem, RLock()
+        self._stated: _Stated | None = state(problem)
+        self._functions: StageFunctions | None = None
+        if not _is_explicit(problem):  # steps refuse what they cannot do where they are made
+            problem.system.step(problem.method, problem.substeps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without expressions, which are stated again where they are needed."""
+        return self.__dict__ | {"_stated": None, "_lock": None}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """With a lock of its own."""
+        self.__dict__ = kept | {"_lock": RLock()}
+
+    @property
+    def stated(self) -> _Stated:
+        """The expressions."""
+        if self._stated is None:
+            self._stated = state(self._problem)
+        return self._stated
+
+    @property
+    def functions(self) -> StageFunctions:
+        """The functions."""
+        if self._functions is None:
+            with self._lock:  # a build may go on beside the program
+                if self._functions is None:
+                    self._functions = build_functions(self._problem, self.stated)
+        return self._functions
+
+    @property
+    def identity(self) -> str | None:
+        """See `Transcription.identity`."""
+        return _identity(self._problem, self.stated)
+
+
+def _is_explicit(problem: OptimalControlProblem) -> bool:
+    """Whether steps follow from the field and its derivatives alone, and take any field."""
+    return problem.system.is_discrete or type(get_method(problem.method)) is MuntheKaas
+
+
+def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
+    system = problem.system
+    if system.symbol is not ca.SX or not _is_explicit(problem):
+        return None
+    group = _text_of(system.state)
+    if group is None:
+        return None
+    used: list[Any] = [
+        system.f, system.derivatives, system.project, system.project_derivative, system.policy,
+        None if system.errors is None else system.errors.basis,
+    ]  # fmt: skip
+    terms = [*stated.path, *stated.end]
+    values = [term.value for term in terms if not isinstance(term.value, str)]
+    own: Any = [*values, *stated.costs, *stated.end_costs, stated.rows]
+    given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
+    own += [entry for each in stated.known.values() for entry in each[1:]]
+    counts = (len(stated.path), len(stated.end), len(stated.costs), len(stated.end_costs))
+    weights = [
+        [term.value if isinstance(term.value, str) else "", *map(np.ndarray.tolist, places)]
+        + term.weight.parameter.tolist()
+        for term, places in zip(terms, map(_places, terms), strict=True)
+    ]
+    try:
+        texts = ["" if entry is None else entry.function.serialize() for entry in used]
+        texts.append(ca.Function("stated", given, own).serialize())
+    except RuntimeError:  # it calls back into Python, say
+        return None
+    method = "" if system.is_discrete else f"{get_method(problem.method)!r} {problem.substeps}"
+    texts += [
+        group, method, f"{counts} {weights} {problem.free_start.tolist()}",
+        f"{system.is_discrete} {system.error_selection.tolist()}",
+        f"{system.input_index('control').tolist()}",
+    ]  # fmt: skip
+    return "\n".join(f"{len(text)} {text}" for text in texts)
+
+
+def _text_of(group: LieGroup) -> str | None:
+    """Class and values of a group; None for classes of others, whose sources nobody hashes."""
+    kind = type(group)
+    if not kind.__module__.startswith("lgcontrol.groups."):
+        return None
+    if isinstance(group, Product):
+        texts = [_text_of(part) for part in group.blocks.values()]
+        return None if None in texts else f"{kind.__qualname__} {[*group.blocks]} {texts}"
+    values = vars(group)
+    if any(isinstance(value, LieGroup) for value in values.values()):
+        return None
+    return f"{kind.__module__} {kind.__qualname__} {sorted(values.items())!r}"
+
+
+def state(problem: OptimalControlProblem) -> _Stated:
+    """Expressions of a problem's terms and bounds.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    """
+    system, group = problem.system, problem.system.state
+    symbol, sym = problem.symbol, problem.symbol.sym
+    names = problem.parameter_names
+    inputs = {
+        "t": sym("t"), "x": sym("x", group.nq), "u": sym("u", system.n_inputs),
+        "p": sym("p", len(problem.nominal_parameters)), "x_ref": sym("x_ref", group.nq),
+    }  # fmt: skip
+    t, x, u, p, x_ref = inputs.values()
+    known = _known_quantities(problem, sym, (t, x, u, p[: system.n_parameters]))
+    stand_ins = {key: quantity.symbol for key, quantity in known.items()}
+    path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
+    end: list[_Term] = []
+    if not isinstance(problem.terminal, str):
+        _, varying = problem.weight("terminal").split()
+        end += [_Term("error", varying)] if varying.matrix.any() else []
+    for residual in problem.residuals:
+        value = residual.expression(system, t, x, u, p, stand_ins)
+        if residual.derivatives is not None:
+            quantity = residual.differentiated(system, value, t, x, u, p)
+            known[f"residual {len(known)}"], value = quantity, quantity.symbol
+        for found, at_end in ((path, False), (end, True)):
+            weight = residual.weigh(value.shape[0], names, at_end=at_end)
+            found += [_Term(value, weight)] if weight is not None else []
+    costs: tuple[list[Any], list[Any]] = ([], [])
+    for term in problem.costs:
+        value = term.expression(symbol, t, x, u, p)
+        for found, at_end in zip(costs, (False, True), strict=True):
+            factor = term.factor(p, names, at_end=at_end)
+            found += [factor * value] if factor is not None else []
+    bounds = [
+        each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
+    ]
+    rows, meaning = build_rows(
+        system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known
+    )
+    return _Stated(inputs, path, end, *costs, rows, meaning, known)
+
+
+def _known_quantities(
+    problem: OptimalControlProblem, sym: Callable[..., Any], point: tuple[Any, Any, Any, Any]
+) -> dict[str, KnownQuantity]:
+    """Those that bounds and residuals name and whose derivatives the system knows."""
+    system = problem.system
+    named = [bound.of for bound in problem.bounds if isinstance(bound.of, str)]
+    named += [residual.of for residual in problem.residuals if residual.of is not None]
+    named += system.limits if LIMITS in named else []
+    entries = {entry for name in named for entry in entries_of(system, name)}
+    found = {}
+    for key, slopes in system.quantity_derivatives.items():
+        if entries.isdisjoint(entries_of(system, key)):
+            continue
+        value, by_x, by_u = slopes.function(*point)
+        found[key] = KnownQuantity(sym(key, value.shape[0]), value, by_x, by_u)
+    return found
+
+
+def composes(problem: OptimalControlProblem) -> bool:
+    """Whether derivatives of substeps are multiplied by loops where there are some: long ones are.
+
+    Written out, the products take most of a stage, and it is several times as long as a substep.
+    """
+    system = problem.system
+    if problem.substeps == 1 or system.symbol is not ca.SX or not _is_explicit(problem):
+        return False
+    if system.is_discrete or system.errors is not None or system.project is not None:
+        return False
+    one = step_derivatives(system, problem.method, 1, backwards=True).function
+    return problem.substeps * one.n_instructions() > LONGEST_PRODUCT
+
+
+def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFunctions:
+    """Functions of a problem.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    stated : _Stated
+        Its expressions.
+
+    Returns
+    -------
+    StageFunctions
+    """
+    system, group = problem.system, problem.system.state
+    controls = system.input_index("control").tolist()
+    method = problem.method, problem.substeps
+    derivatives = step_derivatives(system, *method, backwards=True).function
+    t, x, u, p, x_ref = stated.inputs.values()
+    symbol: Any = type(x)
+    sym, n, m = symbol.sym, system.n_errors, len(controls)
+    x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
+    P, dt = sym("P", n, n), sym("dt")
+    own = p[: system.n_parameters]
+    E, N = ca.DM(system.error_selection), system.error_basis(x, own)
+    lift = group.rate_matrix(x) @ N
+
+    known = stated.known
+
+    def by_state(value: Any) -> Any:
+        slope = ca.jacobian(value, x) @ lift
+        for each in known.values():
+            slope += ca.jacobian(value, each.symbol) @ (each.by_x @ N)
+        return slope
+
+    def by_both(value: Any) -> Any:
+        slope = ca.jacobian(value, u)[:, controls]
+        for each in known.values():
+            slope += ca.jacobian(value, each.symbol) @ each.by_u[:, controls]
+        return ca.horzcat(by_state(value), slope)
+
+    away = group.minus(x, x_ref)
+    error = E @ away
+    by_error = E @ group.right_jacobian_inverse(away) @ N
+    weighed = {
+        "error": (error, ca.horzcat(by_error, ca.DM(n, m))),
+        "effort": ((u - u_ref)[controls], ca.horzcat(ca.DM(m, n), ca.DM.eye(m))),
+    }
+
+    def squares(terms: list[_Term]) -> list[_Square]:
+        """At the end."""
+        found = []
+        for value, weight in terms:
+            is_known = isinstance(value, str)
+            r, slope = weighed[value] if is_known else (value, by_state(value))
+            found.append(_Square(r, slope[:, :n], weight))
+        return found
+
+    plain = [(value, by_both(value).T) for value in stated.costs]
+    last_plain = [(value, by_state(value).T) for value in stated.end_costs]
+    *residuals, (rows, by_rows) = _differentiated(stated, by_both)
+    path, end = [], squares(stated.end)
+    for value, weight in stated.path:
+        r, slope = weighed[value] if isinstance(value, str) else residuals.pop(0)
+        path.append(_Square(r, slope, weight))
+    arguments = (t, x, u, own, dt)
+    after, A, B = derivatives(*arguments)
+    gap = group.minus(after, x_next)
+    correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
+    r, weighted, g, H, w = _gauss_newton(symbol, path, p)
+    other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
+    # Without derivatives the gap comes from the step itself, a tenth of the work.
+    step = system.step(*method).function
+    values = {
+        "cost": dt * (ca.dot(r, weighted) / 2 + other),
+        "gap": E @ group.minus(step(*arguments), x_next),
+        "rows": rows,
+    }
+    slopes = {
+        "A": correction @ A,
+        "B": (correction @ B)[:, controls],
+        "g": dt * g,
+        "H": mirrored(dt * H),
+        "G": by_rows,
+    }
+    inputs = {
+        "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
+        "w": w, "dt": dt,
+    }  # fmt: skip
+    terms = spelled_out([dt * weighted[:n], r[n:], dt * weighted[n:], dt * other], known)
+    stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
+    r, weighted, g, H, w = _gauss_newton(symbol, end, p)
+    other, g = sum((v for v, _ in last_plain), ca.DM(0)), sum((s for _, s in last_plain), g)
+    pull = P @ error
+    last = {"cost": (ca.dot(r, weighted) + ca.dot(error, pull)) / 2 + other, "rows": rows}
+    last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
+    split = n if end and end[0].value is error else 0
+    all_pull = pull + weighted[:split] if split else pull
+    terms = spelled_out([all_pull, r[split:], weighted[split:], other], known)
+    given = [*last_inputs.values()]
+    terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
+    last_derivatives = {
+        "g": g + by_error.T @ pull,
+        "H": mirrored(H) + by_error.T @ P @ by_error,
+        "G": by_state(rows),
+    }
+    around = None
+    if composes(problem):
+        end_of_step = sym("after", group.nq)
+        gap_there = group.minus(end_of_step, x_next)
+        back = E @ group.right_jacobian_inverse(gap_there)
+        results = {
+            "cost": values["cost"], "gap": E @ gap_there, "rows": rows, "C": back,
+            "g": slopes["g"], "H": slopes["H"], "G": by_rows,
+        }  # fmt: skip
+        around = _function(
+            system, symbol, known, "around", inputs | {"after": end_of_step}, results
+        )
+    return StageFunctions(
+        _function(system, symbol, known, "stage", inputs, values | {"gap": E @ gap} | slopes),
+        _function(system, symbol, known, "stage_values", inputs, values),
+        around,
+        _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives),
+        _function(system, symbol, known, "terminal_values", last_inputs, last),
+        stage_terms,
+        terminal_terms,
+    )
+
+
+def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+    """Residuals along the horizon, rows at last, each with its slope.
+
+    Where they evaluate the same, as torques that have limits and cost something, they are
+    differentiated together; others apart, each in the direction that is cheaper for it.
+    """
+    apart = [term.value for term in stated.path if not isinstance(term.value, str)]
+    apart.append(stated.rows)
+    together: Any = ca.cse([type(stated.inputs["x"])(value) for value in apart])
+    given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
+
+    def size(values: list[Any]) -> int:
+        return ca.Function("size", given, values).n_instructions()
+
+    if size(together) > SHARED * size(apart):
+        return [(value, slope(value)) for value in apart]
+    ends = np.cumsum([0, *(value.shape[0] for value in together)]).tolist()
+    slopes = ca.vertsplit(slope(ca.vertcat(*together)), ends)
+    return list(zip(together, slopes, strict=True))
+
+
+def _function(
+    system: System,
+    symbol: Any,
+    known: dict[str, KnownQuantity],
+    name: str,
+    inputs: dict[str, Any],
+    results: dict[str, Any],
+) -> ModelFunction:
+    """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    # Notices of compilers say whose function it is.
+    name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
+    spelled = spelled_out([symbol(value) for value in results.values()], known)
+    expressions: Any = [ca.densify(value) for value in spelled]
+    # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
+    # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.
+    function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
+    shapes: dict[str, tuple[int, ...]] = {"t": (), "dt": (), "cost": ()}
+    shapes = {key: shape for key, shape in shapes.items() if key in inputs or key in results}
+    for key, value in zip((*inputs, *results), (*inputs.values(), *expressions), strict=True):
+        if key in ("P", "A", "B", "C", "H", "G"):
+            shapes[key] = value.shape
+    return ModelFunction(function, shapes=shapes)
+
+
+class _Square(NamedTuple):
+    """A term ``½ rᵀ W r`` and the derivative of its r."""
+
+    value: Any
+    jacobian: Any
+    weight: Weight
+
+
+def _places(term: _Term | _Square) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries on and below the diagonal of W that are not zero.
+
+    Column after column, as CasADi stores them.
+    """
+    columns, rows = np.nonzero(np.tril(term.weight.matrix).T)
+    return rows, columns
+
+
+def entries_in(terms: list[_Term]) -> np.ndarray:
+    """These entries of all terms."""
+    return np.concatenate([np.zeros(0), *(term.weight.matrix[_places(term)] for term in terms)])
+
+
+def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """All r and W r of ``½ Σ rᵀ W r``, its derivatives, and a symbol for the entries of W.
+
+    Of the Hessian what is on and below the diagonal.
+    Only entries that are not zero have a symbol, one for both sides of the diagonal; those that are
+    parameters are multiplied by theirs.
+    """
+    places = [_places(term) for term in terms]
+    w, start = symbol.sym("w", sum(len(rows) for rows, _ in places)), 0
+    residuals, pulls, gradient, hessian = ca.DM(0, 1), ca.DM(0, 1), ca.DM(0), ca.DM(0)
+    for term, (rows, columns) in zip(terms, places, strict=True):
+        size, stop = term.value.shape[0], start + len(rows)
+        pattern = ca.Sparsity.triplet(size, size, rows.tolist(), columns.tolist())
+        entries, start = w[start:stop], stop
+        which = np.where(rows == columns, term.weight.parameter[rows], -1)
+        if (which >= 0).any():
+            entries = entries * ca.vertcat(*(p[int(k)] if k >= 0 else 1 for k in which))
+        lower = symbol(pattern, entries)
+        W = lower + lower.T - ca.diag(ca.diag(lower))
+        weighted = W @ term.jacobian
+        residuals = ca.vertcat(residuals, term.value)
+        pulls = ca.vertcat(pulls, W @ term.value)
+        gradient = gradient + weighted.T @ term.value
+        hessian = hessian + lower_product(term.jacobian, weighted)
+    return residuals, pulls, gradient, hessian, w
+
+
+def lower_product(J: Any, weighted: Any) -> Any:
+    """``Jᵀ W J`` on and below the diagonal: both sides would be written twice."""
+    columns = [J[:, j:].T @ weighted[:, j] for j in range(J.shape[1])]
+    return ca.horzcat(*(ca.vertcat(ca.DM(j, 1), column) for j, column in enumerate(columns)))
+
+
+def mirrored(lower: Any) -> Any:
+    """The symmetric matrix of what is on and below its diagonal."""
+    return lower + ca.tril(lower, False).T

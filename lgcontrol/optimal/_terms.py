@@ -1,0 +1,336 @@
+"""Terms of the cost: residuals, whose squares count, and costs as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_semidefinite,
+    named_options,
+    unknown_name,
+)
+from ..groups import LieGroup, check_element
+from ..systems import SmoothReference, System, Trajectory, Waypoints, block_slices
+from ._expressions import (
+    KnownQuantity,
+    StageFunction,
+    column_of,
+    entries_of,
+    parameter_index,
+    quantities_of,
+)
+from ._places import control_places, error_places
+from ._weights import Weight, square
+
+
+@named_options
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
+
+    Parameters
+    ----------
+    function : callable or str
+        Name of a quantity of the system, or ``(t, x, u, p) → column`` on CasADi columns, smooth; u
+        holds all inputs of the system, p the parameters of the system and then those of the
+        problem. A casadi.Function or a ModelFunction will do, so that mechanics can supply the pose
+        of a frame. A number that changes, such as a goal, is to be a parameter (``p[k]``): one that
+        stands in the function is compiled with it, and another number again.
+    weight : float, array_like or str, optional
+        W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
+        multiplies the identity; None for nothing.
+    terminal : float, array_like or str, optional
+        W at the end of the horizon, where u is the reference's; nothing if left out.
+    name : str
+        What messages call it.
+    group : LieGroup, optional
+        Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
+        it as the error of a task, with the group's units.
+    of : str, optional
+        A quantity of the system, or an entry of one: the function is ``(t, y, u, p) → column`` of
+        its values y instead of the state's. Derivatives that the system knows in closed form, of
+        torques as of `with_accelerations`, are taken from it.
+    derivatives : callable, optional
+        ``(t, x, u, p) → by_x, by_u`` where they are known in closed form: that of the residual for
+        displacements ``x exp d`` of the state, shape (rows, dim), and by all inputs of the system,
+        shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a third of the
+        operations of automatic differentiation.
+
+    Examples
+    --------
+    >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
+    >>> height.weight
+    10.0
+    >>> effort = Residual(lambda t, y, u, p: y - 2.0, weight=1e-3, of="input", name="effort")
+    """
+
+    function: StageFunction | str
+    weight: ArrayLike | str | None = 1.0
+    terminal: ArrayLike | str | None = None
+    name: str = "residual"
+    group: LieGroup | None = None
+    of: str | None = None
+    derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None and self.derivatives is not None:
+            raise ValueError(
+                f"residual {self.name!r}: of= and derivatives= do not go together; the derivatives "
+                f"of {self.of!r} are those that the system knows, see Quantity"
+            )
+
+    @classmethod
+    def from_goal(
+        cls,
+        element: StageFunction,
+        goal: ArrayLike | SmoothReference | Trajectory | Callable[[Value, Value], Value],
+        group: LieGroup,
+        weight: ArrayLike | str = 1.0,
+        terminal: ArrayLike | str | None = None,
+        name: str = "error",
+        derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None,
+    ) -> Residual:
+        """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
+
+        Parameters
+        ----------
+        element : callable
+            ``(t, x, u, p) → coordinates`` on the group, such as
+            ``lambda t, x, u, p: tree.placement("tool").function(x[:7])``.
+        goal : array_like, SmoothReference, Trajectory or callable
+            Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi
+            columns, so that a goal may be parameters. A Trajectory counts between its nodes, too.
+        group : LieGroup
+        weight, terminal, name
+            See `Residual`.
+        derivatives : callable, optional
+            ``(t, x, u, p) → by_x, by_u`` of the element, in tangent vectors of the group: of a
+            frame's pose the Jacobian ``tree.jacobian(frame)``.
+
+        Returns
+        -------
+        Residual
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Translation
+        >>> from lgcontrol.systems import Waypoints
+        >>> space = Translation("xy")
+        >>> path = Waypoints(space, [0, 1], [[0, 0], [1, 2]])
+        >>> follow = Residual.from_goal(lambda t, x, u, p: x[:2], path, space, weight=10.0)
+        >>> follow.function(1.0, ca.DM([1.5, 2.0]), None, None)
+        DM([0.5, 0])
+        """
+        if isinstance(goal, Trajectory):
+            goal = goal if len(goal) > 1 else goal.x[0]
+        if isinstance(goal, Trajectory):
+            goal = Waypoints(goal.group, goal.t, goal.x, order=1)
+        if isinstance(goal, SmoothReference):
+            if goal.group != group:
+                raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
+            motion = goal
+
+            def there(t: Value, p: Value) -> Value:
+                del p
+                return motion.expression(t)
+
+        elif callable(goal):
+            given = goal
+
+            def there(t: Value, p: Value) -> Value:
+                return given(t, p)
+
+        else:
+            shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
+
+            def there(t: Value, p: Value) -> Value:
+                del t, p
+                return ca.DM(shown)
+
+        def error(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return group.minus(element(t, x, u, p), there(t, p))
+
+        if derivatives is None:
+            return cls(error, weight, terminal, name, group)
+        own = derivatives
+
+        def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+            by_element = group.right_jacobian_inverse(error(t, x, u, p))
+            by_x, by_u = own(t, x, u, p)
+            return by_element @ by_x, by_element @ by_u
+
+        return cls(error, weight, terminal, name, group, derivatives=slopes)
+
+    def expression(
+        self,
+        system: System,
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:
+        """Column of the residual for symbols; known ones stand for whole quantities."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        given = x
+        if self.of is not None:
+            entries = entries_of(system, self.of)
+            given = system.quantity_rows(entries, t, x, u, p, known)
+        return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
+
+    def differentiated(
+        self, system: System, value: Value, t: Value, x: Value, u: Value, p: Value
+    ) -> KnownQuantity:
+        """A value of the residual with its derivatives in closed form, which share operations."""
+        label = f"derivatives of residual {self.name!r}"
+        assert self.derivatives is not None
+        found = self.derivatives(t, x, u, p)
+        rows, made = value.shape[0], [value]
+        if not (isinstance(found, tuple | list) and len(found) == 2):
+            raise TypeError(f"{label} must be two matrices (by_x, by_u), not {found!r}")
+        for name, matrix, count in zip(
+            ("by_x", "by_u"), found, (system.state.dim, system.n_inputs), strict=True
+        ):
+            try:
+                entry = type(x)(matrix)
+            except NotImplementedError:
+                raise TypeError(
+                    f"{label}: {name} must be a CasADi matrix, not {matrix!r}"
+                ) from None
+            if entry.shape != (rows, count):
+                raise ValueError(
+                    f"{label}: {name} has shape {entry.shape}, expected {(rows, count)}: of "
+                    + ("tangent vectors of the state" if name == "by_x" else "all inputs")
+                )
+            made.append(entry)
+        shared: Any = ca.cse(made) if isinstance(x, ca.SX) else made
+        return KnownQuantity(type(x).sym(self.name, rows), *shared)
+
+    def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
+        """W for a residual of the given length; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if value is None:
+            return None
+        label = f"weight of residual {self.name!r}"
+        if isinstance(value, str):
+            return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
+        matrix = check_semidefinite(label, square(label, value, size))
+        return Weight.of(matrix) if matrix.any() else None
+
+
+@named_options
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
+
+    What has a price itself and is no square of an error: energy, fuel, time, profit. Solvers with
+    second derivatives ("interior_point", "ipopt", "fatrop") are made for it, "sqp" takes only its
+    slope. Squares are better stated as a `Residual`.
+
+    Parameters
+    ----------
+    function : callable or str
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`; or the name of a quantity of
+        the system, such as ``"kinetic_energy"`` of a robot.
+    weight : float or str, optional
+        w along the horizon, per s, or the name of a parameter; None for nothing.
+    terminal : float or str, optional
+        w_N at the end of the horizon; nothing if left out.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> power = Cost(lambda t, x, u, p: x[0] * u[0], name="power")
+    >>> power.weight
+    1.0
+    """
+
+    function: StageFunction | str
+    weight: float | str | None = 1.0
+    terminal: float | str | None = None
+    name: str = "cost"
+
+    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """The expression for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
+        if value.shape != (1, 1):
+            raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
+        return value
+
+    def factor(self, p: Value, parameters: Sequence[str], *, at_end: bool) -> Value:
+        """w, a number or that of a parameter; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if isinstance(value, str):
+            return p[parameter_index(f"weight of cost {self.name!r}", value, parameters)]
+        if value is not None and not np.isfinite(value):
+            raise ValueError(f"the weight of cost {self.name!r} must be finite, got {value}")
+        return value
+
+
+Term = TypeVar("Term", Residual, Cost)
+
+
+def of_quantity(system: System, term: Term) -> Term:
+    """A term of the cost that names a quantity of a system, as a function; others as they are.
+
+    Parameters
+    ----------
+    system : System
+    term : Residual or Cost
+
+    Returns
+    -------
+    Residual or Cost
+    """
+    name, of = term.function, getattr(term, "of", None)
+    for given in (name, of):
+        if isinstance(given, str) and not entries_of(system, given):
+            label = f"{type(term).__name__.lower()} {term.name!r}"
+            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
+    if not isinstance(name, str):
+        return term
+    entries = entries_of(system, name)
+
+    def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return system.quantity_rows(entries, t, x, u, p)
+
+    label = name if term.name == type(term).name else term.name
+    if isinstance(term, Residual) and term.of is None and term.derivatives is None:
+        return replace(term, function=lambda t, y, u, p: y, name=label, of=name)
+    return replace(term, function=rows, name=label)
+
+
+def _no_quantity(system: System, name: str) -> str:
+    """Message for a term of what is no quantity; parts of the state and inputs have weights."""
+    message, state = (
+        unknown_name(f"quantity of {system.name}", name, quantities_of(system)),
+        system.state,
+    )
+    of = {entry: f"u[{i}]" for i, entry in enumerate(system.input_names)}
+    of |= {entry: f"x[{i}]" for i, entry in enumerate(state.coordinate_names)}
+    of |= {
+        block: f"x[{part.start}:{part.stop}]"
+        for block, part in block_slices(state)[0].items()
+        if part.stop - part.start > 1
+    }
+    if name in of:
+        message += f" {name!r} itself is a function, lambda t, x, u, p: {of[name]}"
+        term = "R" if name in control_places(system) else "Q"
+        if term == "R" or name in error_places(system):
+            message += f"; its error is weighed by {term}={{{name!r}: …}}"
+    return message

@@ -1,0 +1,64 @@
+"""Terms and bounds with CasADi functions in place of Python's, so that they pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import casadi as ca
+
+from ..codegen import ModelFunction
+from ..systems import System
+from ._bounds import Bound, NamedRows
+from ._expressions import column_of, entries_of
+from ._rows import expression_of
+from ._terms import Cost, Residual, of_quantity
+
+Statement = TypeVar("Statement", Residual, Cost, Bound)
+
+
+def traced_terms(
+    system: System,
+    terms: Sequence[Statement],
+    parameters: int,
+    symbol: Any = None,
+) -> tuple[Statement, ...]:
+    """Terms of a problem with CasADi functions in place of Python's, which do not all pickle.
+
+    Parameters
+    ----------
+    system : System
+    terms : sequence of Residual, Cost or Bound
+    parameters : int
+        Length of p.
+    symbol : type, optional
+        casadi.SX or casadi.MX; that of the system if left out.
+    """
+    symbol = symbol or system.symbol
+    sizes = {"t": 1, "x": system.state.nq, "u": system.n_inputs, "p": parameters}
+    point = [symbol.sym(name, size) for name, size in sizes.items()]
+    return tuple(_traced(system, term, point) for term in terms)
+
+
+def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
+    """A term with functions of symbols t, x, u, p."""
+    if isinstance(term, Bound):
+        if isinstance(term.of, str | ca.Function | ModelFunction):
+            return term
+        t, x, u, p = point
+        column, names = expression_of(system, term, t, x, u, p, x)
+        function = ca.Function("bound", point, [column])
+        return replace(term, of=NamedRows(function, names), name=term.label)
+    term, changes = of_quantity(system, term), {}
+    if not isinstance(term.function, ca.Function | ModelFunction):
+        kind, given = type(term).__name__.lower(), list(point)
+        if isinstance(term, Residual) and term.of is not None:
+            rows = system.quantity_rows(entries_of(system, term.of), *point)
+            given[1] = type(point[1]).sym("y", rows.shape[0])
+        column = column_of(f"{kind} {term.name!r}", term.function, type(point[1]), tuple(given))
+        changes["function"] = ca.Function(kind, given, [column])
+    if isinstance(term, Residual) and callable(term.derivatives):
+        slopes = term.derivatives(*point)
+        changes["derivatives"] = ca.Function("derivatives", point, [*slopes])
+    return replace(term, **changes)

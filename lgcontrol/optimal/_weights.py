@@ -1,0 +1,260 @@
+"""Weights by the names of errors and controls, and what of them is a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import (
+    UnknownNameError,
+    check_semidefinite,
+    check_shape,
+    check_symmetric,
+    unknown_name,
+)
+from ..groups import LieGroup
+from ..systems import System, narrower_later
+from ._places import control_places, error_places, state_names
+
+WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
+"""A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
+
+
+def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
+    """Weight on tangent vectors of a group.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it, for example ``"Q"``.
+    weight : float, array_like or mapping
+        A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
+        blocks (joints, too) or tangent coordinates to any of these; what is not named weighs
+        nothing.
+    group : LieGroup
+
+    Returns
+    -------
+    ndarray, shape (dim, dim)
+        Symmetric, positive semidefinite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is indefinite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Product, Rn
+    >>> craft = Product(pose=SE2, twist=Rn(3))
+    >>> np.diag(state_weight("Q", {"pose": [1, 1, 5], "twist": 0.1}, craft))
+    array([1. , 1. , 5. , 0.1, 0.1, 0.1])
+    """
+    return _assemble(name, weight, state_names(group), group.dim, strict=False)
+
+
+def error_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
+    """Weight on the error coordinates of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`; with the system's own names of error coordinates where constraints
+        leave fewer of them than its group has.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (n_errors, n_errors)
+    """
+    return _assemble(name, weight, error_places(system), system.n_errors, strict=False)
+
+
+def input_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
+    """Weight on the controls of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`, with the names of controls, or what comes before the dot in them:
+        ``{"rotor": 0.1}`` for rotor.0 to rotor.3.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (m, m)
+        Symmetric, positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is not positive definite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> input_weight("R", 0.5, wheel)
+    array([[0.5]])
+    """
+    names = control_places(system)
+    return _assemble(name, weight, names, len(system.input_index("control")), strict=True)
+
+
+def _assemble(
+    name: str, weight: WeightLike, names: Mapping[str, slice], size: int, *, strict: bool
+) -> np.ndarray:
+    if isinstance(weight, Mapping):
+        matrix = np.zeros((size, size))
+        for key in weight:
+            if key not in names:
+                raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
+        for key in narrower_later(name, {key: names[key] for key in weight}):
+            part, label = names[key], f"{name}[{key!r}]"
+            own = square(label, weight[key], part.stop - part.start)
+            matrix[part, part] = check_semidefinite(label, own)
+        missing = [
+            key
+            for key, part in names.items()
+            if part.stop - part.start == 1 and not matrix[part, part].any()
+        ]
+        if strict and missing:
+            raise ValueError(f"{name} gives no weight to {', '.join(missing)}: weigh every control")
+    elif isinstance(weight, str):
+        raise TypeError(
+            f"{name} must be a number, a diagonal, a matrix, or a mapping from names to these, as "
+            f"in {{{next(iter(names))!r}: 1.0}}; got {weight!r}"
+        )
+    else:
+        matrix = square(name, weight, size, names)
+    return (check_definite if strict else check_semidefinite)(name, matrix)
+
+
+def square(
+    name: str, value: Any, size: int, names: Mapping[str, slice] | None = None
+) -> np.ndarray:
+    """Matrix of a number, a diagonal or a matrix; names of its rows for messages."""
+    array = check_shape(name, value, [None] * np.ndim(value))
+    if array.ndim == 0:
+        return array * np.eye(size)
+    if array.shape not in ((size,), (size, size)):
+        rows = [key for key, part in (names or {}).items() if part.stop - part.start == 1]
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected a number, ({size},) or ({size}, {size})"
+            + (f": the rows are {', '.join(rows)}" if len(rows) == size else "")
+        )
+    return np.diag(array) if array.ndim == 1 else array
+
+
+def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Refuse weights of controls that leave a combination of them free."""
+    matrix = check_symmetric(name, matrix)
+    smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
+    if not smallest > 0:
+        raise ValueError(
+            f"{name} must be positive definite, every control must cost something; its smallest "
+            f"eigenvalue is {smallest:.3g}"
+        )
+    return matrix
+
+
+class Weight(NamedTuple):
+    """A weight whose diagonal may hold parameters.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (size, size)
+        Numbers; where a parameter stands, what multiplies it.
+    parameter : ndarray of int, shape (size,)
+        Which of p stands on the diagonal, −1 for none.
+    """
+
+    matrix: np.ndarray
+    parameter: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray) -> Weight:
+        """Numbers alone."""
+        return cls(matrix, np.full(len(matrix), -1))
+
+    def at(self, p: np.ndarray) -> np.ndarray:
+        """The matrix for values of the parameters."""
+        matrix = self.matrix.copy()
+        np.fill_diagonal(matrix, np.diag(matrix) * np.append(p, 1.0)[self.parameter])
+        return matrix
+
+    def split(self) -> tuple[np.ndarray, Weight]:
+        """The matrix without what parameters stand for, and that."""
+        varies = np.diag(np.where(self.parameter < 0, 0.0, np.diag(self.matrix)))
+        return self.matrix - varies, Weight(varies, self.parameter)
+
+
+def single_numbers(matrix: np.ndarray, places: Mapping[str, slice]) -> dict[str, slice]:
+    """Places at which a weight is one number times the identity, and coupled to no other."""
+    found = {}
+    for name, part in places.items():
+        alone = np.zeros_like(matrix)
+        alone[part, part] = matrix[part, part][0, 0] * np.eye(part.stop - part.start)
+        if np.array_equal(alone[part], matrix[part]):
+            found[name] = part
+    return found
+
+
+def named_places(term: str, places: Mapping[str, slice]) -> dict[str, slice]:
+    """Names of a weight and its entries, as in "Q" and "Q.pose"."""
+    size = max((part.stop for part in places.values()), default=0)
+    return {term: slice(0, size)} | {f"{term}.{name}": part for name, part in places.items()}
+
+
+def parameter_places(
+    weights: Sequence[str],
+    places: Mapping[str, Mapping[str, slice]],
+    nominal: Mapping[str, float],
+) -> dict[str, slice]:
+    """Where the weights that are parameters stand; each place holds one at most."""
+    known = {
+        name: part for term, own in places.items() for name, part in named_places(term, own).items()
+    }
+    found: dict[str, slice] = {}
+    for name in weights:
+        if name not in known:
+            raise UnknownNameError(unknown_name("weight", name, known))
+        if name not in nominal:
+            raise UnknownNameError(unknown_name("parameter", name, nominal))
+        part = known[name]
+        for other, taken in found.items():
+            same = other.partition(".")[0] == name.partition(".")[0]
+            if same and part.start < taken.stop and taken.start < part.stop:
+                raise ValueError(f"weights {other!r} and {name!r} are parameters of the same place")
+        found[name] = part
+    return found
+
+
+def with_numbers(
+    term: str, matrix: np.ndarray, parts: Mapping[str, slice], nominal: Mapping[str, float]
+) -> np.ndarray:
+    """A weight with the nominal values of what are parameters."""
+    for name, part in parts.items():
+        if name.partition(".")[0] == term:
+            matrix[part, part] = nominal[name] * np.eye(part.stop - part.start)
+    return matrix
+
+
+def diagonal_of(weight: Any) -> str:
+    """A weight in a few characters: its diagonal, equal entries once."""
+    if isinstance(weight, str):
+        return repr(weight)
+    entries = np.diag(weight)
+    if (entries == entries[:1]).all():
+        text = f"{entries[0]:g}"
+    else:
+        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
+        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
+        text = f"diag({', '.join(parts)})"
+    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
