@@ -104,6 +104,14 @@ def sample_reference(
     x, u = getattr(point, "x", point), getattr(point, "u", None)
     if u is None or np.shape(u)[-1:] == (0,):
         x, u = _driven(system, times, x, p)
+        if not np.isfinite(u).all():
+            values = zip(system.parameters, p, strict=True)
+            given = ", ".join(f"{entry.name} = {value:g}" for entry, value in values)
+            raise ValueError(
+                f"nobody can say what holds {system.name} at the reference: its rate there is not "
+                f"finite{' with ' + given if given else ''}: give other parameters or another "
+                "reference, or one with inputs"
+            )
     else:
         x = _check_states(system, x)
     if np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:

@@ -22,7 +22,7 @@ from lgcontrol.optimal import (
     tvlqr,
 )
 from lgcontrol.optimal._rows import build_rows
-from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.systems import Input, Parameter, System, Trajectory
 from lgcontrol.systems._tracing import symbols_of
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
@@ -475,6 +475,17 @@ def test_what_is_wrong_in_functions_of_a_problem_is_told_as_in_those_of_a_system
     wave = Residual(lambda t, x, u, p: np.sin(x[0]), name="wave")
     with pytest.warns(FutureWarning, match="^residual 'wave' calls NumPy functions"):
         SQPSolver(stated(residuals=[wave]))
+
+
+def test_references_that_nothing_holds_name_the_parameters():
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: [x[1], u[0] / p[0]], inputs=["push"],
+        parameters=[Parameter("mass", "kg", 1.0)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(cart, 2, 0.1, reference=[0.0, 0.0])
+    with pytest.raises(ValueError, match="what holds cart at .*not finite with mass = 0: give"):
+        problem.solve([1.0, 0.0], p={"mass": 0.0})
+    assert problem.solve([1.0, 0.0], p={"mass": 2.0}).success
 
 
 def test_limits_in_one_word_evaluate_a_quantity_once():
