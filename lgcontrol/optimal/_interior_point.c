@@ -911,10 +911,14 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
   return slope;
 }
 
-/* The largest share of the step that keeps controls inside; motions clip them. */
+/* The largest share of the step that keeps controls and a free start inside; motions clip their
+ * controls. */
 static double longest(const lg_problem *q, const lg_state *s)
 {
   double step = 1;
+  for (int j = 0; j < NS && NF > 0; j++)
+    if (q->active[j] != 0 && !isfinite(q->weight[j]) && s->ds[j] < 0)
+      step = smaller(-to_boundary * q->slack[j] / s->ds[j], step);
   if (s->feasible) return step;
   for (int64_t k = 0; k < q->horizon; k++)
     for (int j = 0; j < NV; j++) {
