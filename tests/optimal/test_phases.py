@@ -193,6 +193,9 @@ def test_a_solve_from_an_optimum_stays():
     plan = problem.solve(x0, guess=peer)
     assert peer.success and plan.success and len(plan.solution.iterations) < 40
     assert plan.cost < 1.0001 * peer.cost
+    easier = parked()[0].solve(x0)
+    beside = problem.solve(x0, guess=easier)
+    assert beside.success and easier.cost < beside.cost < 1.02 * easier.cost
 
 
 @pytest.mark.thorough
