@@ -105,10 +105,11 @@ class InteriorPointSolver:
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
-    that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
-    a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded; its status says that it was taken, not that the plan is optimal. Hard bounds that are
-    exceeded then are at a price from the next call on, until they are kept.
+    that is from optimal, between μ = 3e-4 and 1e-8, and falls after full steps: a loop at rest
+    settles at the optimum. One step a call is taken, up to four more where it began far off, was
+    cut short or left hard bounds exceeded; its status says that it was taken, not that the plan is
+    optimal. Hard bounds that are exceeded then are at a price from the next call on, until they are
+    kept.
 
     Parameters
     ----------
@@ -900,7 +901,8 @@ class InteriorPointSolver:
             arrays["K"][:] = 0.0
         else:
             memory.take(run.point, run.K)
-            memory.about.mu, memory.about.cost = run.mu, run.log[-1][0]
+            about = memory.about
+            about.mu, about.step, about.cost = run.mu, run.step, run.log[-1][0]
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
         options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}
