@@ -69,7 +69,8 @@ class MPCInfo(ControlInfo):
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
         possible) or limits of an input contradict each other; ``UNSOLVED`` when the input is that
         of the last plan, when the first plan, the budget or the steps of a call ended before they
-        kept hard bounds that perhaps can be kept, or when the plan could not follow the system's
+        kept hard bounds that perhaps can be kept, when the first plan stalled before it was a
+        motion of the system, or when the plan could not follow the system's
         new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
         that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
@@ -110,6 +111,8 @@ class MPCInfo(ControlInfo):
             status = CallStatus.INFEASIBLE
         elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # nothing says that they must be
+        elif solution.status is SolveStatus.STALLED and solution.gap > ACCEPTABLE_RESIDUAL:
+            status = CallStatus.UNSOLVED  # what is no motion is no plan
         else:
             status = CallStatus.OK
         made = object.__new__(cls)  # setting them one by one takes three times as long
