@@ -189,7 +189,7 @@ static void prepare(lg_mpc *m, lg_problem *q, double t)
 /* The highest weight of the barrier in the next call, by how this one ended. */
 static void adapt(lg_mpc *m, const lg_problem *q, const lg_run *found)
 {
-  const double *last = q->log + (found->steps > 0 ? found->steps - 1 : 0) * LG_LOG;
+  const double *last = q->log + last_entry(q) * LG_LOG;
   if (found->status == LG_NOT_FINITE) return;
   const int is_short = q->step < short_step && fmax(last[1], last[2]) > far;
   if (is_short && found->excess <= LG_MPC_EXCESS) /* a price of hard rows is another problem */
