@@ -461,7 +461,8 @@ def test_limits_that_no_element_keeps_are_refused(group, lower, upper):
     stated(bounds=[Bound("pose", lower, upper, soft=10.0)])
     stated(bounds=[Bound("pose", -1.0, 1.0), Bound("pose", lower=-0.5), Bound("extra", 0, 0)])
     goal = group.exp(0.3 * np.ones(group.dim))
-    stated(bounds=[Bound("pose", goal, goal, at="terminal")])
+    at_goal = Bound("pose", goal, goal, at="terminal")
+    assert list(stated(bounds=[at_goal]).bounds) == [at_goal]
 
 
 def test_what_is_wrong_in_functions_of_a_problem_is_told_as_in_those_of_a_system():
