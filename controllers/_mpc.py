@@ -199,11 +199,11 @@ class MPC(Controller):
     restarts : bool or "at once"
         Whether plans begin anew where reference, parameters or state have jumped: where going on
         from the last plan, with the steps that a call takes, costs more than twice what it did
-        lately (it counts less by a factor of seven a horizon). No call does more than a call's
-        work: the one after the jump goes on and takes as many steps from a new start, and the
-        better one of the two is what calls that follow improve. "at once" tries all starts in the
-        call of the jump and iterates the best to convergence, which takes as long as a first plan
-        does. Not where `costs` may be negative.
+        lately (it counts less by a factor of seven a horizon). That call takes four steps more;
+        the one after it does the work of two: it goes on, takes steps from a new start as well,
+        and keeps the better plan. "at once" tries all starts in the call of the jump and iterates
+        the best to convergence, which takes as long as a first plan does. Not where `costs` may be
+        negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.
