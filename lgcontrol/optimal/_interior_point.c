@@ -1426,6 +1426,13 @@ static void tell(const lg_problem *q, const lg_state *s, double *entry)
   entry[3] = q->complementarity, entry[4] = q->step, entry[5] = s->damping, entry[6] = s->mu;
 }
 
+/* Which entry of the log is the last of real-time steps: that of an iterate from which no step leads
+ * on, else the one before the last step. */
+static int64_t last_entry(const lg_problem *q)
+{
+  return q->iterations > 0 && q->status != LG_STALLED ? q->iterations - 1 : q->iterations;
+}
+
 /* Keep an iterate of real-time steps that keeps hard rows. */
 static void keep_iterate(lg_problem *q, lg_state *s)
 {
@@ -1692,8 +1699,7 @@ LG_EXPORT int lg_go_back(lg_problem *q)
   copy_kept(q, &s, 1);
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
   q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];
-  const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;
-  copy(q->log + last * LG_LOG, entry, LG_LOG);
+  copy(q->log + last_entry(q) * LG_LOG, entry, LG_LOG);
   q->keeps = keeps_limits(q);
   return 1;
 }
