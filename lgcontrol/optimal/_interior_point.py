@@ -362,8 +362,19 @@ class InteriorPoint:
         cost = at.cost + np.vdot(at.g, z) + np.einsum("ki,kij,kj", z, at.H, z) / 2
         return float(abs(cost + at.g_end @ end + end @ at.H_end @ end / 2)), is_inside
 
-    def settle(self, found: Residuals, barrier: Barrier) -> bool:
+    def settle(self, found: Residuals, barrier: Barrier, step: float) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.
+
+        Full steps leave about the square of that. After one it falls down to it, since more may be
+        the barrier's own doing; where it is two falls below it rises to it, for steps next to no
+        barrier find no way from there.
+
+        Parameters
+        ----------
+        found : Residuals
+        barrier : Barrier
+        step : float
+            Share of the last step that was taken.
 
         Returns
         -------
@@ -380,7 +391,10 @@ class InteriorPoint:
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
             return True
-        self.mu = max(barrier.last, min(barrier.first, self.mu, barrier.factor * max(off, self.mu)))
+        square, factor = off**2, barrier.factor
+        least = max(factor * self.mu, square if step == 1.0 else factor * off)
+        most = square if factor**2 * square > self.mu else self.mu
+        self.mu = max(barrier.last, min(barrier.first, most, least))
         return False
 
     def weigh_violations(self) -> None:

@@ -61,7 +61,7 @@ from ._least_violation import FIRST_LOOK, HARDLY, Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
-from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
+from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription
 
@@ -85,9 +85,9 @@ CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
 FROM_PLAN = 0.1
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
-# Where gaps do not close at it: how it falls, to which share of it, and how it rises again; what is
-# exceeded tells when it costs so many times as much as all else.
-LOWER_PRICE, LEAST_PRICE, HIGHER_PRICE, DOMINANT = 1e-2, 1e-7, 10.0, 3.0
+# Where gaps do not close at it: how many tens it falls by at a time, and in all; it rises again by
+# one. What is exceeded tells when it costs so many times as much as all else.
+LOWER_BY, LOWEST, DOMINANT = 2, 8, 3.0
 
 
 class InteriorPointSolver:
@@ -105,10 +105,11 @@ class InteriorPointSolver:
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
-    that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
-    a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded; its status says that it was taken, not that the plan is optimal. Hard bounds that are
-    exceeded then are at a price from the next call on, until they are kept.
+    that is from optimal, between μ = 3e-4 and 1e-8, and falls after full steps: a loop at rest
+    settles at the optimum. One step a call is taken, up to four more where it began far off, was
+    cut short or left hard bounds exceeded; its status says that it was taken, not that the plan is
+    optimal. Hard bounds that are exceeded then are at a price from the next call on, until they are
+    kept.
 
     Parameters
     ----------
@@ -652,18 +653,19 @@ class InteriorPointSolver:
             return not run.log[-1][2] <= tolerance
 
         first = run = run_at(full, nodes)
-        price = full
-        while is_open(run) and price > LEAST_PRICE * full and watch.ended is None:
-            price *= LOWER_PRICE
-            run = run_at(price, nodes)
+        lower = 0
+        while is_open(run) and lower < LOWEST and watch.ended is None:
+            lower += LOWER_BY
+            run = run_at(full / 10**lower, nodes)
         higher, excess, is_told = run, np.inf, False
         while not is_open(higher) and watch.ended is None:
             run, before, excess = higher, excess, self._excess(higher)
-            if price >= full or excess <= tolerance:
+            if lower == 0 or excess <= tolerance:
                 return run
-            is_told = excess > HARDLY * before and price * excess > DOMINANT * abs(run.log[-1][0])
-            price *= HIGHER_PRICE
-            higher = run_at(price, Nodes(nodes.t, run.point.x, run.point.u))
+            costs = full / 10**lower * excess
+            is_told = excess > HARDLY * before and costs > DOMINANT * abs(run.log[-1][0])
+            lower -= 1
+            higher = run_at(full / 10**lower, Nodes(nodes.t, run.point.x, run.point.u))
         return run if is_told else first
 
     def _price(self, nodes: Nodes, setting: Setting) -> float:
@@ -900,10 +902,11 @@ class InteriorPointSolver:
         arrays = memory.arrays
         memory.give(setting, start.nodes.t)
         if run is None:
-            arrays["K"][:] = 0.0
+            arrays["K"][:], memory.about.cost = 0.0, np.nan
         else:
             memory.take(run.point, run.K)
-            memory.about.mu, memory.about.cost = run.mu, run.log[-1][0]
+            about = memory.about
+            about.mu, about.step, about.cost = run.mu, run.step, run.log[-1][0]
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
         options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}
@@ -913,17 +916,18 @@ class InteriorPointSolver:
         status = memory.run(
             x0, mode, max_iterations=most, shift=start.shift == 1, resume=resume, **options
         )
-        steps = memory.about.iterations
-        log = arrays["log"][: max(1, steps)].copy()
+        steps, log = memory.about.iterations, told(status, memory)
         while watch.is_needed and status == ITERATIONS:
             if len(log) >= watch.left + (MORE if self._is_far(memory) else 0) or watch.is_over():
                 break
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
-            if status == ITERATIONS:
+            if status in (ITERATIONS, STALLED):
                 log = np.vstack([log, arrays["log"][:1]])
         if status != NOT_FINITE and memory.go_back():
-            log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
-        return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
+            log[-1] = told(status, memory)[-1]
+        if watch.is_needed and steps:
+            steps = len(log) - (status == STALLED)
+        return Run.of(status, memory, steps, log)
 
     def _is_far(self, memory: Memory) -> bool:
         """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""
