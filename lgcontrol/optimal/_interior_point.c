@@ -981,10 +981,14 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
   return slope;
 }
 
-/* The largest share of the step that keeps controls inside; motions clip them. */
+/* The largest share of the step that keeps controls and a free start inside; motions clip their
+ * controls. */
 static double longest(const lg_problem *q, const lg_state *s)
 {
   double step = 1;
+  for (int j = 0; j < NS && NF > 0; j++)
+    if (q->active[j] != 0 && !isfinite(q->weight[j]) && s->ds[j] < 0)
+      step = smaller(-to_boundary * q->slack[j] / s->ds[j], step);
   if (s->feasible) return step;
   for (int64_t k = 0; k < q->horizon; k++)
     for (int j = 0; j < NV; j++) {
@@ -1495,6 +1499,13 @@ static void tell(const lg_problem *q, const lg_state *s, double *entry)
   entry[3] = q->complementarity, entry[4] = q->step, entry[5] = s->damping, entry[6] = s->mu;
 }
 
+/* Which entry of the log is the last of real-time steps: that of an iterate from which no step leads
+ * on, else the one before the last step. */
+static int64_t last_entry(const lg_problem *q)
+{
+  return q->iterations > 0 && q->status != LG_STALLED ? q->iterations - 1 : q->iterations;
+}
+
 /* Keep an iterate of real-time steps that keeps hard rows. */
 static void keep_iterate(lg_problem *q, lg_state *s)
 {
@@ -1594,8 +1605,10 @@ static int end(lg_problem *q, const lg_state *s, int status)
 }
 
 /* The barrier for a real-time step by how far its start is from optimal; 1 if that is so far that
- * the start is to be made anew, further inside. */
-static int settle(lg_problem *q, lg_state *s)
+ * the start is to be made anew, further inside. Full steps leave about the square of that. After one
+ * it falls down to it, since more may be the barrier's own doing; where it is two falls below it
+ * rises to it, for steps next to no barrier find no way from there. */
+static int settle(lg_problem *q, lg_state *s, double step)
 {
   const double off = fmax(q->stationarity, q->violation);
   if (!isfinite(off)) return 0;
@@ -1603,7 +1616,10 @@ static int settle(lg_problem *q, lg_state *s)
     s->mu = q->mu_first;
     return 1;
   }
-  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, s->mu), q->mu_factor * fmax(off, s->mu)));
+  const double square = off * off, factor = q->mu_factor;
+  const double least = fmax(factor * s->mu, step == 1 ? square : factor * off);
+  const double most = factor * factor * square > s->mu ? square : s->mu;
+  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, most), least));
   return 0;
 }
 
@@ -1647,6 +1663,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
+  const double last_step = q->step;
   s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0, s.slope = NAN;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
@@ -1674,7 +1691,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
     conditions(q, &s);
     if (real_time) keep_iterate(q, &s);
-    if (warm && number == 0 && settle(q, &s)) {
+    if (warm && number == 0 && settle(q, &s, last_step)) {
       const double share = fmin(inside, s.mu);
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
       begin(q, &s, share, 0);
@@ -1755,8 +1772,7 @@ LG_EXPORT int lg_go_back(lg_problem *q)
   copy_kept(q, &s, 1);
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
   q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];
-  const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;
-  copy(q->log + last * LG_LOG, entry, LG_LOG);
+  copy(q->log + last_entry(q) * LG_LOG, entry, LG_LOG);
   q->keeps = keeps_limits(q);
   return 1;
 }

@@ -41,8 +41,8 @@ LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping"
 
 # Files of this room that decide what a library holds.
 OWN_SOURCES = (
-    "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py", "_stage_functions.py",
-    "_transcription.py", "_stage_model.py", "_kernel.py",
+    "_places.py", "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py",
+    "_stage_functions.py", "_transcription.py", "_stage_model.py", "_kernel.py",
 )  # fmt: skip
 
 # Arguments that all stages have in common.

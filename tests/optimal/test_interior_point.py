@@ -356,6 +356,33 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
     np.testing.assert_allclose(a.x, b.x, rtol=1e-6)
 
 
+@pytest.mark.compiled
+def test_where_a_call_stalls_its_last_iterate_is_told():
+    """In C, looked at after every step or not, and in NumPy: with the cost of the answer's plan."""
+    cart = System(
+        "cart", Product(p=Rn(1), v=Rn(1)), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("u", "N", -2, 2)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        cart, 15, 0.1, Q={"p": 10, "v": 0.1}, R=0.01, reference=[1, 0],
+        bounds=[Bound("p", upper=0.5)],
+    )  # fmt: skip
+    told = []
+    for is_built, limit in ((True, np.inf), (True, 1e3), (False, np.inf)):
+        solver = InteriorPointSolver(problem)
+        if is_built:
+            solver.prepare()
+        solver.solve([0.1, 0.92])
+        step = solver.step([0.17, 1.26], t0=0.1, iterations=2, time_limit=limit)
+        told.append([(entry.cost, entry.violation, entry.step) for entry in step.iterations])
+        errors = (step.x - [1, 0]) ** 2 @ [10, 0.1]
+        cost = (0.1 * errors[:-1].sum() + 1.5 * errors[-1] + 0.001 * (step.u**2).sum()) / 2
+        assert step.cost == pytest.approx(cost, rel=1e-9)
+    assert len(told[0]) > 1
+    for other in told[1:]:
+        np.testing.assert_allclose(other, told[0], rtol=1e-8, atol=1e-10)
+
+
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     """Its last input is optimal but for the barrier; C and NumPy extend it in the same way."""
     problem, x0 = PROBLEMS["slew"]
@@ -588,6 +615,34 @@ def test_real_time_steps_in_c_are_those_in_numpy():
         answers.append(np.array(applied))
     assert np.abs(answers[0] - answers[1]).max() < 1e-8
     assert (np.abs(answers[0]) < 1.0).all()
+
+
+@pytest.mark.parametrize("soft", [1000.0, None])
+def test_a_loop_at_rest_beside_a_wall_settles_at_the_optimum(soft):
+    """What its barrier leaves of every plan does not keep the barrier up; nor a call far off."""
+    cart = System(
+        "cart", Rn(2, ("p", "v")), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -1, 1)],
+    )  # fmt: skip
+    wall = Bound("p", upper=0.02, soft=soft)
+    problem = OptimalControlProblem(
+        cart, 20, 0.2, Q=[1, 1], R=0.1, terminal=[20, 100], reference=[0, 0], bounds=[wall]
+    )
+    step, answers = cart.step(), []
+    for solver in (InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()):
+        x, applied = np.array([-1.0, 0.0]), []
+        solver.solve(x, max_iterations=3)
+        for k in range(160):
+            if k == 80:  # it is pushed
+                assert np.abs(x).max() < 1e-5
+                x = x - [0.05, 0.05]
+            found = solver.step(x, t0=k * problem.dt)
+            assert found.status == "iteration limit"
+            applied.append(found.u[0])
+            x = step(0.0, x, found.u[0], [], problem.dt)
+        assert np.abs(x).max() < 1e-5
+        answers.append(np.array(applied))
+    assert np.abs(answers[0] - answers[1]).max() < 1e-10
 
 
 def runaway() -> OptimalControlProblem:
