@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from ._mpc import MPC
 
 # Weight on the rate of the progress, where R names other controls only.
 EASE = 1e-2
+# Price of a place beyond the ends, and of a speed beyond its limits, in rewards. They are not the
+# plant's, and every answer keeps them; hard they left calls near the end without a plan.
+BEYOND = 50.0
 
 
 class PathFollowing(Controller):
@@ -79,12 +83,13 @@ class PathFollowing(Controller):
         if "reference" in options or "residuals" in options or "costs" in options:
             raise ValueError("reference, residuals and costs are the task's: PathTask(…)")
         terms = task.terms
+        own = [replace(bound, soft=BEYOND * task.reward) for bound in terms["bounds"]]
         if isinstance(R, Mapping):
             R = {"progress.rate": EASE, **R}
         self.task = task
         self.mpc = MPC(
             task.system, horizon, dt, Q=Q, R=R, terminal=0.0, reference=task.reference,
-            residuals=terms["residuals"], costs=terms["costs"], bounds=[*terms["bounds"], *bounds],
+            residuals=terms["residuals"], costs=terms["costs"], bounds=[*own, *bounds],
             **options,
         )  # fmt: skip
         mpc = self.mpc

@@ -111,7 +111,8 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   take_barrier(q, mode == LG_REAL_TIME ? lg_real_time : is_eager ? lg_eager : lg_central);
   if (mode == LG_REAL_TIME) q->mu_first = m->highest;
   m->prices = m->from_prices;
-  q->mu = m->prices.mu, q->cost = m->prices.cost, q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
+  q->mu = m->prices.mu, q->step = m->prices.step, q->cost = m->prices.cost;
+  q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
   memcpy(q->x, m->from_x, sizeof m->from_x);
   memcpy(q->u, m->from_u, sizeof m->from_u);
   memcpy(q->K, m->from_K, sizeof m->from_K);
@@ -120,7 +121,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   lg_run found;
   found.status = lg_solve(q, x0);
   if (mode == LG_REAL_TIME) lg_go_back(q);
-  m->prices.mu = q->mu, m->prices.cost = q->cost;
+  m->prices.mu = q->mu, m->prices.step = q->step, m->prices.cost = q->cost;
   found.steps = q->iterations, found.violation = q->violation, found.gap = gap_of(q);
   found.excess = excess_of(q, found.status);
   found.is_unknown = is_unknown(q);

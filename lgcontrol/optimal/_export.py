@@ -315,7 +315,7 @@ typedef struct {{
   double best_worst, best_cost, soft_weight[{ns}];
   struct lg_mpc_prices {{
 {chr(10).join(prices)}
-    double mu, cost;
+    double mu, step, cost;
   }} prices, from_prices, best_prices;
 {chr(10).join(memory)}
   double log[{most * 8}];

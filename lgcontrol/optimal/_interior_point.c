@@ -911,10 +911,14 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
   return slope;
 }
 
-/* The largest share of the step that keeps controls inside; motions clip them. */
+/* The largest share of the step that keeps controls and a free start inside; motions clip their
+ * controls. */
 static double longest(const lg_problem *q, const lg_state *s)
 {
   double step = 1;
+  for (int j = 0; j < NS && NF > 0; j++)
+    if (q->active[j] != 0 && !isfinite(q->weight[j]) && s->ds[j] < 0)
+      step = smaller(-to_boundary * q->slack[j] / s->ds[j], step);
   if (s->feasible) return step;
   for (int64_t k = 0; k < q->horizon; k++)
     for (int j = 0; j < NV; j++) {
@@ -1528,8 +1532,10 @@ static int end(lg_problem *q, const lg_state *s, int status)
 }
 
 /* The barrier for a real-time step by how far its start is from optimal; 1 if that is so far that
- * the start is to be made anew, further inside. */
-static int settle(lg_problem *q, lg_state *s)
+ * the start is to be made anew, further inside. Full steps leave about the square of that. After one
+ * it falls down to it, since more may be the barrier's own doing; where it is two falls below it
+ * rises to it, for steps next to no barrier find no way from there. */
+static int settle(lg_problem *q, lg_state *s, double step)
 {
   const double off = fmax(q->stationarity, q->violation);
   if (!isfinite(off)) return 0;
@@ -1537,7 +1543,10 @@ static int settle(lg_problem *q, lg_state *s)
     s->mu = q->mu_first;
     return 1;
   }
-  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, s->mu), q->mu_factor * fmax(off, s->mu)));
+  const double square = off * off, factor = q->mu_factor;
+  const double least = fmax(factor * s->mu, step == 1 ? square : factor * off);
+  const double most = factor * factor * square > s->mu ? square : s->mu;
+  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, most), least));
   return 0;
 }
 
@@ -1581,6 +1590,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
+  const double last_step = q->step;
   s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0, s.slope = NAN;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
@@ -1608,7 +1618,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
     conditions(q, &s);
     if (real_time) keep_iterate(q, &s);
-    if (warm && number == 0 && settle(q, &s)) {
+    if (warm && number == 0 && settle(q, &s, last_step)) {
       const double share = fmin(inside, s.mu);
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
       begin(q, &s, share, 0);

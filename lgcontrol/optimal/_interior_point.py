@@ -336,12 +336,10 @@ class InteriorPoint:
         is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
         if not (is_kept.all() and is_met.all()):
             return mu
-        bounds = np.isfinite(self.box.lower).sum() + np.isfinite(self.box.upper).sum()
-        limits = len(self.point.u) * bounds + sides.active.sum()
         most, least = MOST_DEARER, LEAST_FIRST
         if not is_inside:
             most, least = MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND
-        return min(mu, max(least, most * cost / max(1, limits)))
+        return min(mu, max(least, most * cost / number_of_limits(self.model, self.box)))
 
     def _predicted(self) -> tuple[float, bool]:
         """Where the first step leads in the model of Gauss and Newton: cost, if limits are kept.
@@ -364,8 +362,19 @@ class InteriorPoint:
         cost = at.cost + np.vdot(at.g, z) + np.einsum("ki,kij,kj", z, at.H, z) / 2
         return float(abs(cost + at.g_end @ end + end @ at.H_end @ end / 2)), is_inside
 
-    def settle(self, found: Residuals, barrier: Barrier) -> bool:
+    def settle(self, found: Residuals, barrier: Barrier, step: float) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.
+
+        Full steps leave about the square of that. After one it falls down to it, since more may be
+        the barrier's own doing; where it is two falls below it rises to it, for steps next to no
+        barrier find no way from there.
+
+        Parameters
+        ----------
+        found : Residuals
+        barrier : Barrier
+        step : float
+            Share of the last step that was taken.
 
         Returns
         -------
@@ -382,7 +391,10 @@ class InteriorPoint:
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
             return True
-        self.mu = max(barrier.last, min(barrier.first, self.mu, barrier.factor * max(off, self.mu)))
+        square, factor = off**2, barrier.factor
+        least = max(factor * self.mu, square if step == 1.0 else factor * off)
+        most = square if factor**2 * square > self.mu else self.mu
+        self.mu = max(barrier.last, min(barrier.first, most, least))
         return False
 
     def weigh_violations(self) -> None:
@@ -756,16 +768,22 @@ class InteriorPoint:
         return Outcome(self._reprice(trial, step, newton), newton.sweep, step)
 
     def _longest(self, newton: _Newton) -> float:
-        """The largest share of the step that keeps controls inside; motions clip them."""
-        model, du = self.model, newton.du
+        """The largest share of the step that keeps controls and a free start inside.
+
+        Motions clip their controls.
+        """
+        model, du, ds, longest = self.model, newton.du, newton.ds[0], 1.0
+        if len(model.free):
+            ends = (ds < 0) & (model.sides.active[0] != 0) & np.isinf(model.sides.weight)
+            longest = (-TO_BOUNDARY * self.point.slack[0, ends] / ds[ends]).min(initial=1.0)
         if self.is_feasible:
-            return 1.0
+            return float(longest)
         v = self.point.u[:, model.controls]
         shares = [
             (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
             for room, move in ((v - self.box.lower, du), (self.box.upper - v, -du))
         ]
-        return float(min(shares))
+        return float(min(longest, *shares))
 
     def _trial(self, step: float, newton: _Newton) -> tuple[Point, Values] | None:
         """The point at a share of the step, and its values; None where they are not finite."""
@@ -1002,6 +1020,12 @@ def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndar
     np.add.at(force, sides.row, sides.sign * pull)
     np.add.at(weight, sides.row, pull / np.where(e > 0, e, 1.0))
     return float((w * (e + e**2 / 2)).sum()), force, weight
+
+
+def number_of_limits(model: StageModel, box: ControlBox) -> int:
+    """Of controls and rows at all nodes, each with a barrier of its own; at least one."""
+    bounds = np.isfinite(box.lower).sum() + np.isfinite(box.upper).sum()
+    return max(1, int(model.problem.horizon * bounds + model.sides.active.sum()))
 
 
 def limits_inside(box: ControlBox, share: float = INSIDE) -> tuple[np.ndarray, np.ndarray]:

@@ -33,11 +33,13 @@ from ._interior_point import (
     EXCESS,
     FAR,
     GOOD_STEP,
+    LEAST_FIRST_BEYOND,
     MORE,
     SHORT_STEP,
     Barrier,
     InteriorPoint,
     extended,
+    number_of_limits,
 )
 from ._interior_results import Results
 from ._kernel import (
@@ -79,6 +81,8 @@ FIRST_TOLERANCE = 1e-6
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
+# From a plan that a solve has found weights begin with no more than this share of its cost in all.
+FROM_PLAN = 0.1
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 # Where gaps do not close at it: how many tens it falls by at a time, and in all; it rises again by
@@ -101,10 +105,11 @@ class InteriorPointSolver:
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
-    that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
-    a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded; its status says that it was taken, not that the plan is optimal. Hard bounds that are
-    exceeded then are at a price from the next call on, until they are kept.
+    that is from optimal, between μ = 3e-4 and 1e-8, and falls after full steps: a loop at rest
+    settles at the optimum. One step a call is taken, up to four more where it began far off, was
+    cut short or left hard bounds exceeded; its status says that it was taken, not that the plan is
+    optimal. Hard bounds that are exceeded then are at a price from the next call on, until they are
+    kept.
 
     Parameters
     ----------
@@ -376,7 +381,8 @@ class InteriorPointSolver:
             reference; "regulators", those with linear-quadratic regulators about it; "rest", a
             state that stays at x0; "screw", states on the way from x0 to the end of the reference,
             as `interpolate` goes; "cheapest", the cheapest of these but the last. Without a guess
-            "policy" where there is one, else "cheapest".
+            "policy" where there is one, else "cheapest". From a solution that succeeded an optimum
+            is looked for near it, and elsewhere where that fails.
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -429,7 +435,10 @@ class InteriorPointSolver:
         barrier = self._barrier(mode, tolerance)
         progress = Progress(f"plan of {problem.system.name}")
         watch = Watch(started, time_limit, callback, max_iterations, progress)
-        run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+        near = self._from(guess, barrier, setting)
+        run = self._run(mode, x0, nodes, setting, near, tolerance, watch)
+        if near != barrier and run.status in (STALLED, NOT_FINITE) and not run.is_lost:
+            run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
@@ -577,6 +586,13 @@ class InteriorPointSolver:
         if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
+
+    def _from(self, guess: Any, barrier: Barrier, setting: Setting) -> Barrier:
+        """The barrier for a guess: a plan of a solve is near an optimum, to be found nearby."""
+        if not (isinstance(guess, OptimalSolution) and guess.success):
+            return barrier
+        most = FROM_PLAN * abs(guess.cost) / number_of_limits(self.model, setting.box)
+        return barrier._replace(first=min(barrier.first, max(LEAST_FIRST_BEYOND, most)))
 
     def _setting(
         self,
@@ -886,7 +902,8 @@ class InteriorPointSolver:
             arrays["K"][:], memory.about.cost = 0.0, np.nan
         else:
             memory.take(run.point, run.K)
-            memory.about.mu, memory.about.cost = run.mu, run.log[-1][0]
+            about = memory.about
+            about.mu, about.step, about.cost = run.mu, run.step, run.log[-1][0]
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
         options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}

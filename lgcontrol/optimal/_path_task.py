@@ -111,6 +111,7 @@ class PathTask:
             if not check_shape(name, value, ()) > 0:
                 raise ValueError(f"{name} must be positive, got {value}")
         self.plant, self.path, self.speed = system, path, float(speed)
+        self.reward = float(reward)
         self._element = element
         self._place = _block_on(system, path) if element is None else slice(0)
         self.system = _with_progress(system, float(acceleration))
@@ -118,7 +119,7 @@ class PathTask:
         self._residual = Residual(
             self._error, weight, weight if terminal is None else terminal, "path", path.group
         )
-        self._reward = Cost(self._loss, reward, None, "progress")
+        self._reward = Cost(self._loss, self.reward, None, "progress")
         self._distance: ModelFunction | None = None
 
     @property

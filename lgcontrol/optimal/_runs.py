@@ -319,7 +319,7 @@ def run_in_numpy(
             own = point.point, point.rows, K, taken, entry(found, step)[None]
             kept = Run(status, *own, point.mu, step)
         if before is not None and not log:
-            if point.settle(found, barrier):
+            if point.settle(found, barrier, before.step):
                 found = point.expand()
             point.weigh_violations()
         if mode != REAL_TIME and not log and point.start_lower():

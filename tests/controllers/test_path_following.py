@@ -78,6 +78,35 @@ def test_at_the_end_of_the_path_it_stops(mass):
     assert found.x[-1, :2] == pytest.approx([1.0, 1.0], abs=0.05)
 
 
+def test_a_loop_to_the_end_of_a_path_has_answers():
+    """Along a figure of eight: the end that comes into view leaves no call without a plan."""
+    car = System(
+        "car",
+        Product(pose=SE2, speed=Rn(1), steer=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(x[5]) / 2.5, u[0], u[1]),
+        inputs=[Input("push", "m/s²", -3, 2), Input("steer_rate", "rad/s", -0.8, 0.8)],
+    )
+    s = np.linspace(0, 2 * np.pi, 33)
+    eight = np.c_[20 * np.sin(s), 10 * np.sin(2 * s)]
+    path = Waypoints(PLANE, s, eight, order=5, stops=False)
+    task = PathTask(
+        car, path, weight=50.0, element=lambda t, x, u, p: x[:2], speed=1.0, reward=20.0
+    )
+    sideways = Bound(
+        lambda t, x, u, p: x[4] ** 2 * ca.tan(x[5]) / 2.5, -4.0, 4.0, name="sideways", soft=100.0
+    )
+    law = PathFollowing(
+        task, 25, 0.1, Q={"speed": 1e-6}, R={"push": 0.01, "steer_rate": 0.1},
+        bounds=[sideways, Bound("steer", -0.6, 0.6), Bound("speed", 0, 12)],
+    )  # fmt: skip
+    heading = np.cos(np.pi / 4), np.sin(np.pi / 4)
+    run = simulate(car, law, x0=[0, 0.5, *heading, 0, 0], seconds=25.0)
+    (record,) = run.controllers.values()
+    assert {str(status) for status in record.info["status"]} == {"ok"}
+    assert np.hypot(*(run.x[-1, :2] - eight[-1])) < 0.1
+    assert law.progress[0] < s[-1]
+
+
 def test_places_and_elements(mass, circle):
     task = PathTask(mass, circle, weight=1.0)
     for angle in (0.3, 2.0, 5.5):

@@ -617,6 +617,34 @@ def test_real_time_steps_in_c_are_those_in_numpy():
     assert (np.abs(answers[0]) < 1.0).all()
 
 
+@pytest.mark.parametrize("soft", [1000.0, None])
+def test_a_loop_at_rest_beside_a_wall_settles_at_the_optimum(soft):
+    """What its barrier leaves of every plan does not keep the barrier up; nor a call far off."""
+    cart = System(
+        "cart", Rn(2, ("p", "v")), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -1, 1)],
+    )  # fmt: skip
+    wall = Bound("p", upper=0.02, soft=soft)
+    problem = OptimalControlProblem(
+        cart, 20, 0.2, Q=[1, 1], R=0.1, terminal=[20, 100], reference=[0, 0], bounds=[wall]
+    )
+    step, answers = cart.step(), []
+    for solver in (InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()):
+        x, applied = np.array([-1.0, 0.0]), []
+        solver.solve(x, max_iterations=3)
+        for k in range(160):
+            if k == 80:  # it is pushed
+                assert np.abs(x).max() < 1e-5
+                x = x - [0.05, 0.05]
+            found = solver.step(x, t0=k * problem.dt)
+            assert found.status == "iteration limit"
+            applied.append(found.u[0])
+            x = step(0.0, x, found.u[0], [], problem.dt)
+        assert np.abs(x).max() < 1e-5
+        answers.append(np.array(applied))
+    assert np.abs(answers[0] - answers[1]).max() < 1e-10
+
+
 def runaway() -> OptimalControlProblem:
     """Unstable, with a torque too weak to come back: some starts have no way on."""
     system = System(
