@@ -72,9 +72,10 @@ class MPCInfo(ControlInfo):
         say by how much. ``INFEASIBLE`` when bounds on the state cannot all be kept (they are
         exceeded as little as possible) or limits of an input contradict each other; ``UNSOLVED``
         when the input is that of the last plan, when the first plan, the budget or the steps of a
-        call ended before they kept hard bounds that perhaps can be kept, or when the plan could not
-        follow the system's new parameters, whose modes are too fast for its substeps: nothing is
-        built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        call ended before they kept hard bounds that perhaps can be kept, when the first plan
+        stalled before it was a motion of the system, or when the plan could not follow the system's
+        new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
+        that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -113,6 +114,8 @@ class MPCInfo(ControlInfo):
             status = CallStatus.INFEASIBLE
         elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # nothing says that they must be
+        elif solution.status is SolveStatus.STALLED and solution.gap > ACCEPTABLE_RESIDUAL:
+            status = CallStatus.UNSOLVED  # what is no motion is no plan
         else:
             status = CallStatus.OK
         made = object.__new__(cls)  # setting them one by one takes three times as long
@@ -199,11 +202,11 @@ class MPC(Controller):
     restarts : bool or "at once"
         Whether plans begin anew where reference, parameters or state have jumped: where going on
         from the last plan, with the steps that a call takes, costs more than twice what it did
-        lately (it counts less by a factor of seven a horizon). No call does more than a call's
-        work: the one after the jump goes on and takes as many steps from a new start, and the
-        better one of the two is what calls that follow improve. "at once" tries all starts in the
-        call of the jump and iterates the best to convergence, which takes as long as a first plan
-        does. Not where `costs` may be negative.
+        lately (it counts less by a factor of seven a horizon). That call takes four steps more;
+        the one after it does the work of two: it goes on, takes steps from a new start as well,
+        and keeps the better plan. "at once" tries all starts in the call of the jump and iterates
+        the best to convergence, which takes as long as a first plan does. Not where `costs` may be
+        negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.

@@ -17,6 +17,7 @@ typedef struct {
   int status;
   int64_t steps;
   double excess, violation; /* of hard one-sided rows in all; the largest, gaps included */
+  double gap;
   int is_unknown; /* some row is no number */
 } lg_run;
 
@@ -74,6 +75,14 @@ static double excess_of(const lg_problem *q, int status)
   return has_hard_rows() && status == LG_NOT_FINITE ? INFINITY : sum;
 }
 
+/* The largest gap of the nodes where some iterations ended. */
+static double gap_of(const lg_problem *q)
+{
+  lg_state s;
+  lay_out(&s, q->work, q->horizon);
+  return largest(s.gap, q->horizon * NX, 0);
+}
+
 /* The largest violation of a hard row. */
 static double worst_of(const lg_problem *q)
 {
@@ -113,7 +122,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   found.status = lg_solve(q, x0);
   if (mode == LG_REAL_TIME) lg_go_back(q);
   m->prices.mu = q->mu, m->prices.step = q->step, m->prices.cost = q->cost;
-  found.steps = q->iterations, found.violation = q->violation;
+  found.steps = q->iterations, found.violation = q->violation, found.gap = gap_of(q);
   found.excess = excess_of(q, found.status);
   found.is_unknown = is_unknown(q);
   return found;
@@ -181,7 +190,7 @@ static void prepare(lg_mpc *m, lg_problem *q, double t)
 /* The highest weight of the barrier in the next call, by how this one ended. */
 static void adapt(lg_mpc *m, const lg_problem *q, const lg_run *found)
 {
-  const double *last = q->log + (found->steps > 0 ? found->steps - 1 : 0) * LG_LOG;
+  const double *last = q->log + last_entry(q) * LG_LOG;
   if (found->status == LG_NOT_FINITE) return;
   const int is_short = q->step < short_step && fmax(last[1], last[2]) > far;
   if (is_short && found->excess <= LG_MPC_EXCESS) /* a price of hard rows is another problem */
@@ -237,8 +246,10 @@ static int plan(lg_mpc *m, double t, const double *x0)
   if (found.is_unknown) return LG_MPC_UNSOLVED;
   if (found.status == LG_CONVERGED)
     return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+  const int is_stalled = found.status == LG_STALLED, is_open = found.gap > acceptable;
+  if (is_stalled && is_open) return LG_MPC_UNSOLVED; /* what is no motion is no plan */
   if (!(m->violation > acceptable)) return LG_MPC_OK;
-  return is_stuck || found.status == LG_STALLED ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
+  return !is_open && (is_stuck || is_stalled) ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
 }
 
 /* Rows of numbers so many steps later; the last ones are held. */

@@ -224,7 +224,7 @@ class InteriorPoint:
         self.weight = 0.0  # on violations in the merit
         self.sweep: Sweep | None = None  # of the last step
         self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
-        self._hessians: tuple[np.ndarray, np.ndarray] | None = None
+        self._hessians: dict[bool, tuple[np.ndarray, np.ndarray]] = {}
         share = INSIDE if before is None else min(INSIDE, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
         if is_feasible:
@@ -336,12 +336,10 @@ class InteriorPoint:
         is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
         if not (is_kept.all() and is_met.all()):
             return mu
-        bounds = np.isfinite(self.box.lower).sum() + np.isfinite(self.box.upper).sum()
-        limits = len(self.point.u) * bounds + sides.active.sum()
         most, least = MOST_DEARER, LEAST_FIRST
         if not is_inside:
             most, least = MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND
-        return min(mu, max(least, most * cost / max(1, limits)))
+        return min(mu, max(least, most * cost / number_of_limits(self.model, self.box)))
 
     def _predicted(self) -> tuple[float, bool]:
         """Where the first step leads in the model of Gauss and Newton: cost, if limits are kept.
@@ -556,7 +554,7 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        was_cut, self._hessians = self.step < GOOD_STEP, None
+        was_cut, self._hessians = self.step < GOOD_STEP, {}
         self.waiting = 0 if was_cut else max(0, self.waiting - 1)
         raises, undamped = MOST_RAISES if was_cut else 0, self.damping
         while True:
@@ -585,6 +583,11 @@ class InteriorPoint:
     def _has_curvature(self) -> bool:
         """Whether steps are those of the Lagrangian's Hessian."""
         return self.curved and self.waiting == 0
+
+    @property
+    def _is_bent(self) -> bool:
+        """Whether they are, or have what the cost itself bends by."""
+        return self._has_curvature or (self.curved and bool(self.model.problem.costs))
 
     def _newton(self, at: Expansion) -> _Newton | None:
         """Sweeps and the step they lead to; None where a stage is concave.
@@ -632,19 +635,26 @@ class InteriorPoint:
         return _Terms(rho, missed, aim, hold, a, b, sigma, change)
 
     def _curved(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hessians of the Lagrangian at the iterate."""
-        if self._hessians is None:
+        """Hessians of the Lagrangian at the iterate; without curvature the cost's convex part.
+
+        Those of Gauss and Newton have nothing of costs that are no squares.
+        """
+        is_all = self._has_curvature
+        if is_all not in self._hessians:
             model, point, setting = self.model, self.point, self.setting
-            at = self.expansion
-            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices, at)
-            self._hessians = H + at.H, H_end + at.H_end
-        return self._hessians
+            at, prices = self.expansion, (self.prices, self.row_prices)
+            if not is_all:
+                prices = np.zeros_like(self.prices), np.zeros_like(self.row_prices)
+            H, H_end = model.hessians(self._nodes(point), setting, *prices, at)
+            H, H_end = H + at.H, H_end + at.H_end
+            self._hessians[is_all] = (H, H_end) if is_all else (convex_part(H), convex_part(H_end))
+        return self._hessians[is_all]
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
         """Backward Riccati sweep; None if a stage is concave in its controls."""
         model, point, mu = self.model, self.point, self.mu
         sides, n, m = model.sides, model.n, model.m
-        H, H_end = self._curved() if self._has_curvature else (at.H, at.H_end)
+        H, H_end = self._curved() if self._is_bent else (at.H, at.H_end)
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
@@ -770,16 +780,22 @@ class InteriorPoint:
         return Outcome(self._reprice(trial, step, newton), newton.sweep, step)
 
     def _longest(self, newton: _Newton) -> float:
-        """The largest share of the step that keeps controls inside; motions clip them."""
-        model, du = self.model, newton.du
+        """The largest share of the step that keeps controls and a free start inside.
+
+        Motions clip their controls.
+        """
+        model, du, ds, longest = self.model, newton.du, newton.ds[0], 1.0
+        if len(model.free):
+            ends = (ds < 0) & (model.sides.active[0] != 0) & np.isinf(model.sides.weight)
+            longest = (-TO_BOUNDARY * self.point.slack[0, ends] / ds[ends]).min(initial=1.0)
         if self.is_feasible:
-            return 1.0
+            return float(longest)
         v = self.point.u[:, model.controls]
         shares = [
             (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
             for room, move in ((v - self.box.lower, du), (self.box.upper - v, -du))
         ]
-        return float(min(shares))
+        return float(min(longest, *shares))
 
     def _trial(self, step: float, newton: _Newton) -> tuple[Point, Values] | None:
         """The point at a share of the step, and its values; None where they are not finite."""
@@ -1018,6 +1034,12 @@ def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndar
     return float((w * (e + e**2 / 2)).sum()), force, weight
 
 
+def number_of_limits(model: StageModel, box: ControlBox) -> int:
+    """Of controls and rows at all nodes, each with a barrier of its own; at least one."""
+    bounds = np.isfinite(box.lower).sum() + np.isfinite(box.upper).sum()
+    return max(1, int(model.problem.horizon * bounds + model.sides.active.sum()))
+
+
 def limits_inside(box: ControlBox, share: float = INSIDE) -> tuple[np.ndarray, np.ndarray]:
     """Limits that share of their range, or that far, inside of others."""
     lower, upper = box.lower, box.upper
@@ -1039,6 +1061,14 @@ def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, 
         e, s = v + over, v + under
         v = v - (weight * (1.0 + e) - mu / e - mu / s) / (weight + mu / e**2 + mu / s**2)
     return v + over, v + under
+
+
+def convex_part(matrices: np.ndarray) -> np.ndarray:
+    """Symmetric matrices, as their upper halves say, with negative eigenvalues at 0."""
+    if not np.isfinite(matrices).all():  # what is no number stays so
+        return matrices
+    values, turns = np.linalg.eigh(matrices, UPLO="U")
+    return (turns * np.maximum(values, 0.0)[..., None, :]) @ turns.swapaxes(-1, -2)
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:

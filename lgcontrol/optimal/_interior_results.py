@@ -10,8 +10,10 @@ import numpy as np
 
 from ._interior_point import EXCESS
 from ._kernel import CONVERGED, NOT_FINITE, STALLED
+from ._least_violation import FIRST_LOOK
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
+    OTHER_START,
     Iteration,
     SolveStatus,
     Violation,
@@ -111,14 +113,18 @@ class Results:
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
-        if status is SolveStatus.INFEASIBLE and not is_step:
-            if np.abs(transcription.gaps(nodes, setting)).max() > ACCEPTABLE_RESIDUAL:
+        gap = 0.0 if is_step else last.gap
+        if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED) and not is_step:
+            gap = float(np.abs(transcription.gaps(nodes, setting)).max(initial=0.0))
+            if gap > ACCEPTABLE_RESIDUAL:
                 status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
         def later() -> dict[str, Any]:
             message = _message(status, last, violations, tolerance)
+            if status is SolveStatus.STALLED and gap > ACCEPTABLE_RESIDUAL:
+                message = f"{message}; it is no motion: gaps of up to {gap:.2g} stay open"
             if violations and is_step and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
             is_short = status is SolveStatus.INFEASIBLE or (
@@ -130,8 +136,8 @@ class Results:
             return {"message": unknown or message, "iterations": entries(run.log, first)}
 
         solution = solution_at(
-            problem, nodes, setting, t, last._replace(gap=0.0) if is_step else last, later,
-            status=status, violations=violations, times=_times(seconds),
+            problem, nodes, setting, t, last, later,
+            status=status, violations=violations, times=_times(seconds), gap=gap,
         )  # fmt: skip
         return judged(solution, setting)
 
@@ -247,4 +253,6 @@ def _message(
             stalled="no step lowers the cost",
             failed="the motion or its cost is not finite at the guess: start elsewhere",
         )
+        if status is SolveStatus.ITERATION_LIMIT and last.number >= FIRST_LOOK:
+            text = f"{text}; {OTHER_START}"
     return "; ".join(filter(None, [text, *map(str, violations)]))

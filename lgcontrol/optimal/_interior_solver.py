@@ -33,11 +33,13 @@ from ._interior_point import (
     EXCESS,
     FAR,
     GOOD_STEP,
+    LEAST_FIRST_BEYOND,
     MORE,
     SHORT_STEP,
     Barrier,
     InteriorPoint,
     extended,
+    number_of_limits,
 )
 from ._interior_results import Results
 from ._kernel import (
@@ -59,7 +61,7 @@ from ._least_violation import FIRST_LOOK, HARDLY, Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
-from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
+from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription
 
@@ -79,11 +81,13 @@ FIRST_TOLERANCE = 1e-6
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
+# From a plan that a solve has found weights begin with no more than this share of its cost in all.
+FROM_PLAN = 0.1
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
-# Where gaps do not close at it: how it falls, to which share of it, and how it rises again; what is
-# exceeded tells when it costs so many times as much as all else.
-LOWER_PRICE, LEAST_PRICE, HIGHER_PRICE, DOMINANT = 1e-2, 1e-7, 10.0, 3.0
+# Where gaps do not close at it: how many tens it falls by at a time, and in all; it rises again by
+# one. What is exceeded tells when it costs so many times as much as all else.
+LOWER_BY, LOWEST, DOMINANT = 2, 8, 3.0
 
 
 class InteriorPointSolver:
@@ -377,7 +381,8 @@ class InteriorPointSolver:
             reference; "regulators", those with linear-quadratic regulators about it; "rest", a
             state that stays at x0; "screw", states on the way from x0 to the end of the reference,
             as `interpolate` goes; "cheapest", the cheapest of these but the last. Without a guess
-            "policy" where there is one, else "cheapest".
+            "policy" where there is one, else "cheapest". From a solution that succeeded an optimum
+            is looked for near it, and elsewhere where that fails.
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -428,9 +433,15 @@ class InteriorPointSolver:
             # limits cut short stay in the optimum next to them.
             mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
-        progress = Progress(f"plan of {problem.system.name}")
+        name = f"plan of {problem.system.name}"
+        if not self.is_prepared:
+            name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
+        progress = Progress(name)
         watch = Watch(started, time_limit, callback, max_iterations, progress)
-        run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+        near = self._from(guess, barrier, setting)
+        run = self._run(mode, x0, nodes, setting, near, tolerance, watch)
+        if near != barrier and run.status in (STALLED, NOT_FINITE) and not run.is_lost:
+            run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
@@ -579,6 +590,13 @@ class InteriorPointSolver:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
 
+    def _from(self, guess: Any, barrier: Barrier, setting: Setting) -> Barrier:
+        """The barrier for a guess: a plan of a solve is near an optimum, to be found nearby."""
+        if not (isinstance(guess, OptimalSolution) and guess.success):
+            return barrier
+        most = FROM_PLAN * abs(guess.cost) / number_of_limits(self.model, setting.box)
+        return barrier._replace(first=min(barrier.first, max(LEAST_FIRST_BEYOND, most)))
+
     def _setting(
         self,
         times: np.ndarray,
@@ -635,18 +653,19 @@ class InteriorPointSolver:
             return not run.log[-1][2] <= tolerance
 
         first = run = run_at(full, nodes)
-        price = full
-        while is_open(run) and price > LEAST_PRICE * full and watch.ended is None:
-            price *= LOWER_PRICE
-            run = run_at(price, nodes)
+        lower = 0
+        while is_open(run) and lower < LOWEST and watch.ended is None:
+            lower += LOWER_BY
+            run = run_at(full / 10**lower, nodes)
         higher, excess, is_told = run, np.inf, False
         while not is_open(higher) and watch.ended is None:
             run, before, excess = higher, excess, self._excess(higher)
-            if price >= full or excess <= tolerance:
+            if lower == 0 or excess <= tolerance:
                 return run
-            is_told = excess > HARDLY * before and price * excess > DOMINANT * abs(run.log[-1][0])
-            price *= HIGHER_PRICE
-            higher = run_at(price, Nodes(nodes.t, run.point.x, run.point.u))
+            costs = full / 10**lower * excess
+            is_told = excess > HARDLY * before and costs > DOMINANT * abs(run.log[-1][0])
+            lower -= 1
+            higher = run_at(full / 10**lower, Nodes(nodes.t, run.point.x, run.point.u))
         return run if is_told else first
 
     def _price(self, nodes: Nodes, setting: Setting) -> float:
@@ -883,7 +902,7 @@ class InteriorPointSolver:
         arrays = memory.arrays
         memory.give(setting, start.nodes.t)
         if run is None:
-            arrays["K"][:] = 0.0
+            arrays["K"][:], memory.about.cost = 0.0, np.nan
         else:
             memory.take(run.point, run.K)
             about = memory.about
@@ -897,17 +916,18 @@ class InteriorPointSolver:
         status = memory.run(
             x0, mode, max_iterations=most, shift=start.shift == 1, resume=resume, **options
         )
-        steps = memory.about.iterations
-        log = arrays["log"][: max(1, steps)].copy()
+        steps, log = memory.about.iterations, told(status, memory)
         while watch.is_needed and status == ITERATIONS:
             if len(log) >= watch.left + (MORE if self._is_far(memory) else 0) or watch.is_over():
                 break
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
-            if status == ITERATIONS:
+            if status in (ITERATIONS, STALLED):
                 log = np.vstack([log, arrays["log"][:1]])
         if status != NOT_FINITE and memory.go_back():
-            log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
-        return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
+            log[-1] = told(status, memory)[-1]
+        if watch.is_needed and steps:
+            steps = len(log) - (status == STALLED)
+        return Run.of(status, memory, steps, log)
 
     def _is_far(self, memory: Memory) -> bool:
         """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""

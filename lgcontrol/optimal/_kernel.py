@@ -41,8 +41,8 @@ LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping"
 
 # Files of this room that decide what a library holds.
 OWN_SOURCES = (
-    "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py", "_stage_functions.py",
-    "_transcription.py", "_stage_model.py", "_kernel.py",
+    "_places.py", "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py",
+    "_stage_functions.py", "_transcription.py", "_stage_model.py", "_kernel.py",
 )  # fmt: skip
 
 # Arguments that all stages have in common.
@@ -203,6 +203,7 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "NWE": len(once.end_weights),
         "LG_SCRATCH": scratch,
         "LG_CURVED": int(curved and model.curvature is not None),
+        "LG_COSTS": int(bool(problem.costs)),
         "LG_POLICY": int(model.problem.system.policy is not None),
         "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
     }

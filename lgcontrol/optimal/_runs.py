@@ -118,12 +118,10 @@ class Kept(NamedTuple):
     @classmethod
     def of(cls, status: int, memory: Memory) -> Kept:
         """Of real-time steps."""
-        about, log = memory.about, memory.arrays["log"]
-        steps = about.iterations
-        found = log[: max(1, steps)].copy()
-        if status == NOT_FINITE and not steps:
-            found[:] = np.nan
-        return cls(memory, memory.keep(), status, steps, found, about.mu, about.step)
+        about, log = memory.about, told(status, memory)
+        if status == NOT_FINITE and not about.iterations:
+            log[:] = np.nan
+        return cls(memory, memory.keep(), status, about.iterations, log, about.mu, about.step)
 
     @property
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -139,6 +137,12 @@ class Kept(NamedTuple):
         """All of it."""
         point, K, rows = self.memory.parts(self.iterate)
         return Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
+
+
+def told(status: int, memory: Memory) -> np.ndarray:
+    """A copy of the log of real-time steps: up to an iterate from which no step leads on."""
+    count = memory.about.iterations + (status == STALLED)
+    return memory.arrays["log"][: max(1, count)].copy()
 
 
 class Start(NamedTuple):
@@ -357,6 +361,6 @@ def run_in_numpy(
     cost = np.nan if before is None else before.log[-1][0]
     is_kept = kept is not None and kept.log[-1][0] <= cost + DEARER * abs(cost)
     if kept is not None and is_kept and status != NOT_FINITE and point.exceeds:
-        told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
-        return kept._replace(status=status, steps=taken, log=told, step=step)
+        log = [*log[:-1], *kept.log]
+        return kept._replace(status=status, steps=taken, log=np.array(log), step=step)
     return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)

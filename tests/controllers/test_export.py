@@ -92,6 +92,19 @@ def turning(t, x, x_ref, u_ref, p):
     return u_ref[0] - 2 * e - (x[2] - x_ref[2])
 
 
+def falling():
+    """A start from which the push, however long, does not lead back between the limits."""
+    rod = System(
+        "rod", Product(angle=Rn(1), rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], 20 * ca.sin(x[0]) + u),
+        inputs=[Input("push", "N m", -1, 1)],
+    )  # fmt: skip
+    return MPC(
+        rod, 15, 0.15, Q=1.0, R=0.05, reference=[0.0, 0.0], solver="interior_point",
+        bounds=[Bound("angle", -1.0, 1.0)],
+    )  # fmt: skip
+
+
 def mpc(system=None, **options):
     given = {
         "Q": {"angle": 1, "rate": 0.1}, "R": 0.05, "reference": UP, "solver": "interior_point",
@@ -131,6 +144,7 @@ CASES = {
     "a first plan that ends before it keeps its bounds": lambda: (
         mpc(bounds=[Bound("angle.cos", 0.99, at="terminal")], first_iterations=1), [-0.6, 0.8, 0.0],
     ),
+    "a first plan whose gaps stay open": lambda: (falling(), [0.9, 0.0]),
     "on the way, first derivatives": lambda: (
         mpc(initial="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
     ),
@@ -179,6 +193,16 @@ def test_an_exported_mpc_answers_as_python_does(name, tmp_path):
     assert code == 0, text
     assert "workspace" in text and "code" in text
     assert controller.plan is None  # the controller itself was not called
+
+
+def test_a_plan_whose_gaps_stay_open_is_no_answer():
+    controller = falling()
+    controller.solver.prepare()
+    controller(0.0, [0.9, 0.0])
+    assert controller.info.solve == "stalled" and controller.info.status == "unsolved"
+    plan, step = controller.plan, controller.system.step(controller.problem.method)
+    gap = np.abs(step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.15) - plan.x[1:]).max()
+    assert gap > 0.1 and f"gaps of up to {gap:.2g} stay open" in controller.info.message
 
 
 @needs_compiler

@@ -356,6 +356,33 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
     np.testing.assert_allclose(a.x, b.x, rtol=1e-6)
 
 
+@pytest.mark.compiled
+def test_where_a_call_stalls_its_last_iterate_is_told():
+    """In C, looked at after every step or not, and in NumPy: with the cost of the answer's plan."""
+    cart = System(
+        "cart", Product(p=Rn(1), v=Rn(1)), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("u", "N", -2, 2)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        cart, 15, 0.1, Q={"p": 10, "v": 0.1}, R=0.01, reference=[1, 0],
+        bounds=[Bound("p", upper=0.5)],
+    )  # fmt: skip
+    told = []
+    for is_built, limit in ((True, np.inf), (True, 1e3), (False, np.inf)):
+        solver = InteriorPointSolver(problem)
+        if is_built:
+            solver.prepare()
+        solver.solve([0.1, 0.92])
+        step = solver.step([0.17, 1.26], t0=0.1, iterations=2, time_limit=limit)
+        told.append([(entry.cost, entry.violation, entry.step) for entry in step.iterations])
+        errors = (step.x - [1, 0]) ** 2 @ [10, 0.1]
+        cost = (0.1 * errors[:-1].sum() + 1.5 * errors[-1] + 0.001 * (step.u**2).sum()) / 2
+        assert step.cost == pytest.approx(cost, rel=1e-9)
+    assert len(told[0]) > 1
+    for other in told[1:]:
+        np.testing.assert_allclose(other, told[0], rtol=1e-8, atol=1e-10)
+
+
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     """Its last input is optimal but for the barrier; C and NumPy extend it in the same way."""
     problem, x0 = PROBLEMS["slew"]

@@ -12,11 +12,14 @@ from lgcontrol.groups import SE2, SO3, Product, Rn
 from lgcontrol.optimal import (
     Bound,
     Cost,
+    HalfSpace,
     InteriorPointSolver,
     OptimalControlProblem,
     Phase,
     PhasedProblem,
     Residual,
+    Sphere,
+    keep_out,
 )
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -128,6 +131,72 @@ def test_the_brachistochrone():
     exact = np.sqrt(1 / (1 - np.cos(theta)) / g) * theta
     assert found.success
     assert found.durations["phase0"] == pytest.approx(exact, rel=2e-4)
+
+
+def parked(*walls):
+    """A car backs into its place in least time, in 30 steps, and where it begins."""
+    inputs = [Input("push", "m/s²", -1.5, 1.5), Input("steer_rate", "rad/s", -0.8, 0.8)]
+    car = System(
+        "car",
+        Product(pose=SE2, speed=Rn(1), steer=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(x[5]) / 2.5, u[0], u[1]),
+        inputs=inputs,
+    )
+    goal = {"pose.x": 2.15, "pose.y": 0, "pose.rz": 0, "speed": 0, "steer": 0}
+    bounds = [Bound(name, value, value, at="terminal") for name, value in goal.items()]
+    bounds += [Bound("speed", -2, 2), Bound("steer", -0.6, 0.6), *walls]
+    phase = Phase(car, 30, (2.0, 25.0), R=1e-3, bounds=bounds)
+    problem = PhasedProblem(phase, time_weight=1.0, reference=[2.15, 0, 1, 0, 0, 0])
+    return problem, [7.0, 2.7, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_a_duration_keeps_its_limits_along_the_way():
+    """Steps that may go below zero end there: no time costs less."""
+    problem, x0 = parked()
+    start = problem._state(np.array(x0), [50**0.5])
+    solver = InteriorPointSolver(problem.problem)
+    along = [solver.solve(start, max_iterations=k).x[0, -1] for k in range(0, 20, 4)]
+    assert 2 < min(along) and max(along) < 25
+    plan, peer = problem.solve(x0), problem.solve(x0, solver="ipopt")
+    assert plan.success and abs(plan.cost - peer.cost) < 1e-5 * peer.cost
+
+
+@pytest.mark.compiled
+def test_c_and_numpy_keep_limits_of_the_start_alike():
+    problem, x0 = parked()
+    start = problem._state(np.array(x0), [50**0.5])
+    plain = InteriorPointSolver(problem.problem)
+    built = InteriorPointSolver(problem.problem).prepare()
+    for most in (6, 12):
+        a, b = (solver.solve(start, max_iterations=most) for solver in (plain, built))
+        np.testing.assert_allclose(a.x, b.x, atol=1e-10)
+        np.testing.assert_allclose(a.u, b.u, atol=1e-10)
+
+
+def test_a_solve_from_an_optimum_stays():
+    """Between parked cars, where longer plans are farther from all limits."""
+
+    def disc(along):
+        return lambda t, x, u, p: ca.vertcat(x[0] + along * x[2], x[1] + along * x[3])
+
+    walls = [
+        keep_out(disc(along), obstacle, radius=1.11, name=f"{along} {k}")
+        for along in (-0.18, 1.25, 2.68)
+        for k, obstacle in enumerate(
+            [
+                *(Sphere([at, 0.0], 0.9) for at in (-0.9, -2.55, 7.7, 9.35)),
+                HalfSpace([0, -1.3], [0, 1]),
+            ]
+        )
+    ]
+    problem, x0 = parked(*walls)
+    peer = problem.solve(x0, solver="ipopt")
+    plan = problem.solve(x0, guess=peer)
+    assert peer.success and plan.success and len(plan.solution.iterations) < 40
+    assert plan.cost < 1.0001 * peer.cost
+    easier = parked()[0].solve(x0)
+    beside = problem.solve(x0, guess=easier)
+    assert beside.success and easier.cost < beside.cost < 1.02 * easier.cost
 
 
 @pytest.mark.thorough

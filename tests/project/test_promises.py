@@ -1,5 +1,6 @@
 """Every promise of docs/promises.md, and every row of tests/hostile, names a test that exists."""
 
+import json
 import re
 
 import pytest
@@ -31,6 +32,16 @@ def test_every_point_of_the_hostile_table_names_one():
     rows = re.findall(r"^\| (\d*) ?\| (.*)\|$", HOSTILE, re.MULTILINE)[1:]
     assert [int(number) for number, _ in rows if number] == list(range(27))
     assert [text for _, text in rows if "::test_" not in text] == []
+
+
+def test_the_table_of_perturbations_has_the_factors_that_were_measured():
+    page = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \|", page, re.MULTILINE)
+    results = ROOT / "tests" / "benchmarks" / "results" / "perturbations.json"
+    stored = json.loads(results.read_text(encoding="utf-8"))
+    assert dict(rows) == {name: f"{told['factor']:.3g}" for name, told in stored.items()}
+    factors = [float(factor) for _, factor in rows]
+    assert factors == sorted(factors, reverse=True)
 
 
 def test_pages_say_what_newcomers_need():
