@@ -31,8 +31,7 @@ def design(seed: int = 0) -> Task:
     The berth is at the origin, along a quay to its left; piers 2.4 m apart enclose it, twice the
     length of the vessel. It comes from the right at a random heading, keeps below 0.3 m/s along and
     across, and must not touch. The current of 0.1 m/s, in a direction that changes with the seed,
-    is found from the prediction error of the measured state. Whether another way is better is
-    settled within a call, since a period is a hundred times as long.
+    is found from the prediction error of the measured state.
 
     Parameters
     ----------
@@ -66,7 +65,6 @@ def design(seed: int = 0) -> Task:
             ),
         ],
         bias=("current.x", "current.y"),
-        restarts="at once",
     )
 
     def of_piers(run: SimulationResult) -> float:
