@@ -12,6 +12,7 @@ from lgcontrol.optimal import (
     Cost,
     InteriorPointSolver,
     OptimalControlProblem,
+    ReferenceSamples,
     Residual,
     SolveStatus,
     Sphere,
@@ -186,6 +187,40 @@ def test_a_drone_holds_its_place_in_wind_by_tilting():
     assert mpc.bias["force.z"] == pytest.approx(-0.5 - 0.2 * 9.81, abs=1e-2)
     mpc.reset()
     assert set(mpc.bias.values()) == {0.0}
+
+
+def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
+    """Two masses on springs that stiffen; the one that is not held is pushed."""
+
+    def field(t, x, u, p):
+        a, b = x[0], x[1]
+        hold, push, between = u[0], u[1], (b - a) ** 3
+        return ca.vertcat(x[2:], hold - a - a**3 + between, push - b - b**3 - between)
+
+    inputs = [Input("hold", "N", -5, 5), Input("push", "N", role="disturbance")]
+    bodies = System("bodies", Product(place=Rn(2), speed=Rn(2)), field, inputs=inputs)
+    law = MPC(bodies, 5, 0.1, Q={"place": [1, 3], "speed": 1}, R=0.1, bias="push")
+    known, times = law._bias, np.arange(6) * 0.1
+
+    def rest(b, push):
+        a = b - np.cbrt(push - b - b**3)
+        return np.array([a, b, 0.0, 0.0]), np.array([a + a**3 - (b - a) ** 3, 0.0])
+
+    goal = ReferenceSamples(*(np.tile(part, (6, 1)) for part in rest(0.4, 0.0)))
+    evaluated, rate = [], known._rate
+    known._rate = lambda *given: evaluated.append(0) or rate(*given)
+    for push, most in ((0.2, 14), (0.2, 3), (0.201, 7)):
+        known.estimate[1] = push
+        evaluated.clear()
+        found = known.target(goal, times, np.zeros(0))
+        assert len(evaluated) <= most
+        x, u = found.x[0], found.u[0]
+        assert np.abs(bodies.f(0.0, x, u)).max() < 1e-7 and u[1] == push
+    # Among the places of rest it costs least: the derivative is zero.
+    places = np.array([rest(b, push)[0][:2] for b in x[1] + np.array([-1e-4, 0.0, 1e-4])])
+    costs = (places - goal.x[0, :2]) ** 2 @ [1.0, 3.0] / 2
+    assert places[1] == pytest.approx(x[:2], abs=1e-7) and costs[1] > 1e-4
+    assert (costs[2] - costs[0]) / 2e-4 == pytest.approx(0.0, abs=1e-5)
 
 
 def test_a_moving_reference_is_followed_in_spite_of_a_push():

@@ -184,3 +184,24 @@ def test_faults_are_named(path, options, message):
 def test_what_is_made_of_a_retiming_names_its_faults(ask, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ask(retime(LINE, velocity=1.0, acceleration=2.0))
+
+
+def test_between_path_parameters_limits_are_exceeded_by_the_square_of_an_interval():
+    plane, most = Translation("xy"), 1.0
+    bow = Waypoints(
+        plane, [0, 1, 2], [[0, 0], [1, 0.5], [1.2, 2]], order=5, stops=False,
+        start=[[1.0, 0.0]], end=[[0.0, 1.0]],
+    )  # fmt: skip
+
+    def excess(motion):
+        t = np.linspace(motion.t[0], motion.t[-1], 20001)
+        return np.abs(motion(t).velocity).max() - most
+
+    found = [retime(bow, velocity=most, acceleration=8.0, intervals=n) for n in (50, 100, 200)]
+    over = [excess(one.motion) for one in found]
+    assert all(one.excess < 1e-9 for one in found)
+    assert over[0] > 1e-4  # there is something to take back
+    assert np.array(over[:-1]) / over[1:] == pytest.approx([4.0, 4.0], rel=0.25)
+    slower = slowed(found[0].motion, velocity=most, acceleration=8.0)
+    assert excess(slower) < 0.01 * over[0]
+    assert slower.duration < 1.01 * found[0].duration
