@@ -147,5 +147,5 @@ def _least_squares(table: ca.SX, right: ca.SX, rows: int) -> ca.SX:
         table[j, j] = pivot
     found = ca.SX(count, 1)
     for j in reversed(range(count)):
-        found[j] = (right[j] - table[j, j + 1 :] @ found[j + 1 :]) / table[j, j]
+        found[j] = (right[j] - table[j, j + 1 :] @ found[j + 1 :, 0]) / table[j, j]
     return found

@@ -32,8 +32,8 @@ class SolveStatus(StrEnum):
 
 
 OTHER_START = (
-    "start elsewhere, guess=… takes a Trajectory, a solution or a controller, or go another way, "
-    'solver="ipopt"'
+    "start elsewhere, guess=… takes a Trajectory, a controller or a solution, also of an easier "
+    'problem, or go another way, solver="ipopt"'
 )
 # Residual up to which a solve that gets no further is good enough to use.
 ACCEPTABLE_RESIDUAL = 1e-4

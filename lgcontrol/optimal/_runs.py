@@ -361,6 +361,6 @@ def run_in_numpy(
     cost = np.nan if before is None else before.log[-1][0]
     is_kept = kept is not None and kept.log[-1][0] <= cost + DEARER * abs(cost)
     if kept is not None and is_kept and status != NOT_FINITE and point.exceeds:
-        told = np.vstack([*log[:-1], kept.log])
-        return kept._replace(status=status, steps=taken, log=told, step=step)
+        log = [*log[:-1], *kept.log]
+        return kept._replace(status=status, steps=taken, log=np.array(log), step=step)
     return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)

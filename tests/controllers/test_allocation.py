@@ -82,7 +82,7 @@ def best_of_all(effect, wanted, lower, upper, priority):
     return min(found, key=lambda entry: entry[0])[1]
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (4, 4), (6, 4), (2, 4)])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 4), (6, 4), (2, 4), (1, 1), (2, 1)])
 def test_no_choice_of_controls_at_their_bounds_is_better(shape, rng):
     rows, count = shape
     met = 0
@@ -92,8 +92,8 @@ def test_no_choice_of_controls_at_their_bounds_is_better(shape, rng):
         lower, upper = -rng.uniform(0.2, 2, count), rng.uniform(0.2, 2, count)
         if k % 5 == 0:
             upper[0] = np.inf
-        if k % 7 == 0:
-            lower[1] = upper[1]
+        elif k % 7 == 0:
+            lower[-1] = upper[-1]
         u = allocate(effect, wanted, lower, upper, priority)
         free = np.linalg.pinv(effect) @ wanted
         if ((free >= lower) & (free <= upper)).all():
