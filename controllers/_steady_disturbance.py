@@ -17,7 +17,9 @@ from lgcontrol.systems import System, symbols_of
 # only to decide where errors leave a choice. Shares of the largest weights.
 LEAST_ERROR, LEAST_EFFORT = 1e-6, 1e-8
 # Newton steps for a target, and the size of the last one.
-MOST_STEPS, FOUND = 12, 1e-10
+MOST_STEPS, FOUND = 12, 1e-8
+# Share of its length by which a step has to differ from nothing to correct the inverse.
+SAME = 1e-3
 # Of the central differences that say what an input does to a prediction, in its unit: predictions
 # are almost linear in what pushes, and this much is far above rounding.
 SHIFT = 1e-3
@@ -74,6 +76,7 @@ class SteadyDisturbance:
         self.system, self.settling, self.Q = system, settling, Q
         self.index = np.array(_places(system, names))
         self.estimate = np.zeros(system.n_inputs)
+        self._rest: tuple[np.ndarray, ...] | None = None  # the last target, to go on from
         self._step = system.step(method, substeps)
         self._rate = _rate_slopes(system)
 
@@ -96,7 +99,7 @@ class SteadyDisturbance:
 
     def reset(self) -> None:
         """Nothing is known."""
-        self.estimate = np.zeros(self.system.n_inputs)
+        self.estimate, self._rest = np.zeros(self.system.n_inputs), None
 
     def observe(self, x0: np.ndarray, pieces: list[Piece], x: np.ndarray, p: np.ndarray) -> None:
         """Correct the estimate by the state x that follows on x0 after some inputs."""
@@ -154,28 +157,55 @@ class SteadyDisturbance:
     def _steady(
         self, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """State and inputs with the rate of the reference, next to it."""
+        """State and inputs with the rate of the reference, next to it.
+
+        Begins at the last one, with its inverse as secants left it: the estimate moves little from
+        call to call.
+        """
         system, n = self.system, self.system.n_errors
         controls = system.input_index("control")
         wanted = self._rate(t, x_ref, u_ref, p).rate
-        scale = np.abs(self.Q).max() or 1.0
-        H = np.zeros((n + len(controls),) * 2)
+        scale, own = np.abs(self.Q).max() or 1.0, n + len(controls)
+        H = np.zeros((own, own))
         H[:n, :n] = self.Q + LEAST_ERROR * scale * np.eye(n)
         H[n:, n:] = LEAST_EFFORT * scale * np.eye(len(controls))
-        x, u = x_ref, u_ref + self.estimate
-        for _ in range(MOST_STEPS):
+
+        def missed(x: np.ndarray, u: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, ...]:
             here = self._rate(t, x, u, p)
             J = np.hstack([here.by_x, here.by_u[:, controls]])
             off = np.concatenate([system.error(x, x_ref), (u - u_ref)[controls]])
-            system_of = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
-            right = np.concatenate([-H @ off, wanted - here.rate])
-            if not np.isfinite(system_of).all() or not np.isfinite(right).all():
+            return np.concatenate([H @ off + J.T @ prices, here.rate - wanted]), J
+
+        u = u_ref + self.estimate
+        x, prices, inverse = x_ref, np.zeros(len(wanted)), None
+        if self._rest is not None:
+            x, held, prices, inverse = self._rest
+            u[controls] = held
+        self._rest, shortest = None, np.inf
+        left, J = missed(x, u, prices)
+        for _ in range(MOST_STEPS):
+            if not (np.isfinite(left).all() and np.isfinite(J).all()):
                 return x_ref, u_ref + self.estimate
-            step = np.linalg.lstsq(system_of, right, rcond=1e-13)[0][: len(off)]
+            if inverse is None:
+                matrix = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
+                inverse = np.linalg.pinv(matrix, rcond=1e-13, hermitian=True)
+            step = -inverse @ left
             x, u = system.retract(x, step[:n], p), u.copy()
-            u[controls] += step[n:]
-            if np.abs(step).max(initial=0.0) < FOUND * (1.0 + np.abs(u).max(initial=0.0)):
+            u[controls] += step[n:own]
+            prices = prices + step[own:]
+            size = np.abs(step[:own]).max(initial=0.0)
+            if size < FOUND * (1.0 + np.abs(u).max(initial=0.0)):
                 break
+            before, (left, J) = left, missed(x, u, prices)
+            if size > shortest:  # it is no inverse any more
+                shortest, inverse = np.inf, None
+                continue
+            turned, shortest = inverse @ (left - before), size
+            along = step @ inverse
+            if abs(step @ turned) > SAME * (step @ step):
+                inverse = inverse + np.outer(step - turned, along) / (step @ turned)
+        if inverse is not None:
+            self._rest = x, u[controls], prices, inverse
         return x, np.clip(u, *system.input_bounds)
 
 

@@ -322,4 +322,5 @@ def moved_on(
             x = np.vstack([x[1:], step(last.t[-1], x[-1], u[-1], p, problem.dt)])
         return Nodes(times, x.copy(), u)
     plan = Trajectory._of(system.state, *last)
-    return Nodes(times, plan(times).x, following(plan(times[:-1]).u))
+    begun = times[:-1] + SAME_NODE * problem.dt  # rounding takes no input of the node before
+    return Nodes(times, plan(times).x, following(plan(begun).u))

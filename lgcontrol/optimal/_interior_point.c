@@ -45,6 +45,7 @@ static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
 static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
+static const double same_turn = 1e-17; /* entries off a diagonal that are rounding */
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double damped_states = 0.2;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
@@ -52,7 +53,7 @@ static const double dearer = 0.1;
 static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
 static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
-enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
+enum { PATIENCE = 3, MOST_RAISES = 3, MOST_TURNS = 30, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
   /* what is to be solved */
@@ -732,6 +733,75 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
 #pragma GCC pop_options
 #endif
 
+#if LG_CURVED
+static void curvatures(const lg_problem *q, lg_state *s, const double *prices,
+                       const double *row_prices)
+{
+  const int64_t N = q->horizon;
+  lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, prices,
+               row_prices, s->curvature, s->bend, s->scratch);
+  lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end,
+                   q->P, row_prices + N * NR, s->curvature_end, s->scratch);
+}
+#endif
+
+#if LG_CURVED && LG_COSTS
+/* What the convex part of a matrix has beyond another one that is convex, from the upper half of
+ * what all of it has: by turns of Jacobi. */
+static void keep_convex(const int n, const double *H, double *W)
+{
+  double M[NZ * NZ], V[NZ * NZ] = {0}, size = 0;
+  for (int j = 0; j < n; j++) {
+    V[j * (n + 1)] = 1;
+    for (int i = 0; i <= j; i++) {
+      M[i + j * n] = M[j + i * n] = H[i + j * n] + W[i + j * n];
+      size += fabs(M[i + j * n]);
+    }
+  }
+  if (!isfinite(size)) return; /* what is no number stays so */
+  for (int turns = 1, sweep = 0; turns > 0 && sweep < MOST_TURNS; sweep++) {
+    turns = 0;
+    for (int j = 1; j < n; j++)
+      for (int i = 0; i < j; i++) {
+        const double off = M[i + j * n];
+        if (!(fabs(off) > same_turn * size)) continue;
+        const double lean = (M[j * (n + 1)] - M[i * (n + 1)]) / (2 * off);
+        const double t = (lean < 0 ? -1 : 1) / (fabs(lean) + sqrt(lean * lean + 1));
+        const double c = 1 / sqrt(t * t + 1), d = t * c;
+        turns++;
+        for (int l = 0; l < n; l++) {
+          const double a = M[l + i * n], b = M[l + j * n];
+          M[l + i * n] = c * a - d * b, M[l + j * n] = d * a + c * b;
+        }
+        for (int l = 0; l < n; l++) {
+          const double a = M[i + l * n], b = M[j + l * n], v = V[l + i * n], w = V[l + j * n];
+          M[i + l * n] = c * a - d * b, M[j + l * n] = d * a + c * b;
+          V[l + i * n] = c * v - d * w, V[l + j * n] = d * v + c * w;
+        }
+      }
+  }
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < n; i++) {
+      double sum = 0;
+      for (int l = 0; l < n; l++) sum += V[i + l * n] * fmax(M[l * (n + 1)], 0) * V[j + l * n];
+      W[i + j * n] = sum - H[i + j * n];
+    }
+}
+
+/* The convex part of the cost's own Hessians, in place of the curvature of all: Gauss and Newton's
+ * have nothing of costs that are no squares. */
+static void own_curvatures(const lg_problem *q, lg_state *s)
+{
+  double *prices = s->bent_gap, *row_prices = s->bent_rows; /* until a step is corrected */
+  memset(prices, 0, (size_t)(q->horizon * NX) * sizeof(double));
+  memset(row_prices, 0, (size_t)((q->horizon + 1) * NR) * sizeof(double));
+  curvatures(q, s, prices, row_prices);
+  for (int64_t k = 0; k < q->horizon; k++)
+    keep_convex(NZ, s->H + k * NZ * NZ, s->curvature + k * NZ * NZ);
+  keep_convex(NX, s->H_end, s->curvature_end);
+}
+#endif
+
 /* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. After a step
  * that was cut short a few dampings are tried before: without curvature the next would be, too. */
 static int make_convex(lg_state *s)
@@ -1059,25 +1129,28 @@ static double merit_of_trial(const lg_problem *q, lg_state *s, double step)
 static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
   const int64_t N = q->horizon;
-  int has_curvature = 0;
+  int has_curvature = 0, has_own = 0;
   hold_equalities(s, N);
   s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
   s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
     const int with_curvature = s->curved && s->waiting == 0;
+    const int bent = with_curvature || (LG_COSTS && s->curved);
 #if LG_CURVED
     if (with_curvature && !has_curvature) {
-      lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
-                   s->prices, s->row_prices, s->curvature, s->bend, s->scratch);
-      lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
-                       q->w_end, q->P, s->row_prices + N * NR, s->curvature_end, s->scratch);
+      curvatures(q, s, s->prices, s->row_prices);
       has_curvature = 1;
     }
-#else
-    (void)has_curvature;
 #endif
-    const int is_known = !isnan(s->slope) && !with_curvature;
-    const double slope = is_known ? s->slope : newton(q, s, with_curvature);
+#if LG_CURVED && LG_COSTS
+    if (bent && !with_curvature && !has_own) {
+      own_curvatures(q, s);
+      has_own = 1;
+    }
+#endif
+    (void)has_curvature, (void)has_own;
+    const int is_known = !isnan(s->slope) && !bent;
+    const double slope = is_known ? s->slope : newton(q, s, bent);
     s->slope = NAN;
     if (isnan(slope)) {
       if (!make_convex(s)) return 0;
@@ -1106,13 +1179,13 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       if (!is_good && step == longest_step && !isnan(there) && (NS + NE > 0 || !s->feasible)) {
         bend(q, s, step);
         swap_bent(s);
-        if (!isnan(newton(q, s, with_curvature))) {
+        if (!isnan(newton(q, s, bent))) {
           share = fmin(step, longest(q, s));
           there = merit_of_trial(q, s, share);
           is_good = there - now <= sufficient * share * descent + limit;
         }
         swap_bent(s);
-        if (!is_good) newton(q, s, with_curvature);
+        if (!is_good) newton(q, s, bent);
       }
       if (is_good) {
         accept(q, s, share);

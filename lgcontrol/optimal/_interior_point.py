@@ -224,7 +224,7 @@ class InteriorPoint:
         self.weight = 0.0  # on violations in the merit
         self.sweep: Sweep | None = None  # of the last step
         self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
-        self._hessians: tuple[np.ndarray, np.ndarray] | None = None
+        self._hessians: dict[bool, tuple[np.ndarray, np.ndarray]] = {}
         share = INSIDE if before is None else min(INSIDE, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
         if is_feasible:
@@ -554,7 +554,7 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        was_cut, self._hessians = self.step < GOOD_STEP, None
+        was_cut, self._hessians = self.step < GOOD_STEP, {}
         self.waiting = 0 if was_cut else max(0, self.waiting - 1)
         raises, undamped = MOST_RAISES if was_cut else 0, self.damping
         while True:
@@ -583,6 +583,11 @@ class InteriorPoint:
     def _has_curvature(self) -> bool:
         """Whether steps are those of the Lagrangian's Hessian."""
         return self.curved and self.waiting == 0
+
+    @property
+    def _is_bent(self) -> bool:
+        """Whether they are, or have what the cost itself bends by."""
+        return self._has_curvature or (self.curved and bool(self.model.problem.costs))
 
     def _newton(self, at: Expansion) -> _Newton | None:
         """Sweeps and the step they lead to; None where a stage is concave.
@@ -630,19 +635,26 @@ class InteriorPoint:
         return _Terms(rho, missed, aim, hold, a, b, sigma, change)
 
     def _curved(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hessians of the Lagrangian at the iterate."""
-        if self._hessians is None:
+        """Hessians of the Lagrangian at the iterate; without curvature the cost's convex part.
+
+        Those of Gauss and Newton have nothing of costs that are no squares.
+        """
+        is_all = self._has_curvature
+        if is_all not in self._hessians:
             model, point, setting = self.model, self.point, self.setting
-            at = self.expansion
-            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices, at)
-            self._hessians = H + at.H, H_end + at.H_end
-        return self._hessians
+            at, prices = self.expansion, (self.prices, self.row_prices)
+            if not is_all:
+                prices = np.zeros_like(self.prices), np.zeros_like(self.row_prices)
+            H, H_end = model.hessians(self._nodes(point), setting, *prices, at)
+            H, H_end = H + at.H, H_end + at.H_end
+            self._hessians[is_all] = (H, H_end) if is_all else (convex_part(H), convex_part(H_end))
+        return self._hessians[is_all]
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
         """Backward Riccati sweep; None if a stage is concave in its controls."""
         model, point, mu = self.model, self.point, self.mu
         sides, n, m = model.sides, model.n, model.m
-        H, H_end = self._curved() if self._has_curvature else (at.H, at.H_end)
+        H, H_end = self._curved() if self._is_bent else (at.H, at.H_end)
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
@@ -1049,6 +1061,14 @@ def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, 
         e, s = v + over, v + under
         v = v - (weight * (1.0 + e) - mu / e - mu / s) / (weight + mu / e**2 + mu / s**2)
     return v + over, v + under
+
+
+def convex_part(matrices: np.ndarray) -> np.ndarray:
+    """Symmetric matrices, as their upper halves say, with negative eigenvalues at 0."""
+    if not np.isfinite(matrices).all():  # what is no number stays so
+        return matrices
+    values, turns = np.linalg.eigh(matrices, UPLO="U")
+    return (turns * np.maximum(values, 0.0)[..., None, :]) @ turns.swapaxes(-1, -2)
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:

@@ -10,8 +10,10 @@ import numpy as np
 
 from ._interior_point import EXCESS
 from ._kernel import CONVERGED, NOT_FINITE, STALLED
+from ._least_violation import FIRST_LOOK
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
+    OTHER_START,
     Iteration,
     SolveStatus,
     Violation,
@@ -251,4 +253,6 @@ def _message(
             stalled="no step lowers the cost",
             failed="the motion or its cost is not finite at the guess: start elsewhere",
         )
+        if status is SolveStatus.ITERATION_LIMIT and last.number >= FIRST_LOOK:
+            text = f"{text}; {OTHER_START}"
     return "; ".join(filter(None, [text, *map(str, violations)]))

@@ -433,7 +433,10 @@ class InteriorPointSolver:
             # limits cut short stay in the optimum next to them.
             mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
-        progress = Progress(f"plan of {problem.system.name}")
+        name = f"plan of {problem.system.name}"
+        if not self.is_prepared:
+            name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
+        progress = Progress(name)
         watch = Watch(started, time_limit, callback, max_iterations, progress)
         near = self._from(guess, barrier, setting)
         run = self._run(mode, x0, nodes, setting, near, tolerance, watch)

@@ -203,6 +203,7 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "NWE": len(once.end_weights),
         "LG_SCRATCH": scratch,
         "LG_CURVED": int(curved and model.curvature is not None),
+        "LG_COSTS": int(bool(problem.costs)),
         "LG_POLICY": int(model.problem.system.policy is not None),
         "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
     }

@@ -31,7 +31,10 @@ class SolveStatus(StrEnum):
     STOPPED = "stopped"
 
 
-OTHER_START = "start elsewhere: guess=… takes a Trajectory, a solution or a controller"
+OTHER_START = (
+    "start elsewhere, guess=… takes a Trajectory, a controller or a solution, also of an easier "
+    'problem, or go another way, solver="ipopt"'
+)
 # Residual up to which a solve that gets no further is good enough to use.
 ACCEPTABLE_RESIDUAL = 1e-4
 

@@ -159,7 +159,8 @@ class PhasedSolution:
     switches : ndarray
         Times in s at which phases end.
     parts : dict of str to Trajectory
-        Nodes in time of each phase on its own group, with its own inputs, from after the jump.
+        Nodes in time of each phase on its own group, with its own inputs, one a step, from after
+        the jump.
     solution : OptimalSolution
         That of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
@@ -358,7 +359,7 @@ class PhasedProblem:
                     )
         guess = self._guess(guess, times)
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
-        x, u = found.x, found.trajectory.input_at_nodes
+        x, u = found.x, found.u
         seconds = [
             float(np.clip(x[0, self._split.durations][self._free.index(i)], *q.limits))
             if i in self._free
@@ -375,8 +376,9 @@ class PhasedProblem:
         whole = None
         if len(self._groups) == 1:
             whole = Trajectory(
-                self._groups[0], t[kept], x[kept][:, self._own[0]], u[kept], inputs=self._inputs
-            )
+                self._groups[0], t[kept], x[kept][:, self._own[0]], _held(u, kept),
+                inputs=self._inputs,
+            )  # fmt: skip
         names = [q.name for q in self.phases]
         p = self.problem.parameter_values(options.get("p"))
         parts = {name: self._part(i, t, x, u, p) for i, name in enumerate(names)}
@@ -398,10 +400,9 @@ class PhasedProblem:
             after = before.jumped(float(here[0]), end, ca.DM(p), phase.system.state)
             states[0] = np.asarray(ca.DM(after)).ravel()
         kept = np.append(np.diff(here) > 0, True)
-        inputs = u[first:last][:, self._used[i]]
-        inputs = np.vstack([inputs, inputs[-1:]])
+        inputs = _held(u[first:last][:, self._used[i]], kept)
         return Trajectory(
-            phase.system.state, here[kept], states[kept], inputs[kept], inputs=phase.system.inputs
+            phase.system.state, here[kept], states[kept], inputs, inputs=phase.system.inputs
         )
 
     def _guess(self, guess: Any, times: Sequence[float]) -> Any:
@@ -788,3 +789,9 @@ def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ..
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
     column, names = expression_of(system, bound, *symbols)
     return names, bool(ca.depends_on(column, symbols[2]))
+
+
+def _held(u: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Inputs of the steps whose first nodes are kept; the last one where none is."""
+    held = u[kept[:-1]]
+    return held if len(held) else u[-1:]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SO2, Product, Rn
-from lgcontrol.optimal import Bound, Cost, OptimalControlProblem
+from lgcontrol.models import surface_vessel
+from lgcontrol.optimal import Bound, Cost, InteriorPointSolver, OptimalControlProblem
 from lgcontrol.systems import Input, System
 
 CART = System(
@@ -59,3 +60,27 @@ def test_concave_costs_end_where_ipopt_does_or_lower(case, guess):
     assert ours.status == peer.status == "converged" and ours.kkt <= 1e-6
     assert ours.cost <= peer.cost + 1e-5 * abs(peer.cost)
     assert ours.cost < -0.1  # it earns
+
+
+def test_what_a_cost_bends_by_stays_where_curvature_of_the_dynamics_is_left_out():
+    """A vessel earns by its way east and pays for its power."""
+    ship = surface_vessel(current=[0, 0, 0])
+    start = [0, 0, 1, 0, 0, 0, 0]
+
+    def profit(t, x, u, p):
+        return x[3] * x[5] - x[2] * x[4]
+
+    def power(t, x, u, p):
+        return 0.3 * ca.sumsqr(u[:3])
+
+    problem = OptimalControlProblem(
+        ship, 40, 0.25, Q=0.0, R=1e-3, terminal=0.0, reference=start,
+        costs=[Cost(profit), Cost(power)], bounds=[Bound("pose.y", -0.5, 0.5, soft=50.0)],
+    )  # fmt: skip
+    peer = problem.solve(start, solver="ipopt")
+    compiled = InteriorPointSolver(problem).prepare().solve(start)
+    plain = InteriorPointSolver(problem).solve(start)
+    assert compiled.status == plain.status == peer.status == "converged"
+    assert compiled.cost == pytest.approx(peer.cost, rel=1e-5)
+    assert len(compiled.iterations) == len(plain.iterations) <= 10  # without it 200 do not do
+    np.testing.assert_allclose(compiled.u, plain.u, atol=1e-10)

@@ -51,7 +51,8 @@ def test_least_time_of_a_double_integrator():
     run = found.trajectory
     assert (run.u[:4] >= -1e-6).all() and (run.u[4:] <= 1e-6).all()
     assert run.duration == pytest.approx(np.sqrt(3), rel=FOUND)
-    np.testing.assert_allclose(np.diff(run.x[:, 1]), np.diff(run.t) * run.u[:-1, 0], atol=1e-7)
+    np.testing.assert_allclose(np.diff(run.x[:, 1]), np.diff(run.t) * run.u[:, 0], atol=1e-7)
+    assert [len(part.u) for part in found.parts.values()] == [4, 4]  # one a step, as all plans
 
 
 def test_the_least_time_of_an_unstable_pole():
@@ -193,6 +194,9 @@ def test_a_solve_from_an_optimum_stays():
     plan = problem.solve(x0, guess=peer)
     assert peer.success and plan.success and len(plan.solution.iterations) < 40
     assert plan.cost < 1.0001 * peer.cost
+    easier = parked()[0].solve(x0)
+    beside = problem.solve(x0, guess=easier)
+    assert beside.success and easier.cost < beside.cost < 1.02 * easier.cost
 
 
 @pytest.mark.thorough
@@ -456,7 +460,7 @@ def test_what_the_end_of_a_phase_costs():
         ]
         found = PhasedProblem(phases).solve([0, 0])
         assert found.success
-        np.testing.assert_allclose(found.trajectory.u[:-1, 0], best, atol=1e-4)
+        np.testing.assert_allclose(found.trajectory.u[:, 0], best, atol=1e-4)
 
 
 def test_phases_on_different_groups():
