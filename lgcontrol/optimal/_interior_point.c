@@ -45,7 +45,6 @@ static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
 static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
-static const double same_turn = 1e-17; /* entries off a diagonal that are rounding */
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double damped_states = 0.2;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
@@ -750,6 +749,7 @@ static void curvatures(const lg_problem *q, lg_state *s, const double *prices,
  * what all of it has: by turns of Jacobi. */
 static void keep_convex(const int n, const double *H, double *W)
 {
+  const double same = 1e-17; /* entries off the diagonal up to this share are rounding */
   double M[NZ * NZ], V[NZ * NZ] = {0}, size = 0;
   for (int j = 0; j < n; j++) {
     V[j * (n + 1)] = 1;
@@ -764,7 +764,7 @@ static void keep_convex(const int n, const double *H, double *W)
     for (int j = 1; j < n; j++)
       for (int i = 0; i < j; i++) {
         const double off = M[i + j * n];
-        if (!(fabs(off) > same_turn * size)) continue;
+        if (!(fabs(off) > same * size)) continue;
         const double lean = (M[j * (n + 1)] - M[i * (n + 1)]) / (2 * off);
         const double t = (lean < 0 ? -1 : 1) / (fabs(lean) + sqrt(lean * lean + 1));
         const double c = 1 / sqrt(t * t + 1), d = t * c;
