@@ -114,7 +114,7 @@ def _from_plain(
     N, n = len(arrays["t"]), system.n_errors
     sizes = {"x": system.state.nq, "P": n * (n + 1) // 2}
     values = {"t": check_shape("t", arrays["t"], (N,))}
-    if not N or (np.diff(values["t"]) < 0).any():
+    if (np.diff(values["t"]) < 0).any():
         raise ValueError("its times go back")
     for key, size in sizes.items():
         values[key] = check_shape(key, arrays[key], (N, size), batch=True, finite=False)

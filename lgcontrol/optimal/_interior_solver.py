@@ -456,7 +456,8 @@ class InteriorPointSolver:
         if is_stuck:
             other = self._at_a_price(first, x0, nodes, setting, tolerance, watch)
             is_closed = is_open and other.log[-1][2] <= tolerance
-            if is_closed or self._excess(other) < self._excess(run):
+            is_worse = other.log[-1][2] > run.log[-1][2]  # gaps, or equalities, for an excess
+            if is_closed or (self._excess(other) < self._excess(run) and not is_worse):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
         is_late = run.status == ITERATIONS and run.steps >= FIRST_LOOK

@@ -583,6 +583,18 @@ class PhasedProblem:
         jumped = self.phases[i - 1].jumped(self._time(i, t, x), before, p, motion)
         return ca.if_else(t < int(self.starts[i]) + 0.5, jumped, here)
 
+    def _alike(self) -> list[list[int]]:
+        """Phases by their systems: those of one share its step."""
+        found: dict[int, list[int]] = {}
+        for i, phase in enumerate(self.phases):
+            found.setdefault(id(phase.system), []).append(i)
+        return list(found.values())
+
+    def _step_of(self, i: int, t: Any, x: Any, p: Any) -> list[Any]:
+        """Time, state and length of the step of a phase that begins at node t."""
+        length = self._seconds(x, i) / self.phases[i].steps
+        return [self._time(i, t, x), self._begun(i, t, x, p), length]
+
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
         sizes = [motion.dim for motion in self._groups]
@@ -590,14 +602,19 @@ class PhasedProblem:
 
         def change(t: Any, x: Any, u: Any, p: Any) -> Any:
             totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
-            for i, phase in enumerate(self.phases):
-                step, motion = phase.system.step(self.method).function, phase.system.state
-                now, begin = self._time(i, t, x), self._begun(i, t, x, p)
-                after = step(now, begin, u[self._used[i]], p, self._seconds(x, i) / phase.steps)
-                moved = motion.minus(after, x[self._own[i]])
-                single = len(self.phases) == 1
-                k = self._group_of(i)
-                totals[k] += moved if single else ca.if_else(self._is_in(i, t), moved, 0)
+            for alike in self._alike():
+                i = alike[0]
+                given = self._step_of(i, t, x, p)
+                for j in alike[1:]:
+                    is_in, own = self._is_in(j, t), self._step_of(j, t, x, p)
+                    given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
+                now, begin, length = given
+                system = self.phases[i].system
+                after = system.step(self.method).function(now, begin, u[self._used[i]], p, length)
+                moved = system.state.minus(after, x[self._own[i]])
+                if len(alike) < len(self.phases):
+                    moved = ca.if_else(sum(self._is_in(j, t) for j in alike), moved, 0)
+                totals[self._group_of(i)] += moved
             return ca.vertcat(*totals, ca.DM.zeros(others))
 
         limits = self._widest()

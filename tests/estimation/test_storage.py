@@ -67,6 +67,13 @@ def test_smoothed_estimates_and_those_of_windows_do_too(make, tmp_path):
     np.testing.assert_allclose(smoothed.nees(t, truth), expected, rtol=1e-9)
 
 
+def test_estimates_at_no_time_come_back(result, tmp_path):
+    none = result.smooth(at=[])
+    back = Estimates.load(none.save(tmp_path / "none.npz"), ATTITUDE)
+    assert back.x.shape == none.x.shape and back.x.shape[-2] == 0
+    assert back.P.shape == none.P.shape
+
+
 def test_what_does_not_fit_is_refused(result, tmp_path):
     path = result.save(tmp_path / "a.npz")
     with pytest.raises(ValueError, match="a.npz has estimates of another system than cart: its"):

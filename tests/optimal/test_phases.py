@@ -173,23 +173,23 @@ def test_c_and_numpy_keep_limits_of_the_start_alike():
         np.testing.assert_allclose(a.u, b.u, atol=1e-10)
 
 
-def test_a_solve_from_an_optimum_stays():
-    """Between parked cars, where longer plans are farther from all limits."""
+def posts():
+    """Other cars and a curb, which three discs keep out of."""
 
     def disc(along):
         return lambda t, x, u, p: ca.vertcat(x[0] + along * x[2], x[1] + along * x[3])
 
-    walls = [
+    cars = [Sphere([at, 0.0], 0.9) for at in (-0.9, -2.55, 7.7, 9.35)]
+    return [
         keep_out(disc(along), obstacle, radius=1.11, name=f"{along} {k}")
         for along in (-0.18, 1.25, 2.68)
-        for k, obstacle in enumerate(
-            [
-                *(Sphere([at, 0.0], 0.9) for at in (-0.9, -2.55, 7.7, 9.35)),
-                HalfSpace([0, -1.3], [0, 1]),
-            ]
-        )
+        for k, obstacle in enumerate([*cars, HalfSpace([0, -1.3], [0, 1])])
     ]
-    problem, x0 = parked(*walls)
+
+
+def test_a_solve_from_an_optimum_stays():
+    """Between parked cars, where longer plans are farther from all limits."""
+    problem, x0 = parked(*posts())
     peer = problem.solve(x0, solver="ipopt")
     plan = problem.solve(x0, guess=peer)
     assert peer.success and plan.success and len(plan.solution.iterations) < 40
@@ -197,6 +197,20 @@ def test_a_solve_from_an_optimum_stays():
     easier = parked()[0].solve(x0)
     beside = problem.solve(x0, guess=easier)
     assert beside.success and easier.cost < beside.cost < 1.02 * easier.cost
+
+
+@pytest.mark.compiled
+def test_what_is_tried_at_a_price_is_no_worse_than_what_was_had():
+    """An excess that is less, where the end of the plan is missed by more, is no better."""
+    problem, x0 = parked(*posts())
+    seen = []
+    plan = problem.solve(
+        x0, solver=InteriorPointSolver(problem.problem).prepare(), callback=seen.append
+    )
+    again = [k for k, entry in enumerate(seen) if entry.number == 0][1:]
+    assert len(again) > 1 and not plan.success  # what is tried, too, ends nowhere
+    missed = max(entry.amount for entry in plan.solution.violations)
+    assert missed <= 1.01 * seen[again[0] - 1].violation
 
 
 @pytest.mark.thorough
