@@ -12,12 +12,16 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 import numpy as np
 
 from ._ending import with_ending
 
+# NumPy reads headers as Python expressions, whose depth CPython up to 3.11.7 counts once for all
+# threads: two that read at a time may raise a SystemError (CPython's issue 106905).
+_READING = Lock()
 # What reading a damaged archive raises, as found by cutting and flipping bytes.
 DAMAGE = (
     ValueError,  # also JSON, Unicode and pickled objects
@@ -187,7 +191,7 @@ def _read(path: Path, largest: int) -> dict[str, np.ndarray]:
         size = sum(member.file_size for member in members.infolist())
     if size > largest:
         raise _TooLarge(path, size, largest)
-    with np.load(path, allow_pickle=False) as file:
+    with _READING, np.load(path, allow_pickle=False) as file:
         return {key: file[key] for key in file.files}
 
 
