@@ -1605,9 +1605,8 @@ static int end(lg_problem *q, const lg_state *s, int status)
 }
 
 /* The barrier for a real-time step by how far its start is from optimal; 1 if that is so far that
- * the start is to be made anew, further inside. Full steps leave about the square of that. After one
- * it falls down to it, since more may be the barrier's own doing; where it is two falls below it
- * rises to it, for steps next to no barrier find no way from there. */
+ * the start is to be made anew, further inside. Full steps leave about the square of that: after one
+ * it falls down to it, since more may be the barrier's own doing. */
 static int settle(lg_problem *q, lg_state *s, double step)
 {
   const double off = fmax(q->stationarity, q->violation);
@@ -1616,10 +1615,9 @@ static int settle(lg_problem *q, lg_state *s, double step)
     s->mu = q->mu_first;
     return 1;
   }
-  const double square = off * off, factor = q->mu_factor;
-  const double least = fmax(factor * s->mu, step == 1 ? square : factor * off);
-  const double most = factor * factor * square > s->mu ? square : s->mu;
-  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, most), least));
+  const double factor = q->mu_factor;
+  const double least = fmax(factor * s->mu, step == 1 ? off * off : factor * off);
+  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, s->mu), least));
   return 0;
 }
 

@@ -365,9 +365,8 @@ class InteriorPoint:
     def settle(self, found: Residuals, barrier: Barrier, step: float) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.
 
-        Full steps leave about the square of that. After one it falls down to it, since more may be
-        the barrier's own doing; where it is two falls below it rises to it, for steps next to no
-        barrier find no way from there.
+        Full steps leave about the square of that: after one it falls down to it, since more may be
+        the barrier's own doing.
 
         Parameters
         ----------
@@ -391,10 +390,8 @@ class InteriorPoint:
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
             return True
-        square, factor = off**2, barrier.factor
-        least = max(factor * self.mu, square if step == 1.0 else factor * off)
-        most = square if factor**2 * square > self.mu else self.mu
-        self.mu = max(barrier.last, min(barrier.first, most, least))
+        least = max(barrier.factor * self.mu, off**2 if step == 1.0 else barrier.factor * off)
+        self.mu = max(barrier.last, min(barrier.first, self.mu, least))
         return False
 
     def weigh_violations(self) -> None:
