@@ -25,6 +25,7 @@ from ._inverse_kinematics import InverseKinematics as InverseKinematics
 from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
 from ._link_capsules import LinkCapsules as LinkCapsules
 from ._principal import PrincipalInertia as PrincipalInertia
+from ._quasi_velocity import QuasiVelocity as QuasiVelocity
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
 from ._thrust_policy import thrust_policy as thrust_policy

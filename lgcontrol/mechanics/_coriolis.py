@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, trace
 from ..groups import LieGroup
+from ._quasi_velocity import QuasiVelocity
 
 
 def ad_tilde(group: LieGroup, p: Value) -> Value:
@@ -73,7 +74,8 @@ def boltzmann_hamel_matrix(group: LieGroup, p: Value, phi: Value | None = None) 
            [ 0.,  0.,  1.],
            [ 2., -1.,  0.]])
     """
-    return _boltzmann_hamel_function(group)(p, np.zeros(group.dim) if phi is None else phi)
+    about = np.zeros(group.dim) if phi is None else phi
+    return QuasiVelocity.of_group(group).coriolis_matrix(about, p)
 
 
 def ad_tilde_matrix(group: LieGroup, p: Value) -> Value:
@@ -87,17 +89,3 @@ def ad_tilde_matrix(group: LieGroup, p: Value) -> Value:
 def _ad_tilde_function(group: LieGroup) -> ModelFunction:
     n = group.dim
     return trace("ad_tilde", lambda p: ad_tilde_matrix(group, p), {"p": (n,)}, {"C": (n, n)})
-
-
-@cache
-def _boltzmann_hamel_function(group: LieGroup) -> ModelFunction:
-    n = group.dim
-
-    def build(p: Value, phi: Value) -> Value:
-        S = ca.SX(group._right_jacobian(phi))
-        # curl[l, m] = Σ_s (∂S_sl/∂φ_m − ∂S_sm/∂φ_l) p_s
-        gradient = ca.jacobian(S.T @ p, phi)
-        inverse = group._right_jacobian_inverse(phi)
-        return inverse.T @ (gradient - gradient.T) @ inverse
-
-    return trace("boltzmann_hamel", build, {"p": (n,), "phi": (n,)}, {"C": (n, n)})

@@ -315,3 +315,15 @@ def test_eq_103_has_indices_of_another_order(rng):
     mended = -X[5] * Y[1] + X[4] * Y[2] + Y[5] * X[1] - Y[4] * X[2]
     differ(printed, bracket[0])
     close(mended, bracket[0])
+
+
+@pytest.mark.usually(group=GROUPS)
+@pytest.mark.parametrize("group", [SE3, SO3, SE2, Schoenflies], ids=name_of)
+def test_eq_110_and_111_lack_the_velocity(group, rng):
+    """Their right-hand sides are matrices: only times v are they the vectors on the left."""
+    p, v = rng.normal(size=(2, group.dim))
+    by_v = np.stack([group.ad(e) for e in np.eye(group.dim)], axis=-1)
+    first, second = np.einsum("ikj,k->ij", by_v, p), np.einsum("kij,k->ij", by_v, p)
+    assert first.shape == second.shape == (group.dim, group.dim)
+    close(first @ v, group.ad(v) @ p)
+    close(second @ v, group.ad(v).T @ p)
