@@ -256,3 +256,48 @@ def test_other_groups_are_refused():
         top.system(velocity=SETS["hexahedral"])
     with pytest.raises(ValueError, match='must be "twist", "momentum" or a UnifiedVelocity'):
         TUG.system(velocity="speed")
+
+
+@every_set
+def test_points_accelerate_as_they_move(unified, rng):
+    """Eq. 41 against second differences of a point of a body that moves with w(t)."""
+    X0, w, rate = SE3.random(rng), rng.normal(size=6), rng.normal(size=6)
+    point, h = rng.normal(size=3), 1e-4
+
+    def place(t):  # to the third order in t, from w(0) and ẇ
+        twist, change = unified.to_twist(w), unified.to_twist(rate)
+        return SE3.act(SE3.plus(X0, t * twist + t * t * change / 2), point)
+
+    second = (place(h) - 2 * place(0.0) + place(-h)) / h**2
+    expected = SE3.matrix(X0)[:3, :3].T @ second
+    found = unified.point_acceleration(point, w, rate)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # second differences
+    spin = unified.to_twist(w)[3:]
+    np.testing.assert_allclose(
+        unified.basis_rates(w) @ point, np.cross(spin, point), rtol=1e-12, atol=1e-12
+    )
+
+
+@every_set
+def test_the_equations_are_those_of_gibbs_and_appell(unified, cloud, rng):
+    """Eq. 44 by its definition over the points; its derivative by ẇ is eq. 51."""
+    inertia, (masses, places) = inertia_of(cloud), cloud
+    w, rate = rng.normal(size=(2, 6))
+    gibbs = unified.gibbs_function(inertia)
+    accelerations = unified.point_acceleration(places, w, rate)
+    definition = masses @ (accelerations**2).sum(axis=1) / 2
+    np.testing.assert_allclose(gibbs(w, rate), definition, rtol=1e-11)
+    a = ca.SX.sym("a", 6)
+    by_rate = ca.Function("Q", [a], [ca.gradient(gibbs(ca.SX(ca.DM(w)), a), a)])
+    Q = unified.mass_matrix(inertia) @ rate + unified.coriolis_matrix(inertia)(w) @ w
+    np.testing.assert_allclose(by_rate(rate).full()[:, 0], Q, rtol=1e-10, atol=1e-10)
+
+
+def test_the_basis_rates_of_the_box_are_the_published_ones(rng):
+    """Eq. 40 with sides that differ."""
+    (l1, l2, l3), w = (0.3, 0.5, 2.0), rng.normal(size=6)
+    about_x, about_y, about_z = (w[2] + w[3]) / l3, (w[4] + w[5]) / l1, (w[0] + w[1]) / l2
+    published = np.array(
+        [[0, -about_z, about_y], [about_z, 0, -about_x], [-about_y, about_x, 0]]
+    ) / np.sqrt(2)
+    np.testing.assert_allclose(SETS["box"].basis_rates(w), published, rtol=1e-12, atol=1e-14)

@@ -125,3 +125,50 @@ def test_misprint_eq_82_the_scheme_of_the_paper():
         for n in (160, 320)
     ]
     assert 3.5 < np.log2(attitudes[0] / attitudes[1]) < 5
+
+
+def test_determinants_of_matrices_and_of_quaternions():
+    """Figure 12: the same steps kept as a matrix, and as a quaternion of which nobody minds the norm.
+
+    The second is the integrator of Terze, Müller and Zlatar (2016): increments in the algebra, the
+    exponential of unit quaternions. Angular velocities are the same to the bit: their equation has
+    no attitude in it.
+    """
+    inertia, steps = np.array(DATA["inertia"]), 640
+    omega, R, q = np.array([0.01, 0.0, 100.0]), np.eye(3), SO3.identity
+    worst_matrix = worst_quaternion = 0.0
+    for _ in range(steps):
+        omega, increment = rotation_step(inertia, omega, 1 / steps)
+        turn = SO3.exp(increment)
+        R, q = R @ SO3.matrix(turn), SO3.compose(q, turn)
+        worst_matrix = max(worst_matrix, abs(np.linalg.det(R) - 1))
+        worst_quaternion = max(worst_quaternion, abs(np.linalg.det(plain_rotation(q)) - 1))
+    assert worst_matrix < worst_quaternion < 1e-13  # the paper's bound and its order
+    ours = run(SETS["hexahedral"], steps)[-1]
+    np.testing.assert_allclose(omega, ours[10:], atol=100 * ROUNDING)
+    np.testing.assert_allclose(SO3.minus(ours[3:7], SO3.normalize(q)), np.zeros(3), atol=ROUNDING)
+
+
+def rotation_step(inertia, omega, h):
+    """RK4 of Munthe-Kaas for Euler's equations: the next ω and the rotation vector of the step."""
+
+    def f(omega):
+        return np.cross(inertia * omega, omega) / inertia
+
+    k1, K1 = h * f(omega), h * omega
+    k2, K2 = h * f(omega + k1 / 2), h * SO3.right_jacobian_inverse(K1 / 2) @ (omega + k1 / 2)
+    k3, K3 = h * f(omega + k2 / 2), h * SO3.right_jacobian_inverse(K2 / 2) @ (omega + k2 / 2)
+    k4, K4 = h * f(omega + k3), h * SO3.right_jacobian_inverse(K3) @ (omega + k3)
+    return omega + (k1 + 2 * k2 + 2 * k3 + k4) / 6, (K1 + 2 * K2 + 2 * K3 + K4) / 6
+
+
+def plain_rotation(q):
+    """Rotation matrix of a quaternion as the formula has it, whatever its norm."""
+    x, y, z, s = q
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * s), 2 * (x * z + y * s)],
+            [2 * (x * y + z * s), 1 - 2 * (x * x + z * z), 2 * (y * z - x * s)],
+            [2 * (x * z - y * s), 2 * (y * z + x * s), 1 - 2 * (x * x + y * y)],
+        ]
+    )

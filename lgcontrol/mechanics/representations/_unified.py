@@ -179,7 +179,70 @@ class UnifiedVelocity:
         """
         return self._function("interpolation", "point", (3, 6), self._interpolation)
 
+    @cached_property
+    def basis_rates(self) -> ModelFunction:
+        """Rates of the body's axes in body axes, columns of E(w), the hat of ω: (w) → (..., 3, 3).
+
+        References
+        ----------
+        Eq. 37 to 40, there for the box.
+        """
+        return self._function("basis_rates", "w", (3, 3), self._basis_rates)
+
+    @cached_property
+    def point_acceleration(self) -> ModelFunction:
+        """Acceleration ``N(y) ẇ + E(w) N(y) w`` of a point: (point, w, w_rate) → (..., 3).
+
+        In body axes [m/s²], of the point against the inertial frame, without gravity.
+
+        References
+        ----------
+        Eq. 41 and 42.
+        """
+        return trace(
+            "point_acceleration",
+            lambda y, w, rate: (
+                self._interpolation(y) @ rate + self._basis_rates(w) @ self._interpolation(y) @ w
+            ),
+            {"point": (3,), "w": (6,), "w_rate": (6,)},
+            {"acceleration": (3,)},
+        )
+
     # Equations of motion
+
+    def gibbs_function(self, inertia: SpatialInertia) -> ModelFunction:
+        """Energy of acceleration ``G = ½ ∫ |v̇|² dm`` [W/s]: (w, w_rate) → (...).
+
+        Its derivative by ẇ is the generalized force Q: the equations of Gibbs and Appell.
+
+        Parameters
+        ----------
+        inertia : SpatialInertia
+
+        Returns
+        -------
+        ModelFunction
+
+        References
+        ----------
+        Eq. 44 and 45: ``½ ẇᵀ M_w ẇ + ẇᵀ Γ w + G₃``, where G₃ does not depend on ẇ.
+        """
+        M = ca.DM(self.mass_matrix(inertia))
+        gamma = self.coriolis_matrix(inertia)
+        moment, second = inertia.mass * inertia.center_of_mass, _second_moments(inertia)
+
+        def build(w: Value, rate: Value) -> Value:
+            v, spin = ca.vertsplit(ca.DM(self.inverse) @ w, [0, 3, 6])
+            turning = ca.skew(spin)
+            squared = turning.T @ turning
+            centripetal = (
+                inertia.mass * ca.dot(v, squared @ v)
+                + 2 * ca.dot(v, squared @ turning @ ca.DM(moment))
+                + ca.trace(turning.T @ squared @ turning @ second)
+            )
+            return ca.dot(rate, M @ rate) / 2 + ca.dot(rate, gamma(w) @ w) + centripetal / 2
+
+        return trace("gibbs_function", build, {"w": (6,), "w_rate": (6,)}, {"G": ()})
 
     def mass_matrix(self, inertia: SpatialInertia | np.ndarray) -> np.ndarray:
         """``M_w = ∫ Nᵀ N dm = D⁻ᵀ M D⁻¹``.
@@ -217,8 +280,7 @@ class UnifiedVelocity:
         Eq. 49. The matrix of eq. 56 is another one with the same ``Γ w``.
         """
         m, moment = inertia.mass, inertia.mass * np.array(ca.skew(inertia.center_of_mass))
-        J = inertia.matrix[3:, 3:]
-        second = ca.DM(np.trace(J) / 2 * np.eye(3) - J)  # ∫ y yᵀ dm
+        second = _second_moments(inertia)
 
         def build(w: Value) -> Value:
             spin = (ca.DM(self.inverse) @ w)[3:]
@@ -259,6 +321,9 @@ class UnifiedVelocity:
 
         return self._function("inverse_tangent", "n", (6, 6), build)
 
+    def _basis_rates(self, w: Value) -> Value:
+        return ca.skew((ca.DM(self.inverse) @ w)[3:])
+
     def _interpolation(self, y: Value) -> Value:
         return ca.horzcat(ca.DM.eye(3), -ca.skew(y)) @ ca.DM(self.inverse)
 
@@ -267,6 +332,12 @@ class UnifiedVelocity:
     ) -> ModelFunction:
         count = 3 if argument == "point" else 6
         return trace(name, build, {argument: (count,)}, {"result": result})
+
+
+def _second_moments(inertia: SpatialInertia) -> ca.DM:
+    """``∫ y yᵀ dm`` about the origin of the body frame."""
+    J = inertia.matrix[3:, 3:]
+    return ca.DM(np.trace(J) / 2 * np.eye(3) - J)
 
 
 def _dependent_rows(D: np.ndarray) -> str:
