@@ -128,7 +128,7 @@ def test_misprint_eq_82_the_scheme_of_the_paper():
 
 
 def test_determinants_of_matrices_and_of_quaternions():
-    """Figure 12: the same steps kept as a matrix, and as a quaternion of which nobody minds the norm.
+    """Figure 12: the same steps kept as a matrix, and as a quaternion without normalization.
 
     The second is the integrator of Terze, Müller and Zlatar (2016): increments in the algebra, the
     exponential of unit quaternions. Angular velocities are the same to the bit: their equation has
