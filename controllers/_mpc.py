@@ -45,6 +45,7 @@ from lgcontrol.systems import (
     ReferenceLike,
     System,
     Trajectory,
+    on_constraints,
 )
 
 from ._base import ControlInfo, Controller, clock_time
@@ -552,6 +553,7 @@ class MPC(Controller):
         with np.errstate(all="ignore"):
             try:
                 state = check_element("x", x, self.system.state)
+                state = on_constraints(self.system, "x", state, self._own, warn=False)
             except ValueError:  # the first call will say so
                 return
             start, state = self._start(float(t), state)
@@ -774,6 +776,10 @@ class MPC(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
+        try:  # measured: noise violates the constraints of a closed mechanism
+            x = on_constraints(self.system, "x", x, self._own, warn=False)
+        except ValueError as error:
+            return self._noted(t + self.delay, self._hold(t, reference, str(error)))
         ready = self._ready
         if ready is not None:
             self._ready = None

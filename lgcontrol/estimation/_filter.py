@@ -26,9 +26,15 @@ from ..codegen import (
     unknown_name,
 )
 from ..codegen import compile as compile_functions
-from ..groups import check_element
 from ..integrators import Method
-from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
+from ..systems import (
+    BoundMeasurement,
+    Measurement,
+    System,
+    check_start,
+    complete_parameters,
+    step_derivatives,
+)
 from ._carried import FilterColumn
 from ._error_side import Error, ErrorSide
 from ._estimates import Estimates
@@ -160,7 +166,7 @@ class Filter(ABC):
         self.window = max(delays, default=0.0) if window is None else float(window)
         self.layout = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
         start = system.home if x0 is None else x0
-        self.x0: np.ndarray = check_element("x0", start, system.state)
+        self.x0: np.ndarray = check_start(system, "x0", start, self.p)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()
 
@@ -190,7 +196,7 @@ class Filter(ABC):
 
     def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
         """Carried column of a first estimate, shape (..., size)."""
-        x = self.x0 if x0 is None else check_element("x0", x0, self.system.state, batch=True)
+        x = self.x0 if x0 is None else check_start(self.system, "x0", x0, self.p, batch=True)
         P = self.P0 if P0 is None else np.asarray(P0, dtype=np.float64)
         P = self._errors.from_system(x, P)
         batch = x.shape[:-1]

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..codegen import UnknownNameError, named_options, unknown_name
 from ..codegen import compile as compile_functions
-from ..groups import check_element
 from ..integrators import Method
 from ..optimal import (
     Bound,
@@ -31,6 +30,7 @@ from ..systems import (
     System,
     Trajectory,
     block_slices,
+    check_start,
     complete_parameters,
     place_of,
 )
@@ -176,7 +176,7 @@ class MovingHorizon:
         is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
         self._tolerance = LIMITED if is_limited else CONVERGED
         start = system.state.identity if x0 is None else x0
-        self.x0: np.ndarray = check_element("x0", start, system.state)
+        self.x0: np.ndarray = check_start(system, "x0", start, self.p)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         _check_positive(self.P0)
         self.reset()
@@ -514,7 +514,7 @@ class MovingHorizon:
         if rows.batch:
             raise ValueError("a MovingHorizon takes one log at a time")
         self.reset()
-        first = self.x0 if x0 is None else check_element("x0", x0, self.system.state)
+        first = self.x0 if x0 is None else check_start(self.system, "x0", x0, self.p)
         if P0 is not None:
             P0 = first_covariance(self.system, first, P0, None)
             _check_positive(P0)

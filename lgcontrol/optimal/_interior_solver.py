@@ -25,7 +25,7 @@ from ..codegen import (
     thread_count,
     unknown_name,
 )
-from ..systems import ReferenceLike, Trajectory, check_state
+from ..systems import ReferenceLike, Trajectory, check_state, on_constraints
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
@@ -423,6 +423,7 @@ class InteriorPointSolver:
         times = float(check_shape("t0", t0, ())) + self._grid
         reference = problem.reference if reference is None else reference
         setting = self._setting(times, reference, p, arrival)
+        x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Progress, UnknownNameError, check_shape, named_options, unknown_name
-from ..systems import ReferenceLike, check_state
+from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program
@@ -224,6 +224,8 @@ class NLPSolver:
         reference = self.problem.reference if reference is None else reference
         assert self._given is not None
         setting = self._given.setting(times, reference, p)
+        system = self.problem.system
+        x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         return self._solved(x0, nodes, setting, tolerance, max_iterations, time_limit, callback)
 

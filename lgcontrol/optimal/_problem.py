@@ -35,7 +35,7 @@ from ..systems import (
     Trajectory,
     as_signals,
     block_slices,
-    check_state,
+    check_start,
     choose_method,
     not_a_system,
     stable_substeps,
@@ -637,8 +637,8 @@ class OptimalControlProblem:
         -------
         OptimalSolution
         """
-        start = check_state(self.system, "x0", x0)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
+        start = check_start(self.system, "x0", x0, own)
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Progress, check_shape, named_options
-from ..systems import ReferenceLike, check_state
+from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import (
@@ -281,6 +281,8 @@ class SQPSolver:
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         setting = self._given.setting(times, reference, p)
+        system = self.problem.system
+        x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         nodes.x[0] = x0
         limits = Limits(tolerance, max_iterations, time_limit, callback)

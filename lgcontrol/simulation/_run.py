@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..codegen import check_list, level_outside
@@ -24,10 +23,6 @@ from ._sensor import BoundSensor, as_sensor
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
 AT_REST = 1e-3
-# Constraints of a start in m, rad and their rates: rounding of what was written down is less.
-OFF_CONSTRAINTS = 1e-6
-PROJECTIONS = 5  # each a step or a few of Newton's method
-FAR = 100.0  # a start that is moved by more than this times what it was off ends anywhere
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,45 +170,6 @@ def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
                 RuntimeWarning,
                 stacklevel=level_outside(),
             )
-
-
-def start_on_constraints(plant: System, start: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Start of a plant whose states keep constraints; one that is off is put there, with a warning.
-
-    Raises
-    ------
-    ValueError
-        If no state that keeps them is found from there.
-    """
-    if plant.errors is None or plant.errors.constraints is None or plant.project is None:
-        return start
-    constraints, project = plant.errors.constraints, plant.project
-
-    def gap(x: np.ndarray) -> float:
-        rows = ca.DM(constraints(ca.DM(x), ca.DM(p))).full()
-        return float(np.abs(rows).max(initial=0.0))
-
-    before, moved = gap(start), start
-    if before <= OFF_CONSTRAINTS:
-        return start
-    for _ in range(PROJECTIONS):
-        moved = project(moved, p)
-    change = plant.state.minus(moved, start)
-    most = int(np.abs(change).argmax())
-    if not (gap(moved) <= OFF_CONSTRAINTS and np.abs(change[most]) <= FAR * before):
-        raise ValueError(
-            f"x0 is no state of {plant.name}: it is off its constraints by {before:.3g}, and no "
-            "state that keeps them was found near it; begin near a trim point, or at positions "
-            "that close the loops (assemble) with velocities that keep them closed"
-        )
-    warnings.warn(
-        f"x0 is off the constraints of {plant.name} by {before:.3g}: the run begins at "
-        f"{plant.name}.project(x0), which differs most by {change[most]:.3g} in "
-        f"{plant.state.tangent_names[most]}",
-        RuntimeWarning,
-        stacklevel=level_outside(),
-    )
-    return moved
 
 
 def early_end(reference: object, seconds: float) -> float | None:

@@ -22,7 +22,7 @@ from ..systems import (
     ReferenceLike,
     System,
     TrimPoint,
-    check_state,
+    check_start,
     not_a_system,
 )
 from ._clock import Queue, check_period
@@ -49,7 +49,6 @@ from ._run import (
     early_end,
     fast_losses,
     make_clock,
-    start_on_constraints,
     warn_beyond_limits,
 )
 from ._sensor import BoundSensor
@@ -217,9 +216,8 @@ def simulate(
             "many take [simulate(…, x0=x) for x in starts]; a closed loop that is itself a System "
             "goes through all of them at once by its rollout(starts, dt=…, steps=…)"
         )
-    start = check_state(plant, "x0", begin)
     parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
-    start = start_on_constraints(plant, start, parameters.at(0.0))
+    start = check_start(plant, "x0", begin, parameters.at(0.0))
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])

@@ -8,6 +8,8 @@ from ._blocks import narrower_later as narrower_later
 from ._blocks import place_of as place_of
 from ._blocks import shared_names as shared_names
 from ._check import check_system as check_system
+from ._constraints import check_start as check_start
+from ._constraints import on_constraints as on_constraints
 from ._definition import LimitedQuantities as LimitedQuantities
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives

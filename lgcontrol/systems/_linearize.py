@@ -12,6 +12,7 @@ from ..codegen import named_options
 from ..groups import LieGroup, Product
 from ..integrators import Method
 from . import _subspaces as subspaces
+from ._constraints import on_constraints, read_point
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._signals import (
@@ -25,7 +26,7 @@ from ._signals import (
 from ._stable_steps import substeps_for
 from ._steadiness import Kind, Steadiness, TrimPoint
 from ._step import step_derivatives
-from ._tracing import check_units, complete_parameters, read_point, sample_time
+from ._tracing import check_units, complete_parameters, sample_time
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -422,6 +423,9 @@ def _along(system: SystemDefinition, nodes: Trajectory, p: Any) -> TrajectoryLin
         )
     check_units("the trajectory", system, nodes)
     p = complete_parameters(system, p)
+    x = on_constraints(system, "the trajectory's x", nodes.x, p)
+    if x is not nodes.x:
+        nodes = Trajectory(nodes.group, nodes.t, x, nodes.u, inputs=nodes.inputs or None)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
     A, B, C, D = _in_errors(system, nodes.x, p, result)

@@ -11,11 +11,12 @@ import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, unknown_name
 from ..groups import Rn
+from ._constraints import read_point
 from ._definition import SystemDefinition
 from ._signals import InputChoice, Parameter, choose_inputs, control_name, control_names
 from ._steadiness import classify
 from ._step import step_function
-from ._tracing import Field, read_point, symbols_of
+from ._tracing import Field, symbols_of
 
 if TYPE_CHECKING:
     import control

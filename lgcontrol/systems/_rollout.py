@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape, level_outside, named_options
 from ..integrators import Method, get_method
+from ._constraints import on_constraints
 from ._definition import SystemDefinition
 from ._stable_steps import choose_method, instability, stable_substeps
 from ._step import resolved_step, step_derivatives, step_function, step_residuals, unsolved
@@ -64,12 +65,13 @@ def rollout(
     Raises
     ------
     ValueError
-        If a shape does not fit, or a start cannot be brought onto the group.
+        If a shape does not fit, or a start cannot be brought onto the group or the constraints.
 
     Warns
     -----
     RuntimeWarning
-        If a motion diverges: says which and when. If a step does not solve its equations: says
+        If a start violates the constraints of a closed mechanism, and was projected. If a motion
+        diverges: says which and when. If a step does not solve its equations: says
         which and how far it is off. If states grow a thousandfold and the steps let modes grow that
         do not, judged at the start: says what to do.
 
@@ -218,6 +220,7 @@ class _RolloutArguments:
         except ValueError:
             listed = ", ".join(f"{name} {shape}" for name, shape in axes.items())
             raise ValueError(f"batch axes do not broadcast: {listed}") from None
+        start = on_constraints(system, "x0", start, p)
         return cls(start, u, p, t, dt, batch)
 
     @property

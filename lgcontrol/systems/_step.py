@@ -10,8 +10,41 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..integrators import LiftedMotion, Method, Motion, get_method, nan_as_infinite
+from ._constraints import on_constraints
 from ._definition import SystemDefinition
-from ._tracing import SystemFunction, shapes_of, symbols_of
+from ._tracing import (
+    SystemFunction,
+    check_state,
+    complete_parameters,
+    shapes_of,
+    symbols_of,
+)
+
+
+class ConstrainedStep(SystemFunction):
+    """A step of a constrained system: states off its constraints are projected, with a warning.
+
+    CasADi values and chains of steps are not looked at.
+    """
+
+    _known = (*SystemFunction._known, "_system")
+
+    def __init__(self, system: SystemDefinition, *made: Any) -> None:
+        super().__init__(system, *made)
+        self._system = system
+
+    def __call__(self, *values: Value, **named: Value) -> Any:
+        """Evaluate from a state that keeps the constraints."""
+        values = self._bind(values, named)
+        t, x, u, p, dt = values
+        if not any(isinstance(value, ca.SX | ca.MX | ca.DM) for value in values):
+            system = self._system
+            if type(p) is not np.ndarray:
+                p = complete_parameters(system, p, batch=True)
+            if type(x) is not np.ndarray or x.shape[-1:] != (system.state.nq,):
+                x = check_state(system, "x", x, batch=True)
+            x = on_constraints(system, "x", x, p)
+        return super().__call__(t, x, u, p, dt)
 
 
 def step_function(
@@ -24,8 +57,14 @@ def step_function(
         t, x, u, p, dt = _symbols(system, scheme)
         motion = Motion(system.problem, u, p)
         after, _ = _steps(system, scheme, substeps, motion, t, x, dt)
+        is_kept = scheme.keeps_constraints or system.project is None
         system._cache[key] = _function(
-            system, "step", [t, x, u, p, dt], {"x_next": after}, is_shared=False
+            system,
+            "step",
+            [t, x, u, p, dt],
+            {"x_next": after},
+            is_shared=False,
+            made_as=SystemFunction if is_kept else ConstrainedStep,
         )
     return system._cache[key]
 
@@ -268,6 +307,7 @@ def _function(
     results: dict[str, Any],
     *,
     is_shared: bool = True,
+    made_as: type[SystemFunction] = SystemFunction,
 ) -> ModelFunction:
     # Stages of a step are calls of one field: they have next to nothing in common, and looking for
     # it takes longer than all else.
@@ -286,7 +326,7 @@ def _function(
     defaults: dict[str, Any] = {"p": system.nominal_parameters}
     if system.is_discrete:
         defaults["dt"] = system.dt
-    return SystemFunction(
+    return made_as(
         system,
         ca.Function(name, symbols, expressions, ["t", "x", "u", "p", "dt"], list(results)),
         shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},

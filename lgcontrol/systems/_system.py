@@ -144,6 +144,11 @@ class System(SystemDefinition[State]):
         -------
         ModelFunction
             p and, for discrete systems, dt may be left out.
+
+        Warns
+        -----
+        RuntimeWarning
+            By the function, if a state violates constraints of the system and was projected.
         """
         return step_function(self, method, substeps)
 

@@ -82,6 +82,8 @@ class SystemFunction(ModelFunction):
         As of ModelFunction. Arguments u and p may be left out where `optional` names them.
     """
 
+    _known = ("_parameters", "_dim", "_advice")  # what a copy is told of the system
+
     def __init__(
         self,
         system: Signature,
@@ -97,8 +99,8 @@ class SystemFunction(ModelFunction):
     def __reduce__(self) -> tuple[Any, ...]:
         """As for a ModelFunction, with what is known of the system."""
         _, (function, shapes, defaults, _, wanted) = super().__reduce__()
-        known = {key: getattr(self, key) for key in ("_parameters", "_dim", "_advice")}
-        return _rebuild, (function, shapes, defaults, known, wanted)
+        known = {key: getattr(self, key) for key in self._known}
+        return _rebuild, (type(self), function, shapes, defaults, known, wanted)
 
     def _general(self, values: tuple[Value, ...]) -> Any:
         # Arguments that do not fit come this way; calls with plain arrays do not.
@@ -141,13 +143,14 @@ class SystemFunction(ModelFunction):
 
 
 def _rebuild(
+    kind: type[SystemFunction],
     function: ca.Function,
     shapes: dict[str, Shape],
     defaults: dict[str, Any],
     known: dict[str, Any],
     wanted: Any,
 ) -> SystemFunction:
-    made = SystemFunction.__new__(SystemFunction)
+    made = kind.__new__(kind)
     ModelFunction.__init__(made, function, shapes=shapes, defaults=defaults)
     made.__dict__.update(known)
     made._backend.wanted = wanted
@@ -711,24 +714,6 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
         if size != (state.nq,) and isinstance(state, Product):
             raise ValueError(f"{error}: the coordinates of {coordinate_sizes(state)}") from None
         raise
-
-
-def read_point(
-    system: Signature, t: float | None, x: Any, u: Any, p: Any
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Check t, x, u, p; x may be a point that has some of the others."""
-    if hasattr(x, "x") and hasattr(x, "u"):
-        if u is not None:
-            raise TypeError("got a point, which has its own input, and u as well")
-        p = getattr(x, "p", None) if p is None else p
-        t = getattr(x, "t", None) if t is None else t
-        x, u = x.x, x.u
-    return (
-        0.0 if t is None else float(check_shape("t", t, ())),
-        check_state(system, "x", x),
-        nominal_of(system.inputs) if u is None else complete_input(system, "u", u),
-        complete_parameters(system, p),
-    )
 
 
 def sample_time(system: Signature, dt: float | None = None, name: str = "dt") -> float:
