@@ -65,11 +65,9 @@ def standing(rear: Sequence[float], heading: float = 0.0) -> Capsule:
     )
 
 
-def drawn(cars: Sequence[Capsule]) -> dict[str, tuple[np.ndarray, float]]:
+def named(cars: Sequence[Capsule]) -> dict[str, Capsule]:
     """Standing cars as obstacles of a picture."""
-    return {
-        f"car {k + 1}": (np.array([one.start, one.end]), HALF_WIDTH) for k, one in enumerate(cars)
-    }
+    return {f"car {k + 1}": one for k, one in enumerate(cars)}
 
 
 def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:

@@ -13,7 +13,7 @@ from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Trajectory
 
-from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, drawn, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, named, overlap, standing
 from ._criteria import error_at_end, failed_calls
 
 SPEED, SECONDS = 14.0, 8.0  # m/s, s
@@ -102,6 +102,6 @@ def design(seed: int = 0) -> Task:
             error_at_end("off the speed", "speed", slice(0, 1), "m/s", 1.0),
             failed_calls(),
         ),
-        obstacles=drawn(others),
+        obstacles=named(others),
         hull=HULL,
     )

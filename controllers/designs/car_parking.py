@@ -9,7 +9,7 @@ from lgcontrol.groups import SE2
 from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 
-from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, drawn, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, named, overlap, standing
 from ._criteria import error_at_end, failed_calls
 
 GAP = 7.5  # m between the cars
@@ -74,6 +74,6 @@ def design(seed: int = 0) -> Task:
             error_at_end("heading error", "pose", slice(2, 3), "rad", 0.05, over=1.0),
             failed_calls(),
         ),
-        obstacles=drawn(others),
+        obstacles=named(others),
         hull=HULL,
     )

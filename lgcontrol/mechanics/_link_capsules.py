@@ -74,7 +74,7 @@ class LinkCapsules:
         if not parts:
             names = dict.fromkeys(name for name, _, _ in self._parts)
             raise UnknownNameError(unknown_name("frame with a capsule", frame, names))
-        return lambda t, x, u, p: self._ends(parts[index], x)
+        return lambda t, x, u, p: self._ends(parts[index], x, p)
 
     def radius(self, frame: str, index: int = 0) -> float:
         """Radius of a capsule in m."""
@@ -103,7 +103,7 @@ class LinkCapsules:
                 raise UnknownNameError(unknown_name("frame with a capsule", name, sorted(names)))
 
         def rows(t: Any, x: Any, u: Any, p: Any) -> Any:
-            ends = [self._ends(part, x) for part in self._parts]
+            ends = [self._ends(part, x, p) for part in self._parts]
             found = []
             for a, b in which:
                 for i, (first, _, r) in enumerate(self._parts):
@@ -115,10 +115,11 @@ class LinkCapsules:
 
         return rows
 
-    def _ends(self, part: tuple[str, np.ndarray, float], x: Any) -> Any:
+    def _ends(self, part: tuple[str, np.ndarray, float], x: Any, p: Any) -> Any:
         frame, ends, _ = part
-        pose = self.tree.placement(frame).function(x[: self.tree.nq])
-        T = SE3.matrix(pose)
+        placement = self.tree.placement(frame)
+        own = [p[:size] for size, *_ in placement.argument_shapes[1:]]  # of a parametric tree
+        T = SE3.matrix(placement(x[: self.tree.nq], *own))
         return T[:3, :3] @ ca.DM(ends) + ca.repmat(T[:3, 3], 1, 2)
 
     def _are_neighbours(self, a: str, b: str) -> bool:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Obstacles: TypeAlias = Sequence[tuple[Any, float]] | Mapping[str, tuple[Any, float]]
-"""Centres or both ends of axes, and radii, in m; by name where they have any."""
+Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]
+"""Balls, capsules, or (centre or both ends of an axis, radius) in m; by name if they have any."""
 
 MOST_HIGH = 7.5  # inches, of a figure
 
@@ -75,9 +75,10 @@ def plot_path(
         cover each other.
     goals : sequence of poses, shape (7,)
         Where a body is to go, drawn dashed in place of the reference.
-    obstacles : sequence of (center, radius), or mapping of str to those
+    obstacles : sequence of Sphere, Capsule or (center, radius), or mapping of str to those
         Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers, or
-        both ends (2, 2) or (2, 3) of the axis of a capsule. With attitudes alone, what balls about
+        both ends (2, 2) or (2, 3) of the axis of a capsule. Those of `lgcontrol.optimal` are drawn
+        if they stay where they are. With attitudes alone, what balls about
         points of the unit sphere cut out of it: cones of directions. Names are written beside.
     hull : (center, radius), optional
         What the bodies take of space, in their own axes and as obstacles are given: drawn pale
@@ -166,17 +167,40 @@ def _capsules(obstacles: Obstacles) -> list[_Obstacle]:
         obstacles.items() if isinstance(obstacles, Mapping) else [("", one) for one in obstacles]
     )
     found = []
-    for name, (center, radius) in named:
+    for name, one in named:
+        center, radius = _round_body(one)
         given = np.asarray(center, dtype=np.float64)
         if given.shape not in ((2,), (3,), (2, 2), (2, 3)) or not radius > 0:
-            raise ValueError(
-                "an obstacle is (center of 2 or 3 numbers, or both ends of an axis, radius > 0), "
-                f"got ({center}, {radius})"
-            )
+            raise ValueError(f"{_WANTED}, got ({center}, {radius})")
         ends = np.zeros((2, 3))
         ends[:, : given.shape[-1]] = given
         found.append(_Obstacle(ends, float(radius), name))
     return found
+
+
+_WANTED = (
+    "an obstacle is (center of 2 or 3 numbers, or both ends of an axis, radius > 0), a Sphere or a "
+    "Capsule"
+)
+
+
+def _round_body(one: Any) -> tuple[Any, Any]:
+    """Centre or both ends, and radius, of a ball or a capsule however it is given."""
+    if isinstance(one, tuple | list) and len(one) == 2:
+        return one[0], one[1]
+    for ends in (("center",), ("start", "end")):
+        if isinstance(one, type) or not all(hasattr(one, name) for name in (*ends, "radius")):
+            continue
+        values = {name: getattr(one, name) for name in (*ends, "radius")}
+        for name, value in values.items():
+            if callable(value):
+                raise TypeError(
+                    f"the {name} of {type(one).__name__} is a function (t, p), which has no one "
+                    f"place: draw it where it is at some time, (center, radius) in numbers"
+                )
+        places = [values[name] for name in ends]
+        return (places[0] if len(places) == 1 else places), values["radius"]
+    raise TypeError(f"{_WANTED}; got {one!r}")
 
 
 def _label(ax: Any, place: np.ndarray, name: str) -> None:

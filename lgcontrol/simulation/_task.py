@@ -99,7 +99,7 @@ class Task:
         Further keyword arguments of `simulate` (disturbances, sensors, estimator, …). Sensors may
         be a function of the plant: what an accelerometer feels depends on it.
     criteria : tuple of Criterion
-    obstacles : sequence of (center or ends, radius), or mapping of str to those
+    obstacles : sequence of Sphere, Capsule or (center or ends, radius), or mapping of str to those
         Balls and capsules to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
     hull : (center or ends, radius), optional
         A ball or capsule in the body's axes, in m, that is drawn along the path.
@@ -121,7 +121,7 @@ class Task:
     reference: ReferenceLike | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
-    obstacles: Sequence[tuple[Any, float]] | Mapping[str, tuple[Any, float]] = ()
+    obstacles: Sequence[Any] | Mapping[str, Any] = ()
     hull: tuple[Any, float] | None = None
     goals: Sequence[np.ndarray] = ()
     bodies: Mapping[str, Callable[[np.ndarray], Any]] | None = None

@@ -1,13 +1,15 @@
 """Residual.from_goal: frames and positions that follow constants, motions and parameters."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
 
+import lgcontrol as lg
 from lgcontrol.groups import SE3, Product, Rn, Translation
-from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import ur5_tree
 from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Residual
 from lgcontrol.systems import Input, System, Trajectory, Waypoints
@@ -165,3 +167,24 @@ def test_integrals_of_errors_are_weighed_like_states():
         assert found.cost <= other.cost * (1 + 1e-6)
         ends.append(abs(found.x[35, 0]))
     assert ends[1] < 0.2 * ends[0]
+
+
+def test_the_goal_of_the_page_of_tasks_serves_a_parametric_tree():
+    """Its block as it stands, with a tree whose parameters come first in p."""
+    page = (Path(__file__).parents[2] / "docs/tasks.md").read_text()
+    section = page.partition("## My robot, my goal, an obstacle")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    text = block.replace("solver = InteriorPointSolver(around).prepare()", "solver = None")
+    text = text.partition("for angles in")[0].replace("built = codegen.cache_info()", "")
+    rod = SpatialInertia.box(1.0, [1.0, 0.1, 0.1])
+    within = {"properties": JointProperties(lower=-2.0, upper=2.0, effort=50.0)}
+    plain = Multibody("arm").add_body("upper", rod, "revolute", **within)
+    plain = plain.add_body("tool", rod, "revolute", "upper", [0.5, 0, 0, 0, 0, 0, 1], **within)
+    tree = plain.parametric("tool.mass")
+    names = {"tree": tree, "arm": tree.system(), "np": np, "lg": lg}
+    exec(compile(text, "tasks.md", "exec"), names)
+    goal = tree.placement("tool")([0.4, 0.5])
+    p = dict(zip(names["names"], goal, strict=True))
+    found = names["around"].solve(np.zeros(4), p=p)
+    assert found.success
+    assert SE3.distance(tree.placement("tool")(found.x[-1, :2]), goal, length=1.0) < 0.05

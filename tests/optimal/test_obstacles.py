@@ -57,6 +57,46 @@ def test_clearance_is_metres_near_contact(rng):
         assert float(function(away)) == pytest.approx(0.01, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("obstacle", "distance"),
+    [
+        (Sphere([1, 2, 3], 0.5), lambda x: np.linalg.norm(x - [1, 2, 3]) - 0.5),
+        (
+            Capsule([0, 0, 0], [0, 0, 1], 0.3),
+            lambda x: np.hypot(np.hypot(x[0], x[1]), max(-x[2], 0, x[2] - 1)) - 0.3,
+        ),
+        (HalfSpace([0, 0, 1], [0, 3, 4]), lambda x: (x - [0, 0, 1]) @ [0, 0.6, 0.8]),
+    ],
+    ids=["sphere", "capsule", "half-space"],
+)
+@pytest.mark.parametrize("margin", [0.0, 0.25, "a parameter"])
+def test_a_body_touches_where_its_surface_meets_the_obstacle(obstacle, distance, margin, rng):
+    """The bound vanishes exactly where the body's centre is one radius from the obstacle."""
+    radius = (lambda t, p: p[0]) if isinstance(margin, str) else margin
+    size = 0.4 if isinstance(margin, str) else margin
+    bound, p = keep_out(lambda t, x, u, p: x, obstacle, radius=radius), ca.DM([0.4])
+    for x in rng.normal(size=(20, 3)) * 3:
+        clearance = float(bound.of(0, ca.DM(x), None, p))
+        gap = distance(x) - size
+        assert (clearance > 0) == (gap > 0)
+        if isinstance(obstacle, HalfSpace):
+            assert clearance == pytest.approx(gap, abs=1e-12)
+            ends = ca.horzcat(ca.DM(x), ca.DM(x + [0, 0, 2.0]))
+            both = keep_out(lambda t, x, u, p, e=ends: e, obstacle, radius=radius)
+            rows = both.of(0, ca.DM(x), None, p).full().ravel()
+            assert rows == pytest.approx([gap, gap + 1.6], abs=1e-12)
+
+
+def test_a_plan_keeps_its_radius_off_a_wall(cart):
+    wall = HalfSpace([0, 1.0], [0, -1])
+    problem = OptimalControlProblem(
+        cart, 15, 0.2, Q={"place": 1, "speed": 0.1}, R=0.1, reference=[1.0, 1.5, 0, 0],
+        bounds=[keep_out(place, wall, radius=0.3)],
+    )  # fmt: skip
+    found = problem.solve(np.zeros(4))
+    assert found.success and found.x[:, 1].max() == pytest.approx(0.7, abs=1e-4)
+
+
 @pytest.fixture(scope="module")
 def cart():
     pushes = [Input(name, "", -3, 3) for name in ("fx", "fy")]
@@ -175,6 +215,26 @@ def test_links_keep_clear_of_each_other():
         arm.ends("hand")
     with pytest.raises(ValueError, match="unknown frame 'hand'"):
         LinkCapsules(tree, {"hand": ([0, 0, 0], [0, 0, 1], 0.1)})
+
+
+def test_links_of_a_parametric_tree_move_with_its_parameters():
+    """The system's parameters come first in p; those of the problem follow."""
+    tree = ur5_tree()
+    link, name = list(tree.bodies)[3], "elbow_joint.placement.x"
+    free = tree.parametric(name)
+    nominal = free.system().nominal_parameters[0]
+    longer = tree.with_parameters({name: nominal + 0.1})
+    q, capsules = np.full(6, 0.3), {link: ([0, 0, 0], [0, 0, 0.1], 0.05)}
+    p = ca.DM([nominal + 0.1, 7.0])
+
+    def tip(one):
+        return np.array(LinkCapsules(one, capsules).ends(link)(0, ca.DM(q), None, p))
+
+    ends = [tip(one) for one in (free, longer)]
+    np.testing.assert_allclose(*ends, atol=1e-12)
+    assert (
+        np.abs(ends[0] - LinkCapsules(tree, capsules).ends(link)(0, ca.DM(q), None, p)).max() > 0.09
+    )
 
 
 # Rates of inputs

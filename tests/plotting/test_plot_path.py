@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
+from lgcontrol.optimal import Capsule, HalfSpace, Sphere
 from lgcontrol.plotting import plot_path
 from lgcontrol.plotting._plot_path import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
@@ -199,6 +200,25 @@ def test_obstacles_are_drawn_and_fit_into_the_picture():
     assert space.get_zlim()[1] > 8.4
     with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers, or both ends"):
         plot_path(drive(), obstacles=[([3.0, 1.0], -1.0)])
+
+
+def test_obstacles_of_plans_are_drawn_as_they_are():
+    """What `keep_out` takes is drawn like its numbers; what moves or has no end is refused."""
+    pairs = [([3.0, 1.0], 0.5), ([[0.0, 4.0], [3.0, 8.0]], 0.2)]
+    told = [Sphere(*pairs[0]), Capsule(*pairs[1][0], pairs[1][1])]
+    drawn = [plot_path(drive(), obstacles=one).axes[0].patches for one in (pairs, told)]
+    for patch, same in zip(*drawn, strict=True):
+        np.testing.assert_array_equal(patch.get_path().vertices, same.get_path().vertices)
+    plot_path(drive(), obstacles={"post": told[0]}, hull=told[0])
+    moving = Sphere(lambda t, p: p[:2], 0.5)
+    for wrong, text in (
+        (moving, "the center of Sphere is a function .t, p."),
+        (HalfSpace([0, 0], [0, 1]), "an obstacle is .*a Sphere or a Capsule; got HalfSpace"),
+        (Sphere, "a Capsule; got <class"),
+        (3.0, "a Capsule; got 3.0"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            plot_path(drive(), obstacles=[wrong])
 
 
 def test_surfaces_of_obstacles_are_where_they_say():
