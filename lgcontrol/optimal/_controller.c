@@ -16,7 +16,7 @@ enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
 typedef struct {
   int status;
   int64_t steps;
-  double excess, violation; /* of hard one-sided rows in all; the largest, gaps included */
+  double excess, violation; /* of hard one-sided rows in all; the largest, defects included */
   double gap;
   int is_unknown; /* some row is no number */
 } lg_run;
@@ -56,11 +56,12 @@ static int is_unknown(const lg_problem *q)
   return 0;
 }
 
-static int has_hard_rows(void)
+/* Whether a side belongs to the first node alone, where that is free: some start satisfies it. */
+static int is_of_start(const lg_problem *q, int j)
 {
-  for (int j = 0; j < NS; j++)
-    if (!isfinite(lg_weight[j])) return 1;
-  return 0;
+  int is_later = 0;
+  for (int64_t k = 1; k <= q->horizon; k++) is_later |= q->active[k * NS + j] != 0;
+  return NF > 0 && q->active[j] != 0 && !is_later;
 }
 
 /* Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere. */
@@ -72,7 +73,7 @@ static double excess_of(const lg_problem *q, int status)
     for (int64_t k = 0; k <= q->horizon; k++)
       if (q->active[k * NS + j] != 0) sum += outside(q, k, j);
   }
-  return has_hard_rows() && status == LG_NOT_FINITE ? INFINITY : sum;
+  return LG_HAS_HARD_LIMITS && status == LG_NOT_FINITE ? INFINITY : sum;
 }
 
 /* The largest gap of the nodes where some iterations ended. */
@@ -104,56 +105,109 @@ static void take_barrier(lg_problem *q, const double barrier[4])
   q->mu_factor = barrier[2], q->mu_power = barrier[3];
 }
 
-/* Iterate from the nodes and gains that are kept; in real time from the multipliers, too. */
-static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
+static void keep(lg_mpc *m, const lg_problem *q, struct lg_mpc_iterate *to)
+{
+  memcpy(to->x, q->x, sizeof to->x);
+  memcpy(to->u, q->u, sizeof to->u);
+  memcpy(to->K, q->K, sizeof to->K);
+  to->prices = m->prices;
+  to->worst = worst_of(q), to->cost = q->cost;
+}
+
+static void restore(lg_mpc *m, lg_problem *q, const struct lg_mpc_iterate *from)
+{
+  m->prices = from->prices;
+  q->mu = from->prices.mu, q->step = from->prices.step, q->cost = from->prices.cost;
+  memcpy(q->x, from->x, sizeof from->x);
+  memcpy(q->u, from->u, sizeof from->u);
+  memcpy(q->K, from->K, sizeof from->K);
+}
+
+/* Iterate from the nodes of a plan; in real time from its gains and multipliers, too. */
+static lg_run run(lg_mpc *m, lg_problem *q, int mode, const struct lg_mpc_iterate *from,
+                  const double *x0)
 {
   const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
   take_barrier(q, mode == LG_REAL_TIME ? lg_real_time : is_eager ? lg_eager : lg_central);
   if (mode == LG_REAL_TIME) q->mu_first = m->highest;
-  m->prices = m->from_prices;
-  q->mu = m->prices.mu, q->step = m->prices.step, q->cost = m->prices.cost;
+  restore(m, q, from);
+  if (mode != LG_REAL_TIME) memset(q->K, 0, sizeof from->K);
   q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
-  memcpy(q->x, m->from_x, sizeof m->from_x);
-  memcpy(q->u, m->from_u, sizeof m->from_u);
-  memcpy(q->K, m->from_K, sizeof m->from_K);
   q->mode = mode;
   q->log[1] = q->log[2] = q->log[3] = NAN;
   lg_run found;
   found.status = lg_solve(q, x0);
   if (mode == LG_REAL_TIME) lg_go_back(q);
   m->prices.mu = q->mu, m->prices.step = q->step, m->prices.cost = q->cost;
-  found.steps = q->iterations, found.violation = q->violation, found.gap = gap_of(q);
+  found.steps = q->iterations, found.gap = gap_of(q);
+  found.violation = found.status == LG_NOT_FINITE && found.steps == 0 ? NAN : q->violation;
   found.excess = excess_of(q, found.status);
   found.is_unknown = is_unknown(q);
   return found;
 }
 
-static void keep(lg_mpc *m, const lg_problem *q)
+/* Hard rows at a penalty, but for those that some start satisfies. */
+static void soften(lg_mpc *m, lg_problem *q, double penalty)
 {
-  memcpy(m->best_x, q->x, sizeof m->best_x);
-  memcpy(m->best_u, q->u, sizeof m->best_u);
-  memcpy(m->best_K, q->K, sizeof m->best_K);
-  m->best_prices = m->prices;
-  m->best_worst = worst_of(q), m->best_cost = q->cost;
-}
-
-static void restore(lg_mpc *m, lg_problem *q)
-{
-  m->prices = m->best_prices;
-  memcpy(q->x, m->best_x, sizeof m->best_x);
-  memcpy(q->u, m->best_u, sizeof m->best_u);
-  memcpy(q->K, m->best_K, sizeof m->best_K);
-}
-
-/* Hard rows at a price above what the cost gains from an excess near the nodes that are kept. */
-static void soften(lg_mpc *m, lg_problem *q)
-{
-  memcpy(q->x, m->from_x, sizeof m->from_x);
-  memcpy(q->u, m->from_u, sizeof m->from_u);
-  const double price = first_price * (1 + lg_slope(q));
-  for (int j = 0; j < NS; j++) m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : price;
+  for (int j = 0; j < NS; j++) {
+    const int is_softened = !isfinite(lg_weight[j]) && !is_of_start(q, j);
+    m->soft_weight[j] = is_softened ? penalty : q->weight[j];
+  }
   q->weight = m->soft_weight;
 }
+
+/* A penalty above what the cost gains from a violation near nodes. */
+static double first_penalty(lg_problem *q, const struct lg_mpc_iterate *nodes)
+{
+  memcpy(q->x, nodes->x, sizeof nodes->x);
+  memcpy(q->u, nodes->u, sizeof nodes->u);
+  return first_price * (1 + lg_slope(q));
+}
+
+#if LG_HAS_HARD_LIMITS
+static const int lower_by = 2, lowest = 8; /* tens of the penalty */
+static const double hardly = 0.9, dominant = 3.0;
+
+static int is_open(const lg_run *found) { return !(found->violation <= LG_TOLERANCE); }
+
+static lg_run run_at(lg_mpc *m, lg_problem *q, int mode, double penalty, int lower,
+                     const struct lg_mpc_iterate *from, const double *x0)
+{
+  double tens = 1;
+  for (int i = 0; i < lower; i++) tens *= 10;
+  soften(m, q, penalty / tens);
+  return run(m, q, mode, from, x0);
+}
+
+/* Solve with hard rows at a penalty. Where defects stay open at it a lower one leads to a plan that
+ * is dynamically feasible, and from that it rises again as far as defects close. That tells where
+ * the violation then costs far more than all else and hardly falls any more. The number of the
+ * iterate that was tried, and how it went. */
+static int penalised(lg_mpc *m, lg_problem *q, int mode, const double *x0, lg_run *answer)
+{
+  const double full = first_penalty(q, &m->from);
+  const lg_run first = run_at(m, q, mode, full, 0, &m->from, x0);
+  lg_run higher = first, found = first;
+  double excess = INFINITY;
+  int lower = 0, is_told = 0;
+  keep(m, q, &m->tried[0]);
+  while (is_open(&higher) && lower < lowest) {
+    lower += lower_by;
+    higher = run_at(m, q, mode, full, lower, &m->from, x0);
+  }
+  while (!is_open(&higher)) {
+    const double before = excess;
+    double tens = 1;
+    found = higher, excess = found.excess;
+    keep(m, q, &m->tried[1]);
+    if (lower == 0 || excess <= LG_TOLERANCE) return *answer = found, 1;
+    for (int i = 0; i < lower; i++) tens *= 10;
+    is_told = excess > hardly * before && full / tens * excess > dominant * fabs(q->cost);
+    higher = run_at(m, q, mode, full, --lower, &m->tried[1], x0);
+  }
+  return *answer = is_told ? found : first, is_told;
+}
+#endif
 
 /* Limits of the controls for the parameters there are; returns by what they contradict each other:
  * both are the value between them then, or the one next to it that the system allows. */
@@ -209,47 +263,52 @@ static int plan(lg_mpc *m, double t, const double *x0)
   if (LG_SHOOTING != LG_ROLLOUT && !(gap <= motion)) mode = LG_FREE_STATES;
   const int needs_states = LG_SHOOTING == LG_AUTO && LG_HAS_HARD_ROWS;
   if (LG_SHOOTING == LG_STATES || needs_states) mode = LG_FREE_STATES;
-  memcpy(m->from_x, q.x, sizeof m->from_x);
-  memcpy(m->from_u, q.u, sizeof m->from_u);
-  memset(m->from_K, 0, sizeof m->from_K);
+  memcpy(m->from.x, q.x, sizeof m->from.x);
+  memcpy(m->from.u, q.u, sizeof m->from.u);
   q.max_iterations = LG_MPC_FIRST_ITERATIONS, q.tolerance = LG_TOLERANCE;
-  lg_run found = run(m, &q, mode, x0);
-  keep(m, &q);
+  lg_run found = run(m, &q, mode, &m->from, x0);
+  keep(m, &q, &m->best);
   if ((found.status == LG_STALLED || found.status == LG_NOT_FINITE) && LG_SHOOTING == LG_AUTO) {
-    const lg_run other = run(m, &q, mode == LG_ROLL_OUT ? LG_FREE_STATES : LG_ROLL_OUT, x0);
+    const int another = mode == LG_ROLL_OUT ? LG_FREE_STATES : LG_ROLL_OUT;
+    const lg_run other = run(m, &q, another, &m->from, x0);
     if (other.status == LG_CONVERGED || found.status == LG_NOT_FINITE) {
       found = other;
-      keep(m, &q);
+      keep(m, &q, &m->best);
     }
   }
-  const int is_stuck = (found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
-                       (found.violation > LG_TOLERANCE || found.excess > LG_TOLERANCE);
-  if (is_stuck && has_hard_rows()) {
-    soften(m, &q);
-    const lg_run other = run(m, &q, mode, x0);
-    const int closes = found.violation > LG_TOLERANCE && other.violation <= LG_TOLERANCE;
-    if (closes || other.excess < found.excess) {
-      found = other;
-      keep(m, &q);
-    }
+  int is_stuck = 0;
+#if LG_HAS_HARD_LIMITS
+  is_stuck = (found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
+             (found.violation > LG_TOLERANCE || found.excess > LG_TOLERANCE);
+  if (is_stuck) {
+    lg_run other;
+    const int number = penalised(m, &q, mode, x0, &other);
+    const int is_closed = found.violation > LG_TOLERANCE && other.violation <= LG_TOLERANCE;
+    const int is_worse = other.violation > found.violation; /* defects, equalities for an excess */
+    if (is_closed || (other.excess < found.excess && !is_worse))
+      found = other, m->best = m->tried[number];
   }
-  restore(m, &q);
+  is_stuck = is_stuck && found.excess > acceptable;
+#endif
+  restore(m, &q, &m->best);
   m->is_planned = found.status != LG_NOT_FINITE && !found.is_unknown;
   m->is_priced = found.excess > LG_MPC_EXCESS;
   m->highest = lg_real_time[0];
-  m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
+  m->iterations = (int)found.steps, m->cost = m->best.cost, m->violation = m->best.worst;
   if (found.status == LG_NOT_FINITE) {
-    memcpy(q.x, m->from_x, sizeof m->from_x);
-    memcpy(q.u, m->from_u, sizeof m->from_u);
+    memcpy(q.x, m->from.x, sizeof m->from.x);
+    memcpy(q.u, m->from.u, sizeof m->from.u);
     return LG_MPC_UNSOLVED;
   }
   if (found.is_unknown) return LG_MPC_UNSOLVED;
   if (found.status == LG_CONVERGED)
     return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
-  const int is_stalled = found.status == LG_STALLED, is_open = found.gap > acceptable;
-  if (is_stalled && is_open) return LG_MPC_UNSOLVED; /* what is no motion is no plan */
+  const int is_stalled = found.status == LG_STALLED;
+  const int is_left_open = found.gap > acceptable;
+  if (is_stalled && is_left_open) return LG_MPC_UNSOLVED; /* what is no motion is no plan */
   if (!(m->violation > acceptable)) return LG_MPC_OK;
-  return !is_open && (is_stuck || is_stalled) ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
+  const int is_exceeded = is_stuck || (is_stalled && found.excess > acceptable);
+  return !is_left_open && is_exceeded ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
 }
 
 /* Rows of numbers so many steps later; the last ones are held. */
@@ -270,17 +329,17 @@ static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
     const double held = fmin(fmax(floor(place + same_node), 0.0), (double)(LG_MPC_N - 1));
     const int at = (int)held;
     const double share = clip(place - held, 0.0, 1.0);
-    lg_between(q->x + at * NQ, q->x + (at + 1) * NQ, &share, m->from_x + k * NQ,
+    lg_between(q->x + at * NQ, q->x + (at + 1) * NQ, &share, m->from.x + k * NQ,
                q->work);
     if (k < LG_MPC_N)
-      for (int i = 0; i < NU; i++) m->from_u[k * NU + i] = q->u[at * NU + i];
+      for (int i = 0; i < NU; i++) m->from.u[k * NU + i] = q->u[at * NU + i];
   }
-  later(m->from_K, q->K, LG_MPC_N, NV * NX, whole);
-  later(m->from_prices.below, q->below, LG_MPC_N, NV, whole);
-  later(m->from_prices.above, q->above, LG_MPC_N, NV, whole);
-  later(m->from_prices.price, q->price, LG_MPC_N + 1, NS, whole);
-  later(m->from_prices.relief, q->relief, LG_MPC_N + 1, NS, whole);
-  later(m->from_prices.equal_price, q->equal_price, LG_MPC_N + 1, NE, whole);
+  later(m->from.K, q->K, LG_MPC_N, NV * NX, whole);
+  later(m->from.prices.below, q->below, LG_MPC_N, NV, whole);
+  later(m->from.prices.above, q->above, LG_MPC_N, NV, whole);
+  later(m->from.prices.price, q->price, LG_MPC_N + 1, NS, whole);
+  later(m->from.prices.relief, q->relief, LG_MPC_N + 1, NS, whole);
+  later(m->from.prices.equal_price, q->equal_price, LG_MPC_N + 1, NE, whole);
 }
 
 /* Real-time steps from the last plan, moved on. */
@@ -292,34 +351,32 @@ static int improve(lg_mpc *m, double t, const double *x0)
   double first[NU];
   prepare(m, &q, t);
   memcpy(first, q.u, sizeof first);
-  m->from_prices = m->prices;
+  m->from.prices = m->prices;
   if (is_shift) {
-    memcpy(m->from_x, q.x, sizeof m->from_x);
-    memcpy(m->from_u, q.u, sizeof m->from_u);
-    memcpy(m->from_K, q.K, sizeof m->from_K);
+    memcpy(m->from.x, q.x, sizeof m->from.x);
+    memcpy(m->from.u, q.u, sizeof m->from.u);
+    memcpy(m->from.K, q.K, sizeof m->from.K);
   } else {
     move_on(m, &q, before, whole);
   }
   q.shift = is_shift && whole == 1;
   q.max_iterations = LG_MPC_ITERATIONS, q.tolerance = 0;
   const int was_priced = m->is_priced;
-  if (was_priced) soften(m, &q);
-  const lg_run found = run(m, &q, LG_REAL_TIME, x0);
+  if (was_priced) soften(m, &q, first_penalty(&q, &m->from));
+  const lg_run found = run(m, &q, LG_REAL_TIME, &m->from, x0);
   adapt(m, &q, &found);
   if (found.status != LG_NOT_FINITE) m->is_priced = found.excess > LG_MPC_EXCESS;
   int is_best = 0;
   if (found.status == LG_STALLED && found.steps == 0)
     is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
-  keep(m, &q);
-  restore(m, &q);
-  m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
+  m->iterations = (int)found.steps, m->cost = q.cost, m->violation = worst_of(&q);
   if (found.status == LG_NOT_FINITE) {
-    memcpy(q.x, m->from_x, sizeof m->from_x);
-    memcpy(q.u, m->from_u, sizeof m->from_u);
+    memcpy(q.x, m->from.x, sizeof m->from.x);
+    memcpy(q.u, m->from.u, sizeof m->from.u);
     memcpy(q.u, first, sizeof first);
   }
   if (found.status == LG_NOT_FINITE || found.is_unknown ||
-      (found.status == LG_STALLED && !found.steps && !is_best && found.excess <= LG_MPC_EXCESS)) {
+      (found.status == LG_STALLED && !found.steps && !is_best && m->violation <= LG_MPC_EXCESS)) {
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }

@@ -237,6 +237,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
     most = max(loop.first_iterations, loop.iterations) + MORE + 1
     ns = max(1, len(model.sides.row))
+    tried = ", tried[2]" if len(model.hard_limits) else ""  # hard rows at a penalty
     numbers = [
         ("N", N, "steps of a plan"),
         ("DT", float(problem.dt), "s, the length of a step"),
@@ -310,13 +311,15 @@ typedef struct {{
   int is_planned, has_answered, is_priced;
   double highest; /* weight of the barrier */
   double last[LG_MPC_NU];
-  double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
-  double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];
-  double best_worst, best_cost, soft_weight[{ns}];
+  double soft_weight[{ns}];
   struct lg_mpc_prices {{
 {chr(10).join(prices)}
     double mu, step, cost;
-  }} prices, from_prices, best_prices;
+  }} prices;
+  struct lg_mpc_iterate {{
+    double x[{(N + 1) * nq}], u[{N * nu}], K[{N * n * model.m}], worst, cost;
+    struct lg_mpc_prices prices;
+  }} from, best{tried};
 {chr(10).join(memory)}
   double log[{most * 8}];
   double work[LG_MPC_WORK];
@@ -357,6 +360,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_TOLERANCE {loop.tolerance!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
         f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
+        f"#define LG_HAS_HARD_LIMITS {int(len(model.hard_limits) > 0)}",
         f"#define LG_LEAST_WIDTH {LEAST_WIDTH!r}",
         f"#define LG_ROUNDING {ROUNDING!r}",
         f"#define LG_HOLDS {int(loop.holds)}",

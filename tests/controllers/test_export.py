@@ -2,13 +2,15 @@
 
 import ctypes
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import find_compiler
+from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.controllers import (
     LQR,
     MPC,
@@ -28,6 +30,7 @@ from lgcontrol.controllers import (
     SpringTorqueControl,
     ThrustVectorPD,
 )
+from lgcontrol.controllers._mpc import MPCInfo
 from lgcontrol.groups import SO2, SO3, Product, Rn, Translation
 from lgcontrol.mechanics import (
     FrameTask,
@@ -44,7 +47,14 @@ from lgcontrol.models import (
     surface_vessel,
     variable_stiffness_joint_tree,
 )
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    SQPSolver,
+    _kernel,
+)
 from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
@@ -69,6 +79,7 @@ from ..codegen.test_export import (
 )
 from ..elastic.arms import ARMS, links
 from ..optimal.examples import mechanical
+from ..optimal.test_phases import parked, posts
 from .test_mpc import satellite
 
 UP = [-1.0, 0.0, 0.0]
@@ -164,14 +175,14 @@ def ran(folder, tmp_path, level="-O0"):
     return done.returncode, done.stdout
 
 
-def printed(folder, body, into):
+def printed(folder, body, into, level="-O1"):
     """Rows of numbers that a program prints: a main with a body, and an export's struct m."""
     name, program = folder.name, into / "user.c"
     program.write_text(
         f'#include "{name}.h"\n#include <math.h>\n#include <stdio.h>\nstatic {name} m;\n'
         f"int main(void) {{\n{body}  return 0; }}\n"
     )
-    built_one = built(folder, program, f"{name}.c", into=into)
+    built_one = built(folder, program, f"{name}.c", into=into, level=level)
     done = subprocess.run([built_one], capture_output=True, text=True, check=True)
     return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
 
@@ -203,6 +214,63 @@ def test_a_plan_whose_gaps_stay_open_is_no_answer():
     plan, step = controller.plan, controller.system.step(controller.problem.method)
     gap = np.abs(step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.15) - plan.x[1:]).max()
     assert gap > 0.1 and f"gaps of up to {gap:.2g} stay open" in controller.info.message
+
+
+class Plain(Compiler):
+    """Scalar code for any processor of its kind, without fused multiply-adds."""
+
+    def flags(self, longest, contract):
+        return super().flags(longest, False)
+
+
+# From here the first plan stalls, or its iterations are used up, with hard rows violated.
+PARKED = [
+    (0, 0, 0), (0.5, 0.2, 0.1), (-0.5, -0.2, -0.1), (0, 0.5, 0.2),
+    (1, 0, 0), (-1, 0, 0), (0, -0.5, 0), (0.3, -0.3, 0.3),
+]  # fmt: skip
+
+
+@pytest.mark.thorough
+@needs_compiler
+def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypatch):
+    """To the last bit, with the same arithmetic; no penalised plan whose defects are worse."""
+    found = find_compiler()
+    given = {entry.name: getattr(found, entry.name) for entry in fields(found)}
+    plain = Plain(**given | {"native": (), "width": 1})
+    monkeypatch.setattr(_kernel, "find_compiler", lambda: plain)
+    task, _ = parked(*posts())
+    solver, N = InteriorPointSolver(task.problem).prepare(), task.problem.horizon
+    assert solver.is_compiled
+    starts = [
+        task._state(np.array([7 + a, 2.7 + b, np.cos(c), np.sin(c), 0.0, 0.0]), [50**0.5])
+        for a, b, c in PARKED
+    ]
+    folder = solver.export_c(tmp_path / "park", name="park", guess="cheapest", first_iterations=200)
+    table = ", ".join(repr(float(value)) for x in starts for value in x)
+    nq, nu = len(starts[0]), task.problem.system.n_inputs
+    body = (
+        f"  static const double x0[] = {{{table}}};\n  double u[PARK_NU];\n  park_init(&m);\n"
+        f"  for (int i = 0; i < {len(starts)}; i++) {{\n    park_reset(&m);\n"
+        "    const int status = park_step(&m, 0, x0 + i * PARK_NX, u);\n"
+        '    printf("%d %d %.17g", status, m.iterations, m.violation);\n'
+        "    for (int k = 0; k < (PARK_N + 1) * PARK_NX; k++)\n"
+        '      printf(" %.17g", m.x[k / PARK_NX][k % PARK_NX]);\n'
+        "    for (int k = 0; k < PARK_N * PARK_NI; k++)\n"
+        '      printf(" %.17g", m.u[k / PARK_NI][k % PARK_NI]);\n    printf("\\n");\n  }\n'
+    )
+    rows = printed(folder, body, tmp_path, level="-O1 -ffp-contract=off")
+    seen = set()
+    for x0, row in zip(starts, rows, strict=True):
+        plan = solver.solve(x0, guess="cheapest")
+        assert row[1] == plan.iterations[-1].number
+        assert (row[3 : 3 + (N + 1) * nq] == plan.x.ravel()).all()
+        assert (row[-N * nu :] == plan.u.ravel()).all()
+        worst = max((entry.amount for entry in plan.violations), default=0.0)
+        assert row[2] == pytest.approx(worst, rel=1e-12, abs=1e-9)
+        status = MPCInfo.of(plan, 0.0).status
+        assert STATUSES[int(row[0])] == status.name
+        seen.add((plan.status, status))
+    assert len(seen) > 2
 
 
 @needs_compiler
