@@ -30,8 +30,8 @@ from lgcontrol.optimal import (
     SolveStatus,
     WeightLike,
     beside_inputs,
+    check_constant,
     make_solver,
-    moves,
     prepare_sampling,
     sample_reference,
     starts_of,
@@ -51,7 +51,6 @@ from lgcontrol.systems import (
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
 from ._restarts import JUMP, MORE, Usual, fading_of, is_better, is_same
-from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
@@ -154,8 +153,8 @@ def _of_problem(name: str, doc: str) -> property:
 class MPC(Controller):
     """Solves an optimal control problem from the measured state at every call.
 
-    The first plan starts from what simple controllers do, whichever costs least, and is iterated to
-    convergence: by `prepare`, which `simulate` calls before its run, or else by the first call.
+    The first plan is iterated to convergence from the initial guess that costs least: by `prepare`,
+    which `simulate` calls before its run, or else by the first call.
     Every later call takes the plan of the call before, moved on by the time between them, and makes
     one full step of its solver (a real-time iteration). Both signs of a quaternion are the same
     state, and 180° is as good as any angle.
@@ -186,8 +185,8 @@ class MPC(Controller):
     first_iterations : int
         Limit of the first plan.
     initial : controller, Trajectory or str
-        Where the first plan starts. "auto" takes the policy of the system or, where it has none,
-        tries the controllers that fit it; other words are those of ``solver.solve(guess=…)``.
+        Initial guess of the first plan. "auto" is the policy of the system or, without one,
+        "cheapest"; other words are those of ``solver.solve(guess=…)``.
     solver : Solver or str, optional
         A name of `lgcontrol.optimal.SOLVERS` or a solver whose settings to take, as in
         ``solver=SQPSolver(qp="daqp")``.
@@ -643,11 +642,11 @@ class MPC(Controller):
         One source with its header: ``<name>_init``, ``_step``, ``_solve``, ``_reset``; all memory
         is in one struct of the caller's, nothing is allocated and nothing is global. The header
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
-        and may be written at run time. The first plan starts as `initial` says; "auto" is there the
-        system's policy, or else "cheapest": other controllers stay in Python. Firmware does not
-        look for jumps, as `restarts` does here: call ``_reset`` after one. With `rates` the state
-        ends with the inputs that act, and answers are rates of these, none where the state is no
-        state: firmware adds them up. Besides, the folder holds test vectors, an example that checks
+        and may be written at run time; a reference that moves is refused. The first plan starts as
+        `initial` says. Firmware does not look for jumps, as `restarts` does here: call ``_reset``
+        after one. With `rates` the state ends with the inputs that act, and answers are rates of
+        these, none where the state is no state: firmware adds them up. Besides, the folder holds
+        test vectors, an example that checks
         them and prints sizes, and a CMakeLists.txt.
 
         Parameters
@@ -670,7 +669,8 @@ class MPC(Controller):
         FileExistsError
             If the folder holds anything that was not exported, or was changed since.
         NotImplementedError
-            If the solver, the delay or the start have no C code; the message says what has.
+            If the solver, the delay, the start or a reference that moves have no C code; the
+            message says what has.
         """
         for word, is_used, remedy in (
             ("bias", self._bias is not None, "estimate it beside, model it as a state or measure "
@@ -691,6 +691,8 @@ class MPC(Controller):
                 f"an exported MPC cannot start from {type(self.initial).__name__}: make it with "
                 "initial='cheapest', or with a policy of the system and initial='policy'"
             )
+        if self.reference is not None:
+            check_constant(self.system, self.reference)
         word = self._word
         options: dict[str, Any] = {
             "name": name, "reference": self._aimed(self.reference, self.offset), "p": self._p,
@@ -711,8 +713,6 @@ class MPC(Controller):
         other.initial, other.restarts = word, False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
-        if moves(self.reference):
-            calls = 1  # what comes later is written at run time
         if x0 is None:
             start = sample_reference(system, self.reference, np.zeros(1), self._own).x[0]
             move = TEST_ERROR * np.random.default_rng(0).normal(size=system.n_errors)
@@ -866,7 +866,7 @@ class MPC(Controller):
 
     @property
     def _word(self) -> str:
-        """Where plans start, in a word that solvers know."""
+        """Initial guess of plans, in a word that solvers know."""
         if isinstance(self.initial, str) and self.initial != "auto":
             return self.initial
         return "cheapest" if self.problem.system.policy is None else "policy"
@@ -934,7 +934,7 @@ class MPC(Controller):
         aim = self._aimed(reference, start)
         options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
         last, best = self._found, None
-        for guess in self._starts(start, reference, aim):
+        for guess in self._starts():
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
                 last = other
@@ -953,21 +953,11 @@ class MPC(Controller):
         self.info = MPCInfo.of(self._found, time.perf_counter() - began, cause)
         return self._found
 
-    def _starts(
-        self, start: float, reference: ReferenceLike | None, aim: Any
-    ) -> Iterator[OptimalSolution | Controller | Trajectory | str | None]:
-        """Where a new plan may start: the last one first, then made one by one."""
+    def _starts(self) -> Iterator[OptimalSolution | Controller | Trajectory | str]:
+        """Initial guesses of a new plan: the last plan first."""
         if self._found is not None:
             yield self._found
-        if self.initial != "auto":
-            yield self.initial
-        elif self.problem.system.policy is not None:
-            yield "policy"
-        else:
-            yield None
-            if aim is reference:  # laws know no disturbances
-                given = self.system, reference, start, self.problem.dt, self._own
-                yield from starting_controllers(*given)
+        yield self._word if isinstance(self.initial, str) else self.initial
 
     def _keep_to_known(self, t: float, x: np.ndarray) -> str:
         """Parameters the plan's steps keep up with, and why they are not the given ones.

@@ -31,6 +31,7 @@ from ._rates import Rates as Rates
 from ._rates import beside_inputs as beside_inputs
 from ._rates import with_rates as with_rates
 from ._reference import ReferenceSamples as ReferenceSamples
+from ._reference import check_constant as check_constant
 from ._reference import depends_on_time as depends_on_time
 from ._reference import holding_inputs as holding_inputs
 from ._reference import moves as moves

@@ -60,7 +60,7 @@ from ._kernel import (
 from ._least_violation import FIRST_LOOK, HARDLY, Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
-from ._reference import ReferenceSamples
+from ._reference import ReferenceSamples, check_constant
 from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription
@@ -328,10 +328,13 @@ class InteriorPointSolver:
         Raises
         ------
         NotImplementedError
-            If a function of the problem is not made of scalar operations.
+            If a function of the problem is not made of scalar operations, or the reference moves.
         """
         problem = self.problem
         assert self._given is not None
+        reference = problem.reference if reference is None else reference
+        if reference is not None:
+            check_constant(problem.system, reference)
         loop = ExportSetting(
             period=problem.dt if period is None else period,
             iterations=iterations,

@@ -276,6 +276,38 @@ def moves(reference: object) -> bool:
     return bool(np.any(getattr(reference, "rate", 1.0)))
 
 
+def check_constant(system: System, reference: ReferenceLike | ReferenceSamples) -> None:
+    """Refuse what firmware cannot follow: a reference that is a function of time.
+
+    Parameters
+    ----------
+    system : System
+    reference : ReferenceLike or ReferenceSamples
+        Samples belong to the nodes of a plan, whatever the time.
+
+    Raises
+    ------
+    NotImplementedError
+        If the reference moves, or the inputs that hold the system at it depend on time.
+    """
+    if isinstance(reference, ReferenceSamples):
+        return
+    kind = type(reference).__name__
+    remedy = (
+        "export with a constant state, and write the reference of all nodes to x_ref and u_ref "
+        "before every call"
+    )
+    if moves(reference):
+        raise NotImplementedError(
+            f"an exported MPC does not sample a reference that moves (a {kind}): {remedy}"
+        )
+    if getattr(reference, "u", None) is None and depends_on_time(system):
+        raise NotImplementedError(
+            f"the inputs that hold {system.name} at the reference depend on time: give a reference "
+            f"with inputs u, or {remedy}"
+        )
+
+
 def depends_on_time(system: System) -> bool:
     """Whether the field of a system is a function of time, by its structure.
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import set_compile_policy
-from lgcontrol.controllers import LQR, MPC, Adapted, GeometricPD, ThrustVectorPD, allocate
-from lgcontrol.controllers._start import starting_controllers
+from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
 from lgcontrol.optimal import (
@@ -595,17 +594,3 @@ def test_without_a_reference_a_run_does_not_begin():
     outer.dt = 0.1
     run = simulate(system, Cascade(outer, mpc), x0=[0.995004165, 0.099833417, 0.0], seconds=0.2)
     assert run.success
-
-
-@pytest.mark.parametrize(("dt", "most"), [(0.05, 10.0), (0.5, 3.0), (5.0, 0.3)])
-def test_laws_that_plans_start_from_are_no_faster_than_the_steps(dt, most):
-    """Inputs are held for a step: faster laws cannot be followed, and take minutes to try."""
-    for system, kind, fastest in (
-        (satellite(), GeometricPD, most),
-        (quadrotor(), ThrustVectorPD, min(10.0, 2.0 / dt)),
-    ):
-        home, own = system.home, system.nominal_parameters
-        laws = list(starting_controllers(system, home, 0.0, dt, own))
-        turning = [law.dt for law in laws if isinstance(law, kind)]
-        assert min(turning) == pytest.approx(min(dt, 0.1 / fastest))
-        assert min(law.dt for law in laws) == min(turning)

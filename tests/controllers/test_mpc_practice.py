@@ -248,11 +248,12 @@ def test_disturbances_that_are_none_are_named():
 # Budget
 
 
+SWUNG = pendulum(2.0)
+
+
 def swing(**options):
-    return MPC(
-        pendulum(2.0), 30, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=[-1.0, 0.0, 0.0],
-        **options,
-    )  # fmt: skip
+    options = {"reference": [-1.0, 0.0, 0.0]} | options
+    return MPC(SWUNG, 30, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.05, **options)
 
 
 UPRIGHT, HANGING = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
@@ -628,6 +629,16 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     ):
         with pytest.raises(NotImplementedError, match=message):
             swing(**options).export_c(tmp_path / "none")
+    path = Trajectory(SWUNG.state, [0.0, 1.0], [HANGING, UPRIGHT])
+    for moving in (lambda t: [np.cos(t), np.sin(t), 1.0], path):
+        followed = swing(reference=moving)
+        with pytest.raises(NotImplementedError, match="sample a reference that moves.*x_ref"):
+            followed.export_c(tmp_path / "none")
+        with pytest.raises(NotImplementedError, match="does not sample a reference that moves"):
+            followed.solver.export_c(tmp_path / "none", reference=moving)
+    tide = System("tide", Rn(1), lambda t, x, u, p: u - ca.sin(t), inputs=["pump"])
+    with pytest.raises(NotImplementedError, match="hold tide at the reference depend on time"):
+        MPC(tide, 5, 0.1, reference=[0.0]).export_c(tmp_path / "none")
     pushed = MPC(cart(), 5, 0.1, bias="push", reference=[0.0, 0.0])
     with pytest.raises(NotImplementedError, match="has no bias: estimate it beside"):
         pushed.export_c(tmp_path / "none")
