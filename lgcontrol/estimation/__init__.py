@@ -22,6 +22,7 @@ from ._information import observability_along as observability_along
 from ._innovations import Innovations as Innovations
 from ._landmark_map import LandmarkMap as LandmarkMap
 from ._log import Log as Log
+from ._marginals import Marginals as Marginals
 from ._measurements import altimeter as altimeter
 from ._measurements import beacon_range as beacon_range
 from ._measurements import bearing as bearing

@@ -56,7 +56,7 @@ class NormalEquations:
         order = _order(together, len(free))
         rank[order] = np.arange(len(free))
         begins = np.concatenate([[0], np.cumsum(dims[free][order])])
-        self.size = int(begins[-1])
+        self.size, self._heads = int(begins[-1]), begins
         self.begins = np.full(len(dims), -1)
         self.begins[free] = begins[rank]
         self._rank = np.full(len(dims), -1)
@@ -128,6 +128,23 @@ class NormalEquations:
         flat = np.concatenate([slope.ravel() for slope in slopes])
         return H, np.bincount(self._slope_place, weights=flat, minlength=self.size)
 
+    def rank(self, variable: int) -> int:
+        """Place of a variable in the order of elimination; -1 if it is not free."""
+        return int(self._rank[variable])
+
+    @property
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row of each entry of ``JᵀJ``, and where each column begins."""
+        return self.indices, self.pointers
+
+    @cached_property
+    def blocks(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """First row of each variable in order of elimination, and the later ones it stands with."""
+        columns, rows = self._keys // self._count, self._keys % self._count
+        later = rows > columns
+        bounds = np.searchsorted(columns[later], np.arange(1, self._count))
+        return self._heads, np.split(rows[later], bounds)
+
     @cached_property
     def _diagonal(self) -> np.ndarray:
         columns = np.repeat(np.arange(self.size), np.diff(self.pointers))
@@ -142,23 +159,27 @@ class NormalEquations:
             diagonal = H[self._diagonal]
             H = H.copy()
             H[self._diagonal] += damping * np.maximum(diagonal, FLAT * diagonal.max(initial=0.0))
+        made = self._factor(H)
+        d = None if made is None else made.solve(right)
+        return d if d is not None and np.isfinite(d).all() else None
+
+    def _factor(self, H: np.ndarray) -> Any:
         try:
-            made = scipy.sparse.linalg.splu(self._matrix(H), permc_spec="NATURAL", **_SYMMETRIC)
+            return scipy.sparse.linalg.splu(self._matrix(H), permc_spec="NATURAL", **_SYMMETRIC)
         except RuntimeError:  # singular
             return None
-        d = made.solve(right)
-        return d if np.isfinite(d).all() else None
 
     def inverse_columns(self, H: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Columns of the inverse; None where there is none."""
         unit = np.zeros((self.size, len(rows)))
         unit[rows, np.arange(len(rows))] = 1.0
-        found = self.solve(H, unit)
-        if found is None:
+        made = self._factor(H)
+        if made is None:
             return None
+        found = made.solve(unit)
         # a round of refinement tells how much of the result is rounding
-        change = self.solve(H, unit - self._matrix(H) @ found)
-        if change is None or np.abs(change).max() > RESIDUAL * np.abs(found).max():
+        change = made.solve(unit - self._matrix(H) @ found)
+        if not np.abs(change).max() <= RESIDUAL * np.abs(found).max():  # NaN is not
             return None
         return found
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, Value, unknown_name
-from ..groups import SE2, SE3, LieGroup, Rn
+from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..groups import SE2, SE3, LieGroup, Rn, check_element
 from ..io import PoseGraph
-from ._factor_graph import FactorGraph, Factors, Loss, Variables
+from ._factor_graph import FactorGraph, Factors, Loss, Variables, checked_indices
 from ._normal_equations import solve_definite
 
 _GROUPS: dict[int, LieGroup] = {2: SE2, 3: SE3}
 _STARTS = ("chordal", "given")
+DIGITS = 1e-6  # share of an information's largest entry that printing it may take away
 
 
 def pose_graph(
@@ -41,6 +43,12 @@ def pose_graph(
     -------
     FactorGraph
 
+    Raises
+    ------
+    ValueError
+        If an edge or a sight names a pose that is not there, measures no element of the group, or
+        has an information that is none; the message has its number and the poses that it joins.
+
     Examples
     --------
     A square of 1 m, whose last side is 1.1 m long:
@@ -66,7 +74,10 @@ def pose_graph(
     """
     if start not in _STARTS:
         raise UnknownNameError(unknown_name("start", start, _STARTS))
+    if recorded.dimension not in _GROUPS:
+        raise ValueError(f"dimension of a pose graph is 2 or 3, got {recorded.dimension!r}")
     group = _GROUPS[recorded.dimension]
+    recorded = _checked(recorded, group)
     fixed = recorded.fixed if len(recorded.fixed) else np.array([0])
     poses = recorded.poses
     if start == "given":
@@ -103,6 +114,74 @@ def pose_graph(
             )
         )  # fmt: skip
     return FactorGraph(variables, factors)
+
+
+def _checked(graph: PoseGraph, group: LieGroup) -> PoseGraph:
+    """The graph with what it measures on its group, or an error that names the edge."""
+    n, d = len(graph.names), graph.dimension
+    edges = _ends("edge", graph.edges, (("pose", n), ("pose", n)))
+    lines = [""] * len(edges)
+    if graph.lines is not None and len(graph.lines) == len(edges):
+        lines = [f"line {line} of the file, " for line in graph.lines]
+    joined = [f"edge {k} ({lines[k]}from pose {graph.names[a]} to pose {graph.names[b]})"
+              for k, (a, b) in enumerate(edges)]  # fmt: skip
+    for k in np.flatnonzero(edges[:, 0] == edges[:, 1]):
+        raise ValueError(f"{joined[k]} joins a pose with itself; leave it out")
+    measured = check_shape("measured", graph.measured, (len(edges), group.nq), finite=False)
+    measured = [check_element(f"measured of {who}", z, group)
+                for who, z in zip(joined, measured, strict=True)]  # fmt: skip
+    sights = _ends("sight", graph.sights, (("pose", n), ("landmark", len(graph.landmark_names))))
+    fixed = checked_indices("fixed", graph.fixed, n)
+    made = replace(
+        graph, edges=edges, fixed=fixed, sights=sights,
+        measured=np.array(measured).reshape(-1, group.nq),
+        information=_information(joined, graph.information, group.dim),
+    )  # fmt: skip
+    if len(graph.landmark_names):
+        checked_indices("fixed_landmarks", graph.fixed_landmarks, len(graph.landmark_names))
+    if not len(sights):
+        return made
+    seen = check_shape("seen", graph.seen, (len(sights), d), finite=False)
+    looked = [f"sight {k} (of landmark {graph.landmark_names[b]} from pose {graph.names[a]})"
+              for k, (a, b) in enumerate(sights)]  # fmt: skip
+    for k in np.flatnonzero(~np.isfinite(seen).all(axis=1)):
+        raise ValueError(f"seen of {looked[k]} = {seen[k]} is not finite; leave it out")
+    return replace(
+        made, seen=seen, sight_information=_information(looked, graph.sight_information, d)
+    )
+
+
+def _ends(what: str, given: Any, ends: tuple[tuple[str, int], ...]) -> np.ndarray:
+    """Rows of what edges or sights join, shape (K, 2)."""
+    rows = np.asarray(given)
+    if rows.ndim != 2 or rows.shape[1] != 2 or (rows.size and rows.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{what}s must be whole numbers of shape (K, 2), got {rows.dtype} of shape {rows.shape}"
+        )
+    for (name, count), column in zip(ends, rows.T, strict=True):
+        for k in np.flatnonzero((column < 0) | (column >= count)):
+            raise ValueError(
+                f"{what} {k} is of {name} row {column[k]}; there are {count} {name}s, so give a "
+                f"row from 0 to {count - 1}"
+            )
+    return rows.astype(int)
+
+
+def _information(who: list[str], given: Any, size: int) -> np.ndarray:
+    """Symmetric matrices without negative eigenvalues, shape (K, size, size)."""
+    Omega = check_shape("information", given, (len(who), size, size), finite=False)
+    for k in np.flatnonzero(~np.isfinite(Omega).all(axis=(1, 2))):
+        raise ValueError(f"information of {who[k]} is not finite; give its inverse covariance")
+    largest = np.abs(Omega).max(axis=(1, 2))
+    skew = np.abs(Omega - np.swapaxes(Omega, 1, 2)).max(axis=(1, 2))
+    for k in np.flatnonzero(skew > DIGITS * largest):
+        raise ValueError(f"information of {who[k]} is not symmetric, by {skew[k]:.3g}")
+    values = np.linalg.eigvalsh(Omega)[:, 0]
+    for k in np.flatnonzero(values < -DIGITS * largest):
+        raise ValueError(
+            f"information of {who[k]} has the eigenvalue {values[k]:.3g}, expected none below 0"
+        )
+    return Omega
 
 
 def _points(group: LieGroup, graph: PoseGraph, poses: np.ndarray, start: str) -> np.ndarray:

@@ -51,6 +51,8 @@ class PoseGraph:
         ``X⁻¹ l``: where, in the frame of the pose.
     sight_information : ndarray, shape (S, d, d)
         Inverse covariances of that.
+    lines : ndarray of int, shape (K,), or None
+        Line of each edge in the file that it was read from; messages name it.
     """
 
     dimension: int
@@ -66,6 +68,7 @@ class PoseGraph:
     sights: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     seen: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     sight_information: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    lines: np.ndarray | None = None
 
 
 class _Kind(NamedTuple):
@@ -327,6 +330,7 @@ class _GraphReader:
             information[kept],
             sights=np.array([[row[edge.begin], points[edge.end]] for edge in self.sights],
                             dtype=int).reshape(-1, 2),
+            lines=np.array([self.edges[k].line for k in kept]),
             **landmarks,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from ._poses import (
 from ._run import PlottedRun
 from ._style import (
     AXIS_COLORS,
+    COLORS,
     DASHES,
     FAINT,
     GRID,
@@ -54,6 +56,7 @@ def plot_path(
     obstacles: Obstacles = (),
     hull: tuple[ArrayLike, float] | None = None,
     linked: bool = False,
+    covariances: ArrayLike | None = None,
     figure: Any = None,
 ) -> Figure:
     """Paths of the bodies with their frames along them, in m with equal axes.
@@ -85,6 +88,9 @@ def plot_path(
         where their frames are. Not with attitudes alone.
     linked : bool
         Whether each body is joined to the one before by a line, at the start and at the end.
+    covariances : array_like, shape (N, n, n), optional
+        Of the errors of each pose of one body in its own axes, linear part first, as estimators
+        have them: ellipses of 2σ of the positions about the frames. Not with attitudes alone.
     figure : optional
         See `plot_run`.
 
@@ -95,7 +101,8 @@ def plot_path(
     Raises
     ------
     ValueError
-        If nothing in the state is a pose and there is no `bodies`.
+        If nothing in the state is a pose and there is no `bodies`, or if there are covariances of
+        several bodies.
 
     Examples
     --------
@@ -118,22 +125,24 @@ def plot_path(
         goal = body_poses(run.group, smooth(run.group, reference), bodies)
     frames, capsules = max(2, frames), _capsules(obstacles)
     hulls = [] if hull is None else _capsules([hull])
+    spreads = None if covariances is None else _spreads(poses, len(run.x), covariances)
     if bodies is None and is_attitude(run.group):
         figure = figure or new_figure(6.0, 5.6)
         _draw_attitudes(figure, poses, goal, capsules)
     elif is_planar(poses) and (goal is None or is_planar(goal)):
         figure = figure or new_figure(7.0, _height(poses, goal, capsules))
-        ax = _draw_plane(figure, poses, goal, frames, capsules, hulls)
+        ax = _draw_plane(figure, poses, goal, frames, capsules, hulls, spreads)
         _join(ax, poses, 2, linked)
     else:
         own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        ax, half = _draw_space(figure, poses, goal, frames, capsules, hulls)
+        ax, half = _draw_space(figure, poses, goal, frames, capsules, hulls, spreads)
         _join(ax, poses, 3, linked)
         if own:
             fill(figure, ax, half)
     dashed = ["dashed: goal" if len(goals) else "dashed: reference"] * (goal is not None)
     key = ["hollow: start", "full: end", *dashed, *["grey: obstacles"] * (len(obstacles) > 0)]
+    key += ["ellipses: 2σ"] * (spreads is not None)
     head(figure, getattr(run, "name", ""), key)
     _name_paths(figure, body_names(run.group, bodies), _path_colors(poses))
     return figure
@@ -244,6 +253,7 @@ def _draw_plane(
     frames: int,
     capsules: list[_Obstacle],
     hulls: list[_Obstacle],
+    spreads: np.ndarray | None,
 ) -> Any:
     from matplotlib.patches import Polygon
 
@@ -266,6 +276,7 @@ def _draw_plane(
             for ends, radius, _ in hulls:
                 around = _outline(SE3.act(path[i], ends), radius)
                 ax.add_patch(Polygon(around, fc="none", ec=color, lw=0.8, alpha=0.45))
+            _draw_ellipses(ax, path, i, spreads, 2)
     ax.set_aspect("equal", adjustable="datalim")
     ax.autoscale_view()
     return ax
@@ -278,6 +289,7 @@ def _draw_space(
     frames: int,
     capsules: list[_Obstacle],
     hulls: list[_Obstacle],
+    spreads: np.ndarray | None,
 ) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
@@ -297,7 +309,55 @@ def _draw_space(
             for ends, radius, _ in hulls:
                 around = surface(SE3.act(path[i], ends), radius)
                 ax.plot_surface(*around, color=color, alpha=0.12, lw=0)
+            _draw_ellipses(ax, path, i, spreads, 3)
     return ax, set_box(ax, everything, margin=length)
+
+
+def _spreads(poses: np.ndarray, count: int, covariances: ArrayLike) -> np.ndarray:
+    """Covariances of the positions of one body in world axes, shape (N, 3, 3)."""
+    P = np.asarray(covariances, dtype=np.float64)
+    if poses.shape[1] != 1 or P.ndim != 3 or len(P) != count or P.shape[1:] not in _SIZES:
+        raise ValueError(
+            f"covariances must have shape ({count}, n, n) with n = 3 on SE2 and 6 on SE3, of "
+            f"one body; got {P.shape} for {poses.shape[1]}"
+        )
+    size = P.shape[1] // 2 + (P.shape[1] == 3)  # of a position in the plane or in space
+    own = np.zeros((len(P), 3, 3))
+    own[:, :size, :size] = P[:, :size, :size]
+    turn = axes_of(poses[:: _parts(poses, own), 0])
+    return turn @ own @ np.swapaxes(turn, -1, -2)
+
+
+_SIZES = ((3, 3), (6, 6))
+
+
+def _parts(poses: np.ndarray, spreads: np.ndarray) -> int:
+    """Poses of a smooth path for each of those that it is drawn through."""
+    return (len(poses) - 1) // max(len(spreads) - 1, 1) or 1
+
+
+_ROUND = np.linspace(0, 2 * np.pi, 61)
+
+
+def _draw_ellipses(
+    ax: Any, path: np.ndarray, i: int, spreads: np.ndarray | None, size: int
+) -> None:
+    """At the pose next to the one numbered i, of those that have a covariance."""
+    if spreads is None:
+        return
+    parts = _parts(path, spreads)
+    k = round(i / parts)
+    for ring in _rings(path[k * parts, :size], spreads[k, :size, :size]):
+        ax.plot(*ring.T, color=COLORS[0], lw=0.8)
+
+
+def _rings(center: np.ndarray, covariance: np.ndarray) -> list[np.ndarray]:
+    """Ellipses of 2σ through each two of the principal axes, points of shape (N, 2) or (N, 3)."""
+    values, axes = np.linalg.eigh(covariance)
+    lengths = 2.0 * np.sqrt(np.maximum(values, 0.0)) * axes
+    circle = np.stack([np.cos(_ROUND), np.sin(_ROUND)])
+    pairs = combinations(range(len(center)), 2)
+    return [center + (lengths[:, list(pair)] @ circle).T for pair in pairs]
 
 
 def _outline(ends: np.ndarray, radius: float) -> np.ndarray:

@@ -186,6 +186,69 @@ def test_a_landmark_that_nobody_saw_is_refused():
         pose_graph(graph)
 
 
+def city(count, extra, rng):
+    """Poses along a random walk in the plane with edges across, three landmarks, one pose fixed."""
+    x = SE2.random(rng, (count,))
+    along = np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
+    across = np.argwhere(np.triu(np.ones((count, count)), 2))
+    ends = np.concatenate([along, rng.permutation(across)[:extra]])
+    a, b = ends.T
+    z = SE2.plus(SE2.compose(SE2.inverse(x[a]), x[b]), 0.1 * rng.normal(size=(len(a), 3)))
+    root = rng.normal(size=(len(a), 3, 3))
+    sights = np.array([[k, k % 3] for k in range(0, count, 2)])
+    return PoseGraph(
+        2, np.arange(count), x, np.array([3]), ends, z, root @ np.swapaxes(root, 1, 2) + np.eye(3),
+        landmark_names=np.arange(count, count + 3), sights=sights,
+        seen=rng.normal(size=(len(sights), 2)),
+        sight_information=np.tile(2 * np.eye(2), (len(sights), 1, 1)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", [0, 6, 400])
+def test_marginals_are_blocks_of_the_dense_inverse(extra, rng):
+    """Of a chain, of a graph with some loops, and of one that is nearly full."""
+    graph = pose_graph(city(14, extra, rng))
+    x = graph.start()
+    found, nodes = graph.marginals(x), graph._nodes
+    dense = np.linalg.inv(nodes._matrix(graph._normal(x)[0]).toarray())
+    keys = [("pose", k) for k in range(14)] + [("landmark", k) for k in range(3)]
+    rows = {}
+    for name, k in keys:
+        begin = nodes.begins[graph._bases[name] + k]
+        dim = graph.variables[name].group.dim
+        rows[name, k] = begin + np.arange(dim) if begin >= 0 else None
+        expected = np.zeros((dim, dim))
+        if begin >= 0:
+            expected = dense[np.ix_(rows[name, k], rows[name, k])]
+        np.testing.assert_allclose(found.covariances[name][k], expected, atol=1e-12)
+        np.testing.assert_allclose(graph.covariance(x, name, k), expected, atol=1e-12)
+    inside = 0
+    for a in keys:
+        for b in keys:
+            joint = found.joint(a, b)
+            if rows[a] is None or rows[b] is None:
+                continue
+            both = np.concatenate([rows[a], rows[b]])
+            np.testing.assert_allclose(joint, dense[np.ix_(both, both)], atol=1e-12)
+            ranks = (nodes.rank(graph._bases[n] + k) for n, k in (a, b))
+            inside += found._inverse.block(*ranks) is not None
+    # those of the factor are read off, the others solved for
+    assert 2 * len(keys) < inside < len(keys) ** 2 and (inside > 150) == (extra == 400)
+
+
+def test_marginals_of_a_solution_are_plotted_with_its_path(rng):
+    square = pose_graph(city(8, 2, rng))
+    figure = square.marginals(square.solve().x).plot()
+    rings = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 61]
+    assert len(rings) >= 2
+    with pytest.raises(KeyError, match="valid names are pose, landmark"):
+        square.marginals().plot("poses")
+    with pytest.raises(KeyError, match="valid names are pose, landmark"):
+        square.marginals().joint(("poses", 0))
+    with pytest.raises(ValueError, match="from 0 to 7, got 8"):
+        square.marginals().joint(("pose", 8))
+
+
 def test_steps_that_raise_the_cost_are_damped(rng):
     """A guess that is turned by up to 170°; Gauss–Newton alone would leave."""
     z = SO3.exp(0.1 * rng.normal(size=(30, 3)))
@@ -244,6 +307,8 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
             ("x", [0, 1]), ("x", [1, 2])])]).covariance(
                 {"x": np.zeros((3, 1))}, "x", 0), "without information"),
         (lambda: FactorGraph([POINTS], [PULL]).covariance({}, "y", 0), "valid names are x"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x, y: x - y, [
+            ("x", [0, 1]), ("x", [1, 2])])]).marginals(), "without information"),
         # a further number would be that of another variable
         (lambda: FactorGraph([POINTS, Variables("z", Rn(1), np.zeros((1, 1)))], [
             PULL, Factors("f", lambda z: z, [("z", [0])])]).covariance(
@@ -256,6 +321,70 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
 def test_what_is_refused(make, message):
     with pytest.raises((ValueError, KeyError, TypeError), match=message):
         make()
+
+
+def ring(**changed):
+    """A hexagon of edges, with something changed."""
+    ends = np.array([[k, (k + 1) % 6] for k in range(6)])
+    given = {"measured": np.tile(SE2.exp([1.0, 0.0, np.pi / 3]), (6, 1)),
+             "information": np.tile(np.eye(3), (6, 1, 1)), "edges": ends}  # fmt: skip
+    for name, (place, value) in changed.items():
+        given[name] = np.array(given[name])
+        given[name][place] = value
+    return PoseGraph(2, np.arange(10, 16), None, NONE, given["edges"], given["measured"],
+                     given["information"], lines=np.arange(101, 107))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"measured": ((2, 2), 3.0)}, r"edge 2 \(line 103 of the file, from pose 12 to pose 13\).*"
+         r"no element of SE2: \(cos, sin\) has norm"),
+        ({"measured": ((4, 0), np.nan)}, r"edge 4 .* is not finite"),
+        ({"edges": ((3, 1), 9)}, "edge 3 is of pose row 9; there are 6 poses"),
+        ({"edges": ((3, 1), -1)}, "edge 3 is of pose row -1"),
+        ({"edges": ((3, 1), 3)}, r"edge 3 \(line 104 .* joins a pose with itself"),
+        ({"information": ((1, 1, 1), -5.0)}, r"information of edge 1 .* eigenvalue -5"),
+        ({"information": ((1, 0, 1), 0.7)}, r"information of edge 1 .* not symmetric, by 0.7"),
+        ({"information": ((1, 0, 0), np.inf)}, r"information of edge 1 .* not finite"),
+    ],
+    ids=lambda entry: next(iter(entry)) if isinstance(entry, dict) else "",
+)  # fmt: skip
+def test_edges_off_their_group_are_refused_by_name(changed, message):
+    with pytest.raises(ValueError, match=message):
+        pose_graph(ring(**changed))
+
+
+def test_edges_keep_the_rule_of_coordinates_and_their_lines(tmp_path):
+    """Six digits are enough; a file's edges know their lines."""
+    near = ring()
+    near.measured[:, 2:] *= 1 + 5e-7
+    assert pose_graph(near).solve().cost < 1e-20
+    path = tmp_path / "ring.g2o"
+    lines = [
+        "# a comment",
+        *(f"EDGE_SE2 {k} {(k + 1) % 6} 1 0 1.0472 1 0 0 1 0 1" for k in range(6)),
+    ]
+    path.write_text("\n".join(lines))
+    read = read_pose_graph(path)
+    np.testing.assert_array_equal(read.lines, range(2, 8))
+    read.measured[5, 2:] *= 2
+    with pytest.raises(ValueError, match=r"edge 5 \(line 7 of the file, from pose 5 to pose 0\)"):
+        pose_graph(read)
+
+
+@pytest.mark.parametrize("ask", ["solve", "marginals"])
+def test_elements_that_are_given_are_checked(ask):
+    graph = pose_graph(ring())
+    x = graph.start()["pose"]
+    for given, message in (
+        ({"pose": 2 * x}, r"x\['pose'\]\[0\] .* no element of SE2"),
+        ({"pose": x[:3]}, r"x\['pose'\] has shape \(3, 4\), expected \(6, 4\)"),
+        ({}, "lacks the elements of 'pose'"),
+        ({"pose": x, "posts": x}, "unknown variables 'posts'"),
+    ):
+        with pytest.raises((ValueError, KeyError), match=message):
+            getattr(graph, ask)(given)
 
 
 def test_long_arms_that_turn_do_not_make_it_crawl():
