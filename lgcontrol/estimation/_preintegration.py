@@ -11,9 +11,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, check_shape, trace
-from ..groups import SE23
-from ..systems import step_derivatives
-from ._inertial import STANDARD_GRAVITY, inertial_navigation
+from ..groups import SE23, held_motion
+from ._inertial import STANDARD_GRAVITY
 
 _UP = ca.DM([0, 0, 1])
 
@@ -99,12 +98,16 @@ class Preintegration:
         if unknown:
             raise ValueError(f"noise of {', '.join(unknown)}: there are gyro and accelerometer")
         q = np.repeat([given.get("gyro", 0.0), given.get("accelerometer", 0.0)], 3)
-        first = np.concatenate([SE23.identity, np.zeros(54 + 81)])
-        samples = np.concatenate([gyro, accelerometer], axis=1) - bias
-        whole = chain(_step(), len(gyro), carry=("z", "z_next"), each=["u", "dt"])
-        z = whole(first, samples, dt[:, None], q)[-1]
-        P = z[64:].reshape(9, 9)
-        return cls(float(dt.sum()), z[:10], bias, z[10:64].reshape(6, 9).T, (P + P.T) / 2)
+        # intervals without length change nothing: loops of few lengths serve all
+        count = max(1 << (len(gyro) - 1).bit_length(), LEAST)
+        samples = np.zeros((count, 7))
+        samples[: len(gyro), :6] = np.concatenate([gyro, accelerometer], axis=1) - bias
+        samples[: len(gyro), 6] = dt
+        z = _loop(count)(_FIRST, samples, q)[-1]
+        P = np.zeros((9, 9))
+        P[_LOWER] = z[64:]
+        P = P + np.tril(P, -1).T
+        return cls(float(dt.sum()), z[:10], bias, z[10:64].reshape(6, 9).T, P)
 
     def corrected(self, bias: Any) -> np.ndarray:
         """``Υ(b)`` to first order in the biases, shape (10,)."""
@@ -170,21 +173,43 @@ def _moved() -> ModelFunction:
 
 
 @cache
+def _loop(count: int) -> ModelFunction:
+    """All samples; compiled, as it is called again and again."""
+    return chain(_step(), count, carry=("z", "z_next"), each=["u"]).compiled(batch=False)
+
+
+@cache
 def _step() -> ModelFunction:
-    """One sample: Υ, J (by columns) and the covariance, in one column."""
-    model = inertial_navigation(gravity=0.0)
-    made = step_derivatives(model, "rk4")
+    """One sample: Υ, J (by columns) and the lower triangle of the covariance, in one column.
 
-    def build(z: Value, u: Value, dt: Value, q: Value) -> Value:
-        x = ca.vertcat(z[:10], ca.DM.zeros(6))
-        J, P = ca.reshape(z[10:64], 9, 6), ca.reshape(z[64:], 9, 9)
-        inputs = ca.vertcat(u, ca.DM.zeros(model.n_inputs - 6))
-        step = made(0.0, x, inputs, [], dt)
-        A, G = step.A[:9, :9], step.B[:9, :6]
-        J = A @ J + step.A[:9, 9:]
-        P = A @ P @ A.T + G @ ca.diag(q * q / dt) @ G.T
-        Y = SE23.normalize(step.x_next[:10])
-        return ca.vertcat(Y, ca.densify(J)[:], ca.densify(P)[:])
+    ``Υ⁺ = Φ(Υ) U`` with the motion U that the sample makes from rest, which is all of it that
+    depends on the sample, and ``Φ(Υ exp ε) = Φ(Υ) exp(F ε)``; U changes by ``exp(B δ)`` with its
+    rate and acceleration. So the error becomes ``Ad(U⁻¹) F ε + B δ``.
+    """
 
-    shapes = {"z": (145,), "u": (6,), "dt": (), "q": (6,)}
-    return trace("preintegration", build, shapes, {"z_next": (145,)})
+    def build(z: Value, u: Value, q: Value) -> Value:
+        Y, J = z[:10], ca.reshape(z[10:64], 9, 6)
+        P = ca.tril2symm(ca.SX(_TRIANGLE, z[64:]))
+        read = ca.SX.sym("read", 6)
+        dt = u[6]
+        symbolic = held_motion(read[:3], read[3:], dt)
+        slope = SE23.tangent_matrix(symbolic) @ ca.jacobian(symbolic, read)
+        U, B = ca.substitute([symbolic, slope], [read], [u[:6]])
+        F = ca.SX.eye(9)
+        F[:3, 3:6] = dt * ca.SX.eye(3)
+        A = SE23.Ad(SE23.inverse(U)) @ F
+        J = A @ J - B
+        P = A @ P @ A.T + B @ ca.diag(q * q / ca.fmax(dt, SHORTEST)) @ B.T
+        along = ca.vertcat(Y[:3] + dt * Y[3:6], Y[3:])
+        made = SE23.normalize(SE23.compose(along, U))
+        return ca.vertcat(made, ca.densify(J)[:], ca.project(P, _TRIANGLE).nz[:])
+
+    shapes = {"z": (109,), "u": (7,), "q": (6,)}
+    return trace("preintegration", build, shapes, {"z_next": (109,)})
+
+
+LEAST = 16  # samples of the shortest loop
+SHORTEST = 1e-15  # s; white noise over no time is none
+_TRIANGLE = ca.Sparsity.lower(9)
+_LOWER = tuple(np.array(part) for part in (_TRIANGLE.row(), np.repeat(range(9), range(9, 0, -1))))
+_FIRST = np.concatenate([SE23.identity, np.zeros(54 + 45)])

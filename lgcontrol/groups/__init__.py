@@ -22,6 +22,7 @@ from ._se3 import SE3Group as SE3Group
 from ._sek import SE23 as SE23
 from ._sek import SEK2 as SEK2
 from ._sek import SEK3 as SEK3
+from ._sek import held_motion as held_motion
 from ._so2 import SO2 as SO2
 from ._so2 import SO2Group as SO2Group
 from ._so3 import SO3 as SO3

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value, check_shape
+from . import _series
 from ._base import LieGroup
 from ._element import check_element
 from ._se2 import SE2
@@ -294,3 +295,37 @@ class SEK2(_SharedRotation):
 
 SE23 = SEK3(2)
 """Extended poses: position, velocity and rotation of a body."""
+
+
+def held_motion(omega: Value, a: Value, dt: Value) -> Value:
+    """Extended pose after a rate and an acceleration in body axes that are held, from identity.
+
+    ``R = exp(φ)`` with ``φ = ω dt``, ``v = ∫₀¹ exp(sφ) ds a dt`` and
+    ``p = ∫₀¹ (1 − s) exp(sφ) ds a dt²``: exact for intervals of any length.
+
+    Parameters
+    ----------
+    omega, a : casadi column, shape (3,)
+        rad/s, m/s².
+    dt : casadi scalar
+        s.
+
+    Returns
+    -------
+    casadi column, shape (10,)
+        Position, velocity and rotation on SE23.
+
+    Examples
+    --------
+    A quarter turn in one second, while 1 m/s² acts along the axis that turns:
+
+    >>> held_motion(ca.DM([0, 0, np.pi / 2]), ca.DM([1, 0, 0]), 1.0).full().ravel()[:5].round(6)
+    array([0.405285, 0.231335, 0.      , 0.63662 , 0.63662 ])
+    """
+    phi = omega * dt
+    s = ca.sumsqr(phi)
+    once = ca.cross(phi, a)
+    twice = ca.cross(phi, once)
+    v = a + _series.versine(s) * once + _series.remainder(s) * twice
+    p = a / 2 + _series.remainder(s) * once + _series.versine_remainder(s) * twice
+    return ca.vertcat(p * dt * dt, v * dt, SO3.exp(phi))

@@ -51,6 +51,7 @@ _COSINE = _alternating(0, 2)
 _SINC = _alternating(1, 2)
 _VERSINE = _alternating(2, 3)
 _REMAINDER = _alternating(3, 3)
+_VERSINE_REMAINDER = _alternating(4, 2)
 _BERNOULLI = _bernoulli(60)  # more than the slowest series takes, which falls like 1/39
 _COTANGENT = _truncated(lambda k: abs(_BERNOULLI[2 * k + 2]) / factorial(2 * k + 2), 3)
 _NEAR = 0.06  # (n/w)² below which the arc tangent is a series
@@ -90,6 +91,11 @@ def versine(s: Any) -> Any:
 def remainder(s: Any) -> Any:
     """``(θ − sin θ) / θ³``."""
     return _switch(s, _REMAINDER, lambda s, a: (a - ca.sin(a)) / (a * s))
+
+
+def versine_remainder(s: Any) -> Any:
+    """``(θ²/2 − 1 + cos θ) / θ⁴``."""
+    return _switch(s, _VERSINE_REMAINDER, lambda s, a: (s / 2 - 1 + ca.cos(a)) / (s * s))
 
 
 def cotangent(s: Any) -> Any:

@@ -10,6 +10,7 @@ from lgcontrol.estimation import (
     Log,
     Preintegration,
     Variables,
+    _preintegration,
     allan_deviation,
     fit_noise,
     inertial_navigation,
@@ -120,6 +121,24 @@ def test_preintegration_is_the_motion_from_any_state(rng):
     assert 3.5 < errors[0] / errors[1] < 4.5
     exact = Preintegration.of(gyro, accelerometer, 0.01, bias=other)
     np.testing.assert_allclose(made.corrected(other), exact.delta, atol=2e-4)
+
+
+def test_samples_that_last_are_integrated_exactly(rng):
+    """One of 0.4 s is forty of 0.01 s with the same readings, also where it turns by 2 rad."""
+    gyro, accelerometer = rng.normal(size=3), rng.normal(size=3)
+    for size in (1e-9, 1e-3, 1.0, 5.0):
+        once = Preintegration.of([size * gyro], [accelerometer], 0.4)
+        many = Preintegration.of(
+            np.tile(size * gyro, (40, 1)), np.tile(accelerometer, (40, 1)), 0.01
+        )
+        np.testing.assert_allclose(once.delta, many.delta, atol=1e-14)
+        np.testing.assert_allclose(once.jacobian, many.jacobian, atol=1e-14)
+        assert once.duration == pytest.approx(many.duration)
+
+
+def test_a_second_of_samples_is_one_call_of_compiled_code():
+    assert _preintegration._loop(128).is_compiled
+    assert _preintegration._step().function.n_instructions() < 6000
 
 
 def test_its_covariance_is_that_of_the_filter(rng):
