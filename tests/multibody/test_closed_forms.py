@@ -289,3 +289,32 @@ def test_unknown_reference_lists_the_known():
 def test_coordinates_in_place_of_a_reference_explain_the_two_steps(q):
     with pytest.raises(TypeError, match="two steps"):
         TREES["revolute"].system_jacobian(q)
+
+
+def test_momentum_dynamics_grows_with_the_number_of_bodies(rng):
+    """Operations of twice as many bodies are at most some twice as many: no matrix is factored."""
+
+    def operations(count):
+        tree = Multibody()
+        for k in range(count):
+            ball = SpatialInertia.box(1.0, (0.1, 0.2, 0.3), rng.normal(size=3) / 30)
+            parent = f"b{k - 1}" if k else "world"
+            tree = tree.add_body(f"b{k}", ball, "revolute", parent, [0, 0, 0.3], axis="xyz"[k % 3])
+        return tree.momentum_dynamics.function.n_instructions()
+
+    assert operations(64) < 2.3 * operations(32)
+
+
+@pytest.mark.parametrize("count", [4, 30])  # by the factor, by the recursion
+def test_velocities_of_momenta_that_no_velocity_has(count, rng):
+    """The nearest momenta in the metric of the inverse inertias, with and without a recursion."""
+    tree = Multibody()
+    for k in range(count):
+        ball = SpatialInertia.box(1.0, (0.1, 0.2, 0.3), rng.normal(size=3) / 30)
+        parent = f"b{k - 1}" if k else "world"
+        tree = tree.add_body(f"b{k}", ball, "revolute", parent, [0, 0.1, 0.3], axis="xyz"[k % 3])
+    q, momenta = rng.normal(size=tree.nv), rng.normal(size=(count, 6))
+    J = tree.system_jacobian("spatial")(q)
+    v, _ = tree.momentum_dynamics(q, momenta, np.zeros(tree.nv))
+    M = tree.mass_matrix(q)
+    np.testing.assert_allclose(M @ v, J.T @ momenta.ravel(), rtol=1e-9, atol=1e-9)

@@ -27,9 +27,8 @@ from ..compiled._functions import (
     takes_names,
 )
 from ..compiled._joint_forces import armature, joint_forces
-from ..compiled._sparse import factor, solve
-from ..dynamics._forward_dynamics import forward_dynamics
-from ..dynamics._mass_matrix import mass_matrix, refuse_singular
+from ..dynamics._forward_dynamics import forward_dynamics, velocities_of_momenta
+from ..dynamics._mass_matrix import refuse_singular
 from ..dynamics._time_derivatives import time_derivatives_declared
 from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree
@@ -363,7 +362,7 @@ def momentum_dynamics(
     `body_momenta`; ``q̇ = v`` (body-fixed) and ``Π̇ = momentum_rates``. Rates are plain vectors:
     a Runge–Kutta method keeps their sum where nothing acts from outside, to rounding.
 
-    v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π``, solved in the order of the tree. Momenta that no
+    v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π`` by articulated bodies, in O(n). Momenta that no
     velocity has (an integrator drifts there) are read as the nearest ones that some has; the
     sum over a free-floating tree is untouched by that. Project after each step, by
     `body_momenta` of v. Armatures are no momenta of bodies: they count in the rates only, and
@@ -385,16 +384,10 @@ def momentum_dynamics(
     [2.0]
     """
     world, poses = tree.world_poses(q), tree.poses(q)
-    carried: list[Value] = [ca.SX(6, 1)] * len(tree.nodes)
+    own: list[Value] = [ca.SX(6, 1)] * len(tree.nodes)
     for column, (_, k) in enumerate(tree.bodies):
-        carried[k] = momenta[:, column]
-    p = ca.SX(tree.nv, 1)
-    for k in reversed(range(len(tree.nodes))):
-        node = tree.nodes[k]
-        p[node.v] += node.S.T @ world[k].pull_wrench(carried[k])
-        if node.parent >= 0:
-            carried[node.parent] = carried[node.parent] + carried[k]
-    v = solve(*factor(mass_matrix(replace(tree, impedances=[]), q)), p)
+        own[k] = world[k].pull_wrench(momenta[:, column])
+    v = velocities_of_momenta(tree, q, own)
     a = forward_dynamics(tree, q, v, tau, wrenches)
     V = twists(tree, poses, v)
     A = accelerations(tree, poses, V, v, a, gravity=False)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import twist_cross, wrench_cross
+from .._spatial import Pose, twist_cross, wrench_cross
 from ..compiled._added_mass import force as added_mass_force
 from ..compiled._added_mass import weights
 from ..compiled._articulated import eliminate, join_blocks, node_blocks
@@ -79,24 +82,79 @@ def forward_dynamics_by_recursion(
     that share a coordinate would close loops: trees with mimics need the factor.
     """
     nodes, poses = tree.nodes, tree.poses(q)
-    armatures = armature(tree)
     tau = tau - joint_forces(tree, q, v, ca.SX(tree.nv, 1))
     loads = tree.node_wrenches(wrenches)
     lift = weights(tree, poses) if tree.has_added_mass else []
     zero = ca.DM(6, 1)
     V: dict[int, Value] = {-1: zero}
-    bias, inertia, force = [], [], []
+    bias, force = [], []
     for k, (node, T) in enumerate(zip(nodes, poses, strict=True)):
         joint = node.S @ v[node.v]
         V[k] = T.pull(V[node.parent]) + joint
         bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
-        inertia.append(node_blocks(node))
         force.append(wrench_cross(V[k], node.inertia @ V[k]))
         if node.added_mass.nnz():
             force[k] = force[k] + added_mass_force(node.added_mass, V[k], lift[k])
         if loads[k] is not None:
             force[k] = force[k] - loads[k]
-    eliminated = []
+    start = ca.vertcat(-tree.gravity, ca.DM(3, 1))
+    return _articulated(tree, poses, tau, force, bias, start, armature(tree))
+
+
+def velocities_of_momenta(tree: CompiledTree, q: Value, momenta: Sequence[Value]) -> Value:
+    """v with the least error of the bodies' momenta, in the metric of their inverse inertias.
+
+    ``(Jᵀ 𝖬 J) v = Jᵀ Π`` for momenta in the nodes' frames, by whichever algorithm has fewer
+    operations: the recursion of accelerations, without velocities, weight and armatures, is O(n).
+    """
+    if tree.is_coupled:
+        return _velocities_by_factor(tree, q, momenta)
+    still, rest = ca.DM(6, 1), ca.DM(tree.nv, 1)
+    force = [-momentum for momentum in momenta]
+    recursion = _articulated(tree, tree.poses(q), rest, force, [still] * len(force), still, rest)
+    if tree.nv > FACTOR_SIZE:
+        return recursion
+    by_factor = _velocities_by_factor(tree, q, momenta)
+    return by_factor if _is_cheaper(by_factor, recursion) else recursion
+
+
+def _velocities_by_factor(tree: CompiledTree, q: Value, momenta: Sequence[Value]) -> Value:
+    carried, p, poses = list(momenta), ca.SX(tree.nv, 1), tree.poses(q)
+    for k in reversed(range(len(tree.nodes))):
+        node = tree.nodes[k]
+        p[node.v] += node.S.T @ carried[k]
+        if node.parent >= 0:
+            carried[node.parent] = carried[node.parent] + poses[k].push_wrench(carried[k])
+    return solve(*factor(mass_matrix(replace(tree, impedances=[]), q)), p)
+
+
+def _articulated(
+    tree: CompiledTree,
+    poses: list[Pose],
+    tau: Value,
+    force: Sequence[Value],
+    bias: Sequence[Value],
+    start: Value,
+    armatures: Value,
+) -> Value:
+    """Accelerations of the joints by elimination from the leaves to the root and back.
+
+    Parameters
+    ----------
+    tree, poses
+        Of every node on its parent.
+    tau : CasADi column, shape (nv,)
+        Forces in the joints.
+    force, bias : sequences of CasADi columns, shape (6,)
+        Wrench that every node needs without an acceleration, acceleration that it has without one
+        of its joint, in its frame.
+    start : CasADi column, shape (6,)
+        Acceleration of the world.
+    armatures : CasADi column, shape (nv,)
+    """
+    nodes = tree.nodes
+    inertia = [node_blocks(node) for node in nodes]
+    force, eliminated = list(force), []
     for k in reversed(range(len(nodes))):
         node, T = nodes[k], poses[k]
         own = tau[node.v] - node.S.T @ force[k]
@@ -108,7 +166,7 @@ def forward_dynamics_by_recursion(
             force[i] = force[i] + T.push_wrench(f)
             inertia[i] = join_blocks(inertia[i], step.rest, T)
     eliminated.reverse()
-    acceleration: dict[int, Value] = {-1: ca.vertcat(-tree.gravity, ca.DM(3, 1))}
+    acceleration: dict[int, Value] = {-1: start}
     a = ca.SX(tree.nv, 1)
     for k, (node, T) in enumerate(zip(nodes, poses, strict=True)):
         step, own = eliminated[k]
