@@ -1,4 +1,4 @@
-"""Operation counts of inverse dynamics by five recursions, beside the counts of Müller 2018.
+"""Operation counts of recursions in several references, beside the counts of Müller 2018.
 
     python -m tests.benchmarks.representations [--json FILE]
 
@@ -8,12 +8,16 @@ function with numbers for all parameters, inputs and outputs included. The paper
 transformations and Lie brackets of dense screws; it has no count for mixed twists. Every recursion
 gets the same preparation (`_plan.py`): node frames that make joint axes coordinate axes, inertias
 regrouped to fewer numbers. The zeros this leaves count only where frames are body-fixed.
+
+Forward dynamics by articulated bodies is counted in the same way, and so are the twists of all bodies
+with their rates (`kinematics`), on which the paper makes claims of cost.
 """
 
 import argparse
 import json
 from pathlib import Path
 
+import casadi as ca
 import matplotlib
 
 matplotlib.use("Agg")
@@ -22,6 +26,9 @@ import numpy as np  # noqa: E402
 
 from lgcontrol.groups import SE3  # noqa: E402
 from lgcontrol.mechanics import Multibody, SpatialInertia  # noqa: E402
+from lgcontrol.mechanics.multibody._spatial import cross, twist_cross  # noqa: E402
+from lgcontrol.mechanics.multibody.compiled._compiled_tree import compiled  # noqa: E402
+from lgcontrol.mechanics.multibody.kinematics._recursions import accelerations, twists  # noqa: E402
 from lgcontrol.models import panda_tree, ur5_tree  # noqa: E402
 
 from .multibody import CHAINS, ROOT  # noqa: E402
@@ -59,6 +66,55 @@ def instructions(tree: Multibody) -> dict[str, int]:
     return counts
 
 
+def forward_instructions(tree: Multibody) -> dict[str, int]:
+    """Count of forward dynamics by articulated bodies in each reference, by name."""
+    counts = {"default": tree.forward_dynamics_by_recursion.instructions}
+    for reference in REFERENCES:
+        counts[reference] = tree.forward_dynamics_in(reference).instructions
+    return counts
+
+
+def kinematics(tree: Multibody, reference: str) -> ca.Function:
+    """(q, v, a) → twists and their rates of all bodies in a reference, by its own recursion.
+
+    Eq. 67b and 67c (body), 71c and 71d (spatial), 73 (hybrid).
+    """
+    made = compiled(tree, ca.SX.sym("p", 0))
+    q, v, a = (ca.SX.sym(key, n) for key, n in (("q", tree.nq), ("v", tree.nv), ("a", tree.nv)))
+    if reference == "body":
+        poses = made.poses(q)
+        V = twists(made, poses, v)
+        A = accelerations(made, poses, V, v, a, gravity=False)
+    else:
+        world = made.world_poses(q)
+        still = ca.SX(6, 1)
+        rows: dict[int, tuple] = {-1: (still, still)}
+        for k, node in enumerate(made.nodes):
+            (before, rate), T = rows[node.parent], world[k]
+            if reference == "spatial":
+                J = T.push(node.S)
+                own = before + J @ v[node.v]
+                rows[k] = own, rate + J @ a[node.v] + twist_cross(own, J @ v[node.v])
+                continue
+            J = ca.vertcat(T.R @ node.S[:3, :], T.R @ node.S[3:, :])
+            lever, joint = T.p - world[node.parent].p, J @ v[node.v]
+            own = before + ca.vertcat(cross(before[3:], lever), ca.SX(3, 1)) + joint
+            swing = cross(rate[3:], lever) + cross(before[3:], own[:3] - before[:3])
+            turned = ca.vertcat(cross(own[3:], joint[:3]), cross(own[3:], joint[3:]))
+            rows[k] = own, rate + ca.vertcat(swing, ca.SX(3, 1)) + J @ a[node.v] + turned
+        V, A = ([rows[k][i] for k in range(len(made.nodes))] for i in (0, 1))
+    results = ca.cse([ca.SX(ca.horzcat(*V)), ca.SX(ca.horzcat(*A))])
+    return ca.Function("kinematics", [q, v, a], results)
+
+
+def kinematic_instructions(tree: Multibody) -> dict[str, int]:
+    """Count of `kinematics` in each reference, by name."""
+    return {
+        reference: kinematics(tree, reference).n_instructions()
+        for reference in ("body", "spatial", "hybrid")
+    }
+
+
 def counted(n: int) -> dict[str, dict[str, int]]:
     """What the paper counts for a chain of n bodies with joints of one degree of freedom."""
     return {
@@ -81,7 +137,16 @@ def measure() -> dict:
     """Instructions of every chain and arm, with the paper's counts of the chains."""
     chains = {kind: {str(n): instructions(make(n)) for n in CHAINS} for kind, make in KINDS.items()}
     arms = {name: instructions(make()) for name, make in ARMS.items()}
-    return {"chains": chains, "arms": arms, "paper": {str(n): counted(n) for n in CHAINS}}
+    trees = {f"general {n}": general_chain(n) for n in (1, 8, 32)}
+    trees |= {f"aligned {n}": aligned_chain(n) for n in (8, 32)}
+    trees |= {name: make() for name, make in ARMS.items()}
+    return {
+        "chains": chains,
+        "arms": arms,
+        "forward dynamics": {name: forward_instructions(tree) for name, tree in trees.items()},
+        "kinematics": {name: kinematic_instructions(tree) for name, tree in trees.items()},
+        "paper": {str(n): counted(n) for n in CHAINS},
+    }
 
 
 def print_tables(results: dict) -> None:
@@ -91,6 +156,12 @@ def print_tables(results: dict) -> None:
         print(f"{title + ': instructions':28}" + "".join(f"{name:>12}" for name in names))
         for row, counts in rows.items():
             print(f"{row:28}" + "".join(f"{counts[name]:12d}" for name in names))
+        print()
+    for title in ("forward dynamics", "kinematics"):
+        columns = list(next(iter(results[title].values())))
+        print(f"{title + ': instructions':28}" + "".join(f"{name:>12}" for name in columns))
+        for row, counts in results[title].items():
+            print(f"{row:28}" + "".join(f"{counts[name]:12d}" for name in columns))
         print()
     print("Müller 2018, section 4: operations of a chain of n bodies")
     for n, counts in results["paper"].items():

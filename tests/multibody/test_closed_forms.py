@@ -87,7 +87,7 @@ def test_system_jacobian_stacks_the_bodies(kind, reference, rng):
 def test_system_matrices_factor_jacobian_and_rate(tree, rng):
     """Müller 2018, eq. 9, 82, 112."""
     q, v, _, _, _ = zoo.state(tree, rng)
-    s = tree.system_matrices(q, v)
+    s = tree.system_matrices()(q, v)
     J, rate = tree.system_jacobian()(q), tree.system_jacobian_rate()(q, v)
     assert error(s.A @ s.X, J) < EXACT
     assert error(s.A @ (s.X_rate - s.ad_joints @ (J - s.X)), rate) < EXACT
@@ -100,13 +100,67 @@ def test_system_matrices_factor_jacobian_and_rate(tree, rng):
     assert not np.triu(s.A, 6).any()
 
 
+@pytest.mark.usually(reference=("spatial", "hybrid"))
+@pytest.mark.parametrize(("kind", "reference"), PAIRS)
+def test_system_matrices_in_every_reference(kind, reference, rng):
+    """``J = A X``, its rate, brackets, momenta and the mass matrix; A of relative motions only."""
+    tree = TREES[kind]
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s = tree.system_matrices(reference)(q, v)
+    assert error(s.A @ s.X, tree.system_jacobian(reference)(q)) < EXACT
+    rate = tree.system_jacobian_rate(reference)(q, v)
+    assert error(s.A_rate @ s.X + s.A @ s.X_rate, rate) < EXACT
+    bodies = tree.system_jacobian(reference)(q) @ v
+    assert error(np.linalg.solve(s.A, bodies), s.X @ v) < EXACT
+    assert error(s.ad_bodies @ bodies, np.zeros(len(bodies))) < EXACT
+    momenta = tree.body_momenta(reference)(q, v).ravel()
+    assert error(s.M @ bodies, momenta) < EXACT
+    assert not np.triu(s.A, 6).any()
+    if reference == "spatial":
+        assert not s.A_rate.any() and set(np.unique(s.A)) <= {0.0, 1.0}
+
+
+def test_joints_move_as_their_bodies_do(tree, rng):
+    """Müller 2018, eq. 12: from twists and their rates of all bodies back to v and a."""
+    q, v, a, _, _ = zoo.state(tree, rng)
+    twists, rates = tree.body_velocities(q, v), tree.body_accelerations(q, v, a)
+    found = tree.joint_motion(q, twists, rates)
+    assert error(found.v, v) < EXACT
+    assert error(found.a, a) < EXACT
+
+
+def test_joint_motion_of_measured_twists_is_the_least_squares_one(rng):
+    tree = TREES["spherical"]
+    q, *_ = zoo.state(tree, rng)
+    shape = (2, len(tree.bodies), 6)
+    twists, rates = rng.normal(size=shape)
+    found = tree.joint_motion(q, twists, rates)
+    s = tree.system_matrices()(q, found.v)
+    own = np.linalg.solve(s.A, twists.ravel())
+    assert error(found.v, np.linalg.lstsq(s.X, own, rcond=None)[0]) < EXACT
+
+
+@pytest.mark.usually(reference=("spatial", "hybrid"))
+@pytest.mark.parametrize(("kind", "reference"), PAIRS)
+def test_forward_dynamics_in_every_reference(kind, reference, rng):
+    tree = TREES[kind]
+    q, v, _, tau, wrenches = zoo.state(tree, rng)
+    if tree.is_coupled:
+        with pytest.raises(ValueError, match="close loops"):
+            tree.forward_dynamics_in(reference)
+        return
+    a = tree.forward_dynamics_in(reference)(q, v, tau, wrenches)
+    assert error(a, tree.forward_dynamics(q, v, tau, wrenches)) < 1e3 * EXACT  # times M⁻¹
+    assert error(tree.inverse_dynamics(q, v, a, wrenches), tau) < 1e2 * EXACT
+
+
 @pytest.mark.usually(kind=zoo.JOINTS)
 @pytest.mark.parametrize("kind, holds", [("helical", True), ("spherical", False)])
 def test_rate_of_the_paper_is_for_one_degree_of_freedom(kind, holds, rng):
     """Müller 2018, eq. 9 as a matrix: J̇ = −A a J."""
     tree = TREES[kind]
     q, v, _, _, _ = zoo.state(tree, rng)
-    s, J = tree.system_matrices(q, v), tree.system_jacobian()(q)
+    s, J = tree.system_matrices()(q, v), tree.system_jacobian()(q)
     off = error(-s.A @ s.ad_joints @ J, tree.system_jacobian_rate()(q, v))
     assert off < EXACT if holds else off > FAILS
 
@@ -126,7 +180,7 @@ def test_both_matrices_of_the_paper_are_one(kind, rng):
     """Müller 2018, eq. 84 and 85, as they are for joints that are one group."""
     tree = TREES[kind]
     q, v, _, _, _ = zoo.state(tree, rng)
-    s = tree.system_matrices(q, v)
+    s = tree.system_matrices()(q, v)
     J, rate = tree.system_jacobian()(q), tree.system_jacobian_rate()(q, v)
     energy = (s.M @ s.A @ s.ad_bodies @ s.X).T @ J
     C84 = rate.T @ s.M @ J + J.T @ s.M @ rate - energy
@@ -146,7 +200,7 @@ def test_eq_85_is_for_joints_with_one_degree_of_freedom(kind, matrix, product, r
     """Müller 2018, eq. 85 with −A a J for the rate of J, as printed."""
     tree = TREES[kind]
     q, v, _, _, _ = zoo.state(tree, rng)
-    s, C = tree.system_matrices(q, v), tree.lagrange_equations(q, v).C
+    s, C = tree.system_matrices()(q, v), tree.lagrange_equations(q, v).C
     J = s.A @ s.X
     printed = -J.T @ (s.M @ s.A @ s.ad_joints + s.ad_bodies.T @ s.M) @ J
     for ours, theirs, holds in ((C, printed, matrix), (C @ v, printed @ v, product)):
@@ -167,7 +221,7 @@ def test_which_coriolis_matrix_is_skew(tree, rng):
 
 def test_momenta_of_bodies(tree, rng):
     q, v, _, _, _ = zoo.state(tree, rng)
-    s = tree.system_matrices(q, v)
+    s = tree.system_matrices()(q, v)
     rows = (-1, 6)
     body = (s.M @ tree.system_jacobian()(q) @ v).reshape(rows)
     assert error(tree.body_momenta("body")(q, v), body) < EXACT
@@ -233,11 +287,16 @@ def test_momentum_dynamics_needs_bodies_with_mass():
 
 FUNCTIONS = {
     "q": ("connection_coefficients", "mass_matrix_derivatives", "mass_matrix_inverse_derivatives"),
-    "q v": ("lagrange_equations", "system_matrices"),
+    "q v": ("lagrange_equations",),
     "q v a": ("linearized_equations", "linearized_error_equations"),
     "q momenta tau": ("momentum_dynamics",),
 }
-STACKED = {"system_jacobian": 1, "euler_jourdain_equations": 2, "body_momenta": 2}
+STACKED = {
+    "system_jacobian": 1,
+    "system_matrices": 2,
+    "euler_jourdain_equations": 2,
+    "body_momenta": 2,
+}
 
 
 def test_symbolic_parameters_mean_what_numbers_mean(rng):

@@ -46,7 +46,7 @@ def structure_constants(tree):
 
 def bodies_mass_matrix(tree, q):
     """Mass matrix without the drives' armature."""
-    s = tree.system_matrices(q, np.zeros(tree.nv))
+    s = tree.system_matrices()(q, np.zeros(tree.nv))
     J = tree.system_jacobian()(q)
     return J.T @ s.M @ J
 
@@ -154,7 +154,7 @@ def columns(tree, q):
     """Body Jacobians J[l, :, i] and inertias M[l]."""
     n = tree.nv
     J = tree.system_jacobian()(q).reshape(n, 6, n)
-    M = tree.system_matrices(q, np.zeros(n)).M
+    M = tree.system_matrices()(q, np.zeros(n)).M
     return J, np.stack([M[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] for i in range(n)])
 
 

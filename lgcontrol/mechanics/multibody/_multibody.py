@@ -84,7 +84,8 @@ class Multibody(Tree):
     - Derivatives of the dynamics: `inverse_dynamics_derivatives`,
       `forward_dynamics_derivatives`, `…_second_derivatives`, `…_hessian`,
       `linearized_equations`, `linearized_error_equations`, `normal_modes`.
-    - Closed forms: `system_jacobian` (`_rate`), `system_matrices`, `euler_jourdain_equations`,
+    - Closed forms: `system_jacobian` (`_rate`), `system_matrices`, `joint_motion`,
+      `euler_jourdain_equations`, `forward_dynamics_in`,
       `inverse_dynamics_by_projection`, `lagrange_equations`, `body_momenta`,
       `momentum_dynamics`, `christoffel_symbols`, `connection_coefficients`,
       `mass_matrix_derivatives`, `mass_matrix_inverse_derivatives`.
@@ -212,6 +213,8 @@ class Multibody(Tree):
     system_jacobian = equations.system_jacobian
     system_jacobian_rate = equations.system_jacobian_rate
     system_matrices = equations.system_matrices
+    joint_motion = equations.joint_motion
+    forward_dynamics_in = equations.forward_dynamics_in
     euler_jourdain_equations = equations.euler_jourdain_equations
     inverse_dynamics_by_projection = equations.inverse_dynamics_by_projection
     lagrange_equations = equations.lagrange_equations

@@ -27,7 +27,8 @@ from ..compiled._functions import (
     takes_names,
 )
 from ..compiled._joint_forces import armature, joint_forces
-from ..dynamics._forward_dynamics import forward_dynamics, velocities_of_momenta
+from ..compiled._sparse import factor, solve
+from ..dynamics._forward_dynamics import check_articulated, forward_dynamics, velocities_of_momenta
 from ..dynamics._mass_matrix import refuse_singular
 from ..dynamics._time_derivatives import time_derivatives_declared
 from ..kinematics._recursions import accelerations, twists
@@ -36,9 +37,10 @@ from ._time_derivatives import projected_time_derivatives
 
 
 class _SystemMatrices(NamedTuple):
-    """Factors of the body-fixed system Jacobian ``J = A X`` (Müller 2018, eq. 9, 10, 83, 112)."""
+    """Factors of the system Jacobian ``J = A X`` (Müller 2018, eq. 9, 10, 83, 112)."""
 
     A: Value
+    A_rate: Value
     X: Value
     X_rate: Value
     ad_joints: Value
@@ -126,30 +128,40 @@ def system_jacobian_rate(tree: Tree, reference: Reference = "body") -> TreeFunct
     )
 
 
-@declared(
-    "q v",
-    {"A": "ww", "X": "wv", "X_rate": "wv", "ad_joints": "ww", "ad_bodies": "ww", "M": "ww"},
-    is_rigid=True,
-)
-def system_matrices(tree: CompiledTree, q: Value, v: Value) -> _SystemMatrices:
-    """(q, v) → A, X, X_rate, ad_joints, ad_bodies, M, with the body-fixed ``J = A X``.
+class _JointMotion(NamedTuple):
+    """Velocities and accelerations of the joints."""
 
-    With n bodies and the joint twists ``x_i = X_i v`` in the bodies' frames:
+    v: Value
+    a: Value
 
-    - A, (..., 6 n, 6 n): ``A_ij = Ad`` of the motion from body i to body j where j carries i
-      (or is i), else zero. Block lower triangular, and free of velocities.
-    - X, (..., 6 n, nv): what each joint adds to its own body's twist; constant, except for
-      joints that are chains (universal, spherical_zyx, composites), whose X_rate is not zero.
+
+@takes_names
+def system_matrices(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """(q, v) → A, A_rate, X, X_rate, ad_joints, ad_bodies, M: the factors of ``J = A X``.
+
+    With n bodies and the joint twists ``x_i = X_i v`` of the bodies, in the reference:
+
+    - A, (..., 6 n, 6 n): twists of body j as those of a point of body i at its frame, where j
+      carries i (or is i), else zero. Block lower triangular, and free of velocities. "body": ``Ad``
+      of the motion from i to j; "spatial": unit matrices; "hybrid": shifts of the point.
+    - X, (..., 6 n, nv): what each joint adds to its own body's twist. "body": constant, except for
+      joints that are chains (universal, spherical_zyx, composites).
+    - A_rate, X_rate: their time derivatives, ``J̇ = A_rate X + A X_rate``.
     - ad_joints, ad_bodies, M, (..., 6 n, 6 n): block diagonal, of ``ad`` of the joint twists
       (the paper's a), of ``ad`` of the body twists (its b), and of the bodies' inertias.
 
-    The rate is ``J̇ = A (X_rate − a (J − X))``. For joints of one degree of freedom ``a X`` and
-    X_rate vanish and it is the paper's ``−A a J``. For joints that are one group with several
-    that holds on the product with v only (``a X v = 0``), for chains not at all.
+    For "body" ``A_rate X = −A a (J − X)``. For joints of one degree of freedom ``a X`` and
+    X_rate vanish and J̇ is the paper's ``−A a J``. For joints that are one group with several
+    that holds on the product with v only (``a X v = 0``), for chains not at all. For "spatial"
+    A_rate is zero.
+
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
 
     References
     ----------
-    Müller 2018, eq. 9, 10, 82, 83, 112, 113.
+    Müller 2018, eq. 9, 10, 17, 27, 82, 83, 112, 113.
 
     Examples
     --------
@@ -159,25 +171,116 @@ def system_matrices(tree: CompiledTree, q: Value, v: Value) -> _SystemMatrices:
     >>> arm = Multibody().add_body("a", ball, "revolute")
     >>> arm = arm.add_body("b", ball, "prismatic", "a", axis="x")
     >>> q, v = [0.3, 0.5], [1.0, 2.0]
-    >>> s = arm.system_matrices(q, v)
-    >>> J = s.A @ s.X
-    >>> np.allclose(J.T @ s.M @ J, arm.mass_matrix(q))
-    True
+    >>> for reference in ("body", "spatial", "hybrid", "mixed"):
+    ...     s = arm.system_matrices(reference)(q, v)
+    ...     J = s.A @ s.X
+    ...     assert np.allclose(J.T @ s.M @ J, arm.mass_matrix(q))
     """
-    joints, states = _joints(tree, q, v), body_states(tree, q, v)
-    rows: list[list[Value]] = []
-    for i, T, _, _ in joints:
-        row = [T.pull(block) for block in rows[i]] if i >= 0 else []
-        rows.append(row + [ca.SX(6, 6)] * (len(rows) - len(row)) + [ca.DM.eye(6)])
-    full = [row + [ca.SX(6, 6)] * (len(rows) - len(row)) for row in rows]
-    none, empty = ca.SX(0, tree.nv), ca.SX(0, 0)
-    return _SystemMatrices(
-        ca.blockcat(full) if full else empty,
-        ca.vertcat(none, *(joint.X for joint in joints)),
-        ca.vertcat(none, *(joint.X_rate for joint in joints)),
-        ca.diagcat(empty, *(bracket_matrix(joint.X @ v) for joint in joints)),
-        ca.diagcat(empty, *(bracket_matrix(state.twist) for state in states)),
-        ca.diagcat(empty, *(state.inertia @ ca.DM.eye(6) for state in states)),
+    return _function(
+        tree,
+        "system_matrices",
+        "q v",
+        {
+            "A": "ww",
+            "A_rate": "ww",
+            "X": "wv",
+            "X_rate": "wv",
+            "ad_joints": "ww",
+            "ad_bodies": "ww",
+            "M": "ww",
+        },
+        _system_matrices,
+        reference,
+    )
+
+
+@declared(
+    "q twists twist_rates",
+    {"v": "v", "a": "v"},
+)
+def joint_motion(tree: CompiledTree, q: Value, twists: Value, twist_rates: Value) -> _JointMotion:
+    """(q, twists, twist_rates) → v, a of the joints, from body twists and their rates.
+
+    The inverse kinematics of the whole tree: ``v = (Xᵀ X)⁻¹ Xᵀ A⁻¹ V`` and
+    ``a = (Xᵀ X)⁻¹ Xᵀ (A⁻¹ V̇ + a V − Ẋ v)``, both without solving for A. Twists that no motion of
+    the joints has, such as measured ones, give the least squares of the joints' own twists.
+
+    Arguments are body-fixed, a row [v; ω] for each of `bodies`, shape (..., n_bodies, 6); rates are
+    those of `body_accelerations` without gravity.
+
+    References
+    ----------
+    Müller 2018, eq. 12, there for joints of one degree of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> ball = SpatialInertia.sphere(2.0, 0.1)
+    >>> arm = Multibody().add_body("a", ball, "revolute")
+    >>> arm = arm.add_body("b", ball, "prismatic", "a", axis="x")
+    >>> q, v, a = [0.3, 0.5], [1.0, 2.0], [-0.4, 0.6]
+    >>> found = arm.joint_motion(q, arm.body_velocities(q, v), arm.body_accelerations(q, v, a))
+    >>> found.v.round(12).tolist(), found.a.round(12).tolist()
+    ([1.0, 2.0], [-0.4, 0.6])
+    """
+    still = ca.SX(tree.nv, 1)
+    own, carried = [ca.SX(0, 1)], []
+    joints = _joints(tree, q, still)
+    X = ca.vertcat(ca.SX(0, tree.nv), *(joint.X for joint in joints))
+    for i, joint in enumerate(joints):
+        before = joint.pose.pull(twists[:, joint.parent]) if joint.parent >= 0 else ca.SX(6, 1)
+        carried.append(before)
+        own.append(twists[:, i] - before)
+    squares = factor(X.T @ X)
+    v = solve(*squares, X.T @ ca.vertcat(*own))
+    rates = [ca.SX(0, 1)]
+    for i, joint in enumerate(_joints(tree, q, v)):
+        rate = twist_rates[:, i] + twist_cross(own[i + 1], carried[i]) - joint.X_rate @ v
+        if joint.parent >= 0:
+            rate = rate - joint.pose.pull(twist_rates[:, joint.parent])
+        rates.append(rate)
+    return _JointMotion(v, solve(*squares, X.T @ ca.vertcat(*rates)))
+
+
+@takes_names
+def forward_dynamics_in(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """(q, v, tau[, wrenches]) → a as `forward_dynamics`, by articulated bodies in a reference.
+
+    The O(n) recursion with the twists, wrenches and articulated inertias of a representation, for
+    study and comparison: `forward_dynamics` takes fewer operations.
+
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
+
+    Raises
+    ------
+    ValueError
+        If joints mimic others, or move no inertia.
+
+    References
+    ----------
+    Müller 2018, section 4: the recursions of eq. 67, 71, 76 and 57–58, solved for the
+    accelerations as in Featherstone 2008, section 7.3.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> pendulum = Multibody("pendulum").add_body("rod", rod, "revolute", axis="y")
+    >>> pendulum.forward_dynamics_in("spatial")([0.0], [0.0], [2.0]).round(12)
+    array([3.])
+    """
+    return _function(
+        tree,
+        "forward_dynamics_in",
+        "q v tau",
+        {"a": "v"},
+        _articulated_in,
+        reference,
+        wrenches=True,
+        check=check_articulated,
     )
 
 
@@ -405,14 +508,127 @@ def _function(
     *,
     wrenches: bool = False,
     is_rigid: bool = True,
+    check: Callable[[Tree], None] | None = None,
 ) -> TreeFunction:
     """Function of all bodies in a reference."""
     check_reference(reference)
-    build = partial(build, reference=reference)
     declaration = Declaration(
-        name, arguments, results, build, wrenches=wrenches, about=reference, is_rigid=is_rigid
+        name,
+        arguments,
+        results,
+        partial(build, reference=reference),
+        wrenches=wrenches,
+        about=reference,
+        is_rigid=is_rigid,
+        check=check,
     )
     return function_of(tree, declaration, reference)
+
+
+def _system_matrices(tree: CompiledTree, q: Value, v: Value, *, reference: str) -> _SystemMatrices:
+    joints, states = _joints(tree, q, v), body_states(tree, q, v)
+    none, empty = ca.SX(0, tree.nv), ca.SX(0, 0)
+    X, X_rate, twists, inertias = [none], [none], [], []
+    for joint, body in zip(joints, states, strict=True):
+        own, rate = body._replace(J=joint.X, J_rate=joint.X_rate).jacobians(reference)
+        X.append(own)
+        X_rate.append(rate)
+        twists.append(body.pose.twists_in(body.twist, reference))
+        P = twist_from(body.pose, reference)
+        inertias.append(P.T @ (body.inertia @ P))
+    rows: list[list[Value]] = []
+    rates: list[list[Value]] = []
+    for i, joint in enumerate(joints):
+        row, rate = [ca.SX(6, 6)] * len(joints), [ca.SX(6, 6)] * len(joints)
+        row[i], j = ca.DM.eye(6), joint.parent
+        while j >= 0:
+            row[j], rate[j] = _carrying(states[i], states[j], reference)
+            j = joints[j].parent
+        rows.append(row)
+        rates.append(rate)
+    return _SystemMatrices(
+        ca.blockcat(rows) if rows else empty,
+        ca.blockcat(rates) if rates else empty,
+        ca.vertcat(*X),
+        ca.vertcat(*X_rate),
+        ca.diagcat(empty, *(bracket_matrix(x @ v) for x in X[1:])),
+        ca.diagcat(empty, *(bracket_matrix(twist) for twist in twists)),
+        ca.diagcat(empty, *inertias),
+    )
+
+
+def _carrying(body: _BodyState, carrier: _BodyState, reference: str) -> tuple[Value, Value]:
+    """Matrix of ``V_body = A V_carrier`` for bodies that are one, in a reference, and its rate."""
+    if reference == "spatial":
+        return ca.DM.eye(6), ca.SX(6, 6)
+    relative = carrier.pose.inverse() @ body.pose
+    if reference == "body":
+        A = relative.pull(ca.DM.eye(6))
+        return A, -twist_cross(body.twist - A @ carrier.twist, A)
+    (R, p), (S, o) = body.pose, carrier.pose
+    shift, speed = -hat(p - o), -hat(R @ body.twist[:3] - S @ carrier.twist[:3])
+    if reference == "hybrid":
+        A = ca.blockcat([[ca.DM.eye(3), shift], [ca.DM(3, 3), ca.DM.eye(3)]])
+        return A, ca.blockcat([[ca.DM(3, 3), speed], [ca.DM(3, 3), ca.DM(3, 3)]])
+    turn, spin = relative.R.T, hat(carrier.twist[3:])
+    A = ca.blockcat([[ca.DM.eye(3), shift @ S], [ca.DM(3, 3), turn]])
+    turning = turn @ spin - hat(body.twist[3:]) @ turn
+    return A, ca.blockcat([[ca.DM(3, 3), speed @ S + shift @ S @ spin], [ca.DM(3, 3), turning]])
+
+
+def _articulated_in(
+    tree: CompiledTree,
+    q: Value,
+    v: Value,
+    tau: Value,
+    wrenches: Value | None = None,
+    *,
+    reference: str,
+) -> Value:
+    """Articulated bodies, with twists, wrenches and inertias of the nodes in a reference."""
+    none = ca.DM(6, 1)
+    poses, world = tree.poses(q), tree.world_poses(q)
+    V = twists(tree, poses, v)
+    tau = tau - joint_forces(tree, q, v, ca.SX(tree.nv, 1))
+    armatures, loads = armature(tree), tree.node_wrenches(wrenches)
+    no_inertia = Inertia.zero()
+    states = {-1: _BodyState(no_inertia, Pose.identity(), none, ca.DM(6, 0), ca.DM(6, 0))}
+    screws, transport, bias, force, inertia = [], [], [], [], []
+    for k, node in enumerate(tree.nodes):
+        states[k] = _BodyState(node.inertia, world[k], V[k], node.S, ca.SX(*node.S.shape))
+        screw, rate = states[k].jacobians(reference)
+        A, A_rate = _carrying(states[k], states[node.parent], reference)
+        before = states[node.parent].pose.twists_in(states[node.parent].twist, reference)
+        screws.append(screw)
+        transport.append(A)
+        bias.append(A_rate @ before + rate @ v[node.v])
+        P = twist_from(world[k], reference)
+        inertia.append(P.T @ (node.inertia @ P))
+        wrench = inertial_bias(node.inertia, V[k], reference)
+        if loads[k] is not None:
+            wrench = wrench - loads[k]
+        force.append(world[k].wrenches_in(wrench, reference))
+    eliminated: dict[int, Any] = {}
+    for k in reversed(range(len(tree.nodes))):
+        node, S, A = tree.nodes[k], screws[k], transport[k]
+        columns = inertia[k] @ S
+        L, D = factor(S.T @ columns + ca.diag(armatures[node.v]))
+        gain = solve(L, D, columns.T)
+        own = solve(L, D, tau[node.v] - S.T @ force[k])
+        eliminated[k] = gain, own
+        if node.parent >= 0:
+            rest = inertia[k] - columns @ gain
+            left = force[k] + rest @ bias[k] + columns @ own
+            force[node.parent] = force[node.parent] + A.T @ left
+            inertia[node.parent] = inertia[node.parent] + A.T @ rest @ A
+    acceleration: dict[int, Value] = {-1: ca.vertcat(-tree.gravity, ca.DM(3, 1))}
+    a = ca.SX(tree.nv, 1)
+    for k, node in enumerate(tree.nodes):
+        gain, own = eliminated[k]
+        carried = transport[k] @ acceleration[node.parent] + bias[k]
+        a[node.v] = own - gain @ carried
+        acceleration[k] = carried + screws[k] @ a[node.v]
+    return a
 
 
 def _system_jacobian(tree: CompiledTree, q: Value, reference: str) -> Value:

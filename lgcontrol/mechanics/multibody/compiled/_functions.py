@@ -39,8 +39,8 @@ _RATES = ("v", "a", "j", "s", "c")
 
 
 def _has_rows(argument: str) -> bool:
-    """Whether an argument has a row for each body: momenta, wrenches, and rates of these."""
-    return argument == "momenta" or argument.startswith("wrenches")
+    """Whether an argument has a row for each body: momenta, twists, wrenches, their rates."""
+    return argument in ("momenta", "twists", "twist_rates") or argument.startswith("wrenches")
 
 
 _logger = logging.getLogger("lgcontrol.mechanics")

@@ -25,7 +25,7 @@ FACTOR_SIZE = 24  # above, the cube of the factor is never cheaper than the recu
 _CLEARLY = 1.2  # repetitions are a tenth of either's operations, on all arms and robots here
 
 
-def _check_tree(tree: Tree) -> None:
+def check_articulated(tree: Tree) -> None:
     """Refuse mimics, and joints that move no inertia."""
     if tree.is_coupled:
         raise ValueError(
@@ -70,7 +70,7 @@ def forward_dynamics_by_factor(
     {"a": "v"},
     regrouped=True,
     wrenches=True,
-    check=_check_tree,
+    check=check_articulated,
     large=large.FORWARD_DYNAMICS,
 )
 def forward_dynamics_by_recursion(
@@ -102,7 +102,7 @@ def forward_dynamics_by_recursion(
 
 
 def velocities_of_momenta(tree: CompiledTree, q: Value, momenta: Sequence[Value]) -> Value:
-    """v with the least error of the bodies' momenta, in the metric of their inverse inertias.
+    """Velocities nearest to the bodies' momenta, in the metric of their inverse inertias.
 
     ``(Jᵀ 𝖬 J) v = Jᵀ Π`` for momenta in the nodes' frames, by whichever algorithm has fewer
     operations: the recursion of accelerations, without velocities, weight and armatures, is O(n).
