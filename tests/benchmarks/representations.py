@@ -9,7 +9,7 @@ transformations and Lie brackets of dense screws; it has no count for mixed twis
 gets the same preparation (`_plan.py`): node frames that make joint axes coordinate axes, inertias
 regrouped to fewer numbers. The zeros this leaves count only where frames are body-fixed.
 
-Forward dynamics by articulated bodies is counted in the same way, and so are the twists of all bodies
+Forward dynamics by articulated bodies is counted in the same way, and so are twists of all bodies
 with their rates (`kinematics`), on which the paper makes claims of cost.
 """
 
