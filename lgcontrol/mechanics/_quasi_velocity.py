@@ -39,6 +39,8 @@ class QuasiVelocity:
     --------
     Euler's equations in roll, pitch and yaw rates of a spacecraft:
 
+    >>> import casadi as ca
+    >>> import numpy as np
     >>> def rates(q):  # [roll, pitch, yaw] → body angular velocity
     ...     c, s = ca.cos, ca.sin
     ...     return ca.vertcat(
