@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ulp
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -412,6 +413,7 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
         self._ready: _Ready | None = None
+        self._clock: float | None = None  # of the last call
         self._usual, self._due = Usual(), ""  # why the next plan is to begin anew
         self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
 
@@ -595,6 +597,8 @@ class MPC(Controller):
         with np.errstate(all="ignore"):
             self._p = self._values.at(t)
             seen, x = self._seen
+            if not self._follows(seen, t):  # nothing says where the state will be then
+                return
             start = t + self.delay
             state = self._predict(seen, x, start)
             if not np.isfinite(state).all():
@@ -776,6 +780,7 @@ class MPC(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
+        self._keep_to_clock(t)
         try:  # measured: noise violates the constraints of a closed mechanism
             x = on_constraints(self.system, "x", x, self._own, warn=False)
         except ValueError as error:
@@ -902,6 +907,16 @@ class MPC(Controller):
             samples = self._bias.target(samples, times, self._own)
         return samples if self.rates is None else beside_inputs(self.system, samples)
 
+    def _follows(self, before: float, t: float) -> bool:
+        """Whether a time can follow another: clocks that go back or on by a horizon have jumped."""
+        return -EARLY <= t - before <= self.problem.horizon * self.problem.dt + EARLY
+
+    def _keep_to_clock(self, t: float) -> None:
+        """After a jump of the clock only the last answer counts, as one that acts from now on."""
+        if self._clock is not None and not self._follows(self._clock, t):
+            self._sent, self._seen, self._ready = [(t, u) for _, u in self._sent[-1:]], None, None
+        self._clock = t
+
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
         if not self.delay:
@@ -987,8 +1002,10 @@ class MPC(Controller):
         if finer is not self.problem:
             ready = getattr(self.solver, "is_prepared", False)
             found, sent, last, seen = self._found, self._sent, self._last, self._seen
+            clock = self._clock
             self._take(finer)
             self._found, self._sent, self._last, self._seen = found, sent, last, seen
+            self._clock = clock
             if ready:
                 self.solver.prepare()
         self._checked = self._own.copy()
@@ -1065,7 +1082,7 @@ class _Ready:
 
     def fits(self, t: float, reference: Any, p: np.ndarray) -> bool:
         """Whether a call is the one that was expected."""
-        is_then = abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
+        is_then = abs(t - self.t) <= max(EARLY, 4 * ulp(t)) and np.array_equal(p, self.p)
         return is_then and is_same(reference, self.reference)
 
     def answer(self, problem: OptimalControlProblem, state: np.ndarray) -> np.ndarray:

@@ -140,8 +140,8 @@ class PathFollowing(Controller):
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         if reference is not None:
             raise ValueError("a path is followed, there is no other reference: PathTask(path, …)")
-        if self._at is None or t < self._at[0]:
-            state = self.task.start(x)
+        if self._at is None or not self.mpc._follows(self._at[0], t):
+            state = self.task.start(x)  # the first call, or the clock jumped
         else:
             later = self.mpc._predict(*self._at, t)[-2:]
             first, last = float(self.task.path.t[0]), float(self.task.path.t[-1])

@@ -50,9 +50,9 @@ class Usual(NamedTuple):
 
 
 def fading_of(last: OptimalSolution, found: OptimalSolution) -> float:
-    """Factor by which costs count less from one plan to a later one."""
+    """Factor by which costs count less from one plan to a later one; never more than one."""
     t, before = found.t, last.t
-    return FADING ** -float((t[0] - before[0]) / (t[-1] - t[0]))
+    return FADING ** -max(0.0, float((t[0] - before[0]) / (t[-1] - t[0])))
 
 
 def rank(plan: OptimalSolution) -> tuple[float, float]:

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <string.h>
 
-static const double same_node = 1e-6, clock_rounding = 1e-3;
+static const double same_node = 1e-6, ulps = 4, clock_rounding = 1e-3;
 static const double element_tolerance = 1e-6, element_rounding = 1e-9;
 static const double motion = 1e-6, first_price = 1e2;
 static const double rise = 10.0, most_first = 0.1; /* of the barrier after calls cut short */
@@ -322,10 +322,10 @@ static void later(double *to, const double *from, int count, int size, double wh
 
 /* The last plan at the times of the nodes, with gains and multipliers; beyond its end the last
  * input is held. */
-static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
+static void move_on(lg_mpc *m, lg_problem *q, double steps, double whole)
 {
   for (int k = 0; k <= LG_MPC_N; k++) {
-    const double place = (m->t[k] - before) / LG_MPC_DT;
+    const double place = k + steps;
     const double held = fmin(fmax(floor(place + same_node), 0.0), (double)(LG_MPC_N - 1));
     const int at = (int)held;
     const double share = clip(place - held, 0.0, 1.0);
@@ -346,8 +346,10 @@ static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
 static int improve(lg_mpc *m, double t, const double *x0)
 {
   lg_problem q;
-  const double before = m->t[0], steps = (t - before) / LG_MPC_DT, whole = nearbyint(steps);
-  const int is_shift = fabs(steps - whole) < same_node && whole >= 0 && whole <= 1;
+  /* a clock that jumped says no more than no time, or that of a whole plan */
+  const double steps = clip((t - m->t[0]) / LG_MPC_DT, 0.0, LG_MPC_N), whole = nearbyint(steps);
+  const double slack = fmax(same_node, ulps * DBL_EPSILON * fabs(t) / LG_MPC_DT);
+  const int is_shift = fabs(steps - whole) < slack && whole >= 0 && whole <= 1;
   double first[NU];
   prepare(m, &q, t);
   memcpy(first, q.u, sizeof first);
@@ -357,7 +359,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
     memcpy(m->from.u, q.u, sizeof m->from.u);
     memcpy(m->from.K, q.K, sizeof m->from.K);
   } else {
-    move_on(m, &q, before, whole);
+    move_on(m, &q, steps, whole);
   }
   q.shift = is_shift && whole == 1;
   q.max_iterations = LG_MPC_ITERATIONS, q.tolerance = 0;

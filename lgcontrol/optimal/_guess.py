@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ulp
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 CHEAPEST = ("rest", "reference", "regulators", "policy")
 # A policy is asked at least so often [s], as a loop would: its gains are not those for long steps.
 POLICY_STEP = 0.05
-# Share of a step by which times may miss a node and still mean it.
-SAME_NODE = 1e-6
+# Share of a step by which times may miss a node and still mean it, besides the rounding of times.
+SAME_NODE, ULPS = 1e-6, 4
 
 
 def make_guess(
@@ -282,9 +283,16 @@ def follow(
 
 def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
     """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
-    steps = (float(times[0]) - float(last.t[0])) / problem.dt
+    steps = _elapsed(problem, last, times) / problem.dt
     whole = round(steps)
-    return whole, abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
+    rounding = max(SAME_NODE, ULPS * ulp(float(times[0])) / problem.dt)
+    return whole, abs(steps - whole) < rounding and 0 <= whole <= 1
+
+
+def _elapsed(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> float:
+    """Time in s between two plans; a clock that jumped says no more than none, or a horizon."""
+    passed = float(times[0]) - float(last.t[0])
+    return min(max(passed, 0.0), problem.horizon * problem.dt)
 
 
 def moved_on(
@@ -292,7 +300,8 @@ def moved_on(
 ) -> Nodes:
     """What was found last at the times of new nodes; beyond its end the last controls are held.
 
-    Inputs that are no controls follow the reference.
+    Inputs that are no controls follow the reference. Where the clock went back the plan stays as it
+    is, at the new times.
 
     Parameters
     ----------
@@ -321,6 +330,7 @@ def moved_on(
             step = system.step(problem.method, problem.substeps)
             x = np.vstack([x[1:], step(last.t[-1], x[-1], u[-1], p, problem.dt)])
         return Nodes(times, x.copy(), u)
-    plan = Trajectory._of(system.state, *last)
-    begun = times[:-1] + SAME_NODE * problem.dt  # rounding takes no input of the node before
-    return Nodes(times, plan(times).x, following(plan(begun).u))
+    plan = Trajectory._of(system.state, problem.times(0.0), last.x, last.u)
+    later = problem.times(_elapsed(problem, last, times))
+    begun = later[:-1] + SAME_NODE * problem.dt  # rounding takes no input of the node before
+    return Nodes(times, plan(later).x, following(plan(begun).u))

@@ -295,6 +295,22 @@ def test_what_is_no_state_and_no_time_is_answered_as_python_does(tmp_path):
 
 
 @needs_compiler
+def test_a_clock_that_jumps_is_answered_as_python_does(tmp_path):
+    """Back by hours, epoch seconds once, a pause of many horizons, a rate that nobody knows."""
+    times = np.array([0.0, 0.15, -4e4, -4e4 + 0.15, 1.7e9, 1.7e9 + 0.15, 0.3, 0.41, 1e6, -1e11])
+    states = np.array([[np.cos(0.1 * k), np.sin(0.1 * k), 0.1] for k in range(len(times))])
+    controller = mpc()
+    controller.restarts = False  # firmware begins anew when it is told to
+    answers = np.array([controller(t, x) for t, x in zip(times, states, strict=True)])
+    case = ExportCase(times, states, answers, ["OK"] * len(times))
+    folder = controller.solver.export_c(tmp_path / "swing", name="swing", reference=UP,
+                                        cases=[case])  # fmt: skip
+    level = " ".join(("-O1", *SANITIZED)) if has_sanitizers() else "-O0"
+    code, text = ran(folder, tmp_path, level)
+    assert code == 0, text
+
+
+@needs_compiler
 def test_references_and_parameters_are_written_at_run_time(tmp_path):
     controller = mpc()
     controller.restarts = False  # firmware begins anew when it is told to

@@ -1,14 +1,16 @@
 """Measurements, clocks and models no loop should meet: every answer is finite and in bounds."""
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC, GravityPD
-from lgcontrol.groups import Rn
+from lgcontrol.controllers import MPC, GravityPD, PathFollowing
+from lgcontrol.groups import Product, Rn, Translation
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.optimal import Bound
-from lgcontrol.systems import Input, System
+from lgcontrol.optimal import Bound, PathTask
+from lgcontrol.systems import Input, System, Waypoints
 
 from .test_contract import NAMES, make
 
@@ -76,6 +78,84 @@ def cart(**options):
         "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u),
         inputs=[Input("push", "N", -1.0, 1.0)], **options,
     )  # fmt: skip
+
+
+# What a clock does besides going on, from 0.3 s: corrected, set back by hours, epoch seconds once,
+# a log that starts again, a pause.
+CLOCKS = {
+    "back a little": [0.299, 0.399],
+    "back for good": [-4e4, -4e4 + 0.1],
+    "epoch seconds once": [1.7e9, 0.4],
+    "again": [0.0, 0.1],
+    "forth": [3600.0, 3600.1],
+}
+LOOPS = {
+    "plain": {},
+    "delay": {"delay": 0.25},
+    "bias": {"bias": "gust"},
+    "split": {"split": True},
+    "in NumPy": {"solver": "sqp"},
+}
+
+
+def pushed():
+    return System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u[0] + u[1]),
+        inputs=[Input("push", "N", -1.0, 1.0), Input("gust", "N", role="disturbance")],
+    )  # fmt: skip
+
+
+@cache
+def looping(loop):
+    options = {"Q": 1.0, "R": 1.0, "reference": [0.0, 0.0], **LOOPS[loop]}
+    return MPC(pushed(), horizon=10, dt=0.1, **options)
+
+
+@pytest.mark.usually(loop=("plain", "delay", "bias"))
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_mpc_takes_a_clock_as_it_comes(loop, clock):
+    """The plan goes on, what belonged to the other clock is forgotten: three calls later nothing
+    tells a loop whose clock jumped from one whose clock did not."""
+    mpc, step = looping(loop), pushed().step()
+    both = []
+    usual = 0.1 * np.arange(10)
+    jumped = [*usual[:4], *CLOCKS[clock]]
+    jumped += [jumped[-1] + 0.1 * k for k in range(1, 5)]
+    for times in (usual, jumped):
+        mpc.reset()
+        x, answers = np.array([0.3, 0.0]), []
+        for t in times:
+            u = mpc(t, x)
+            assert np.abs(u).max() <= 1.0 and mpc.info.status == "ok", (t, mpc.info)
+            answers.append(u)
+            x = step(0.0, x, [u[0], 0.0], [], 0.1)
+        assert len(mpc._sent) <= 4 and abs(mpc.bias.get("gust", 0.0)) < 0.05
+        both.append(answers[-3:])
+    np.testing.assert_allclose(*both, atol=0.03)
+
+
+def test_a_preview_of_another_clock_is_none():
+    mpc = looping("plain")
+    mpc.reset()
+    mpc(0.0, [0.3, 0.0])
+    for t in (1.7e9, -1e9):
+        mpc.preview(t)
+        with pytest.raises(RuntimeError, match="no preview waits"):
+            mpc.feedback([0.3, 0.0])
+
+
+def test_a_path_is_taken_up_at_the_nearest_place_after_a_jump_of_the_clock():
+    plane = Translation("xy")
+    mass = System("mass", Product(place=plane, speed=Rn(2)),
+                  lambda t, x, u, p: ca.vertcat(x[2:], u),
+                  inputs=[Input("fx", "N", -1, 1), Input("fy", "N", -1, 1)])  # fmt: skip
+    line = Waypoints(plane, [0, 2], [[0, 0], [2, 0]], order=3)
+    law = PathFollowing(PathTask(mass, line, weight=100.0, speed=0.5), 10, 0.1, R=0.01)
+    for t, place in ((0.0, 0.0), (0.1, 0.0), (1.7e9, 0.5), (0.2, 1.0), (-1e6, 1.5)):
+        u = law(t, [place, 0.0, 0.0, 0.0])
+        assert np.abs(u).max() <= 1.0
+        assert law.progress[0] == pytest.approx(law.task.start([place, 0, 0, 0])[-2], abs=0.01)
 
 
 @pytest.mark.usually(soft=(None,))
