@@ -8,6 +8,7 @@ from ._archive import read_arrays as read_arrays
 from ._archive import write_archive as write_archive
 from ._findings import Finding as Finding
 from ._findings import UrdfError as UrdfError
+from ._joint import LARGEST_MULTIPLIER as LARGEST_MULTIPLIER
 from ._joint import JointDescription as JointDescription
 from ._joint import JointDynamics as JointDynamics
 from ._joint import JointLimits as JointLimits

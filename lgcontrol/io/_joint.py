@@ -98,6 +98,9 @@ class JointDynamics:
     friction: float = 0.0
 
 
+LARGEST_MULTIPLIER = 1e6  # of a mimic: a worm gear behind another has 1e4, squares stay numbers
+
+
 @dataclass(frozen=True, slots=True)
 class JointMimic:
     """q = multiplier · q_leader + offset.

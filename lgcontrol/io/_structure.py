@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from ._cursor import did_you_mean
 from ._findings import Report
-from ._joint import JOINT_TYPES, JointDescription, JointMimic
+from ._joint import JOINT_TYPES, LARGEST_MULTIPLIER, JointDescription, JointMimic
 from ._link import LinkDescription
 
 
@@ -131,7 +132,8 @@ def resolve_mimics(
     Raises
     ------
     UrdfError
-        If a leader is missing, has not one degree of freedom, or the mimics form a cycle.
+        If a leader is missing, has not one degree of freedom, or the mimics form a cycle; if the
+        factor on the leader is larger than that of any gear.
     """
     by_name = {joint.name: joint for joint in joints}
     resolved: dict[str, JointMimic] = {}
@@ -171,7 +173,16 @@ def resolve_mimics(
         for follower in reversed(chain.values()):
             mimic = follower.mimic
             assert mimic is not None, "only mimicking joints enter the chain"
-            resolved[follower.name] = _through(mimic, resolved.get(mimic.joint))
+            made = resolved[follower.name] = _through(mimic, resolved.get(mimic.joint))
+            if not abs(made.multiplier) <= LARGEST_MULTIPLIER or not isfinite(made.offset):
+                through = "" if made.joint == mimic.joint else f' through "{mimic.joint}"'
+                raise report.error(
+                    f'follows "{made.joint}"{through} by the factor {made.multiplier:g} with the '
+                    f"offset {made.offset:g}: no gear has a factor above {LARGEST_MULTIPLIER:g}; "
+                    "give the multiplier in rad or m of this joint per rad or m of its leader",
+                    mimic.line or follower.line,
+                    f"{joint_label(follower)} <mimic>",
+                )
     return tuple(
         replace(joint, mimic=resolved[joint.name]) if joint.name in resolved else joint
         for joint in joints

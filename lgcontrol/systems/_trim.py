@@ -134,7 +134,7 @@ def trim(
         limits.clip(x)
     starts = list(_starts(system, x, u, free, bounds, limits))
     if not (blocks or conditions):
-        _refuse_without_support(system, t, [at for at, _ in starts], u, p)
+        _refuse_without_support(system, t, [at for at, _ in starts], u, p, free)
 
     def solve(
         symmetry: bool, limits: TrimLimits, hold: bool = False
@@ -327,12 +327,17 @@ def _warn_beyond(
 
 
 def _refuse_without_support(
-    system: SystemDefinition, t: float, states: list[np.ndarray], u: np.ndarray, p: np.ndarray
+    system: SystemDefinition,
+    t: float,
+    states: list[np.ndarray],
+    u: np.ndarray,
+    p: np.ndarray,
+    free: np.ndarray,
 ) -> None:
     """Refuse at once where no configuration can help: nothing carries the weight.
 
-    Forces along rows that no input reaches, whose size is the same in every configuration, never
-    vanish: the weight of a free base, in its own axes.
+    Forces along rows that no free input reaches, whose size is the same in every configuration,
+    never vanish: the weight of a free base, in its own axes. Disturbances keep their values.
     """
     known, state = system.structure, system.state
     if known is None or len(states) < 2:
@@ -344,8 +349,8 @@ def _refuse_without_support(
     for x in still:
         x[at] = 0.0
     forces = np.array([known.force(t, x, u, p) for x in still])
-    reach = np.max([np.abs(known.input_map(t, x, u, p)) for x in still], axis=0)
-    idle = ~reach.any(axis=1)
+    reach = np.max([np.abs(known.input_map(t, x, u, p)) for x in still], axis=0) > 0
+    idle = ~reach[:, free].any(axis=1)
     q = state.tangent_slice(known.configuration).start  # type: ignore[attr-defined]
     units = np.array(state.tangent_units[q : q + len(idle)])
     for block in blocks.values():
@@ -357,13 +362,17 @@ def _refuse_without_support(
         size = np.linalg.norm(forces[:, carried], axis=1)
         if size.min() > 0 and np.ptp(size) <= CONSTANT * size.max():
             names = [state.tangent_names[rows][i] for i in np.flatnonzero(inside & idle)]
-            x, n = states[0], system.n_inputs
+            others = np.setdiff1d(np.flatnonzero(reach[inside & idle].any(axis=0)), free)
+            given = ", ".join(system.input_names[i] for i in others)
+            held = f"; the inputs {given} reach them but keep their values" if given else ""
+            remedy = "give values of these inputs that carry it, " if given else ""
+            x = states[0]
             point = TrimPoint(x, u, t, p, system.f(t, x, u, p), "none", system)
             raise TrimError(
-                f"{system.name} cannot be at rest: none of its {n} inputs reaches "
+                f"{system.name} cannot be at rest: none of its {len(free)} free controls reaches "
                 f"{', '.join(names)} ({len(names)} rows of M v̇ = F), where a force of "
-                f"{size[0]:.5g} N, its weight, is the same in every configuration; fix the base, "
-                "add inputs that carry it, or name what may move (moving=)",
+                f"{size[0]:.5g} N, its weight, is the same in every configuration{held}; fix the "
+                f"base, {remedy}add inputs that carry it, or name what may move (moving=)",
                 "infeasible",
                 point,
             )

@@ -424,6 +424,32 @@ TREES = [
         ['joint "j" <mimic>', "the attribute joint is missing"],
     ),
     (
+        "mimic by a factor of no gear",
+        [
+            link("a"),
+            link("b"),
+            joint("i", "a", "b"),
+            link("c"),
+            joint("j", "b", "c", '<mimic joint="i" multiplier="1e308"/>'),
+        ],
+        6,
+        ['joint "j" <mimic>', "by the factor 1e+308", "per rad or m of its leader"],
+    ),
+    (
+        "mimics whose factors multiply to infinity",
+        [
+            link("a"),
+            link("b"),
+            joint("i", "a", "b"),
+            link("c"),
+            link("d"),
+            joint("j", "b", "c", '<mimic joint="i" multiplier="1e5"/>'),
+            joint("k", "c", "d", '<mimic joint="j" multiplier="-1e4"/>'),
+        ],
+        8,
+        ['joint "k" <mimic>', 'follows "i" through "j" by the factor -1e+09'],
+    ),
+    (
         "mimic of itself",
         [link("a"), link("b"), joint("j", "a", "b", '<mimic joint="j"/>')],
         4,

@@ -164,6 +164,38 @@ def test_mimic_is_an_exact_elimination(rng):
         _ = coupled.forward_dynamics_by_recursion
 
 
+def test_chains_of_mimics_take_linear_work(rng):
+    """A snake of joints that all follow one of two: M by coordinates, not by pairs of joints."""
+
+    def snake(n, mimics=True):
+        tree, parent = Multibody(), "world"
+        for k in range(n):
+            follows = Mimic("ab"[k % 2], 1.0 + k / n) if mimics and k > 1 else None
+            name = "ab"[k] if k < 2 else f"c{k}"
+            rod = SpatialInertia.box(1.0 + k, [0.1, 0.2, 0.3])
+            axis = "xyz"[k % 3]
+            tree = tree.add_body(
+                name, rod, "revolute", parent, [0.1, 0, 0.2, 0, 0, 0, 1], axis=axis, mimic=follows
+            )
+            parent = name
+        return tree
+
+    free, coupled = snake(9, mimics=False), snake(9)
+    K = np.zeros((9, 2))
+    for k in range(9):
+        K[k, k % 2] = 1.0 if k < 2 else 1.0 + k / 9
+    q = rng.normal(size=2)
+    wanted = K.T @ free.mass_matrix(K @ q) @ K
+    np.testing.assert_allclose(coupled.mass_matrix(q), wanted, rtol=1e-12)
+    some, more = (snake(n).mass_matrix.instructions for n in (20, 40))
+    assert more < 2.3 * some
+
+
+def test_multipliers_that_no_gear_has_are_refused():
+    with pytest.raises(ValueError, match=r"mimic of 'a' is 1e\+308: .* rad or m of this joint per"):
+        Mimic("a", 1e308)
+
+
 def test_limits_of_a_mimic_bind_its_leader():
     tree = Multibody().add_body(
         "a", ROD, "revolute", properties=JointProperties(lower=-1, upper=1, effort=5, velocity=3)

@@ -232,9 +232,7 @@ def test_links_of_a_parametric_tree_move_with_its_parameters():
 
     ends = [tip(one) for one in (free, longer)]
     np.testing.assert_allclose(*ends, atol=1e-12)
-    assert (
-        np.abs(ends[0] - LinkCapsules(tree, capsules).ends(link)(0, ca.DM(q), None, p)).max() > 0.09
-    )
+    assert np.abs(ends[0] - tip(tree)).max() > 0.05
 
 
 # Rates of inputs

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO2, SO3, Helical, Product, Rn
+from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.systems import Input, System, Trajectory, TrimError
 
 from ._examples import (
@@ -224,6 +225,35 @@ def test_a_weight_that_nothing_carries_is_named_at_once():
         falling.trim()
     assert e.value.status == "infeasible"
     assert body.trim().u[0] == pytest.approx(2.5 * GRAVITY)
+
+
+def test_disturbances_carry_no_weight_that_controls_cannot():
+    """A free robot with a leg, pushed at its trunk: refused before any search."""
+    rod = SpatialInertia.box(2.0, [0.3, 0.1, 0.1])
+    robot = (
+        Multibody("robot").add_body("trunk", rod, "free").add_body("leg", rod, "revolute", "trunk")
+    )
+    pushed = robot.system(wrenches=["trunk", "leg"])
+    text = (
+        r"none of its 1 free controls reaches .* 39\.2\d* N.*; the inputs trunk.fx, .* keep their "
+    )
+    with pytest.raises(TrimError, match=text + "values; .*give values of these inputs") as e:
+        pushed.trim()
+    assert e.value.status == "infeasible"
+    # A push that is given and carries the weight is a trim point, with the trunk level.
+    carried = pushed.full_input([0.0], **{"trunk.fz": 4.0 * GRAVITY})
+    assert pushed.trim(pushed.state.identity, carried).kind == "equilibrium"
+
+
+@pytest.mark.parametrize("name", ["solo12", "hyq_no_sensors", "talos_reduced"])
+@pytest.mark.parametrize("wrenches", [(), "trunk", "all"])
+@pytest.mark.thorough
+def test_legged_robots_without_contacts_are_refused_at_once(shared, name, wrenches):
+    tree = Multibody.from_urdf(shared / f"robots/{name}.urdf", base="free", on_finding="ignore")
+    links = list(tree.bodies)
+    on = {"trunk": links[:1], "all": [links[0], links[-1]]}.get(wrenches, ())
+    with pytest.raises(TrimError, match="free controls reaches velocity.root_joint.x"):
+        tree.system(wrenches=on).trim()
 
 
 def test_a_point_is_no_state():

@@ -87,25 +87,36 @@ def composites(tree: CompiledTree, poses: list[Pose]) -> list[Inertia]:
 
 
 def mass_matrix_of(tree: CompiledTree, poses: list[Pose], total: list[Inertia]) -> Value:
-    """Mass matrix from composite inertias."""
+    """Mass matrix from composite inertias.
+
+    The momenta that coordinates give to what a node carries go from leaf to root, those of joints
+    that share a coordinate added up: a chain of mimics takes linear work.
+    """
     M = Entries(tree.nv, tree.nv)
     added = added_composites(tree, poses)
-    for k, node in enumerate(tree.nodes):
+    carried: list[dict[tuple[int, int], Value]] = [{} for _ in tree.nodes]
+    for k in reversed(range(len(tree.nodes))):
+        node, columns = tree.nodes[k], carried[k]
         F = total[k] @ node.S
         if added[k].nnz():
             F = F + added[k] @ node.S
         own = node.S.T @ F
         M.add(node.v, node.v, own if own.is_scalar() else ca.triu2symm(ca.triu(own)))
-        i = k
-        while tree.nodes[i].parent >= 0:
-            F = poses[i].push_wrench(F)
-            i = tree.nodes[i].parent
-            other = tree.nodes[i]
-            block = other.S.T @ F
-            M.add(other.v, node.v, block)
-            M.add(node.v, other.v, block.T)
+        for (start, stop), G in columns.items():
+            block, other = node.S.T @ G, slice(start, stop)
+            M.add(node.v, other, block)
+            M.add(other, node.v, block.T)
+        if node.parent < 0:
+            continue
+        _add_to(columns, (node.v.start, node.v.stop), F)
+        for key, G in columns.items():
+            _add_to(carried[node.parent], key, poses[k].push_wrench(G))
     M.add_diagonal(armature(tree))
     return M.matrix()
+
+
+def _add_to(columns: dict[tuple[int, int], Value], key: tuple[int, int], F: Value) -> None:
+    columns[key] = columns[key] + F if key in columns else F
 
 
 def _mass_diagonal(tree: CompiledTree, q: Value) -> Value:

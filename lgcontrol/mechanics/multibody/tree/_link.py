@@ -12,6 +12,7 @@ import numpy as np
 
 from ....codegen import check_shape
 from ....groups import LieGroup
+from ....io import LARGEST_MULTIPLIER
 from ..._inertia import SpatialInertia
 from ._joint import Joint
 from ._placement import as_placement, as_position
@@ -149,6 +150,12 @@ class Mimic:
         for key in ("multiplier", "offset"):
             value = check_shape(f"{key} of the mimic of {self.joint!r}", getattr(self, key), ())
             object.__setattr__(self, key, float(value))
+        if abs(self.multiplier) > LARGEST_MULTIPLIER:
+            raise ValueError(
+                f"multiplier of the mimic of {self.joint!r} is {self.multiplier:g}: no gear has a "
+                f"factor above {LARGEST_MULTIPLIER:g}; give rad or m of this joint per rad or m of "
+                "its leader"
+            )
 
 
 @dataclass(frozen=True, eq=False)
