@@ -14,8 +14,8 @@ pytestmark = pytest.mark.interpreted
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Those of the theory, of tasks and of integrators take most of a minute: `make notebooks` does it.
-LONG = ("tasks.md", "integrators.md")
+# Those of the theory, of tasks, of level vehicles and of integrators take most of a minute: `make notebooks` does it.
+LONG = ("tasks.md", "integrators.md", "level_vehicles.md")
 SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name not in LONG]
 
 
