@@ -14,7 +14,7 @@ pytestmark = pytest.mark.interpreted
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Those of the theory, of tasks, of level vehicles and of integrators take most of a minute: `make notebooks` does it.
+# The pages of the theory and these take most of a minute: `make notebooks` runs them.
 LONG = ("tasks.md", "integrators.md", "level_vehicles.md")
 SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name not in LONG]
 
