@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
+from ..codegen import Value, check_shape, level_outside
 from ..groups import SO2, SO3, Product, Rn
 from ..systems import ErrorCoordinates, Input, Measurement, System
 from ._ekf import EKF
@@ -33,7 +34,8 @@ def attitude_model(
     The accelerometer is an input of the velocity, whose boundedness is what tells the vertical.
     Besides, the model keeps the usual horizontal and vertical part of the field, how far the field
     was from these lately, and for how long it has been seen: deterministic memory without an error
-    of estimation.
+    of estimation. A magnetometer or accelerometer of zeros is one without a reading: the memory of
+    the field stays as it is, and the velocity does.
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ def attitude_model(
         gyro, a, m, walk, scale, a_scale = (u[k : k + 3] for k in range(0, 18, 3))
         R = SO3.matrix(parts["attitude"])
         omega = gyro + _length(gyro) * scale - parts["gyro_bias"]
-        world = R @ (a + _length(a) * a_scale) + ca.vertcat(0, 0, -gravity)
+        falls = R @ (a + _length(a) * a_scale) + ca.vertcat(0, 0, -gravity)
+        world = ca.if_else(ca.sumsqr(a) > 0, falls, ca.DM.zeros(3))
         field = R @ m
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
         off, age = parts["field"][2:4], parts["field"][4] + deviation_time
@@ -73,7 +76,9 @@ def attitude_model(
         # what is usual is not known at once
         usual = strength * (DISTURBED**2 + (deviation_time / age) ** 2)
         learning = 1 / (1 + ca.sumsqr(off) / usual) / ca.fmin(age, field_time)
-        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time, 1)
+        memory = ca.vertcat(learning * away, (away - off) / deviation_time, 1)
+        memory = ca.if_else(ca.sumsqr(m) > 0, memory, ca.DM.zeros(5))
+        return ca.vertcat(omega, world, walk, memory)
 
     names = _STATE.tangent_names[:_ERRORS]
     E = np.eye(_STATE.dim)[:_ERRORS]
@@ -83,6 +88,7 @@ def attitude_model(
 
 DISTURBED = 0.1  # share of the field's strength by which it deviates where something disturbs it
 TINY = 1e-300
+UNKNOWN = 1e6  # rad, of a heading that a magnetometer of zeros shows
 
 
 class AttitudeHeading:
@@ -142,7 +148,8 @@ class AttitudeHeading:
         def field_error(t: Value, x: Value, u: Value, p: Value) -> Value:
             off = 2 * x[index + 2 : index + 4]
             lag = field_lag**2 * ca.sumsqr(u[6:9]) * ca.sumsqr(u[:3])  # of a field that turns by
-            return ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
+            known = ca.if_else(ca.sumsqr(u[6:9]) > 0, 0.0, UNKNOWN)
+            return known + ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
 
         self.measurements = [
             Measurement("no_drift", "velocity", std_discrete=velocity_std,
@@ -176,22 +183,46 @@ class AttitudeHeading:
         return self.__dict__ | {"measurements": traced}
 
     def log(self, gyro: Any, accelerometer: Any, magnetometer: Any) -> Log:
-        """Log of equally spaced samples, arrays (N, 3); the first is taken at time 0."""
-        gyro, a, m = (
-            check_shape(name, value, (None, 3), finite=False)
-            for name, value in (("gyro", gyro), ("accelerometer", accelerometer),
-                                ("magnetometer", magnetometer))
-        )  # fmt: skip
+        """Log of equally spaced samples; the first is taken at time 0.
+
+        A magnetometer without a reading (not finite, zeros, or the same numbers for a second while
+        the sensor turns) corrects no heading: the gyroscope alone carries it on, and its deviation
+        grows. Such measurements are counted as not finite. Without an accelerometer, the same holds
+        of the vertical.
+
+        Parameters
+        ----------
+        gyro, accelerometer, magnetometer : array_like, shape (N, 3)
+            rad/s, m/s², any unit.
+
+        Warns
+        -----
+        RuntimeWarning
+            If a sensor lacks readings for more than 0.1 s, or shows what no such sensor can: the
+            message has its name and how often.
+        """
+        given = _signals(gyro, accelerometer, magnetometer, None)
+        gyro, a, m = given.values()
         t = self.dt * np.arange(len(gyro))
         rest = at_rest(gyro, a, self.dt)
-        north = np.broadcast_to(SO2.exp([np.pi / 2]), (len(t), 2))
+        lost = {name: _lost(one, gyro, self.dt) for name, one in given.items() if name != "gyro"}
+        _warn_of_signals(
+            given, lost | {"gyro": ~np.isfinite(gyro).all(axis=1)}, self.gravity, self.dt
+        )
+        a, m = (
+            np.where(none[:, None], 0.0, one)
+            for none, one in zip(lost.values(), (a, m), strict=True)
+        )
         none = np.zeros((len(t), 3))
+        bounded = np.where(lost["accelerometer"][:, None], np.nan, none)
+        north = np.broadcast_to(SO2.exp([np.pi / 2]), (len(t), 2))
+        north = np.where(lost["magnetometer"][:, None], np.nan, north)
         # each sample stands for the interval that ends with it
         return Log(
             t - self.dt,
             np.concatenate([gyro, a, m, np.zeros((len(t), 9))], axis=1),
             {
-                "no_drift": (t, none),
+                "no_drift": (t, bounded),
                 "magnetic_heading": (t, north),
                 "zero_rate": (t[rest], none[rest]),
                 "zero_velocity": (t[rest], none[rest]),
@@ -217,7 +248,13 @@ class AttitudeHeading:
         Raises
         ------
         ValueError
-            If no sample is finite.
+            If no sample of a sensor is finite and not zero, or if the field is vertical: then there
+            is no north.
+
+        Warns
+        -----
+        RuntimeWarning
+            If the accelerations are not of the size of gravity.
 
         Examples
         --------
@@ -227,17 +264,15 @@ class AttitudeHeading:
         >>> np.sqrt(np.diag(P0)[:3]).round(3)
         array([0.1, 0.1, 0.1])
         """
-        signals = {"gyro": gyro, "accelerometer": accelerometer, "magnetometer": magnetometer}
-        gyro, *vectors = (
-            check_shape(name, value, (None, 3), finite=False) for name, value in signals.items()
-        )
+        given = _signals(gyro, accelerometer, magnetometer, None)
+        gyro, *vectors = given.values()
         turns = [SO3.identity]  # frame of each sample in that of the last one
         for omega in gyro[:0:-1]:
             back = -self.dt * omega
             turns.append(SO3.plus(turns[-1], back) if np.isfinite(back).all() else turns[-1])
         R = SO3.matrix(np.array(turns[::-1]))
         a, m = (
-            _finite(name, np.einsum("nij,nj->ni", R, own))
+            _readings(name, np.einsum("nij,nj->ni", R, own))
             for name, own in zip(("accelerometer", "magnetometer"), vectors, strict=True)
         )
         mean, field = a.mean(axis=0), m.mean(axis=0)
@@ -245,6 +280,13 @@ class AttitudeHeading:
         up = mean / size
         east = np.cross(field, up)
         strength = float(np.linalg.norm(east))
+        if not strength > VERTICAL * float(np.linalg.norm(field)):
+            raise ValueError(
+                f"magnetometer: the mean field {field.round(3)} is parallel to the mean "
+                f"acceleration {mean.round(3)}, so that there is no north; check axes and units, "
+                "or start where the field has a horizontal part"
+            )
+        _warn_of_gravity(size, self.gravity)
         east /= strength
         axes = np.stack([east, np.cross(up, east), up])
         x0 = self.system.state.join(
@@ -293,11 +335,90 @@ def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarra
     return still
 
 
-def _finite(name: str, samples: np.ndarray) -> np.ndarray:
-    """Those of the samples (N, 3) that are."""
-    rows = samples[np.isfinite(samples).all(axis=1)]
+FROZEN_SECONDS, FROZEN_TURN = 1.0, 0.1  # s, rad; noise repeats no reading for so long
+LOST_SECONDS = 0.1  # s without a reading, from which on it is warned about
+VERTICAL = 0.01  # sine of the angle between field and vertical, below which there is no north
+FASTEST = 70.0  # rad/s, twice the range of the fastest gyroscopes in use
+GRAVITIES = (0.5, 2.0)  # mean accelerations, in g, that a sensor in use may have
+
+
+def _signals(gyro: Any, accelerometer: Any, magnetometer: Any, count: int | None) -> Any:
+    """Samples by name, as many of each."""
+    given = {"gyro": gyro, "accelerometer": accelerometer, "magnetometer": magnetometer}
+    made = {}
+    for name, samples in given.items():
+        made[name] = check_shape(name, samples, (count, 3), finite=False)
+        count = len(made[name])
+    return made
+
+
+def _has_reading(samples: np.ndarray) -> np.ndarray:
+    return np.isfinite(samples).all(axis=1) & (samples != 0.0).any(axis=1)
+
+
+def _lost(samples: np.ndarray, gyro: np.ndarray, dt: float) -> np.ndarray:
+    """Where a vector that is fixed in the world has no reading, shape (N,)."""
+    same = np.concatenate([[False], (samples[1:] == samples[:-1]).all(axis=1)])
+    rate = np.nan_to_num(np.linalg.norm(gyro, axis=1))
+    turned = np.cumsum(np.where(rate > np.sqrt(3) * REST_LIMITS[0], rate, 0.0)) * dt
+    began = np.maximum.accumulate(np.where(same, 0, np.arange(len(samples))))
+    since = np.arange(len(samples)) - began
+    is_frozen = (since * dt >= FROZEN_SECONDS) & (turned - turned[began] > FROZEN_TURN)
+    return ~_has_reading(samples) | is_frozen
+
+
+REMEDIES = {
+    "gyro": "the last rate is held there, and the estimate is not to be trusted",
+    "accelerometer": "the vertical is carried on by the gyroscope alone there",
+    "magnetometer": "the heading is carried on by the gyroscope alone there",
+}
+
+
+def _warn_of_signals(
+    given: dict[str, np.ndarray], lost: dict[str, np.ndarray], gravity: float, dt: float
+) -> None:
+    """Say which sensor has no readings, or shows what it cannot."""
+    for name, rows in lost.items():
+        if _longest(rows) * dt > LOST_SECONDS:
+            _warn(
+                f"{name}: {rows.sum()} of {len(rows)} samples, the first at row "
+                f"{np.argmax(rows)}, have no reading (not finite, zeros, or unchanged while the "
+                f"sensor turns); {REMEDIES[name]}. Check the sensor and its driver"
+            )
+    fastest = np.nanmax(np.linalg.norm(given["gyro"], axis=1), initial=0.0)
+    if fastest > FASTEST:
+        _warn(f"gyro turns at up to {fastest:.4g} rad/s, more than a sensor can show; give rad/s, "
+              "np.radians(…) of °/s")  # fmt: skip
+    usable = given["accelerometer"][~lost["accelerometer"]]
+    if len(usable):
+        _warn_of_gravity(float(np.median(np.linalg.norm(usable, axis=1))), gravity)
+
+
+def _longest(rows: np.ndarray) -> int:
+    """Most rows in one piece."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], rows, [False]])))
+    return int((ends[1::2] - ends[::2]).max(initial=0))
+
+
+def _warn_of_gravity(size: float, gravity: float) -> None:
+    if not GRAVITIES[0] * gravity < size < GRAVITIES[1] * gravity:
+        _warn(
+            f"accelerometer shows {size:.4g} m/s² on average, where gravity alone is "
+            f"{gravity:.4g} m/s²; give m/s², 9.80665 of which are a g"
+        )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=level_outside())
+
+
+def _readings(name: str, samples: np.ndarray) -> np.ndarray:
+    """Those of the samples (N, 3) that are finite and not zero."""
+    rows = samples[_has_reading(samples)]
     if not len(rows):
-        raise ValueError(f"{name}: none of the first samples is finite; start the log where one is")
+        raise ValueError(
+            f"{name}: none of the first samples is finite and not zero; start the log where one is"
+        )
     return rows
 
 
