@@ -18,6 +18,14 @@ PLANAR = odometry()
 FIX = gnss(PLANAR, std_discrete=0.1)
 
 
+# One entry for each estimator. Tests of options that not all have (a gate, a memory for late
+# measurements, other noise) are of `FILTERS`.
+FILTERS = {"EKF": EKF, "UKF": UKF}
+ESTIMATORS = {**FILTERS}
+every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+every_filter = pytest.mark.parametrize("make", FILTERS.values(), ids=FILTERS)
+
+
 def cart_filter(make=EKF, **options):
     return make(CART, [PLACE, SPEED], std0=1.0, noise={"push": 0.3}, **options)
 
@@ -31,7 +39,7 @@ def drive(ekf, events):
                 ekf.update(name, [value], t=taken)
 
 
-@pytest.mark.parametrize("make", [EKF, UKF])
+@every_filter
 def test_late_and_disordered_measurements_give_what_ordered_ones_give(make):
     ordered, late = cart_filter(make), cart_filter(make, window=1.0)
     drive(ordered, [(5, "place", 0.3, None), (7, "speed", 0.2, None), (9, "place", 0.5, None),
@@ -43,8 +51,9 @@ def test_late_and_disordered_measurements_give_what_ordered_ones_give(make):
     assert late.t == pytest.approx(ordered.t) and late.counts["place"] == {"used": 3}
 
 
-def test_a_measurement_between_two_events_divides_the_interval():
-    whole, divided = cart_filter(window=1.0), cart_filter()
+@every_filter
+def test_a_measurement_between_two_events_divides_the_interval(make):
+    whole, divided = cart_filter(make, window=1.0), cart_filter(make)
     whole.predict(0.0, [1.0, 0.0], 0.5)
     whole.update("place", [0.1], t=0.2)
     divided.predict(0.0, [1.0, 0.0], 0.2)
@@ -54,10 +63,11 @@ def test_a_measurement_between_two_events_divides_the_interval():
     np.testing.assert_allclose(whole.P, divided.P, atol=1e-15)
 
 
-def test_the_delay_of_a_measurement_says_when_it_was_taken():
+@every_filter
+def test_the_delay_of_a_measurement_says_when_it_was_taken(make):
     slow = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1, delay=0.2,
                        validity=0.5)  # fmt: skip
-    told, untold = (EKF(CART, [m], std0=1.0, noise={"push": 0.3}, window=0.6)
+    told, untold = (make(CART, [m], std0=1.0, noise={"push": 0.3}, window=0.6)
                     for m in (PLACE, slow))  # fmt: skip
     for ekf, taken in ((told, 0.4), (untold, None)):
         for k in range(6):
@@ -89,7 +99,7 @@ def planar_filter(make):
 
 
 @pytest.mark.usually(make=[EKF])
-@pytest.mark.parametrize("make", [EKF, UKF])
+@every_estimator
 @pytest.mark.parametrize("case", BAD)
 def test_bad_measurements_change_nothing_and_are_counted(case, make):
     name, y, taken, status = BAD[case]
@@ -114,9 +124,10 @@ def test_bad_measurements_change_nothing_and_are_counted(case, make):
         assert np.isnan(ekf.info["nis"])
 
 
-def test_a_simulated_sensor_shows_no_more_than_its_range():
+@every_estimator
+def test_a_simulated_sensor_shows_no_more_than_its_range(make):
     near = replace(PLACE, limits=(-1.0, 1.0), dt=0.1)
-    ekf = EKF(CART, [near], std0=1.0, noise={"push": 0.3})
+    ekf = make(CART, [near], std0=1.0, noise={"push": 0.3})
     run = simulate(CART, estimator=ekf, sensors=[near], x0=[0.0, 2.0], dt=0.1, seconds=3.0)
     assert run.x[-1, 0] > 2
     assert ekf.counts["place"]["saturated"] > 15 and ekf.counts["place"]["used"] > 3
@@ -124,10 +135,11 @@ def test_a_simulated_sensor_shows_no_more_than_its_range():
         replace(PLACE, limits=(1.0, -1.0)).bind(CART)
 
 
-def test_bad_intervals_and_inputs_have_an_outcome():
+@every_estimator
+def test_bad_intervals_and_inputs_have_an_outcome(make):
     limited = System("limited", SO2, lambda t, x, u, p: u,
                      inputs=[Input("gyro", "rad/s", -2.0, 2.0, role="measured")])  # fmt: skip
-    ekf = EKF(limited, [], std0=0.1, noise={"gyro": 0.1})
+    ekf = make(limited, [], std0=0.1, noise={"gyro": 0.1})
 
     def turned(t, u, dt):
         before = ekf.x
@@ -147,20 +159,22 @@ def test_bad_intervals_and_inputs_have_an_outcome():
     with pytest.raises(ValueError, match=r"u has shape \(2,\), expected \(1,\): gyro"):
         ekf.predict(0.7, [1.0, 2.0], 0.1)
     burst = System("burst", Rn(1), lambda t, x, u, p: x**9, inputs=["none"])
-    ekf = EKF(burst, [], [10.0], std0=0.1)
+    ekf = make(burst, [], [10.0], std0=0.1)
     for k in range(50):
         ekf.predict(0.1 * k, [0.0], 0.1)
     assert np.isfinite(ekf.x).all() and np.isfinite(ekf.P).all()
     assert ekf.counts["predict"]["refused"] > 40
 
 
-def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted():
+@pytest.mark.usually(make=[EKF])
+@every_estimator
+def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted(make):
     t = np.r_[np.arange(10), np.nan, 8, 9, 10, 30, 31] * 0.1
     u = np.ones((len(t), 3))
     fixes = ([-1.0, 0.55, 0.2, 99.0, np.nan, 0.55], np.zeros((6, 2)))
     with pytest.warns(RuntimeWarning, match="row 11 .* at 0.8 s after one at 0.9 s; 1 of 16 rows"):
         log = Log(t, u, {"gnss": fixes})
-    run = EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(log)
+    run = make(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(log)
     assert run.counts["predict"].items() >= {"time not finite": 1, "time back": 2, "gap": 1}.items()
     assert run.counts["gnss"] == {"outside the log": 3, "used": 3}
     assert (np.diff(run.t) >= 0).all() and np.diff(run.t).max() < 0.11
@@ -168,15 +182,16 @@ def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted():
     assert run.x[-1] == pytest.approx(SE2.plus(run.x[-2], 0.1 * np.ones(3)))
     # a hole is one hole, also where measurements come in it
     ahead = np.sort(t[np.isfinite(t)])
-    held = EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(
+    held = make(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(
         Log(ahead, u[: len(ahead)], {"gnss": ([1.7, 2.4], np.zeros((2, 2)))})
     )
     assert held.counts["predict"]["gap"] == 1 and np.diff(held.t).max() < 0.11
 
 
-def test_a_gate_keeps_outliers_out_and_does_not_lock_the_filter_out():
+@every_filter
+def test_a_gate_keeps_outliers_out_and_does_not_lock_the_filter_out(make):
     """Three metres off for a moment; then the cart is carried away by a hundred."""
-    ekf = cart_filter(gate=0.999, lockout=4)
+    ekf = cart_filter(make, gate=0.999, lockout=4)
     rng, status = np.random.default_rng(0), []
     for k in range(120):
         ekf.predict(0.1 * k, [0.0, 0.0], 0.1)
@@ -189,37 +204,41 @@ def test_a_gate_keeps_outliers_out_and_does_not_lock_the_filter_out():
     assert status[80:84] == ["rejected"] * 3 + ["recovered"]
     assert ekf.counts["place"]["rejected"] == 4 and abs(ekf.x[0] - 100) < 0.3
     # a first estimate far away is not the measurement's fault: the gate waits
-    lost = EKF(CART, [PLACE], [50.0, 0.0], std0=0.5, noise={"push": 0.3}, gate=0.999)
+    lost = make(CART, [PLACE], [50.0, 0.0], std0=0.5, noise={"push": 0.3}, gate=0.999)
     lost.update("place", [0.0], t=0.0)
     assert lost.info["status"] == "used"
 
 
+@pytest.mark.usually(make=[EKF])
+@every_filter
 @pytest.mark.parametrize("weight", ["huber", "cauchy"])
-def test_robust_weights_bound_what_an_outlier_does(weight):
+def test_robust_weights_bound_what_an_outlier_does(make, weight):
     moved = []
     for off in (10.0, 1e5, 1e6):
-        ekf = cart_filter(robust={"place": weight})
+        ekf = cart_filter(make, robust={"place": weight})
         ekf.update("place", [off], t=0.0)
         assert ekf.info["status"] == "weighted"
         moved.append(ekf.x[0])
     # pull: constant for Huber's weights, falling for Cauchy's, once R outweighs P
     ratio = moved[2] / moved[1]
     assert ratio == pytest.approx({"huber": 1.0, "cauchy": 0.1}[weight], rel=0.2)
-    plain = cart_filter()
+    plain = cart_filter(make)
     plain.update("place", [1000.0], t=0.0)
     assert plain.x[0] > 900
 
 
-def test_noise_that_is_wrong_shows():
+@pytest.mark.usually(make=[EKF])
+@every_filter
+def test_noise_that_is_wrong_shows(make):
     """Ten times too small: NIS says so, and by how much."""
     rng = np.random.default_rng(3)
     t = 0.1 * np.arange(400)
     log = Log(t, np.zeros((400, 2)), {"place": (t, 1.0 * rng.normal(size=400))})
-    run = EKF(CART, [PLACE], std0=1.0, noise={"push": 1e-3}).run(log)
+    run = make(CART, [PLACE], std0=1.0, noise={"push": 1e-3}).run(log)
     wrong = run.consistency()
     assert wrong.nis["place"] > 50 and wrong.nis_inside["place"] < 0.4
     assert "NIS" in str(wrong)
-    ekf = EKF(CART, [PLACE], std0=1.0, noise={"push": 1e-3})
+    ekf = make(CART, [PLACE], std0=1.0, noise={"push": 1e-3})
     ekf.noise_scale = np.array([10.0])
     right = ekf.run(log)
     assert 0.8 < right.consistency().nis["place"] < 1.2
@@ -231,7 +250,9 @@ def test_noise_that_is_wrong_shows():
     ]  # fmt: skip
 
 
-def test_it_plugs_into_a_simulation():
+@pytest.mark.usually(make=[EKF])
+@every_filter
+def test_it_plugs_into_a_simulation(make):
     """Correct by its own word: errors are as large as it says."""
     drift = System("drift", ATTITUDE.state, ATTITUDE.f, inputs=[
         *(Input(f"gyro.{a}") for a in "xyz"),
@@ -240,7 +261,7 @@ def test_it_plugs_into_a_simulation():
     sensors = [Sensor(m.name, 0.1, m.h, m.output, std_discrete=0.05, delay=0.04)
                for m in (GRAVITY, FIELD)]  # fmt: skip
     x0 = drift.state.random(1)
-    ekf = EKF(drift, sensors, drift.state.plus(x0, 0.1 * np.ones(6)), std0=0.1,
+    ekf = make(drift, sensors, drift.state.plus(x0, 0.1 * np.ones(6)), std0=0.1,
               noise={"gyro": 1e-3, "walk": 0.05})  # fmt: skip
     assert isinstance(ekf, FullEstimator)
     run = simulate(
@@ -291,9 +312,9 @@ def test_constrained_systems_keep_their_constraints():
     assert np.abs(system.project(ekf.x) - ekf.x).max() < 1e-12 and ekf.P.shape == (2, 2)
     assert np.abs(errors[50:]).max() < 4 and np.diagonal(ekf.P).max() < 0.02
     with pytest.raises(ValueError, match='left-invariant; use error="left"'):
-        EKF(system, [place], std0=1.0, error="right")
+        EKF(system, [place], truth, std0=1.0, error="right")
     with pytest.raises(ValueError, match="use EKF"):
-        UKF(system, [place], std0=1.0)
+        UKF(system, [place], truth, std0=1.0)
 
 
 @pytest.mark.parametrize(
