@@ -36,6 +36,9 @@ from ._emit import c_number as c_number
 from ._export import Schedule as Schedule
 from ._export import c_function as c_function
 from ._folder import UnsafeFolder as UnsafeFolder
+from ._html import html_lines as html_lines
+from ._html import html_page as html_page
+from ._html import html_table as html_table
 from ._in_place import InPlaceCall as InPlaceCall
 from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of

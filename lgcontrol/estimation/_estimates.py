@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen import check_shape, html_page, html_table
 from ..io import LARGEST_ARCHIVE
 from ..systems import System
 from ._consistency import nees
@@ -45,6 +45,14 @@ class Estimates:
         """System and times."""
         span = f"{len(self.t)} estimates from {self.t[0]:g} to {self.t[-1]:g} s"
         return f"Estimates({self.system.name!r}, {span})"
+
+    def _repr_html_(self) -> str:
+        """Deviations of the first and last estimate's error, for notebooks."""
+        std = self.std.reshape(-1, *self.std.shape[-2:])[0]
+        names, units = self.system.error_names, self.system.error_units
+        ends = f"σ at {self.t[0]:g} s", f"σ at {self.t[-1]:g} s"
+        rows = zip(names, std[0], std[-1], units, strict=True)
+        return html_page(repr(self), html_table("", ("error", *ends, "unit"), rows))
 
     @cached_property
     def P(self) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen import UnknownNameError, html_lines, html_page, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory, block_slices, control_name
 from ._contract import RunStatus
@@ -114,6 +114,10 @@ class SimulationResult:
     def __str__(self) -> str:
         """The same with the lines of `summary`."""
         return "\n  ".join([repr(self), *self.summary()])
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        return html_page(repr(self), html_lines(self.summary()))
 
     @property
     def success(self) -> bool:

@@ -17,6 +17,8 @@ from ..codegen import (
     UnknownNameError,
     Value,
     check_shape,
+    html_page,
+    html_table,
     is_symbolic,
     named_options,
     solve_symmetric,
@@ -502,6 +504,26 @@ class SystemDefinition(Generic[State]):
             f"System({self.name!r}, {kind}, state={self.state}, "
             f"inputs=[{', '.join(self.input_names)}], "
             f"parameters=[{', '.join(self.parameter_names)}])"
+        )
+
+    def _repr_html_(self) -> str:
+        """Tables of the state, the inputs and the parameters, for notebooks."""
+        kind = f"sample time {self.dt:g} s" if self.is_discrete else "continuous"
+        state = self.state
+        entries = zip(state.coordinate_names, state.coordinate_units, strict=True)
+        return html_page(
+            f"{self.name}, {kind}, {state.dim} error states",
+            html_table("State", ("coordinate", "unit"), entries),
+            html_table(
+                "Inputs",
+                ("input", "unit", "lower", "upper", "nominal", "role"),
+                ((u.name, u.unit, u.lower, u.upper, u.nominal, u.role) for u in self.inputs),
+            ),
+            html_table(
+                "Parameters",
+                ("parameter", "unit", "nominal"),
+                ((entry.name, entry.unit, entry.nominal) for entry in self.parameters),
+            ),
         )
 
     # Copies

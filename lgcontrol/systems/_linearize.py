@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import scipy
 
-from ..codegen import named_options
+from ..codegen import html_page, html_table, named_options
 from ..groups import LieGroup, Product
 from ..integrators import Method
 from . import _subspaces as subspaces
@@ -98,6 +98,18 @@ class Linearization:
         return (
             f"Linearization({self.system.name!r}, {kind}, {n} states, {m} inputs, {r} outputs, "
             f"t={self.t:g} s{varying})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Kind of motion and the poles, for notebooks."""
+        unit = "" if self.system.is_discrete else "1/s"
+        return html_page(
+            repr(self),
+            html_table(
+                "Poles",
+                ("real part", "imaginary part", "unit"),
+                ((pole.real, pole.imag, unit) for pole in self.poles),
+            ),
         )
 
     @property

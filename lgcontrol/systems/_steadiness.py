@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..codegen import html_page, html_table
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._scaling import balanced, balancing_units
@@ -240,6 +241,33 @@ class TrimPoint:
         layout = {"precision": 5, "suppress_small": True, "max_line_width": 10**6}
         shown = (f"{name}={np.array2string(value, **layout)}" for name, value in values.items())
         return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)}{self._other()})"
+
+    def _repr_html_(self) -> str:
+        """State, rate and inputs by name, for notebooks."""
+        kind = "no equilibrium" if self.kind == "none" else self.kind
+        system, state = self.system, self.system.state
+        moves = self.kind != "equilibrium"
+        return html_page(
+            f"{system.name}: {kind}{self._other()}",
+            html_table(
+                "State",
+                ("coordinate", "value", "unit"),
+                zip(state.coordinate_names, self.x, state.coordinate_units, strict=True),
+            ),
+            html_table(
+                "Rate, of the entries in their units a second",
+                ("entry", "value"),
+                zip(state.tangent_names, self.rate, strict=True) if moves else (),
+            ),
+            html_table(
+                "Inputs",
+                ("input", "value", "unit"),
+                (
+                    (own.name, value, own.unit)
+                    for own, value in zip(system.inputs, self.u, strict=True)
+                ),
+            ),
+        )
 
     def _other(self) -> str:
         """Say that it is not the state that was given, and where it is furthest from it."""

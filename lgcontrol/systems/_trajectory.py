@@ -12,6 +12,8 @@ import numpy as np
 from ..codegen import (
     check_increasing,
     check_shape,
+    html_page,
+    html_table,
 )
 from ..groups import (
     LieGroup,
@@ -281,6 +283,14 @@ class Trajectory:
             f"Trajectory({what}: {len(self)} nodes from {self.t[0]:g} to {self.t[-1]:g} s, "
             f"{self.u.shape[-1]} inputs{batch}{ended})"
         )
+
+    def _repr_html_(self) -> str:
+        """First and last state of the only or first motion, for notebooks."""
+        x = self.x.reshape(-1, *self.x.shape[-2:])[0]
+        group = self.group
+        entries = zip(group.coordinate_names, x[0], x[-1], group.coordinate_units, strict=True)
+        ends = f"at {self.t[0]:g} s", f"at {self.t[-1]:g} s"
+        return html_page(repr(self), html_table("", ("coordinate", *ends, "unit"), entries))
 
     @property
     def diverged(self) -> np.ndarray:
