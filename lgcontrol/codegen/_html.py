@@ -12,12 +12,42 @@ _CELL = "text-align:left;padding:0 1em 0 0;vertical-align:top"
 
 
 def html_page(title: str, *parts: str) -> str:
-    """Title over parts that are HTML already."""
+    """Title over parts.
+
+    Parameters
+    ----------
+    title : str
+        Text.
+    *parts : str
+        HTML, such as that of `html_table`.
+
+    Returns
+    -------
+    str
+    """
     return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; nothing where there are no rows. Numbers have five digits."""
+    """Table of texts and numbers, these with five digits; at most 60 rows are shown.
+
+    Parameters
+    ----------
+    caption : str
+    columns : sequence of str
+    rows : iterable of sequences
+        NaN leaves a cell empty.
+
+    Returns
+    -------
+    str
+        Empty where there are no rows.
+
+    Examples
+    --------
+    >>> "<td" in html_table("masses", ("body", "kg"), [("arm", 2.0)])
+    True
+    """
     rows = list(rows)
     if not rows:
         return ""
@@ -33,7 +63,17 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 
 
 def html_lines(lines: Iterable[str]) -> str:
-    """A list, an entry a line."""
+    """List with an entry for each line.
+
+    Parameters
+    ----------
+    lines : iterable of str
+
+    Returns
+    -------
+    str
+        Empty where there are no lines.
+    """
     entries = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<ul>{entries}</ul>" if entries else ""
 
