@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Schedule, check_shape, named_options
 from lgcontrol.groups import LieGroup, check_element
-from lgcontrol.optimal import points_of, sample_reference
+from lgcontrol.optimal import Settings, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import (
     Parameter,
@@ -32,7 +32,7 @@ from ._goal import GoalMemory
 from ._law_function import LawArgument
 
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
-CLOCK_ROUNDING = 1e-3
+CLOCK_ROUNDING = Settings.clock_rounding
 EXPORT_EXAMPLES = 5  # test vectors of an exported law
 _MEMORY_TOLD = (
     "Memory: where the next call has NAME, hand it what NAME_next was in this one. With first = 1",

@@ -27,6 +27,7 @@ from lgcontrol.optimal import (
     OptimalSolution,
     Rates,
     Residual,
+    Settings,
     Solver,
     SolveStatus,
     WeightLike,
@@ -51,13 +52,11 @@ from lgcontrol.systems import (
 
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
-from ._restarts import JUMP, MORE, Usual, fading_of, is_better, is_same
+from ._restarts import Usual, fading_of, is_better, is_same
 from ._steady_disturbance import Piece, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
-# Periods in which the estimate of a steady disturbance settles, unless told.
-SETTLING = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,7 +138,7 @@ TEST_ERROR = 0.1
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
     "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals", "costs",
-    "method", "substeps", "plan", "bias", "rates",
+    "method", "substeps", "plan", "bias", "rates", "settings",
 )  # fmt: skip
 _CHANGEABLE = (
     "parameters", "reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay",
@@ -221,6 +220,8 @@ class MPC(Controller):
         know, late by 40 ms, exceeds hard limits of 2.61 rad/s by 2.0 rad/s with 0.2 s, by 1.3 with
         0.4 s, by 0.8 with 1 s, by 0.5 without an estimate and by nothing without the mass: tell the
         model the mass, or bound less than what must not be exceeded.
+    settings : Settings, optional
+        Tuned numbers of the loop and of its solver; a solver that is given keeps its own.
     p : mapping or array_like, optional
         Parameters of the system and of the problem, nominal if left out. They may change while it
         runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or
@@ -288,6 +289,7 @@ class MPC(Controller):
         split: bool = False,
         bias: str | Iterable[str] = (),
         settling: float | None = None,
+        settings: Settings | None = None,
         p: Parameters | None = None,
     ) -> None:
         self._stated = OptimalControlProblem(
@@ -338,6 +340,11 @@ class MPC(Controller):
         if not (isinstance(restarts, bool | np.bool) or restarts == "at once"):
             raise ValueError(f"restarts must be True, False or 'at once', got {restarts!r}")
         self.budget, self.restarts, self.split = float(budget), restarts, bool(split)
+        if not (settings is None or isinstance(settings, Settings)):
+            raise TypeError(f"settings must be Settings(name=value, …), not {settings!r}")
+        self.settings = Settings() if settings is None else settings
+        if settings is not None and solver in (None, "interior_point"):
+            solver = InteriorPointSolver(settings=settings)
         self.solver: Solver = make_solver(solver, self.problem)
         if split and not hasattr(self.solver, "first_feedback"):
             raise ValueError(
@@ -347,8 +354,10 @@ class MPC(Controller):
         self._bias: SteadyDisturbance | None = None
         if bias:
             self._bias = SteadyDisturbance(
-                system, bias, SETTLING * self.dt if settling is None else float(settling),
+                system, bias,
+                self.settings.bias_settling * self.dt if settling is None else float(settling),
                 method=self.problem.method, substeps=self.problem.substeps, Q=self._stated.Q,
+                settings=self.settings,
             )  # fmt: skip
         self._forget()
         ignored = self._stated.ignored_limits
@@ -854,16 +863,16 @@ class MPC(Controller):
             self.info = replace(info, iterations=taken)
             return found
         if self.restarts and not self.problem.costs:
-            fading = fading_of(last, found)
+            fading = fading_of(last, found, self.settings)
             going_on = found.iterations[-1].cost  # after the steps that a change took
-            self._due = self._usual.jump(going_on, fading, self._p, reference)
+            self._due = self._usual.jump(going_on, fading, self._p, reference, self.settings)
             if self._due:
                 has_time = time.perf_counter() - began < budget
                 if has_time and self.restarts == "at once":
                     cause, self._due = self._due, ""
                     return self._first(x, start, reference, began, cause, budget, going_on)
                 if has_time and found.iterations[-1].number == self.iterations:
-                    found = self._found = step(self.solver, MORE)
+                    found = self._found = step(self.solver, self.settings.steps_more)
             dearest = max(found.iterations[0].cost, going_on)
             self._usual = self._usual.later(dearest, fading, self._p, reference)
         self.info = MPCInfo.of(found, time.perf_counter() - began)
@@ -960,9 +969,11 @@ class MPC(Controller):
         if np.isfinite(budget):
             options["time_limit"] = max(budget - (time.perf_counter() - began), 0.0)
         self._found = self.solver.solve(
-            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
+            x, guess=best, max_iterations=self.first_iterations, **options
         )
-        is_gain = last is None or (best is not last and JUMP * self._found.cost < last.cost)
+        is_gain = last is None or (
+            best is not last and self.settings.jump * self._found.cost < last.cost
+        )
         usual = max(self._found.cost, 0.0 if is_gain else going_on)
         self._usual = self._usual.later(usual, 0.0, self._p, reference)
         self.info = MPCInfo.of(self._found, time.perf_counter() - began, cause)

@@ -6,25 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import ACCEPTABLE_RESIDUAL, OptimalSolution
-
-# A plan begins anew where going on from the last one costs so many times what going on cost
-# lately: the largest, which counts less by this factor a horizon. Compared with finished plans
-# instead, goals that come into view look like jumps in every call. What is below a share of the
-# dearest is noise.
-JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
-# So many steps more, as many as solvers take by themselves where they began far off, in the call of
-# a jump.
-MORE = 4
+from lgcontrol.optimal import ACCEPTABLE_RESIDUAL, OptimalSolution, Settings
 
 
 class Usual(NamedTuple):
-    """What going on from plans cost lately, so that a jump of reference or state shows.
+    """Recent cost of warm starts, so that a jump of reference, parameters or state shows.
+
+    A jump is a rise of that cost over the recent one by a factor. Compared with converged plans
+    instead, goals that come into view look like jumps in every call.
 
     Attributes
     ----------
     lately, most : float
-        Largest cost of going on from a plan, those of long ago counting less; and of all.
+        Largest cost of a warm start, older ones counting less; and of all.
     p : ndarray
         Parameters of the last.
     reference : object
@@ -36,9 +30,12 @@ class Usual(NamedTuple):
     p: np.ndarray = np.zeros(0)
     reference: Any = None
 
-    def jump(self, cost: float, fading: float, p: np.ndarray, reference: Any) -> str:
-        """What jumped where going on costs far more than it did lately, empty where it does not."""
-        if cost <= JUMP * max(fading * self.lately, NOISE * self.most):
+    def jump(
+        self, cost: float, fading: float, p: np.ndarray, reference: Any, settings: Settings
+    ) -> str:
+        """Name of what jumped, empty if nothing did."""
+        recent = max(fading * self.lately, settings.jump_noise * self.most)
+        if cost <= settings.jump * recent:
             return ""
         if not is_same(reference, self.reference):
             return "reference"
@@ -49,10 +46,10 @@ class Usual(NamedTuple):
         return Usual(max(cost, fading * self.lately), max(cost, self.most), p, reference)
 
 
-def fading_of(last: OptimalSolution, found: OptimalSolution) -> float:
+def fading_of(last: OptimalSolution, found: OptimalSolution, settings: Settings) -> float:
     """Factor by which costs count less from one plan to a later one; never more than one."""
     t, before = found.t, last.t
-    return FADING ** -max(0.0, float((t[0] - before[0]) / (t[-1] - t[0])))
+    return settings.jump_fading ** -max(0.0, float((t[0] - before[0]) / (t[-1] - t[0])))
 
 
 def rank(plan: OptimalSolution) -> tuple[float, float]:

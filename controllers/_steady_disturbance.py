@@ -10,21 +10,8 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction, UnknownNameError, prepare, unknown_name
 from lgcontrol.integrators import Method
-from lgcontrol.optimal import ReferenceSamples
+from lgcontrol.optimal import ReferenceSamples, Settings
 from lgcontrol.systems import System, symbols_of
-
-# What the error of a target costs beyond its weights, so that it is unique; and effort, which is
-# only to decide where errors leave a choice. Shares of the largest weights.
-LEAST_ERROR, LEAST_EFFORT = 1e-6, 1e-8
-# Newton steps for a target, and the size of the last one.
-MOST_STEPS, FOUND = 12, 1e-8
-# Share of its length by which a step has to differ from nothing to correct the inverse.
-SAME = 1e-3
-# Of the central differences that say what an input does to a prediction, in its unit: predictions
-# are almost linear in what pushes, and this much is far above rounding.
-SHIFT = 1e-3
-# Directions that a prediction error shows less than this share of the best are left alone.
-UNSEEN = 1e-6
 
 Piece = tuple[float, np.ndarray, float]
 """Start in s, inputs and seconds of a stretch with constant inputs."""
@@ -50,6 +37,8 @@ class SteadyDisturbance:
         Of the model's steps.
     Q : ndarray, shape (n, n)
         Weight on errors of the target.
+    settings : Settings
+        Of the differences and of the search for a target.
 
     Attributes
     ----------
@@ -72,7 +61,9 @@ class SteadyDisturbance:
         method: str | Method,
         substeps: int,
         Q: np.ndarray,
+        settings: Settings,
     ) -> None:
+        self.settings = settings
         self.system, self.settling, self.Q = system, settling, Q
         self.index = np.array(_places(system, names))
         self.estimate = np.zeros(system.n_inputs)
@@ -105,17 +96,18 @@ class SteadyDisturbance:
         """Correct the estimate by the state x that follows on x0 after some inputs."""
         system, count, seconds = self.system, len(self.index), 0.0
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
-        shifts[1:, self.index] = SHIFT * np.vstack([np.eye(count), -np.eye(count)])
+        shift = self.settings.bias_difference
+        shifts[1:, self.index] = shift * np.vstack([np.eye(count), -np.eye(count)])
         guesses = np.tile(x0, (len(shifts), 1))
         for start, u, length in pieces:
             guesses = self._step(start, guesses, u + self.estimate + shifts, p, length)
             seconds += length
         guess, apart = guesses[0], system.error(guesses[1:], guesses[0])
-        G = (apart[:count] - apart[count:]).T / (2 * SHIFT)
+        G = (apart[:count] - apart[count:]).T / (2 * shift)
         missed = system.error(x, guess)
         if not (np.isfinite(missed).all() and np.isfinite(G).all()):
             return
-        asked = np.linalg.lstsq(G, missed, rcond=UNSEEN)[0]
+        asked = np.linalg.lstsq(G, missed, rcond=self.settings.bias_unobservable)[0]
         lower, upper = (limit[self.index] for limit in system.input_bounds)
         share = 1.0 - np.exp(-seconds / self.settling)
         moved = self.estimate[self.index] + share * asked
@@ -150,7 +142,7 @@ class SteadyDisturbance:
         u += self.estimate
         for _ in range(2):
             here = self._rate(t, samples.x, u, p)
-            inverse = np.linalg.pinv(here.by_u[..., controls], rcond=1e-9)
+            inverse = np.linalg.pinv(here.by_u[..., controls], rcond=self.settings.rank)
             u[:, controls] += (inverse @ (wanted - here.rate)[..., None])[..., 0]
         return ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
 
@@ -162,13 +154,13 @@ class SteadyDisturbance:
         Begins at the last one, with its inverse as secants left it: the estimate moves little from
         call to call.
         """
-        system, n = self.system, self.system.n_errors
+        system, n, settings = self.system, self.system.n_errors, self.settings
         controls = system.input_index("control")
         wanted = self._rate(t, x_ref, u_ref, p).rate
         scale, own = np.abs(self.Q).max() or 1.0, n + len(controls)
         H = np.zeros((own, own))
-        H[:n, :n] = self.Q + LEAST_ERROR * scale * np.eye(n)
-        H[n:, n:] = LEAST_EFFORT * scale * np.eye(len(controls))
+        H[:n, :n] = self.Q + settings.target_error * scale * np.eye(n)
+        H[n:, n:] = settings.target_effort * scale * np.eye(len(controls))
 
         def missed(x: np.ndarray, u: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, ...]:
             here = self._rate(t, x, u, p)
@@ -183,18 +175,18 @@ class SteadyDisturbance:
             u[controls] = held
         self._rest, shortest = None, np.inf
         left, J = missed(x, u, prices)
-        for _ in range(MOST_STEPS):
+        for _ in range(settings.target_steps):
             if not (np.isfinite(left).all() and np.isfinite(J).all()):
                 return x_ref, u_ref + self.estimate
             if inverse is None:
                 matrix = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
-                inverse = np.linalg.pinv(matrix, rcond=1e-13, hermitian=True)
+                inverse = np.linalg.pinv(matrix, rcond=settings.rounding, hermitian=True)
             step = -inverse @ left
             x, u = system.retract(x, step[:n], p), u.copy()
             u[controls] += step[n:own]
             prices = prices + step[own:]
             size = np.abs(step[:own]).max(initial=0.0)
-            if size < FOUND * (1.0 + np.abs(u).max(initial=0.0)):
+            if size < settings.target_found * (1.0 + np.abs(u).max(initial=0.0)):
                 break
             before, (left, J) = left, missed(x, u, prices)
             if size > shortest:  # it is no inverse any more
@@ -202,7 +194,7 @@ class SteadyDisturbance:
                 continue
             turned, shortest = inverse @ (left - before), size
             along = step @ inverse
-            if abs(step @ turned) > SAME * (step @ step):
+            if abs(step @ turned) > settings.target_same * (step @ step):
                 inverse = inverse + np.outer(step - turned, along) / (step @ turned)
         if inverse is not None:
             self._rest = x, u[controls], prices, inverse

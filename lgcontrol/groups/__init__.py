@@ -9,6 +9,8 @@ from ._base import LieGroup as LieGroup
 from ._check import check_group as check_group
 from ._describe import describe_group as describe_group
 from ._describe import group_from_description as group_from_description
+from ._element import ELEMENT_ROUNDING as ELEMENT_ROUNDING
+from ._element import ELEMENT_TOLERANCE as ELEMENT_TOLERANCE
 from ._element import check_element as check_element
 from ._element import not_a_group as not_a_group
 from ._product import Product as Product

@@ -13,7 +13,7 @@ from ._base import LieGroup
 # Single precision and printed files have six digits; what is further off was not meant to be.
 ELEMENT_TOLERANCE = 1e-6
 # What many steps of arithmetic leave: such elements stay as they are, bit by bit.
-ROUNDING = 1e-9
+ELEMENT_ROUNDING = 1e-9
 
 
 def not_a_group(name: str, value: object) -> str:
@@ -81,7 +81,7 @@ def check_element(
 brings coordinates onto the group)
     """
     given = check_shape(name, value, (group.nq,), batch=batch, finite=False)
-    least = min(ROUNDING, tolerance)
+    least = min(ELEMENT_ROUNDING, tolerance)
     if tolerance != inf and given.ndim == 1:  # as in loops: no coordinate is off by more than norms
         numbers = given.tolist()
         is_finite = isfinite(sum(numbers))  # a sum may only be less finite than its terms
@@ -96,7 +96,7 @@ brings coordinates onto the group)
         raise ValueError(_complaint(name, given, X, group, tolerance))
     if tolerance == inf:
         return X
-    return np.where(off.max(axis=-1, initial=0.0, keepdims=True) > ROUNDING, X, given)
+    return np.where(off.max(axis=-1, initial=0.0, keepdims=True) > ELEMENT_ROUNDING, X, given)
 
 
 def _are_units(numbers: list[float], parts: tuple[slice, ...], least: float) -> bool:

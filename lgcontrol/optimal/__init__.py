@@ -46,6 +46,7 @@ from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
+from ._settings import Settings as Settings
 from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution

@@ -5,11 +5,6 @@
 #include <float.h>
 #include <string.h>
 
-static const double same_node = 1e-6, ulps = 4, clock_rounding = 1e-3;
-static const double element_tolerance = 1e-6, element_rounding = 1e-9;
-static const double motion = 1e-6, first_price = 1e2;
-static const double rise = 10.0, most_first = 0.1; /* of the barrier after calls cut short */
-
 enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
 
 /* How some iterations went. */
@@ -29,8 +24,8 @@ static int element(const double *x, double *state, double *scratch)
   lg_normalize(x, state, scratch);
   for (int i = 0; i < NQ; i++) {
     const double off = fabs(state[i] - x[i]);
-    if (!(off <= element_tolerance)) return 0;
-    is_off |= off > element_rounding;
+    if (!(off <= LG_ELEMENT_TOLERANCE)) return 0;
+    is_off |= off > LG_ELEMENT_ROUNDING;
   }
   if (!is_off)
     for (int i = 0; i < NQ; i++) state[i] = x[i];
@@ -80,7 +75,7 @@ static double excess_of(const lg_problem *q, int status)
 static double gap_of(const lg_problem *q)
 {
   lg_state s;
-  lay_out(&s, q->work, q->horizon);
+  lay_out(&s, q->work, q->horizon, lg_given.equality_sweeps_most);
   return largest(s.gap, q->horizon * NX, 0);
 }
 
@@ -161,12 +156,10 @@ static double first_penalty(lg_problem *q, const struct lg_mpc_iterate *nodes)
 {
   memcpy(q->x, nodes->x, sizeof nodes->x);
   memcpy(q->u, nodes->u, sizeof nodes->u);
-  return first_price * (1 + lg_slope(q));
+  return lg_given.penalty_first * (1 + lg_slope(q));
 }
 
 #if LG_HAS_HARD_LIMITS
-static const int lower_by = 2, lowest = 8; /* tens of the penalty */
-static const double hardly = 0.9, dominant = 3.0;
 
 static int is_open(const lg_run *found) { return !(found->violation <= LG_TOLERANCE); }
 
@@ -191,8 +184,8 @@ static int penalised(lg_mpc *m, lg_problem *q, int mode, const double *x0, lg_ru
   double excess = INFINITY;
   int lower = 0, is_told = 0;
   keep(m, q, &m->tried[0]);
-  while (is_open(&higher) && lower < lowest) {
-    lower += lower_by;
+  while (is_open(&higher) && lower < lg_given.penalty_lowest) {
+    lower += (int)lg_given.penalty_lower;
     higher = run_at(m, q, mode, full, lower, &m->from, x0);
   }
   while (!is_open(&higher)) {
@@ -202,7 +195,8 @@ static int penalised(lg_mpc *m, lg_problem *q, int mode, const double *x0, lg_ru
     keep(m, q, &m->tried[1]);
     if (lower == 0 || excess <= LG_TOLERANCE) return *answer = found, 1;
     for (int i = 0; i < lower; i++) tens *= 10;
-    is_told = excess > hardly * before && full / tens * excess > dominant * fabs(q->cost);
+    is_told = excess > lg_given.restoration_decrease * before &&
+              full / tens * excess > lg_given.penalty_dominant * fabs(q->cost);
     higher = run_at(m, q, mode, full, --lower, &m->tried[1], x0);
   }
   return *answer = is_told ? found : first, is_told;
@@ -246,10 +240,10 @@ static void adapt(lg_mpc *m, const lg_problem *q, const lg_run *found)
 {
   const double *last = q->log + last_entry(q) * LG_LOG;
   if (found->status == LG_NOT_FINITE) return;
-  const int is_short = q->step < short_step && fmax(last[1], last[2]) > far;
+  const int is_short = q->step < lg_given.step_short && fmax(last[1], last[2]) > lg_given.far;
   if (is_short && found->excess <= LG_MPC_EXCESS) /* a price of hard rows is another problem */
-    m->highest = fmin(most_first, rise * m->highest);
-  else if (q->step >= good_step)
+    m->highest = fmin(lg_given.real_time_barrier_most, lg_given.real_time_barrier_rise * m->highest);
+  else if (q->step >= lg_given.step_good)
     m->highest = fmax(lg_real_time[0], lg_real_time[2] * m->highest);
 }
 
@@ -260,7 +254,7 @@ static int plan(lg_mpc *m, double t, const double *x0)
   prepare(m, &q, t);
   const double gap = lg_start(&q, x0, LG_STARTS);
   int mode = LG_ROLL_OUT;
-  if (LG_SHOOTING != LG_ROLLOUT && !(gap <= motion)) mode = LG_FREE_STATES;
+  if (LG_SHOOTING != LG_ROLLOUT && !(gap <= lg_given.defect_closed)) mode = LG_FREE_STATES;
   const int needs_states = LG_SHOOTING == LG_AUTO && LG_HAS_HARD_ROWS;
   if (LG_SHOOTING == LG_STATES || needs_states) mode = LG_FREE_STATES;
   memcpy(m->from.x, q.x, sizeof m->from.x);
@@ -288,7 +282,7 @@ static int plan(lg_mpc *m, double t, const double *x0)
     if (is_closed || (other.excess < found.excess && !is_worse))
       found = other, m->best = m->tried[number];
   }
-  is_stuck = is_stuck && found.excess > acceptable;
+  is_stuck = is_stuck && found.excess > lg_given.acceptable;
 #endif
   restore(m, &q, &m->best);
   m->is_planned = found.status != LG_NOT_FINITE && !found.is_unknown;
@@ -304,10 +298,10 @@ static int plan(lg_mpc *m, double t, const double *x0)
   if (found.status == LG_CONVERGED)
     return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
   const int is_stalled = found.status == LG_STALLED;
-  const int is_left_open = found.gap > acceptable;
+  const int is_left_open = found.gap > lg_given.acceptable;
   if (is_stalled && is_left_open) return LG_MPC_UNSOLVED; /* what is no motion is no plan */
-  if (!(m->violation > acceptable)) return LG_MPC_OK;
-  const int is_exceeded = is_stuck || (is_stalled && found.excess > acceptable);
+  if (!(m->violation > lg_given.acceptable)) return LG_MPC_OK;
+  const int is_exceeded = is_stuck || (is_stalled && found.excess > lg_given.acceptable);
   return !is_left_open && is_exceeded ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
 }
 
@@ -326,7 +320,7 @@ static void move_on(lg_mpc *m, lg_problem *q, double steps, double whole)
 {
   for (int k = 0; k <= LG_MPC_N; k++) {
     const double place = k + steps;
-    const double held = fmin(fmax(floor(place + same_node), 0.0), (double)(LG_MPC_N - 1));
+    const double held = fmin(fmax(floor(place + lg_given.same_node), 0.0), (double)(LG_MPC_N - 1));
     const int at = (int)held;
     const double share = clip(place - held, 0.0, 1.0);
     lg_between(q->x + at * NQ, q->x + (at + 1) * NQ, &share, m->from.x + k * NQ,
@@ -348,7 +342,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
   lg_problem q;
   /* a clock that jumped says no more than no time, or that of a whole plan */
   const double steps = clip((t - m->t[0]) / LG_MPC_DT, 0.0, LG_MPC_N), whole = nearbyint(steps);
-  const double slack = fmax(same_node, ulps * DBL_EPSILON * fabs(t) / LG_MPC_DT);
+  const double slack = fmax(
+      lg_given.same_node, lg_given.same_node_roundings * DBL_EPSILON * fabs(t) / LG_MPC_DT);
   const int is_shift = fabs(steps - whole) < slack && whole >= 0 && whole <= 1;
   double first[NU];
   prepare(m, &q, t);
@@ -370,7 +365,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
   if (found.status != LG_NOT_FINITE) m->is_priced = found.excess > LG_MPC_EXCESS;
   int is_best = 0;
   if (found.status == LG_STALLED && found.steps == 0)
-    is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
+    is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= lg_given.acceptable;
   m->iterations = (int)found.steps, m->cost = q.cost, m->violation = worst_of(&q);
   if (found.status == LG_NOT_FINITE) {
     memcpy(q.x, m->from.x, sizeof m->from.x);
@@ -384,9 +379,10 @@ static int improve(lg_mpc *m, double t, const double *x0)
   }
   /* exceeded next to the optimum at a price; far from it nobody can say yet */
   const double off = fmax(q.stationarity, q.violation);
-  const int is_settled = off <= acceptable || (off <= far && q.step >= good_step);
+  const int is_settled =
+      off <= lg_given.acceptable || (off <= lg_given.far && q.step >= lg_given.step_good);
   if (was_priced && found.excess > LG_MPC_EXCESS && is_settled) return LG_MPC_INFEASIBLE;
-  return m->violation > acceptable ? LG_MPC_UNSOLVED : LG_MPC_OK;
+  return m->violation > lg_given.acceptable ? LG_MPC_UNSOLVED : LG_MPC_OK;
 }
 
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference; nominal
@@ -421,7 +417,7 @@ static int answer(lg_mpc *m, int status, double u[])
 
 static int is_time(double t)
 {
-  return fabs(t) * DBL_EPSILON < clock_rounding * LG_MPC_PERIOD;
+  return fabs(t) * DBL_EPSILON < lg_given.clock_rounding * LG_MPC_PERIOD;
 }
 
 int lg_mpc_init(lg_mpc *m)
@@ -432,7 +428,7 @@ int lg_mpc_init(lg_mpc *m)
   memcpy(m->P, lg_P, sizeof m->P);
   memcpy(m->arrival, lg_arrival_weight, sizeof m->arrival);
   memcpy(m->p, lg_p, sizeof m->p);
-  return lg_work(LG_MPC_N) <= LG_MPC_WORK ? LG_MPC_OK : LG_MPC_UNSOLVED;
+  return lg_work(LG_MPC_N, lg_given.equality_sweeps_most) <= LG_MPC_WORK ? LG_MPC_OK : LG_MPC_UNSOLVED;
 }
 
 void lg_mpc_reset(lg_mpc *m)

@@ -26,12 +26,13 @@ from ..codegen import (
     unit_source,
     write_package,
 )
-from ._bounds import ROUNDING
+from ..groups import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
 from ._expressions import entries_of
 from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH
-from ._interior_point import MORE, MOST_SWEEPS, Barrier
+from ._interior_point import Barrier
 from ._kernel import LOG, SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
+from ._settings import c_settings, c_values
 from ._stage_model import StageModel
 from ._transcription import Setting
 
@@ -88,8 +89,6 @@ class ExportSetting:
     second_derivatives : bool
     eager, central, real_time : Barrier
         Of motions without rows, of others, and of real-time steps.
-    excess : float
-        Over a hard bound up to which a step keeps it.
     holds : bool
         Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
     """
@@ -105,7 +104,6 @@ class ExportSetting:
     eager: Barrier
     central: Barrier
     real_time: Barrier
-    excess: float
     holds: bool
 
 
@@ -153,6 +151,8 @@ def export_interior_point(
                 C99_HINTS,
                 functions.replace("#include <stdlib.h>\n", ""),
                 "#define LG_EXPORT static",
+                c_settings(),
+                c_values(model.settings, "lg_given"),
                 sizes_of(model, scratch, curved=curved),
                 pattern_of(model),
                 SOURCE.read_text(encoding="utf-8"),
@@ -182,7 +182,7 @@ def work_doubles(model: StageModel, scratch: int) -> int:
         "NU": model.problem.system.n_inputs, "NR": len(model.transcription.rows.names),
         "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
         "LG_SUB": int(model.composes), "LG_TURN": len(model.turn[0]) if model.composes else 0,
-        "LG_BEND": len(model.bend_places), "most_sweeps": MOST_SWEEPS,
+        "LG_BEND": len(model.bend_places), "sweeps": model.settings.equality_sweeps_most,
         "LG_LOG": len(LOG),
     }  # fmt: skip
     total = 0
@@ -235,7 +235,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
     shapes = Memory.iterate_shapes(model)
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
-    most = max(loop.first_iterations, loop.iterations) + MORE + 1
+    most = max(loop.first_iterations, loop.iterations) + model.settings.steps_more + 1
     ns = max(1, len(model.sides.row))
     tried = ", tried[2]" if len(model.hard_limits) else ""  # hard rows at a penalty
     numbers = [
@@ -250,7 +250,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
         *([("NR", len(taken), "inputs that the controls take")] if taken else []),
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
-        ("EXCESS", loop.excess, "over a hard bound that still counts as kept"),
+        ("EXCESS", model.settings.violation_kept, "over a hard bound that still counts as kept"),
         ("WORK", work, "doubles of work memory"),
     ]
     wide = max(len(f"{key} {value}") for key, value, _ in numbers)
@@ -362,7 +362,8 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
         f"#define LG_HAS_HARD_LIMITS {int(len(model.hard_limits) > 0)}",
         f"#define LG_LEAST_WIDTH {LEAST_WIDTH!r}",
-        f"#define LG_ROUNDING {ROUNDING!r}",
+        f"#define LG_ELEMENT_TOLERANCE {ELEMENT_TOLERANCE!r}",
+        f"#define LG_ELEMENT_ROUNDING {ELEMENT_ROUNDING!r}",
         f"#define LG_HOLDS {int(loop.holds)}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
@@ -385,6 +386,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         "static void attach(lg_mpc *m, lg_problem *q)\n{",
         "  memset(q, 0, sizeof *q);",
         f"  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->curved = {int(curved)};",
+        "  q->set = &lg_given;",
         *(f"  q->{key} = lg_{key};" for key in constants),
         *(f"  q->{key} = m->{key}[0];" for key in ("x_ref", "u_ref", "x", "u")),
         *(

@@ -10,26 +10,21 @@ import numpy as np
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
+from ._bounds import ROUNDING
 from ._interior_point import limits_inside
 from ._problem import OptimalControlProblem, OptimalSolution
+from ._settings import DEFAULT, Settings
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
 
 Feedback = Callable[[int, np.ndarray], np.ndarray]
 """Controls by the number of a node and its state."""
 
-# How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
-# and its controls are at their bounds, slow ones get on better.
-CAUTIONS = (1.0, 1e2, 1e4)
 # Starts that a word asks for, and what `_start.c`, which makes the same ones, calls them.
 STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 # Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
 # they cost little and are no motions.
 CHEAPEST = ("rest", "reference", "regulators", "policy")
-# A policy is asked at least so often [s], as a loop would: its gains are not those for long steps.
-POLICY_STEP = 0.05
-# Share of a step by which times may miss a node and still mean it, besides the rounding of times.
-SAME_NODE, ULPS = 1e-6, 4
 
 
 def make_guess(
@@ -39,6 +34,7 @@ def make_guess(
     times: np.ndarray,
     setting: Setting,
     reference: Any,
+    settings: Settings = DEFAULT,
 ) -> Nodes:
     """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller.
 
@@ -51,7 +47,7 @@ def make_guess(
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
     if guess is None or isinstance(guess, str):
-        return _best_start(transcription, starts_of(system, guess), x0, times, setting)
+        return _best_start(transcription, starts_of(system, guess), x0, times, setting, settings)
     if isinstance(guess, OptimalSolution):
         guess = guess.trajectory
     if isinstance(guess, Trajectory):
@@ -116,6 +112,7 @@ def _best_start(
     x0: np.ndarray,
     times: np.ndarray,
     setting: Setting,
+    settings: Settings,
 ) -> Nodes:
     """The cheapest of some starts.
 
@@ -125,7 +122,7 @@ def _best_start(
     Controls keep as far off their limits as the interior point begins: moved there afterwards,
     those of an unstable system would lead elsewhere.
     """
-    inputs = _allowed(transcription, setting)
+    inputs = _allowed(transcription, setting, settings)
     system = transcription.problem.system
     starts: list[Nodes] = []
     if "rest" in which:
@@ -138,12 +135,12 @@ def _best_start(
     if "regulators" in which:
         here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
         _, qp = transcription.linearize(here, setting, setting.x_ref[0])
-        feedbacks += [
-            _regulator(transcription, setting, _gains(qp, caution)) for caution in CAUTIONS
-        ]
+        for k in range(settings.regulator_guesses):
+            gains = _gains(qp, settings.regulator_caution**k)
+            feedbacks.append(_regulator(transcription, setting, gains))
     if "policy" in which:
-        feedbacks.append(_policy(transcription, times, setting))
-    starts += [_rolled_out(transcription, x0, times, setting, law) for law in feedbacks]
+        feedbacks.append(_policy(transcription, times, setting, settings))
+    starts += [_rolled_out(transcription, x0, times, setting, law, settings) for law in feedbacks]
     costs = []
     for nodes in starts:
         values = transcription.values(nodes, setting)
@@ -152,11 +149,11 @@ def _best_start(
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
 
 
-def _allowed(transcription: Transcription, setting: Setting) -> np.ndarray:
+def _allowed(transcription: Transcription, setting: Setting, settings: Settings) -> np.ndarray:
     """Inputs of the reference, the controls inside of their limits."""
     inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
     controls = transcription.controls
-    inputs[:, controls] = np.clip(inputs[:, controls], *limits_inside(setting.box))
+    inputs[:, controls] = np.clip(inputs[:, controls], *limits_inside(setting.box, settings.push))
     return inputs
 
 
@@ -181,15 +178,20 @@ def _regulator(transcription: Transcription, setting: Setting, gains: np.ndarray
     return lambda k, x: setting.u_ref[k, controls] - gains[k] @ error(x, setting.x_ref[k])
 
 
-def _policy(transcription: Transcription, times: np.ndarray, setting: Setting) -> Feedback:
+def _policy(
+    transcription: Transcription, times: np.ndarray, setting: Setting, settings: Settings
+) -> Feedback:
     """Mean of what the system's policy does in a step."""
     problem, system = transcription.problem, transcription.problem.system
     policy, p = system.policy, setting.p[: system.n_parameters]
     assert policy is not None
-    parts = max(1, int(np.ceil(problem.dt / POLICY_STEP - 1e-9))) if not system.is_discrete else 1
+    asked = (
+        1 if system.is_discrete else int(np.ceil(problem.dt / settings.policy_period - ROUNDING))
+    )
+    parts = max(1, asked)
     step, h = system.step(problem.method, problem.substeps), problem.dt / parts
-    lower, upper = limits_inside(setting.box)
-    inputs = _allowed(transcription, setting)
+    lower, upper = limits_inside(setting.box, settings.push)
+    inputs = _allowed(transcription, setting, settings)
 
     def mean(k: int, x: np.ndarray) -> np.ndarray:
         u, total = inputs[k].copy(), 0.0
@@ -211,14 +213,15 @@ def _rolled_out(
     times: np.ndarray,
     setting: Setting,
     feedback: Feedback | None,
+    settings: Settings,
 ) -> Nodes:
     """Motion from x0 under feedback within the bounds, or under the inputs of the reference."""
     problem = transcription.problem
     system, controls = problem.system, transcription.controls
     step = system.step(problem.method, problem.substeps)
     p = setting.p[: system.n_parameters]
-    states, inputs = [x0], _allowed(transcription, setting)
-    limits = limits_inside(setting.box)
+    states, inputs = [x0], _allowed(transcription, setting, settings)
+    limits = limits_inside(setting.box, settings.push)
     for k in range(len(times) - 1):
         x = states[-1]
         if feedback is not None:
@@ -281,11 +284,14 @@ def follow(
     return Nodes(times, np.array(states), inputs)
 
 
-def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
+def steps_later(
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, settings: Settings = DEFAULT
+) -> tuple[int, bool]:
     """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
     steps = _elapsed(problem, last, times) / problem.dt
     whole = round(steps)
-    rounding = max(SAME_NODE, ULPS * ulp(float(times[0])) / problem.dt)
+    rounding = settings.same_node_roundings * ulp(float(times[0])) / problem.dt
+    rounding = max(settings.same_node, rounding)
     return whole, abs(steps - whole) < rounding and 0 <= whole <= 1
 
 
@@ -296,7 +302,11 @@ def _elapsed(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> 
 
 
 def moved_on(
-    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
+    problem: OptimalControlProblem,
+    last: Nodes,
+    times: np.ndarray,
+    setting: Setting,
+    settings: Settings = DEFAULT,
 ) -> Nodes:
     """What was found last at the times of new nodes; beyond its end the last controls are held.
 
@@ -309,6 +319,7 @@ def moved_on(
     last : Nodes
     times : ndarray, shape (N + 1,)
     setting : Setting
+    settings : Settings
 
     Returns
     -------
@@ -322,7 +333,7 @@ def moved_on(
         made[:, controls] = u[:, controls]
         return made
 
-    whole, is_shift = steps_later(problem, last, times)
+    whole, is_shift = steps_later(problem, last, times, settings)
     if is_shift:
         x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))
         if whole == 1:
@@ -332,5 +343,6 @@ def moved_on(
         return Nodes(times, x.copy(), u)
     plan = Trajectory._of(system.state, problem.times(0.0), last.x, last.u)
     later = problem.times(_elapsed(problem, last, times))
-    begun = later[:-1] + SAME_NODE * problem.dt  # rounding takes no input of the node before
+    # Rounding takes no input of the node before.
+    begun = later[:-1] + settings.same_node * problem.dt
     return Nodes(times, plan(later).x, following(plan(begun).u))

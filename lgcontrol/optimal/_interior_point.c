@@ -17,9 +17,10 @@
  * LG_SUB_SPARSE and so on, and what turns errors of its end to those of the gap is the identity but
  * for LG_TURN entries; and
  *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature lg_arrival   one at a time
- * Matrices are stored by columns, stages one after the other; F = [A B]ᵀ and G of a stage with a
- * column for each result, so that loops run along memory. Nothing is allocated and nothing is kept
- * between calls: all memory is the caller's. */
+ * and `lg_settings`, the struct of the tuned numbers. Matrices are stored by columns, stages one
+ * after the other; F = [A B]ᵀ and G of a stage with a column for each result, so that loops run
+ * along memory. Nothing is allocated and nothing is kept between calls: all memory is the caller's.
+ */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -41,18 +42,7 @@ enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
 enum { LG_FRESH = 0, LG_RESUME = 1, LG_WARM = 2 };
 enum { LG_LOG = 7 };
 
-static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
-static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
-static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
-static const int least_sweeps = 2, most_sweeps = 5;
-static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
-static const double damped_states = 0.2;
-static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
-static const double dearer = 0.1;
-static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
-static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
-static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
-enum { PATIENCE = 3, MOST_RAISES = 3, MOST_TURNS = 30, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
+enum { MOST_TURNS = 30 }; /* of Jacobi: some ten converge */
 
 typedef struct {
   /* what is to be solved */
@@ -71,10 +61,11 @@ typedef struct {
   /* what is found */
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
-  int64_t keeps; /* whether rows keep all limits, equalities to most_excess */
+  int64_t keeps; /* whether rows keep all limits, equalities to violation_kept */
   int64_t has_kept; /* whether there is an iterate of these real-time steps that keeps hard rows */
   double before; /* cost of the plan that they go on from */
   double *log;
+  const lg_settings *set; /* the tuned numbers */
   /* memory */
   double *work;
 } lg_problem;
@@ -92,6 +83,7 @@ typedef struct {
   double *kept_entry; /* of the log */
   double *scratch;
   const double *x0; /* the given start */
+  const lg_settings *set;
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
   double mu, damping, merit_weight, holding, undamped, decrease;
   double slope; /* of the step that the first one's cost was told by, as long as that stands */
@@ -105,7 +97,7 @@ static double *take(double **next, int64_t count)
   return here;
 }
 
-static void lay_out(lg_state *s, double *memory, int64_t N)
+static void lay_out(lg_state *s, double *memory, int64_t N, int64_t sweeps)
 {
   const int64_t M = N + 1;
   s->cost = take(&memory, M), s->gap = take(&memory, N * NX), s->rows = take(&memory, M * NR);
@@ -122,8 +114,8 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->missed = take(&memory, M * NE), s->aim = take(&memory, M * NE);
   s->left = take(&memory, M * NE), s->aim_before = take(&memory, M * NE);
   s->left_before = take(&memory, M * NE);
-  s->aim_turn = take(&memory, most_sweeps * M * NE);
-  s->left_turn = take(&memory, most_sweeps * M * NE);
+  s->aim_turn = take(&memory, sweeps * M * NE);
+  s->left_turn = take(&memory, sweeps * M * NE);
   s->k = take(&memory, N * NV), s->K = take(&memory, N * NV * NX);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
@@ -144,11 +136,11 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->scratch = memory;
 }
 
-/* Numbers of work memory for a horizon. */
-LG_EXPORT int64_t lg_work(int64_t N)
+/* Numbers of work memory for a horizon and so many sweeps for equalities. */
+LG_EXPORT int64_t lg_work(int64_t N, int64_t sweeps)
 {
   lg_state s;
-  lay_out(&s, 0, N);
+  lay_out(&s, 0, N, sweeps);
   return (int64_t)((uintptr_t)s.scratch / sizeof(double)) + LG_SCRATCH;
 }
 
@@ -213,11 +205,11 @@ static int all_finite(const double *v, int64_t n)
 }
 
 /* Excess e and distance s = e − h that minimise w (e + e²/2) − μ log e − μ log s. */
-static void resolve(double h, double w, double mu, double *e, double *s)
+static void resolve(int64_t steps, double h, double w, double mu, double *e, double *s)
 {
   const double over = fmax(h, 0.0), under = fmax(-h, 0.0);
   double v = mu / (w * (1 + over) + sqrt(w * mu));
-  for (int i = 0; i < RESOLVING; i++) {
+  for (int i = 0; i < steps; i++) {
     *e = v + over, *s = v + under;
     v -= (w * (1 + *e) - mu / *e - mu / *s) / (w + mu / (*e * *e) + mu / (*s * *s));
   }
@@ -597,7 +589,7 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
   double *P = (double *)P_, *p = (double *)p_;
   const int64_t N = q->horizon;
   /* Open gaps move states even where controls do not: damping is to bound them, too. */
-  const double damped = s->feasible ? 0 : damped_states * s->damping;
+  const double damped = s->feasible ? 0 : q->set->regularization_states * s->damping;
   s->decrease = 0;
   for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
@@ -806,13 +798,14 @@ static void own_curvatures(const lg_problem *q, lg_state *s)
  * that was cut short a few dampings are tried before: without curvature the next would be, too. */
 static int make_convex(lg_state *s)
 {
-  if (s->curved && s->waiting == 0 && (!s->was_cut || s->raises++ == MOST_RAISES)) {
-    s->waiting = PATIENCE + 1;
+  const lg_settings *set = s->set;
+  if (s->curved && s->waiting == 0 && (!s->was_cut || s->raises++ == set->regularization_tries)) {
+    s->waiting = (int)set->gauss_newton_iterations + 1;
     s->damping = s->undamped;
     return 1;
   }
-  s->damping = fmax(first_damping, damping_growth * s->damping);
-  return s->damping <= last_damping;
+  s->damping = fmax(set->regularization_first, set->regularization_growth * s->damping);
+  return s->damping <= set->regularization_last;
 }
 
 /* A product whose logarithm is taken seldom: before it gets too large or small. */
@@ -917,7 +910,7 @@ static void hold_equalities(lg_state *s, int64_t N)
     for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
   for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
   if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
-  s->holding *= hold_weight;
+  s->holding *= s->set->equality_penalty;
 }
 
 /* Multipliers of equalities for the next sweep. What a sweep leaves of them is affine in what it
@@ -929,7 +922,7 @@ static void next_aim(lg_state *s, int64_t count, int pass)
     double *q = s->left_turn + (pass - 1) * count, *d = s->aim_turn + (pass - 1) * count;
     for (int i = 0; i < n; i++) q[i] = s->left_before[i] - s->left[i];
     for (int i = 0; i < n; i++) d[i] = s->aim[i] - s->aim_before[i];
-    const double least = same_left * sqrt(dot(n, s->left_before, s->left_before));
+    const double least = s->set->equality_same * sqrt(dot(n, s->left_before, s->left_before));
     for (int e = 0; e < pass - 1; e++) {
       const double share = dot(n, s->left_turn + e * count, q);
       for (int i = 0; i < n; i++) q[i] -= share * s->left_turn[e * count + i];
@@ -953,10 +946,12 @@ static void next_aim(lg_state *s, int64_t count, int pass)
 static double newton(const lg_problem *q, lg_state *s, int bent)
 {
   const int64_t N = q->horizon, count = (N + 1) * NE;
+  const lg_settings *set = q->set;
+  const int most = (int)set->equality_sweeps_most;
   double slope = NAN;
   violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
   for (int64_t i = 0; i < count; i++) s->aim[i] = q->equal_price[i];
-  for (int pass = 0; pass < (NE > 0 ? most_sweeps : 1); pass++) {
+  for (int pass = 0; pass < (NE > 0 ? most : 1); pass++) {
     double left = 0, missed = 0;
     barrier_terms(q, s);
     if (!riccati(q, s, bent)) return NAN;
@@ -970,8 +965,9 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
         s->left[i] = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
         left += fabs(s->left[i]), missed += fabs(s->missed[i]);
       }
-    const int is_met = pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed);
-    if (NE > 0 && !is_met && pass + 1 < most_sweeps) {
+    const int is_met = pass + 1 >= set->equality_sweeps_least &&
+                       left <= fmax(set->violation_least, set->equality_left * missed);
+    if (NE > 0 && !is_met && pass + 1 < most) {
       next_aim(s, count, pass);
       continue;
     }
@@ -985,16 +981,17 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
  * controls. */
 static double longest(const lg_problem *q, const lg_state *s)
 {
+  const double boundary = q->set->boundary;
   double step = 1;
   for (int j = 0; j < NS && NF > 0; j++)
     if (q->active[j] != 0 && !isfinite(q->weight[j]) && s->ds[j] < 0)
-      step = smaller(-to_boundary * q->slack[j] / s->ds[j], step);
+      step = smaller(-boundary * q->slack[j] / s->ds[j], step);
   if (s->feasible) return step;
   for (int64_t k = 0; k < q->horizon; k++)
     for (int j = 0; j < NV; j++) {
       const double v = q->u[k * NU + lg_controls[j]], du = s->du[k * NV + j];
       const double room = du < 0 ? v - q->lower[j] : q->upper[j] - v;
-      if (du != 0) step = smaller(to_boundary * room / fabs(du), step);
+      if (du != 0) step = smaller(boundary * room / fabs(du), step);
     }
   return step;
 }
@@ -1003,6 +1000,7 @@ static double longest(const lg_problem *q, const lg_state *s)
 static double trial(const lg_problem *q, lg_state *s, double step)
 {
   const int64_t N = q->horizon;
+  const double boundary = q->set->boundary;
   double cost = 0, dev[NX];
   copy(s->u, q->u, N * NU);
   for (int i = 0; i < NX; i++) dev[i] = step * s->first[i];
@@ -1023,7 +1021,7 @@ static double trial(const lg_problem *q, lg_state *s, double step)
         own = v + step * s->du[k * NV + i];
       }
       u[lg_controls[i]] =
-          clip(own, v - to_boundary * (v - q->lower[i]), v + to_boundary * (q->upper[i] - v));
+          clip(own, v - boundary * (v - q->lower[i]), v + boundary * (q->upper[i] - v));
     }
     if (s->feasible) {
       double part;
@@ -1053,8 +1051,8 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      s->slack[i] = larger(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
-      s->excess[i] = larger(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
+      s->slack[i] = larger(q->slack[i] + step * s->ds[i], (1 - boundary) * q->slack[i]);
+      s->excess[i] = larger(q->excess[i] + step * s->de[i], (1 - boundary) * q->excess[i]);
       if (isfinite(q->weight[j])) continue;
       s->excess[i] = 0;
       if (q->active[i] != 0) s->slack[i] = larger(-h, s->slack[i]);
@@ -1062,12 +1060,13 @@ static double trial(const lg_problem *q, lg_state *s, double step)
   return cost;
 }
 
-static double priced(double mu, double step, double z, double before, double after)
+static double priced(const lg_settings *set, double mu, double step, double z, double before,
+                     double after)
 {
   if (!isfinite(before)) return 0;
   const double own = mu / after;
-  return clip(z + (step * (mu - z * before) - z * (after - before)) / before, least_price * own,
-              largest_price * own);
+  return clip(z + (step * (mu - z * before) - z * (after - before)) / before,
+              set->multiplier_low * own, set->multiplier_high * own);
 }
 
 /* Take the trial, with multipliers by linearized complementarity. */
@@ -1078,15 +1077,15 @@ static void accept(lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NV; j++) {
       const double old = q->u[k * NU + lg_controls[j]], new = s->u[k * NU + lg_controls[j]];
       double *below = q->below + k * NV + j, *above = q->above + k * NV + j;
-      *below = priced(s->mu, step, *below, old - q->lower[j], new - q->lower[j]);
-      *above = priced(s->mu, step, *above, q->upper[j] - old, q->upper[j] - new);
+      *below = priced(q->set, s->mu, step, *below, old - q->lower[j], new - q->lower[j]);
+      *above = priced(q->set, s->mu, step, *above, q->upper[j] - old, q->upper[j] - new);
     }
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
-      q->price[i] = priced(s->mu, step, q->price[i], q->slack[i], s->slack[i]);
+      q->price[i] = priced(q->set, s->mu, step, q->price[i], q->slack[i], s->slack[i]);
       if (isfinite(q->weight[j]))
-        q->relief[i] = priced(s->mu, step, q->relief[i], q->excess[i], s->excess[i]);
+        q->relief[i] = priced(q->set, s->mu, step, q->relief[i], q->excess[i], s->excess[i]);
       q->slack[i] = s->slack[i];
       q->excess[i] = s->excess[i];
     }
@@ -1131,7 +1130,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
   const int64_t N = q->horizon;
   int has_curvature = 0, has_own = 0;
   hold_equalities(s, N);
-  s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
+  s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < q->set->step_good;
   s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
     const int with_curvature = s->curved && s->waiting == 0;
@@ -1169,31 +1168,31 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       }
     /* By KKT the slope and p'Wp are what multipliers make of the missed: half of p'Wp counts. */
     const double asked = NE > 0 ? fmax(slope, (slope + priced_rows) / 2) : slope;
-    if (gained > negligible)
-      s->merit_weight = fmax(s->merit_weight, asked / ((1 - safety) * gained));
+    if (gained > q->set->violation_least)
+      s->merit_weight = fmax(s->merit_weight, asked / ((1 - q->set->penalty_margin) * gained));
     const double descent = slope - s->merit_weight * gained, longest_step = longest(q, s);
     now += s->merit_weight * violation;
-    for (double step = longest_step; step >= smallest_step; step /= 2) {
-      double share = step, there = merit_of_trial(q, s, step), limit = rounding * fabs(now);
-      int is_good = there - now <= sufficient * share * descent + limit;
+    for (double step = longest_step; step >= q->set->step_least; step /= 2) {
+      double share = step, there = merit_of_trial(q, s, step), limit = q->set->rounding * fabs(now);
+      int is_good = there - now <= q->set->armijo * share * descent + limit;
       if (!is_good && step == longest_step && !isnan(there) && (NS + NE > 0 || !s->feasible)) {
         bend(q, s, step);
         swap_bent(s);
         if (!isnan(newton(q, s, bent))) {
           share = fmin(step, longest(q, s));
           there = merit_of_trial(q, s, share);
-          is_good = there - now <= sufficient * share * descent + limit;
+          is_good = there - now <= q->set->armijo * share * descent + limit;
         }
         swap_bent(s);
         if (!is_good) newton(q, s, bent);
       }
       if (is_good) {
         accept(q, s, share);
-        if (with_curvature && share < short_step) { /* the model reaches less far */
-          s->damping = fmax(first_damping, damping_growth * s->damping);
+        if (with_curvature && share < q->set->step_short) { /* the model reaches less far */
+          s->damping = fmax(q->set->regularization_first, q->set->regularization_growth * s->damping);
         } else {
-          s->damping /= damping_growth;
-          if (s->damping < first_damping) s->damping = 0;
+          s->damping /= q->set->regularization_growth;
+          if (s->damping < q->set->regularization_first) s->damping = 0;
         }
         return share;
       }
@@ -1220,7 +1219,7 @@ static void take_given_inputs(lg_problem *q)
   }
 }
 
-/* What rows at a node pay for their excess, hard ones hard_price; their forces go to s->force,
+/* What rows at a node pay for their excess, hard ones penalty_last_input; their forces go to s->force,
  * weights that lead back to limits to s->weight. */
 static double row_costs(const lg_problem *q, lg_state *s, int64_t k, const double *rows)
 {
@@ -1229,7 +1228,8 @@ static double row_costs(const lg_problem *q, lg_state *s, int64_t k, const doubl
   for (int j = 0; j < NS; j++) {
     const double e = q->sign[j] * (rows[q->row[j]] - q->limit[j]);
     if (q->active[k * NS + j] == 0 || !(e > 0)) continue;
-    const double w = isfinite(q->weight[j]) ? q->weight[j] : hard_price, pull = w * (1 + e);
+    const double w = isfinite(q->weight[j]) ? q->weight[j] : q->set->penalty_last_input;
+    const double pull = w * (1 + e);
     sum += w * (e + e * e / 2);
     s->force[k * NR + q->row[j]] += q->sign[j] * pull;
     s->weight[k * NR + q->row[j]] += pull / e;
@@ -1408,17 +1408,17 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, 
 }
 
 /* What a distance asks for, or what was kept as far as that fits. */
-static double start_price(double mu, double room, double kept, int warm)
+static double start_price(const lg_settings *set, double mu, double room, double kept, int warm)
 {
   const double own = mu / room;
-  return warm ? clip(kept, least_price * own, largest_price * own) : own;
+  return warm ? clip(kept, set->multiplier_low * own, set->multiplier_high * own) : own;
 }
 
 /* A distance as far as it fits what was kept. */
-static double start_room(double mu, double room, double kept, int warm)
+static double start_room(const lg_settings *set, double mu, double room, double kept, int warm)
 {
   if (!warm || !(kept > 0)) return room;
-  return clip(room, least_price * mu / kept, largest_price * mu / kept);
+  return clip(room, set->multiplier_low * mu / kept, set->multiplier_high * mu / kept);
 }
 
 /* Distances and multipliers of a start, from the rows there. Where they do not fit those of rows
@@ -1426,13 +1426,14 @@ static double start_room(double mu, double room, double kept, int warm)
 static void begin(lg_problem *q, lg_state *s, double share, int warm)
 {
   const int64_t N = q->horizon;
+  const lg_settings *set = q->set;
   const double mu = s->mu;
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
       const int64_t i = k * NV + j;
       const double v = q->u[k * NU + lg_controls[j]];
-      q->below[i] = start_price(mu, v - q->lower[j], q->below[i], warm);
-      q->above[i] = start_price(mu, q->upper[j] - v, q->above[i], warm);
+      q->below[i] = start_price(set, mu, v - q->lower[j], q->below[i], warm);
+      q->above[i] = start_price(set, mu, q->upper[j] - v, q->above[i], warm);
     }
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
@@ -1442,12 +1443,12 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
       if (soft) {
-        resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
-        q->excess[i] = start_room(mu, q->excess[i], q->relief[i], warm);
+        resolve(q->set->soft_newton_steps, h, q->weight[j], mu, q->excess + i, q->slack + i);
+        q->excess[i] = start_room(set, mu, q->excess[i], q->relief[i], warm);
       }
-      q->slack[i] = start_room(mu, q->slack[i], q->price[i], warm);
-      q->price[i] = start_price(mu, q->slack[i], q->price[i], warm);
-      q->relief[i] = soft ? start_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
+      q->slack[i] = start_room(set, mu, q->slack[i], q->price[i], warm);
+      q->price[i] = start_price(set, mu, q->slack[i], q->price[i], warm);
+      q->relief[i] = soft ? start_price(set, mu, q->excess[i], q->relief[i], warm) : 0.0;
     }
     for (int j = 0; j < NE && !warm; j++) q->equal_price[k * NE + j] = 0;
   }
@@ -1459,7 +1460,7 @@ static int exceeds(const lg_problem *q)
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NS; j++) {
       const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
-      if (q->active[k * NS + j] != 0 && !isfinite(q->weight[j]) && !(h <= most_excess)) return 1;
+      if (q->active[k * NS + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->set->violation_kept)) return 1;
     }
   return 0;
 }
@@ -1469,7 +1470,7 @@ static int meets_equalities(const lg_problem *q)
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NE; j++)
       if (q->equal_active[k * NE + j] != 0 &&
-          !(fabs(q->rows[k * NR + q->equal[j]] - q->target[j]) <= most_excess))
+          !(fabs(q->rows[k * NR + q->equal[j]] - q->target[j]) <= q->set->violation_kept))
         return 0;
   return 1;
 }
@@ -1477,7 +1478,7 @@ static int meets_equalities(const lg_problem *q)
 /* Whether a real-time step began far off, was cut short or left hard rows exceeded. */
 static int is_far(const lg_problem *q, double step)
 {
-  return step < good_step || fmax(q->stationarity, q->violation) > far || exceeds(q);
+  return step < q->set->step_good || fmax(q->stationarity, q->violation) > q->set->far || exceeds(q);
 }
 
 /* Copy the iterate to where it is kept, or (is_back) back. */
@@ -1529,15 +1530,15 @@ static double first_weight(const lg_problem *q, double mu, double cost, int is_i
     for (int j = 0; j < NS; j++) {
       if (q->active[k * NS + j] == 0) continue;
       limits += 1;
-      if (!(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= most_excess)) return mu;
+      if (!(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= q->set->violation_kept)) return mu;
     }
     for (int j = 0; j < NE; j++) {
       if (q->equal_active[k * NE + j] == 0) continue;
-      if (!(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess)) return mu;
+      if (!(fabs(rows[q->equal[j]] - q->target[j]) <= q->set->violation_kept)) return mu;
     }
   }
-  const double most = is_inside ? most_dearer : most_dearer_beyond;
-  const double least = is_inside ? least_first : least_first_beyond;
+  const double most = is_inside ? q->set->barrier_share : q->set->barrier_share_beyond;
+  const double least = is_inside ? q->set->barrier_share_least : q->set->barrier_share_beyond_least;
   return fmin(mu, fmax(least, most * cost / fmax(1.0, limits)));
 }
 
@@ -1555,7 +1556,7 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const double row = q->rows[k * NR + q->row[j]] + s->d_rows[k * NR + q->row[j]];
-      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (row - q->limit[j]) <= most_excess))
+      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (row - q->limit[j]) <= q->set->violation_kept))
         *is_inside = 0;
     }
   for (int64_t k = 0; k < N; k++) {
@@ -1575,9 +1576,9 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
 }
 
 /* Whether the barrier may fall: closer to the end iterates need be less central. */
-static int is_central(double mu, double residual)
+static int is_central(const lg_settings *set, double mu, double residual)
 {
-  return residual <= (mu <= late ? late_central : central) * mu;
+  return residual <= (mu <= set->barrier_late ? set->barrier_error_late : set->barrier_error) * mu;
 }
 
 /* The next weight, less far below this one where an iterate is less central. */
@@ -1611,7 +1612,7 @@ static int settle(lg_problem *q, lg_state *s, double step)
 {
   const double off = fmax(q->stationarity, q->violation);
   if (!isfinite(off)) return 0;
-  if (off > far && s->mu < q->mu_first) {
+  if (off > q->set->far && s->mu < q->mu_first) {
     s->mu = q->mu_first;
     return 1;
   }
@@ -1631,7 +1632,7 @@ static double needed_weight(const lg_problem *q)
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NS; j++) {
       const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
-      const int is_kept = !isfinite(q->weight[j]) || h <= most_excess
+      const int is_kept = !isfinite(q->weight[j]) || h <= q->set->violation_kept
         || q->relief[k * NS + j] >= q->weight[j] / 2;
       if (q->active[k * NS + j] != 0 && is_kept)
         most = larger(q->price[k * NS + j], most);
@@ -1644,7 +1645,7 @@ LG_EXPORT double lg_slope(lg_problem *q)
 {
   lg_state s;
   double most = 0;
-  lay_out(&s, q->work, q->horizon);
+  lay_out(&s, q->work, q->horizon, q->set->equality_sweeps_most), s.set = q->set;
   s.x0 = q->x;
   expand(q, &s);
   for (int64_t i = 0; i < q->horizon * NZ; i++)
@@ -1659,7 +1660,7 @@ LG_EXPORT double lg_slope(lg_problem *q)
 LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
 {
   lg_state s;
-  lay_out(&s, q->work, q->horizon);
+  lay_out(&s, q->work, q->horizon, q->set->equality_sweeps_most), s.set = q->set;
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
   const double last_step = q->step;
   s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0, s.slope = NAN;
@@ -1671,7 +1672,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   } else {
     q->step = 1, q->best = INFINITY, q->idle = 0, q->has_kept = 0, q->before = q->cost;
     if (warm) s.mu = q->mu;
-    const double share = warm ? fmin(inside, s.mu) : inside;
+    const double share = warm ? fmin(q->set->push, s.mu) : q->set->push;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
     if (q->shift) shift(q, &s);
     else take_given_inputs(q);
@@ -1690,7 +1691,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     conditions(q, &s);
     if (real_time) keep_iterate(q, &s);
     if (warm && number == 0 && settle(q, &s, last_step)) {
-      const double share = fmin(inside, s.mu);
+      const double share = fmin(q->set->push, s.mu);
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
       begin(q, &s, share, 0);
       q->cost = expand(q, &s);
@@ -1703,7 +1704,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       double mu = first_weight(q, first, fabs(q->cost), 1);
       if (mu < first) {
         s.mu = mu;
-        begin(q, &s, inside, 0);
+        begin(q, &s, q->set->push, 0);
         conditions(q, &s);
         /* The cost of states that are no motion says nothing of what closing their gaps costs. */
         int is_inside;
@@ -1712,7 +1713,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         mu = first_weight(q, first, dearest, is_inside);
         if (mu > s.mu) {
           s.mu = mu, s.slope = NAN;
-          begin(q, &s, inside, 0);
+          begin(q, &s, q->set->push, 0);
           conditions(q, &s);
         }
       }
@@ -1725,19 +1726,19 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       if (is_met && (is_eager || q->mu_factor * q->complementarity <= q->mu_last))
         return end(q, &s, LG_CONVERGED);
       if (number > 0 || q->resume != LG_RESUME) {
-        q->idle = residual < progress * q->best ? 0 : q->idle + 1;
+        q->idle = residual < q->set->progress * q->best ? 0 : q->idle + 1;
         q->best = fmin(q->best, residual);
       }
-      const int is_idle = q->idle > MOST_IDLE;
+      const int is_idle = q->idle > q->set->idle_most;
       if (is_idle && s.mu <= q->mu_last)
         return end(q, &s, is_met ? LG_CONVERGED : LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
       /* as central as rounding lets them be, iterates need not be more so */
-      const int is_due = is_central(s.mu, residual) || (is_idle && residual <= acceptable);
+      const int is_due = is_central(q->set, s.mu, residual) || (is_idle && residual <= q->set->acceptable);
       if (!is_eager && s.mu > q->mu_last && is_due) {
         s.merit_weight = needed_weight(q) / 2; /* those of another barrier are forgotten */
         do s.mu = lower_barrier(q, s.mu, residual);
-        while (s.mu > q->mu_last && is_central(s.mu, residual));
+        while (s.mu > q->mu_last && is_central(q->set, s.mu, residual));
         if (q->mu_factor * s.mu <= q->mu_last) s.mu = q->mu_last; /* a part of a fall is not worth it */
         q->best = INFINITY, q->idle = 0, s.slope = NAN;
       }
@@ -1745,12 +1746,12 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
-      if (is_eager && step > good_step && s.mu > q->mu_last) {
+      if (is_eager && step > q->set->step_good && s.mu > q->mu_last) {
         s.mu = lower_barrier(q, s.mu, 0);
         q->best = INFINITY, q->idle = 0;
       }
     } else if (number + 1 >= q->max_iterations &&
-               (number + 1 >= q->max_iterations + MORE || !is_far(q, step))) {
+               (number + 1 >= q->max_iterations + q->set->steps_more || !is_far(q, step))) {
       q->iterations = number + 1; /* nobody asks how far the last step got */
       return end(q, &s, LG_ITERATIONS);
     }
@@ -1764,9 +1765,9 @@ LG_EXPORT int lg_go_back(lg_problem *q)
 {
   if (!q->has_kept || !exceeds(q)) return 0;
   lg_state s;
-  lay_out(&s, q->work, q->horizon);
+  lay_out(&s, q->work, q->horizon, q->set->equality_sweeps_most), s.set = q->set;
   const double *entry = s.kept_entry;
-  if (!(entry[0] <= q->before + dearer * fabs(q->before))) return 0;
+  if (!(entry[0] <= q->before + q->set->cost_kept * fabs(q->before))) return 0;
   copy_kept(q, &s, 1);
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
   q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];

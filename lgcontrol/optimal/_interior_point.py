@@ -11,67 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ._input_limits import ControlBox
-from ._outcome import ACCEPTABLE_RESIDUAL
+from ._settings import Settings
 from ._stage_model import Expansion, StageModel
 from ._transcription import Nodes, Setting, Values
 
-# Share of the way to a limit that one step may go.
-TO_BOUNDARY = 0.995
-# Multipliers stay within these factors of what their distance asks for.
-LEAST_PRICE, LARGEST_PRICE = 1e-2, 1e2
-SUFFICIENT_DECREASE, SMALLEST_STEP = 1e-4, 2.0**-12
-# A weight on violations exceeds what the descent condition asks for by this share.
-SAFETY = 0.5
-# Differences of the merit below this share of it are rounding.
-ROUNDING = 1e-13
-# Iterations without the curvature of the dynamics after it made a stage concave.
-PATIENCE = 3
-FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
-# Share of the damping that states get where they are their own: open gaps move them even where
-# controls do not, through an unstable system far away.
-DAMPED_STATES = 0.2
-# Weight of squared equalities in a sweep, in largest derivatives of the cost and its barrier.
-HOLD_WEIGHT = 1e6
-# Sweeps for a step: at least, and at most where it would leave more than this share of what
-# equalities miss.
-LEAST_SWEEPS, MOST_SWEEPS, LEFT = 2, 5, 0.1
-# Share of what a sweep leaves of equalities up to which the next one left the same.
-SAME_LEFT = 1e-8
-# Violations up to this sum are rounding: no weight on them would make a direction descend.
-NEGLIGIBLE = 1e-10
-# Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
-RESOLVING = 8
-# Distance from a limit, relative to its size, at which a start is put.
-INSIDE = 1e-2
-# The barrier falls once a step of more than this share was taken; a smaller one was cut short: the
-# next step is damped up to so many times before it leaves out a curvature that is concave.
-GOOD_STEP, MOST_RAISES = 0.4, 3
-# Share by which a plan that keeps its rows may cost more than the one it goes on from.
-DEARER = 0.1
-# A step with curvature of which less than this share was taken asks for more damping.
-SHORT_STEP = 0.2
-# Where the residual is more than this in real time the barrier rises again, and a step more is due.
-FAR = 0.1
-# What hard rows pay for their excess where the last input of a plan that was moved on is chosen.
-HARD_PRICE = 1e6
-# So many more steps are taken in real time where the last one began there, was cut short, or hard
-# rows are exceeded by more than this.
-MORE, EXCESS = 4, 1e-6
-# Each limit adds up to its barrier's weight to the cost. From a motion that keeps its limits the
-# weights begin with no more than so many times its cost in all, but with the least first one: more
-# where the first step leads beyond limits, and round an obstacle it matters from where.
-MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
-MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND = 100.0, 1e-3
-# Where there are rows, or states of their own, it falls once the residual is at most this many
-# times it: more where its weight is late.
-CENTRAL, LATE, LATE_CENTRAL = 1.0, 1e-3, 10.0
-# It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
-# this share: distances to limits are only as exact as the inputs they are differences of.
-MOST_IDLE, PROGRESS = 30, 0.9
-
 
 class Barrier(NamedTuple):
-    """How the barrier's weight μ goes.
+    """How the barrier parameter μ decreases.
 
     Attributes
     ----------
@@ -81,10 +27,27 @@ class Barrier(NamedTuple):
         residual for the second μ if that is more, and last for what is within a factor of it.
     """
 
-    first: float = 0.1
-    last: float = 5e-5
-    factor: float = 0.1
-    power: float = 1.2
+    first: float
+    last: float
+    factor: float
+    power: float
+
+    @classmethod
+    def of_rollouts(cls, settings: Settings, last: float) -> Barrier:
+        """That of rollouts whose controls alone have limits."""
+        factor, power = settings.barrier_rollout_factor, settings.barrier_rollout_power
+        return cls(settings.barrier_rollout, last, factor, power)
+
+    @classmethod
+    def of_central(cls, settings: Settings, last: float) -> Barrier:
+        """That which waits for iterates to be central."""
+        return cls(settings.barrier, last, settings.barrier_factor, settings.barrier_power)
+
+    @classmethod
+    def of_real_time(cls, settings: Settings) -> Barrier:
+        """That of real-time steps, which decreases by the factor alone."""
+        first, last = settings.real_time_barrier, settings.real_time_barrier_last
+        return cls(first, last, settings.real_time_barrier_factor, 1.0)
 
     def lowered(self, mu: float, residual: float = 0.0) -> float:
         """The next weight, less far below this one where an iterate is less central."""
@@ -214,6 +177,7 @@ class InteriorPoint:
         before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
+        self.settings = model.settings
         self.box = setting.box
         self.x0, self.K = x0, K
         self.is_feasible = is_feasible
@@ -225,12 +189,13 @@ class InteriorPoint:
         self.sweep: Sweep | None = None  # of the last step
         self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
         self._hessians: dict[bool, tuple[np.ndarray, np.ndarray]] = {}
-        share = INSIDE if before is None else min(INSIDE, mu)
+        share = self.settings.push if before is None else min(self.settings.push, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
         if is_feasible:
             x, u = self._roll_out(first, nodes, K, share)
         else:
-            x, u = np.vstack([first, nodes.x[1:]]), self._inside(nodes.u)
+            push = self.settings.push
+            x, u = np.vstack([first, nodes.x[1:]]), self._inside(nodes.u, push)
         self.expansion: Expansion
         self.prices: np.ndarray  # of the dynamics, (N, n)
         self.row_prices: np.ndarray
@@ -255,7 +220,7 @@ class InteriorPoint:
             states.append(after)
         return np.array(states), u
 
-    def _inside(self, u: np.ndarray, share: float = INSIDE) -> np.ndarray:
+    def _inside(self, u: np.ndarray, share: float) -> np.ndarray:
         """Inputs with controls that share of their range, or that far, inside of their limits."""
         moved, controls = u.copy(), self.model.controls
         moved[..., controls] = np.clip(u[..., controls], *limits_inside(self.box, share))
@@ -265,26 +230,35 @@ class InteriorPoint:
         return self.model.values(nodes, self.setting).rows
 
     def _first(
-        self, x: np.ndarray, u: np.ndarray, share: float = INSIDE, before: Point | None = None
+        self, x: np.ndarray, u: np.ndarray, share: float, before: Point | None = None
     ) -> Point:
         model, mu, sides, rows = self.model, self.mu, self.model.sides, self.rows
         v = u[:, model.controls]
         h = sides.sign * (rows[:, sides.row] - sides.limit)
         apart = share * np.maximum(1.0, np.abs(sides.limit))
         soft = np.isfinite(sides.weight)
-        over, away = resolved(h, np.where(soft, sides.weight, 1.0), mu)
+        weight, steps = np.where(soft, sides.weight, 1.0), self.settings.soft_newton_steps
+        over, away = resolved(h, weight, mu, steps)
         excess = np.where(soft, over, 0.0)
         slack = np.where(soft, away, np.fmax(-h, apart))
 
         def price(room: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
             own = mu / room
-            return own if kept is None else np.clip(kept, LEAST_PRICE * own, LARGEST_PRICE * own)
+            return (
+                own
+                if kept is None
+                else np.clip(
+                    kept, self.settings.multiplier_low * own, self.settings.multiplier_high * own
+                )
+            )
 
         if before is not None:
             # Where distances do not fit kept multipliers rows are off at first, as gaps are.
             for room, kept in ((slack, before.price), (excess, before.relief)):
                 own = mu / np.where(kept > 0, kept, 1.0)
-                fit = np.clip(room, LEAST_PRICE * own, LARGEST_PRICE * own)
+                fit = np.clip(
+                    room, self.settings.multiplier_low * own, self.settings.multiplier_high * own
+                )
                 np.copyto(room, fit, where=kept > 0)
         relief = price(np.where(soft, excess, 1.0), None if before is None else before.relief)
         return Point(
@@ -325,20 +299,23 @@ class InteriorPoint:
     def _begin_with(self, mu: float) -> None:
         """Multipliers and distances of another weight, at the same nodes."""
         self.mu = float(mu)
-        self.point = self._first(self.point.x, self.point.u)
+        self.point = self._first(self.point.x, self.point.u, self.settings.push)
 
     def _first_weight(self, mu: float, cost: float, *, is_inside: bool = True) -> float:
         """The first weight for a plan of some cost, where the start keeps its limits."""
         sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         off = self.rows[:, sides.equal] - sides.target
-        is_kept = np.where(sides.active, h, 0.0) <= EXCESS
-        is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
+        is_kept = np.where(sides.active, h, 0.0) <= self.settings.violation_kept
+        is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= self.settings.violation_kept
         if not (is_kept.all() and is_met.all()):
             return mu
-        most, least = MOST_DEARER, LEAST_FIRST
+        most, least = self.settings.barrier_share, self.settings.barrier_share_least
         if not is_inside:
-            most, least = MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND
+            most, least = (
+                self.settings.barrier_share_beyond,
+                self.settings.barrier_share_beyond_least,
+            )
         return min(mu, max(least, most * cost / number_of_limits(self.model, self.box)))
 
     def _predicted(self) -> tuple[float, bool]:
@@ -355,7 +332,7 @@ class InteriorPoint:
         sides, controls = model.sides, self.point.u[:, model.controls] + newton.du
         h = sides.sign * ((self.rows + newton.rows)[:, sides.row] - sides.limit)
         is_inside = bool(
-            (np.where(sides.active, h, 0.0) <= EXCESS).all()
+            (np.where(sides.active, h, 0.0) <= self.settings.violation_kept).all()
             and ((controls >= self.box.lower) & (controls <= self.box.upper)).all()
         )
         z = np.hstack([newton.eps[:-1], newton.du])
@@ -383,9 +360,9 @@ class InteriorPoint:
         off = max(found.stationarity, found.violation)
         if not np.isfinite(off):
             return False
-        if off > FAR and self.mu < barrier.first:
+        if off > self.settings.far and self.mu < barrier.first:
             self.mu = barrier.first
-            share = min(INSIDE, self.mu)
+            share = min(self.settings.push, self.mu)
             x, u = self._roll_out(self.point.x[0], self._nodes(self.point), self.K, share)
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
@@ -406,14 +383,18 @@ class InteriorPoint:
         """
         sides, point = self.model.sides, self.point
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
-        is_kept = np.isinf(sides.weight) | (h <= EXCESS) | (point.relief >= sides.weight / 2)
+        is_kept = (
+            np.isinf(sides.weight)
+            | (h <= self.settings.violation_kept)
+            | (point.relief >= sides.weight / 2)
+        )
         prices, equal = point.price[sides.active & is_kept], np.abs(point.equal)
         return float(max(prices.max(initial=0.0), equal.max(initial=0.0)))
 
     def is_far(self, found: Residuals, step: float) -> bool:
         """Whether a real-time step began far off, was cut short or left hard rows exceeded."""
         off = max(found.stationarity, found.violation)
-        return off > FAR or step < GOOD_STEP or self.exceeds
+        return off > self.settings.far or step < self.settings.step_good or self.exceeds
 
     @property
     def exceeds(self) -> bool:
@@ -421,21 +402,21 @@ class InteriorPoint:
         sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         hard = sides.active & np.isinf(sides.weight)
-        return not (np.where(hard, h, 0.0) <= EXCESS).all()
+        return not (np.where(hard, h, 0.0) <= self.settings.violation_kept).all()
 
     @property
     def is_worth_keeping(self) -> bool:
         """Whether there are one-sided hard rows, and they and equalities are kept."""
         sides = self.model.sides
         missed = self._violations(self.point, self.rows)[1]
-        is_met = bool((np.abs(missed) <= EXCESS).all())
+        is_met = bool((np.abs(missed) <= self.settings.violation_kept).all())
         return bool(np.isinf(sides.weight).any()) and is_met and not self.exceeds
 
     def look(self, found: Residuals) -> bool:
         """Whether too many iterations with this weight of the barrier did not help, up to this."""
-        self.idle = 0 if found.largest < PROGRESS * self.best else self.idle + 1
+        self.idle = 0 if found.largest < self.settings.progress * self.best else self.idle + 1
         self.best = min(self.best, found.largest)
-        return self.idle > MOST_IDLE
+        return self.idle > self.settings.idle_most
 
     def has_followed(self, found: Residuals, barrier: Barrier) -> bool:
         """Whether products of central iterates are within a fall of the barrier's last weight."""
@@ -444,7 +425,7 @@ class InteriorPoint:
     def lower_before(self, found: Residuals, barrier: Barrier) -> None:
         """Lower the barrier at iterates that are central, or as much so as rounding lets them."""
         is_due = self._is_central(found)
-        is_due |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
+        is_due |= self.idle > self.settings.idle_most and found.largest <= self.settings.acceptable
         if self.is_eager or self.mu <= barrier.last or not is_due:
             return
         self.weight = self._needed_weight() / 2  # that of another barrier is forgotten
@@ -456,12 +437,14 @@ class InteriorPoint:
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""
-        if self.is_eager and step > GOOD_STEP and self.mu > barrier.last:
+        if self.is_eager and step > self.settings.step_good and self.mu > barrier.last:
             self._lower(barrier)
 
     def _is_central(self, found: Residuals) -> bool:
         """Whether the barrier may fall."""
-        return found.largest <= (LATE_CENTRAL if self.mu <= LATE else CENTRAL) * self.mu
+        own = self.settings
+        error = own.barrier_error_late if self.mu <= own.barrier_late else own.barrier_error
+        return found.largest <= error * self.mu
 
     def _lower(self, barrier: Barrier, residual: float = 0.0) -> None:
         self.mu, self.best, self.idle = barrier.lowered(self.mu, residual), np.inf, 0
@@ -551,29 +534,37 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        was_cut, self._hessians = self.step < GOOD_STEP, {}
+        was_cut, self._hessians = self.step < self.settings.step_good, {}
         self.waiting = 0 if was_cut else max(0, self.waiting - 1)
-        raises, undamped = MOST_RAISES if was_cut else 0, self.damping
+        raises, undamped = self.settings.regularization_tries if was_cut else 0, self.damping
         while True:
             newton = self._newton(self.expansion)
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    if self._has_curvature and found.step < SHORT_STEP:  # trusted less far
-                        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+                    if (
+                        self._has_curvature and found.step < self.settings.step_short
+                    ):  # trusted less far
+                        self.damping = max(
+                            self.settings.regularization_first,
+                            self.settings.regularization_growth * self.damping,
+                        )
                     else:
-                        self.damping = self.damping / DAMPING_GROWTH
-                        if self.damping < FIRST_DAMPING:
+                        self.damping = self.damping / self.settings.regularization_growth
+                        if self.damping < self.settings.regularization_first:
                             self.damping = 0.0
                     self.point, self.sweep, self.step = found
                     return found
             if self._has_curvature and raises == 0:
-                self.waiting, self.damping = PATIENCE + 1, undamped
+                self.waiting, self.damping = self.settings.gauss_newton_iterations + 1, undamped
                 continue
             # After a step that was cut short: without curvature the next would be, too.
             raises -= self._has_curvature
-            self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
-            if self.damping > LAST_DAMPING:
+            self.damping = max(
+                self.settings.regularization_first,
+                self.settings.regularization_growth * self.damping,
+            )
+            if self.damping > self.settings.regularization_last:
                 return Outcome(self.point, None, 0.0)
 
     @property
@@ -596,9 +587,11 @@ class InteriorPoint:
         aim, found, hold = self.point.equal, None, 0.0
         if len(sides.equal):
             sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
-            hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
-        aims = _Aims(hold)
-        for k in range(MOST_SWEEPS if len(sides.equal) else 1):
+            hold = self.settings.equality_penalty * max(
+                self.mu, *(float(entries.max()) for entries in sizes)
+            )
+        aims = _Aims(hold, self.settings.equality_same)
+        for k in range(self.settings.equality_sweeps_most if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)
             sweep = self._sweep(at, terms)
             if sweep is None:
@@ -606,7 +599,9 @@ class InteriorPoint:
             found = self._direction(at, sweep, terms)
             found = found._replace(aim=aim + hold * found.left)
             left, missed = np.abs(found.left).sum(), np.abs(terms.missed).sum()
-            if k + 1 >= LEAST_SWEEPS and left <= max(NEGLIGIBLE, LEFT * missed):
+            if k + 1 >= self.settings.equality_sweeps_least and left <= max(
+                self.settings.violation_least, self.settings.equality_left * missed
+            ):
                 break
             aim = aims.after(aim, found.left)
         return found
@@ -660,7 +655,9 @@ class InteriorPoint:
         np.add.at(weight.T, sides.equal, np.where(sides.equal_active, terms.hold, 0.0).T)
         held = np.where(sides.equal_active, terms.aim + terms.hold * terms.missed, 0.0)
         np.add.at(price.T, sides.equal, held.T)
-        damped = (0.0 if self.is_feasible else DAMPED_STATES * self.damping) * np.eye(n)
+        damped = (
+            0.0 if self.is_feasible else self.settings.regularization_states * self.damping
+        ) * np.eye(n)
         P = H_end + damped + at.G_end.T @ (weight[-1][:, None] * at.G_end)
         p = at.g_end + at.G_end.T @ price[-1]
         v = point.u[:, model.controls]
@@ -729,11 +726,14 @@ class InteriorPoint:
         )
         start, violation = self._merit(at.cost, at.gaps, at.rows, point)
         gained = violation - np.abs(newton.left).sum()
-        if gained > NEGLIGIBLE:
+        if gained > self.settings.violation_least:
             # Half the curvature counts; with the slope it is what multipliers make of the missed.
             missed = np.where(sides.equal_active, at.rows[:, sides.equal] - sides.target, 0.0)
             bend = float(np.vdot(newton.aim, missed - newton.left)) if missed.size else slope
-            self.weight = max(self.weight, max(slope, (slope + bend) / 2) / ((1 - SAFETY) * gained))
+            self.weight = max(
+                self.weight,
+                max(slope, (slope + bend) / 2) / ((1 - self.settings.penalty_margin) * gained),
+            )
         descent = slope - self.weight * gained
         start += self.weight * violation
 
@@ -743,10 +743,12 @@ class InteriorPoint:
             trial, values = found
             there, violation = self._merit(values.cost, values.gaps, values.rows, trial)
             change = there + self.weight * violation - start
-            return change <= SUFFICIENT_DECREASE * share * descent + ROUNDING * abs(start)
+            return change <= self.settings.armijo * share * descent + self.settings.rounding * abs(
+                start
+            )
 
         step = longest = self._longest(newton)
-        while step >= SMALLEST_STEP:
+        while step >= self.settings.step_least:
             found = self._trial(step, newton)
             if is_good(step, found):
                 return self._accepted(found, step, newton)
@@ -784,12 +786,14 @@ class InteriorPoint:
         model, du, ds, longest = self.model, newton.du, newton.ds[0], 1.0
         if len(model.free):
             ends = (ds < 0) & (model.sides.active[0] != 0) & np.isinf(model.sides.weight)
-            longest = (-TO_BOUNDARY * self.point.slack[0, ends] / ds[ends]).min(initial=1.0)
+            longest = (-self.settings.boundary * self.point.slack[0, ends] / ds[ends]).min(
+                initial=1.0
+            )
         if self.is_feasible:
             return float(longest)
         v = self.point.u[:, model.controls]
         shares = [
-            (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
+            (-self.settings.boundary * room[move < 0] / move[move < 0]).min(initial=1.0)
             for room, move in ((v - self.box.lower, du), (self.box.upper - v, -du))
         ]
         return float(min(longest, *shares))
@@ -801,8 +805,8 @@ class InteriorPoint:
         nodes = self._nodes(point)
         controls = model.controls
         v = point.u[:, controls]
-        low = v - TO_BOUNDARY * (v - self.box.lower)
-        high = v + TO_BOUNDARY * (self.box.upper - v)
+        low = v - self.settings.boundary * (v - self.box.lower)
+        high = v + self.settings.boundary * (self.box.upper - v)
         u, first = point.u.copy(), point.x[0]
         if len(model.free):
             first = np.asarray(model.retract(first, step * sweep.first, self.setting.p))
@@ -832,7 +836,7 @@ class InteriorPoint:
             return None
         sides = model.sides
         h = sides.sign * (found.rows[:, sides.row] - sides.limit)
-        soft, left = np.isfinite(sides.weight), 1.0 - TO_BOUNDARY
+        soft, left = np.isfinite(sides.weight), 1.0 - self.settings.boundary
         slack = np.maximum(point.slack + step * newton.ds, left * point.slack)
         excess = np.maximum(point.excess + step * newton.de, left * point.excess)
         slack = np.where(sides.active & ~soft, np.maximum(slack, -h), slack)
@@ -866,7 +870,11 @@ class InteriorPoint:
                 own = mu / after
                 z = z + step * (mu / before - z) - z * (after - before) / before
                 return np.where(
-                    np.isfinite(before), np.clip(z, LEAST_PRICE * own, LARGEST_PRICE * own), 0.0
+                    np.isfinite(before),
+                    np.clip(
+                        z, self.settings.multiplier_low * own, self.settings.multiplier_high * own
+                    ),
+                    0.0,
                 )
 
         soft = np.isfinite(model.sides.weight)
@@ -936,6 +944,8 @@ class _Aims:
     ----------
     hold : float
         Weight of squared equalities.
+    same : float
+        Change of what is left, relative, that is rounding.
 
     References
     ----------
@@ -943,8 +953,8 @@ class _Aims:
     linear equations. SIAM J. Numer. Anal. 20 (1983), the method of generalised conjugate residuals.
     """
 
-    def __init__(self, hold: float) -> None:
-        self.hold = hold
+    def __init__(self, hold: float, same: float) -> None:
+        self.hold, self.same = hold, same
         self._before: tuple[np.ndarray, np.ndarray] | None = None
         self._turns: list[tuple[np.ndarray, np.ndarray]] = []  # orthonormal in what is left
 
@@ -952,7 +962,7 @@ class _Aims:
         """The next ones after what a sweep left of those it aimed at."""
         if self._before is not None:
             turn, change = self._before[1] - left, aim - self._before[0]
-            least = SAME_LEFT * np.linalg.norm(self._before[1])
+            least = self.same * np.linalg.norm(self._before[1])
             for one, own in self._turns:
                 share = np.vdot(one, turn)
                 turn, change = turn - share * one, change - share * own
@@ -1019,11 +1029,14 @@ def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarra
 def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """What rows at node k pay for their excess, their forces, and weights that lead back to limits.
 
-    Hard ones pay `HARD_PRICE`.
+    Hard ones pay `Settings.penalty_last_input`.
     """
     sides = model.sides
     h = np.where(sides.active[k], sides.sign * (rows[sides.row] - sides.limit), 0.0)
-    e, w = np.fmax(h, 0.0), np.where(np.isfinite(sides.weight), sides.weight, HARD_PRICE)
+    e, w = (
+        np.fmax(h, 0.0),
+        np.where(np.isfinite(sides.weight), sides.weight, model.settings.penalty_last_input),
+    )
     force, weight = np.zeros((2, len(rows)))
     pull = np.where(e > 0, w * (1.0 + e), 0.0)
     np.add.at(force, sides.row, sides.sign * pull)
@@ -1037,7 +1050,7 @@ def number_of_limits(model: StageModel, box: ControlBox) -> int:
     return max(1, int(model.problem.horizon * bounds + model.sides.active.sum()))
 
 
-def limits_inside(box: ControlBox, share: float = INSIDE) -> tuple[np.ndarray, np.ndarray]:
+def limits_inside(box: ControlBox, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Limits that share of their range, or that far, inside of others."""
     lower, upper = box.lower, box.upper
     both = np.isfinite(lower) & np.isfinite(upper)
@@ -1046,7 +1059,9 @@ def limits_inside(box: ControlBox, share: float = INSIDE) -> tuple[np.ndarray, n
     return lower + apart, upper - apart
 
 
-def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
+def resolved(
+    h: np.ndarray, weight: np.ndarray, mu: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Excess e and distance ``s = e − h`` that minimise ``w (e + e²/2) − μ log e − μ log s``.
 
     The unknown is the smaller of the two, so that none is a difference. The derivative is concave:
@@ -1054,7 +1069,7 @@ def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, 
     """
     over, under = np.fmax(h, 0.0), np.fmax(-h, 0.0)  # idle rows may be no numbers
     v = mu / (weight * (1.0 + over) + np.sqrt(weight * mu))
-    for _ in range(RESOLVING):
+    for _ in range(steps):
         e, s = v + over, v + under
         v = v - (weight * (1.0 + e) - mu / e - mu / s) / (weight + mu / e**2 + mu / s**2)
     return v + over, v + under

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ._interior_point import EXCESS
 from ._kernel import CONVERGED, NOT_FINITE, STALLED
-from ._least_violation import FIRST_LOOK
 from ._outcome import (
-    ACCEPTABLE_RESIDUAL,
     OTHER_START,
     Iteration,
     SolveStatus,
@@ -22,14 +19,11 @@ from ._outcome import (
 )
 from ._problem import OptimalSolution
 from ._runs import Run, Watch, iterations_of
+from ._settings import Settings
 from ._solutions import judged, solution_at
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting, Values
 
-# Share of their range by which inputs may be off a limit and count as being there.
-AT_LIMIT = 1e-3
-# Multipliers of equalities that count, as a share of the largest one of what is exceeded.
-NOTABLE = 1e-2
 # What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
 NOT_YET = "nobody can say yet whether hard bounds could be kept"
 
@@ -49,7 +43,9 @@ class Results:
     @cached_property
     def _allowed(self) -> np.ndarray:
         """What rows of a step may be exceeded by without a word: soft ones by nothing."""
-        return np.where(np.isinf(self.model.transcription.rows.soft), EXCESS, 0.0)
+        return np.where(
+            np.isinf(self.model.transcription.rows.soft), self.model.settings.violation_kept, 0.0
+        )
 
     def has_excess(self, values: np.ndarray) -> bool:
         """Whether a step leaves rows exceeded that somebody has to be told of."""
@@ -99,7 +95,7 @@ class Results:
         if rows.names:
             unknown = transcription.not_finite(values)
         if rows.names and not failed:
-            slack = EXCESS if tolerance is None else tolerance
+            slack = self.model.settings.violation_kept if tolerance is None else tolerance
             violations = worst_violations(rows, rows.excess(run.rows), t, slack)
             penalty = transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
@@ -116,14 +112,14 @@ class Results:
         gap = 0.0 if is_step else last.gap
         if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED) and not is_step:
             gap = float(np.abs(transcription.gaps(nodes, setting)).max(initial=0.0))
-            if gap > ACCEPTABLE_RESIDUAL:
+            if gap > self.model.settings.acceptable:
                 status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
         def later() -> dict[str, Any]:
-            message = _message(status, last, violations, tolerance)
-            if status is SolveStatus.STALLED and gap > ACCEPTABLE_RESIDUAL:
+            message = _message(self.model.settings, status, last, violations, tolerance)
+            if status is SolveStatus.STALLED and gap > self.model.settings.acceptable:
                 message = f"{message}; it is no motion: gaps of up to {gap:.2g} stay open"
             if violations and is_step and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
@@ -165,18 +161,18 @@ class Results:
         last = iterations[-1]
         return solution_at(
             self.model.problem, nodes, setting, nodes.t, last,
-            lambda: {"message": _message(status, last, (), None)},
+            lambda: {"message": _message(self.model.settings, status, last, (), None)},
             status=status, violations=(), iterations=iterations, times=_times(seconds), gap=0.0,
         )  # fmt: skip
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
         """Limits of controls, and of what is free at the start, that are met, for messages."""
-        model = self.model
-        names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
+        model, share = self.model, self.model.settings.report_near
+        names = setting.box.spent(nodes.u[:, model.controls], share)
         sides, rows, own = model.sides, model.transcription.rows, model.of_start
         for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
             width = rows.upper[row] - rows.lower[row]
-            near = AT_LIMIT * (width if np.isfinite(width) else max(1.0, abs(limit)))
+            near = share * (width if np.isfinite(width) else max(1.0, abs(limit)))
             if sign * (values[0, row] - limit) >= -near:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
@@ -186,7 +182,7 @@ class Results:
         if run.is_lost:  # then they are what is missed
             return ""
         largest = np.abs(run.point.equal).max(axis=0, initial=0.0)
-        least = NOTABLE * np.abs(run.point.price).max(initial=0.0)
+        least = self.model.settings.report_multiplier * np.abs(run.point.price).max(initial=0.0)
         names = [
             self.model.transcription.rows.names[row]
             for row, price in zip(self.model.sides.equal, largest, strict=True)
@@ -205,7 +201,7 @@ class Results:
         if run.status == NOT_FINITE:
             return SolveStatus.FAILED
         if tolerance is None:
-            is_stuck = run.status == STALLED and not (run.steps or run.is_best)
+            is_stuck = run.status == STALLED and not (run.steps or run.is_best(self.model.settings))
             if is_stuck and watch.ended is None and not violations:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
@@ -219,9 +215,9 @@ class Results:
             return SolveStatus.CONVERGED
         worst = max((entry.amount for entry in violations), default=0.0)
         excess = self.model.hard_excess(run.rows)
-        if run.status == STALLED and min(worst, excess) > ACCEPTABLE_RESIDUAL:
+        if run.status == STALLED and min(worst, excess) > self.model.settings.acceptable:
             return SolveStatus.INFEASIBLE  # where equalities alone miss somebody has to look
-        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
+        if run.status == STALLED and kkt <= self.model.settings.acceptable:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
 
@@ -232,6 +228,7 @@ def _times(seconds: float) -> dict[str, float]:
 
 
 def _message(
+    settings: Settings,
     status: SolveStatus,
     last: Iteration,
     violations: tuple[Violation, ...],
@@ -253,6 +250,6 @@ def _message(
             stalled="no step lowers the cost",
             failed="the motion or its cost is not finite at the guess: start elsewhere",
         )
-        if status is SolveStatus.ITERATION_LIMIT and last.number >= FIRST_LOOK:
+        if status is SolveStatus.ITERATION_LIMIT and last.number >= settings.restoration_after:
             text = f"{text}; {OTHER_START}"
     return "; ".join(filter(None, [text, *map(str, violations)]))

@@ -29,18 +29,7 @@ from ..systems import ReferenceLike, Trajectory, check_state, on_constraints
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
-from ._interior_point import (
-    EXCESS,
-    FAR,
-    GOOD_STEP,
-    LEAST_FIRST_BEYOND,
-    MORE,
-    SHORT_STEP,
-    Barrier,
-    InteriorPoint,
-    extended,
-    number_of_limits,
-)
+from ._interior_point import Barrier, InteriorPoint, extended, number_of_limits
 from ._interior_results import Results
 from ._kernel import (
     CONVERGED,
@@ -57,37 +46,16 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._least_violation import FIRST_LOOK, HARDLY, Look
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._least_violation import Look
+from ._outcome import Iteration, SolveStatus
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples, check_constant
-from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
+from ._runs import Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
+from ._settings import DEFAULT, Settings
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription
 
 Shooting = Literal["auto", "states", "rollout"]
-
-# Gaps of a guess up to which it is a motion of the system.
-MOTION = 1e-6
-# The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
-REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
-# Where a call far off ends with a step that was cut short its barrier was too stiff: the highest
-# weight is that many times as high in the next one, up to this, and falls again after good steps.
-RISE, MOST_FIRST = 10.0, 0.1
-# Residual of the first plan of an exported controller.
-FIRST_TOLERANCE = 1e-6
-# The last weight of the barrier, as a share of the tolerance, and the least one: distances to
-# limits that are smaller than that are lost in what they are differences of.
-LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
-# How the barrier goes where it waits for iterates to be central.
-CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# From a plan that a solve has found weights begin with no more than this share of its cost in all.
-FROM_PLAN = 0.1
-# Price of hard bounds that are not kept, in sizes of the cost's derivative.
-FIRST_PRICE = 1e2
-# Where gaps do not close at it: how many tens it falls by at a time, and in all; it rises again by
-# one. What is exceeded tells when it costs so many times as much as all else.
-LOWER_BY, LOWEST, DOMINANT = 2, 8, 3.0
 
 
 class InteriorPointSolver:
@@ -118,8 +86,10 @@ class InteriorPointSolver:
     shooting : {"auto", "rollout", "states"}
         "auto" takes motions where the guess is one and no row is hard.
     second_derivatives : bool
-        Whether the Hessian of the Lagrangian is used where it is not too large, or that of Gauss
-        and Newton alone.
+        Whether the exact Hessian of the Lagrangian is used where it is not too large, or that of
+        Gauss–Newton alone.
+    settings : Settings, optional
+        Tuned numbers; other ones need no new build.
 
     Attributes
     ----------
@@ -153,11 +123,14 @@ class InteriorPointSolver:
         *,
         shooting: Shooting = "auto",
         second_derivatives: bool = True,
+        settings: Settings = DEFAULT,
     ) -> None:
         if shooting not in get_args(Shooting):
             raise UnknownNameError(unknown_name("way of shooting", shooting, get_args(Shooting)))
         self.shooting: Shooting = shooting
-        self.second_derivatives = second_derivatives
+        if not isinstance(settings, Settings):
+            raise TypeError(f"settings must be Settings(name=value, …), not {settings!r}")
+        self.second_derivatives, self.settings = second_derivatives, settings
         self.is_prepared = False
         self._build: Beside[EntryPoints | None] | None = None
         self._model: StageModel | None = None
@@ -168,9 +141,11 @@ class InteriorPointSolver:
         self._ended: Run | None = None  # where that is from, with gains and multipliers
         self._later: Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
-        self._real_time = REAL_TIME_BARRIER
+        self._real_time = Barrier.of_real_time(settings)
         if problem is not None:
-            self._model = StageModel(Transcription(problem), curved=second_derivatives)
+            self._model = StageModel(
+                Transcription(problem), curved=second_derivatives, settings=settings
+            )
             self._given, self._results = Given(problem), Results(self._model)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -227,8 +202,9 @@ class InteriorPointSolver:
     def for_problem(self, problem: OptimalControlProblem) -> InteriorPointSolver:
         """A solver with the same settings for a problem."""
         return InteriorPointSolver(
-            problem, shooting=self.shooting, second_derivatives=self.second_derivatives
-        )
+            problem, shooting=self.shooting, second_derivatives=self.second_derivatives,
+            settings=self.settings,
+        )  # fmt: skip
 
     def prepare(self, *, wait: bool = True) -> InteriorPointSolver:
         """Build the solver with the problem's functions, and return it.
@@ -274,14 +250,14 @@ class InteriorPointSolver:
     def _take_entries(self, found: EntryPoints | None) -> None:
         if found is not None:
             self._entries = found
-            self._memory = Memory(self.model, found, MOST_ITERATIONS)
+            self._memory = Memory(self.model, found, self.settings.iterations_most)
         self.is_prepared = True
 
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
         self._is_priced = False
-        self._real_time = REAL_TIME_BARRIER
+        self._real_time = Barrier.of_real_time(self.settings)
 
     def export_c(
         self,
@@ -293,7 +269,7 @@ class InteriorPointSolver:
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
-        tolerance: float = FIRST_TOLERANCE,
+        tolerance: float = 1e-6,
         guess: str | None = None,
         holds: bool = True,
         cases: Sequence[ExportCase] = (),
@@ -346,8 +322,7 @@ class InteriorPointSolver:
             second_derivatives=self.second_derivatives,
             eager=self._barrier(ROLL_OUT, tolerance),
             central=self._barrier(FREE_STATES, tolerance),
-            real_time=REAL_TIME_BARRIER,
-            excess=EXCESS,
+            real_time=Barrier.of_real_time(self.settings),
             holds=holds,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
@@ -397,7 +372,7 @@ class InteriorPointSolver:
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
-            At most 1000.
+            At most `Settings.iterations_most`.
         time_limit : float
             In s.
         callback : callable, optional
@@ -429,7 +404,7 @@ class InteriorPointSolver:
         x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
-        if self.shooting != "rollout" and not (gap <= MOTION):
+        if self.shooting != "rollout" and not (gap <= self.settings.defect_closed):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
         if self.shooting == "states" or (self.shooting == "auto" and self.model.has_hard_rows):
@@ -441,7 +416,8 @@ class InteriorPointSolver:
         if not self.is_prepared:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         progress = Progress(name)
-        watch = Watch(started, time_limit, callback, max_iterations, progress)
+        most = min(max_iterations, self.settings.iterations_most)
+        watch = Watch(started, time_limit, callback, most, progress)
         near = self._from(guess, barrier, setting)
         run = self._run(mode, x0, nodes, setting, near, tolerance, watch)
         if near != barrier and run.status in (STALLED, NOT_FINITE) and not run.is_lost:
@@ -463,15 +439,15 @@ class InteriorPointSolver:
             is_worse = other.log[-1][2] > run.log[-1][2]  # gaps, or equalities, for an excess
             if is_closed or (self._excess(other) < self._excess(run) and not is_worse):
                 run = other
-        is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        is_late = run.status == ITERATIONS and run.steps >= FIRST_LOOK
+        is_stuck = is_stuck and self._excess(run) > self.settings.acceptable
+        is_late = run.status == ITERATIONS and run.steps >= self.settings.restoration_after
         is_late = is_late or run.status == STALLED or is_stuck
         if is_late and watch.ended is None and not run.is_lost:
             lost = (stalled if is_stuck else run).after(Look(self.model, setting, times))
             run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
-        self._is_priced = self._excess(run) > EXCESS
-        self._real_time = REAL_TIME_BARRIER
+        self._is_priced = self._excess(run) > self.settings.violation_kept
+        self._real_time = Barrier.of_real_time(self.settings)
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -506,7 +482,7 @@ class InteriorPointSolver:
             memory.give(setting, times)
             gap = memory.choose_start(x0, which)
             return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
-        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference, self.settings)
         nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
         return nodes, float(np.abs(self.transcription.gaps(nodes, setting)).max(initial=0.0))
 
@@ -582,25 +558,34 @@ class InteriorPointSolver:
         if self._memory is not None:
             other._entries, other.is_prepared = self._entries, True
             assert self._entries is not None
-            other._memory = Memory(other._model, self._entries, MOST_ITERATIONS)
+            other._memory = Memory(other._model, self._entries, self.settings.iterations_most)
         return other
 
     def _barrier(self, mode: int, tolerance: float) -> Barrier:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
-        last, model = max(LAST_BARRIER * tolerance, LEAST_BARRIER), self.model
+        last, model = (
+            max(self.settings.barrier_last * tolerance, self.settings.barrier_least),
+            self.model,
+        )
         has_rows = len(model.sides.row) or len(model.sides.equal)
         if not (has_rows or self._has_limits):
-            return Barrier(first=last, last=last)
+            return Barrier.of_rollouts(self.settings, last)._replace(first=last)
         if mode == ROLL_OUT and not has_rows:
-            return Barrier(last=last)
-        return CENTRAL_BARRIER._replace(last=last)
+            return Barrier.of_rollouts(self.settings, last)
+        return Barrier.of_central(self.settings, last)
 
     def _from(self, guess: Any, barrier: Barrier, setting: Setting) -> Barrier:
         """The barrier for a guess: a plan of a solve is near an optimum, to be found nearby."""
         if not (isinstance(guess, OptimalSolution) and guess.success):
             return barrier
-        most = FROM_PLAN * abs(guess.cost) / number_of_limits(self.model, setting.box)
-        return barrier._replace(first=min(barrier.first, max(LEAST_FIRST_BEYOND, most)))
+        most = (
+            self.settings.barrier_share_warm
+            * abs(guess.cost)
+            / number_of_limits(self.model, setting.box)
+        )
+        return barrier._replace(
+            first=min(barrier.first, max(self.settings.barrier_share_beyond_least, most))
+        )
 
     def _setting(
         self,
@@ -659,8 +644,8 @@ class InteriorPointSolver:
 
         first = run = run_at(full, nodes)
         lower = 0
-        while is_open(run) and lower < LOWEST and watch.ended is None:
-            lower += LOWER_BY
+        while is_open(run) and lower < self.settings.penalty_lowest and watch.ended is None:
+            lower += self.settings.penalty_lower
             run = run_at(full / 10**lower, nodes)
         higher, excess, is_told = run, np.inf, False
         while not is_open(higher) and watch.ended is None:
@@ -668,14 +653,17 @@ class InteriorPointSolver:
             if lower == 0 or excess <= tolerance:
                 return run
             costs = full / 10**lower * excess
-            is_told = excess > HARDLY * before and costs > DOMINANT * abs(run.log[-1][0])
+            is_told = (
+                excess > self.settings.restoration_decrease * before
+                and costs > self.settings.penalty_dominant * abs(run.log[-1][0])
+            )
             lower -= 1
             higher = run_at(full / 10**lower, Nodes(nodes.t, run.point.x, run.point.u))
         return run if is_told else first
 
     def _price(self, nodes: Nodes, setting: Setting) -> float:
         """Of hard rows, above what the cost gains from an excess near the nodes."""
-        return FIRST_PRICE * (1.0 + self._slope(nodes, setting))
+        return self.settings.penalty_first * (1.0 + self._slope(nodes, setting))
 
     @contextmanager
     def _softened(self, price: float) -> Iterator[None]:
@@ -800,33 +788,34 @@ class InteriorPointSolver:
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
         status, is_priced, run = None, self._is_priced, None
+        most = min(iterations, self.settings.iterations_most)
         if time_limit == np.inf:
-            most = min(iterations, MOST_ITERATIONS)
             status = self._went_on(x0, last, times, setting, most)
         if status is not None:
             assert self._memory is not None
             kept = Kept.of(status, self._memory)
             self._adapt(kept)
             is_kept = bool(self._memory.about.keeps) or (
-                not self._results.has_excess(kept.rows) and self._excess(kept) <= EXCESS
+                not self._results.has_excess(kept.rows)
+                and self._excess(kept) <= self.settings.violation_kept
             )
             if status == ITERATIONS and is_kept:
                 self._found, self._later = Nodes(times, *kept.nodes), kept
                 status = SolveStatus.ITERATION_LIMIT
                 return self._results.taken(kept.log, status, self._found, setting, started)
             run = kept.run()
-        watch = Watch(started, time_limit, None, iterations)
+        watch = Watch(started, time_limit, None, most)
         if run is None:
             start, at = self._moved_on(last, times, setting), nullcontext()
             if is_priced:
-                _, is_shift = steps_later(self.problem, last, times)
+                _, is_shift = steps_later(self.problem, last, times, self.settings)
                 at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
                 run = self._improve(x0, start, setting, watch)
             self._adapt(run)
         if run.status != NOT_FINITE:
-            self._is_priced = self._excess(run) > EXCESS
-        is_infeasible = is_priced and self._is_priced and run.is_settled
+            self._is_priced = self._excess(run) > self.settings.violation_kept
+        is_infeasible = is_priced and self._is_priced and run.is_settled(self.settings)
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -840,7 +829,7 @@ class InteriorPointSolver:
         if memory is None or self._is_priced or model.is_implicit or setting.box.contradictions:
             return None
         held = later.iterate if later is not None else self._ended and self._ended.point
-        whole, is_shift = steps_later(self.problem, last, times)
+        whole, is_shift = steps_later(self.problem, last, times, self.settings)
         if not (is_shift and memory.holds(held, setting)):
             return None
         memory.give(setting, times)
@@ -856,12 +845,19 @@ class InteriorPointSolver:
         """The highest weight of the barrier in the next call, by how this one ended."""
         if run.status == NOT_FINITE:
             return
-        barrier, first = self._real_time, REAL_TIME_BARRIER.first
+        barrier, first = self._real_time, self.settings.real_time_barrier
         _, stationarity, violation, *_ = run.log[-1].tolist()
-        is_short = run.step < SHORT_STEP and max(stationarity, violation) > FAR
-        if is_short and self._excess(run) <= EXCESS:  # a price of hard rows is another problem
-            first = min(MOST_FIRST, RISE * barrier.first)
-        elif run.step < GOOD_STEP:
+        is_short = (
+            run.step < self.settings.step_short and max(stationarity, violation) > self.settings.far
+        )
+        if (
+            is_short and self._excess(run) <= self.settings.violation_kept
+        ):  # a price of hard rows is another problem
+            first = min(
+                self.settings.real_time_barrier_most,
+                self.settings.real_time_barrier_rise * barrier.first,
+            )
+        elif run.step < self.settings.step_good:
             return
         else:
             first = max(first, barrier.factor * barrier.first)
@@ -887,11 +883,11 @@ class InteriorPointSolver:
     def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> Start:
         """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
         problem, run = self.problem, self._last
-        whole, is_shift = steps_later(problem, last, times)
+        whole, is_shift = steps_later(problem, last, times, self.settings)
         if self._memory is not None and is_shift:
             return Start(last._replace(t=times), run, whole)
         moved = None if run is None else run.later(whole)
-        nodes = moved_on(problem, last, times, setting)
+        nodes = moved_on(problem, last, times, setting, self.settings)
         if whole == 1 and is_shift:
             nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
         return Start(nodes, moved, 0)
@@ -916,14 +912,17 @@ class InteriorPointSolver:
         arrays["log"][0] = np.nan
         options: dict[str, Any] = {"barrier": barrier, "curved": self.second_derivatives}
         # A kernel adds up to MORE by itself; with a watch it is to come back after each.
-        most = 1 - MORE if watch.is_needed else watch.left
+        most = 1 - self.settings.steps_more if watch.is_needed else watch.left
         resume = WARM if is_warm else FRESH
         status = memory.run(
             x0, mode, max_iterations=most, shift=start.shift == 1, resume=resume, **options
         )
         steps, log = memory.about.iterations, told(status, memory)
         while watch.is_needed and status == ITERATIONS:
-            if len(log) >= watch.left + (MORE if self._is_far(memory) else 0) or watch.is_over():
+            if (
+                len(log) >= watch.left + (self.settings.steps_more if self._is_far(memory) else 0)
+                or watch.is_over()
+            ):
                 break
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status in (ITERATIONS, STALLED):
@@ -939,7 +938,11 @@ class InteriorPointSolver:
         about = memory.about
         excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self.model.hard_limits]
         off = max(about.stationarity, about.violation)
-        return off > FAR or about.step < GOOD_STEP or not (excess <= EXCESS).all()
+        return (
+            off > self.settings.far
+            or about.step < self.settings.step_good
+            or not (excess <= self.settings.violation_kept).all()
+        )
 
     def _solution(
         self,

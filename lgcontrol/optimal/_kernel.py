@@ -26,13 +26,22 @@ from ..codegen import (
     notice,
     unit_source,
 )
-from ._guess import POLICY_STEP
-from ._interior_point import MORE, Barrier, InteriorPoint, Point
+from ._bounds import ROUNDING
+from ._interior_point import Barrier, InteriorPoint, Point
+from ._settings import c_settings, settings_mirror
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
 
 SOURCE = Path(__file__).with_name("_interior_point.c")
 START = Path(__file__).with_name("_start.c")
+
+SIZES = """
+/* Bytes of the structs that Python mirrors: of a problem, or of the settings. */
+LG_EXPORT int64_t lg_size(int64_t of_settings)
+{
+  return (int64_t)(of_settings ? sizeof(lg_settings) : sizeof(lg_problem));
+}
+"""
 
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
@@ -84,6 +93,7 @@ class _Problem(ctypes.Structure):
         ("has_kept", _INTEGER),
         ("before", _NUMBER),
         ("log", _POINTER),
+        ("set", _POINTER),
         ("work", _POINTER),
     ]
 
@@ -183,7 +193,8 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
 
 def _texts() -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in (SOURCE, START)]
+    texts = [path.read_text(encoding="utf-8") for path in (SOURCE, START)]
+    return [f"#include <stdint.h>\n{c_settings()}", *texts, SIZES]
 
 
 def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
@@ -205,7 +216,8 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "LG_CURVED": int(curved and model.curvature is not None),
         "LG_COSTS": int(bool(problem.costs)),
         "LG_POLICY": int(model.problem.system.policy is not None),
-        "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
+        "LG_DISCRETE": int(problem.system.is_discrete),
+        "LG_ROUNDING": ROUNDING,
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
     for name, places in (("lg_controls", model.controls), ("lg_free", [*model.free, -1])):
@@ -316,6 +328,7 @@ def load(model: StageModel) -> EntryPoints | None:
             sizes_of(model, 0, curved=False),
             f"{model.problem.method} {model.problem.substeps} {model.curved}",
             f"{model.controls.tolist()}",
+            f"{model.settings.hessian_operations} {model.settings.hessian_operations_exact}",
             identity,
         ]
 
@@ -329,7 +342,7 @@ def load(model: StageModel) -> EntryPoints | None:
             compiler,
             flags,
             write=lambda: write(model, compiler),
-            load=lambda path: _open(path, model.problem.horizon),
+            load=lambda path: _open(path, model),
             check=lambda entries: _difference(model, entries),
             about=about,
         )
@@ -360,7 +373,7 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
-def _open(path: Path, horizon: int) -> EntryPoints:
+def _open(path: Path, model: StageModel) -> EntryPoints:
     library = ctypes.CDLL(str(path))
     solve, start, work = library["lg_solve"], library["lg_start"], library["lg_work"]
     slope, go_back = library["lg_slope"], library["lg_go_back"]
@@ -368,8 +381,16 @@ def _open(path: Path, horizon: int) -> EntryPoints:
     go_back.argtypes, go_back.restype = [_POINTER], ctypes.c_int
     solve.argtypes, solve.restype = [_POINTER, _POINTER], ctypes.c_int
     start.argtypes, start.restype = [_POINTER, _POINTER, _INTEGER], _NUMBER
-    work.argtypes, work.restype = [_INTEGER], _INTEGER
-    return EntryPoints(solve, start, slope, go_back, int(work(horizon)))
+    work.argtypes, work.restype = [_INTEGER, _INTEGER], _INTEGER
+    size = library["lg_size"]
+    size.argtypes, size.restype = [_INTEGER], _INTEGER
+    for k, mirror in enumerate((_Problem, type(settings_mirror(model.settings)))):
+        if size(k) != ctypes.sizeof(mirror):
+            raise BuildError(
+                f"{mirror.__name__} has {ctypes.sizeof(mirror)} bytes in Python and {size(k)} in C"
+            )
+    sizes = work(model.problem.horizon, model.settings.equality_sweeps_most)
+    return EntryPoints(solve, start, slope, go_back, int(sizes))
 
 
 def _difference(model: StageModel, entries: EntryPoints) -> str | None:
@@ -385,9 +406,10 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     memory = Memory(model, entries, 1)
     memory.give(setting, nodes.t)
     memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u
+    barrier = Barrier.of_rollouts(model.settings, model.settings.barrier_least)
     with np.errstate(all="ignore"):
-        memory.run(nodes.x[0], FREE_STATES, max_iterations=0, barrier=Barrier())
-        first, mu = nodes.x[0], Barrier().first
+        memory.run(nodes.x[0], FREE_STATES, max_iterations=0, barrier=barrier)
+        first, mu = nodes.x[0], barrier.first
         point = InteriorPoint(model, setting, nodes, first, mu, is_feasible=False)
         found = point.expand()
         if point.start_lower():
@@ -432,7 +454,10 @@ class Memory:
         arrays["work"] = memory[start:]
         self.arrays = arrays
         self.start = np.zeros(model.group.nq)
-        self.about = _Problem(horizon=problem.horizon, dt=problem.dt)
+        self._settings = settings_mirror(model.settings)
+        self.about = _Problem(
+            horizon=problem.horizon, dt=problem.dt, set=ctypes.addressof(self._settings)
+        )
         for name, array in arrays.items():
             setattr(self.about, name, array.ctypes.data)
         self._address = ctypes.addressof(self.about)
@@ -462,7 +487,7 @@ class Memory:
             "u_ref": (N + 1, problem.system.n_inputs),
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
             "lower": (model.m,), "upper": (model.m,),
-            "log": (most + MORE + 1, len(LOG)),
+            "log": (most + model.settings.steps_more + 1, len(LOG)),
             **Memory.iterate_shapes(model),
         }  # fmt: skip
 

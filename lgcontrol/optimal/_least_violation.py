@@ -10,21 +10,8 @@ import numpy as np
 import scipy
 
 from ._interior_point import Barrier, InteriorPoint, Point
-from ._outcome import ACCEPTABLE_RESIDUAL
 from ._stage_model import Expansion, Sides, StageModel
 from ._transcription import Nodes, Setting, Values
-
-# Derivative of what rows miss, as a share of its terms' sizes, that counts as none, and the share
-# of their range by which inputs may be off a limit that they would have to go beyond.
-STATIONARY, NEAR_LIMIT = 1e-3, 1e-2
-# Gaps of nodes up to which they are a motion of the system.
-CLOSED = 1e-6
-# The largest miss is one at first: iterations, their barrier, and what a move of controls, or of
-# what is free at the start, costs.
-MOST, BARRIER, RESIDUAL, MOVE = 40, Barrier(first=1e-2, last=1e-8, factor=0.1), 1e-6, 1e-8
-# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
-# where what is violated did not fall to this share in the later half.
-FIRST_LOOK, HARDLY = 20, 0.9
 
 
 class Lost(NamedTuple):
@@ -59,7 +46,7 @@ class Look:
 
     def __init__(self, model: StageModel, setting: Setting, t: np.ndarray) -> None:
         self.model, self.setting, self.t = model, setting, t
-        self.due = FIRST_LOOK if len(model.sides.equal) else np.inf
+        self.due = model.settings.restoration_after if len(model.sides.equal) else np.inf
 
     def is_due(self, log: Sequence[np.ndarray]) -> bool:
         """Whether it is time, and what is violated has hardly fallen lately."""
@@ -69,12 +56,15 @@ class Look:
         self.due = 2 * number
         violation = np.array(log)[:, 2]
         half = number // 2
-        return bool(violation[half:].min() > HARDLY * violation[:half].min())
+        return bool(
+            violation[half:].min()
+            > self.model.settings.restoration_decrease * violation[:half].min()
+        )
 
     def at(self, point: Point, log: np.ndarray) -> Lost | None:
         """Where they are missed least, if they cannot be kept near an iterate."""
         model = self.model
-        if not len(model.sides.equal) or not log[-1][2] > ACCEPTABLE_RESIDUAL:
+        if not len(model.sides.equal) or not log[-1][2] > model.settings.acceptable:
             return None
         found = least_violation(model, self.setting, Nodes(self.t, point.x, point.u))
         if found is None:
@@ -124,13 +114,16 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
         A motion of the system; of others it is False.
     """
     at, n = model.expand(nodes, setting), model.n
-    if not np.abs(at.gaps).max(initial=0.0) <= CLOSED:
+    if not np.abs(at.gaps).max(initial=0.0) <= model.settings.defect_closed:
         return False
     missed = missed_by(model.sides, at.rows)
-    is_off, slopes = np.abs(missed) > ACCEPTABLE_RESIDUAL, [*at.G, at.G_end]
+    is_off, slopes = np.abs(missed) > model.settings.acceptable, [*at.G, at.G_end]
     if any((off & ~G.any(axis=1)).any() for off, G in zip(is_off, slopes, strict=True)):
         return not _falls(model, setting, nodes, missed)
-    v, apart = nodes.u[:, model.controls], NEAR_LIMIT * (setting.box.upper - setting.box.lower)
+    v, apart = (
+        nodes.u[:, model.controls],
+        model.settings.restoration_near * (setting.box.upper - setting.box.lower),
+    )
     price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
     most = largest = 0.0
     for k in range(len(v) - 1, -1, -1):
@@ -146,7 +139,7 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
     by_start = _left_of_start(model, at, price)
     most = max(most, np.abs(by_start).max(initial=0.0))
     largest = max(largest, size[model.free].max(initial=0.0))
-    return bool(most <= STATIONARY * largest)
+    return bool(most <= model.settings.restoration_stationary * largest)
 
 
 def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.ndarray:
@@ -154,7 +147,9 @@ def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.nd
     sides, rows, own = model.sides, model.transcription.rows, model.of_start
     row, sign, limit = sides.row[own], sides.sign[own], sides.limit[own]
     width = rows.upper[row] - rows.lower[row]
-    apart = NEAR_LIMIT * np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(limit)))
+    apart = model.settings.restoration_near * np.where(
+        np.isfinite(width), width, np.maximum(1.0, np.abs(limit))
+    )
     is_near = sign * (at.rows[0, row] - limit) >= -apart
     held = (sign[:, None] * at.G[0][row][:, model.free])[is_near]
     wanted = -slope[model.free]
@@ -166,10 +161,15 @@ def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.nd
 def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray) -> bool:
     """Whether the motion under controls that are a little off misses less."""
     u, rows, random = nodes.u.copy(), [], np.random.default_rng(0)
-    v, apart = u[:, model.controls], NEAR_LIMIT * (setting.box.upper - setting.box.lower)
-    move = np.where(np.isfinite(apart), apart, NEAR_LIMIT * np.maximum(1.0, np.abs(v)))
+    v, apart = (
+        u[:, model.controls],
+        model.settings.restoration_near * (setting.box.upper - setting.box.lower),
+    )
+    move = np.where(
+        np.isfinite(apart), apart, model.settings.restoration_near * np.maximum(1.0, np.abs(v))
+    )
     off, first = move * random.normal(size=v.shape), np.zeros(model.n)
-    first[model.free] = NEAR_LIMIT * random.normal(size=len(model.free))
+    first[model.free] = model.settings.restoration_near * random.normal(size=len(model.free))
     x = np.asarray(model.retract(nodes.x[0], first, setting.p))
     u[:, model.controls] = np.clip(v + off, *setting.box[:2])
     for k in range(len(u)):
@@ -197,23 +197,26 @@ def least_violation(model: StageModel, setting: Setting, nodes: Nodes) -> Nodes 
     """
     if not np.isfinite(model.values(nodes, setting).rows).all():
         return None
-    missed = _Missed(model, setting, nodes)
+    missed, settings = _Missed(model, setting, nodes), model.settings
+    barrier = Barrier.of_rollouts(settings, settings.restoration_barrier_last)._replace(
+        first=settings.restoration_barrier
+    )
     point = InteriorPoint(
         missed,
-        setting._replace(arrival=MOVE * np.eye(model.n)),
+        setting._replace(arrival=model.settings.restoration_move * np.eye(model.n)),
         nodes,
         nodes.x[0],
-        BARRIER.first,
+        barrier.first,
         is_feasible=False,
         curved=False,
     )
-    for _ in range(MOST):
+    for _ in range(model.settings.restoration_iterations):
         found = point.expand()
         if not np.isfinite(found.largest) or missed.is_kept(point.expansion.rows):
             return None
-        if point.mu <= BARRIER.last and found.largest <= RESIDUAL:
+        if point.mu <= barrier.last and found.largest <= settings.restoration_tolerance:
             break
-        point.lower_before(found, BARRIER)
+        point.lower_before(found, barrier)
         if point.iterate().step == 0:
             break
     end = Nodes(nodes.t, point.point.x, point.point.u)
@@ -238,8 +241,10 @@ class _Missed(StageModel):
     def __init__(self, model: StageModel, setting: Setting, nodes: Nodes) -> None:
         self.__dict__.update(model.__dict__ | {"retract": model.retract})
         self.whole, self.held = model, nodes.u[:, model.controls]
-        self.size = max(self._largest(model.values(nodes, setting).rows), ACCEPTABLE_RESIDUAL)
-        self.move = MOVE / np.maximum(1.0, np.abs(self.held).max(axis=0)) ** 2
+        self.size = max(self._largest(model.values(nodes, setting).rows), model.settings.acceptable)
+        self.move = (
+            model.settings.restoration_move / np.maximum(1.0, np.abs(self.held).max(axis=0)) ** 2
+        )
         full, own = model.sides, model.of_start
         self.sides = Sides(
             full.row[own], full.sign[own], full.limit[own], full.weight[own], full.active[:, own],
@@ -251,7 +256,7 @@ class _Missed(StageModel):
 
     def is_kept(self, rows: np.ndarray) -> bool:
         """Whether rows are kept as well as plans that are acceptable keep them."""
-        return self._largest(rows) <= ACCEPTABLE_RESIDUAL
+        return self._largest(rows) <= self.settings.acceptable
 
     def _cost(self, rows: np.ndarray, u: np.ndarray) -> float:
         missed = missed_by(self.whole.sides, rows) / self.size

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._rows import BoundRows
+from ._settings import DEFAULT
 
 
 class SolveStatus(StrEnum):
@@ -36,7 +37,7 @@ OTHER_START = (
     'problem, or go another way, solver="ipopt"'
 )
 # Residual up to which a solve that gets no further is good enough to use.
-ACCEPTABLE_RESIDUAL = 1e-4
+ACCEPTABLE_RESIDUAL = DEFAULT.acceptable
 
 
 class Iteration(NamedTuple):

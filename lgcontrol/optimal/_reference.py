@@ -20,11 +20,12 @@ from ..systems import (
     coordinate_sizes,
     field_derivatives,
 )
+from ._settings import Settings
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
 # Singular values of the effect of inputs that count as none, as shares of the largest.
-RANK = 1e-9
+RANK = Settings.rank
 # Calls that a loop is taken to last for.
 CALLS = 1000
 

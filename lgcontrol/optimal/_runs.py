@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import Progress
-from ._interior_point import DEARER, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
+from ._interior_point import Barrier, InteriorPoint, Point, Residuals
 from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._outcome import Iteration, SolveStatus
+from ._settings import Settings
 from ._transcription import Nodes
-
-MOST_ITERATIONS = 1000
 
 
 class Run(NamedTuple):
@@ -69,18 +68,18 @@ class Run(NamedTuple):
         point, rows, log = lost
         return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
 
-    @property
-    def is_best(self) -> bool:
+    def is_best(self, settings: Settings) -> bool:
         """Whether the last iterate is optimal for its barrier, so that no step is needed."""
         _, stationarity, violation, products, _, _, mu = self.log[-1].tolist()
-        return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+        return max(stationarity, violation, products - mu) <= settings.acceptable
 
-    @property
-    def is_settled(self) -> bool:
+    def is_settled(self, settings: Settings) -> bool:
         """Whether real-time steps ended next to an optimum: what they exceed is exceeded there."""
         _, stationarity, violation, *_ = self.log[-1].tolist()
         off = max(stationarity, violation)
-        return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and self.step >= GOOD_STEP)
+        return off <= settings.acceptable or (
+            off <= settings.far and self.step >= settings.step_good
+        )
 
     def later(self, steps: int) -> Run:
         """With gains and multipliers of that many steps later; the last ones are held."""
@@ -176,7 +175,7 @@ class Watch:
     ) -> None:
         self.started, self.time_limit, self.callback = started, time_limit, callback
         self.progress = progress
-        self.left = min(most, MOST_ITERATIONS)
+        self.left = most
         self.ended: SolveStatus | None = None
 
     @property
@@ -306,6 +305,7 @@ def run_in_numpy(
     Run
     """
     log: list[np.ndarray] = []
+    settings = point.settings
     step, status, taken = 1.0, ITERATIONS, 0
     kept: Run | None = None  # the last of real-time steps that keeps hard rows
     K = None if before is None else before.K
@@ -353,13 +353,13 @@ def run_in_numpy(
         K = outcome.sweep.K
         if mode != REAL_TIME:
             point.lower_after(barrier, step)
-        elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0) or (
+        elif len(log) >= watch.left + (settings.steps_more if point.is_far(found, step) else 0) or (
             watch.is_over()
         ):
             taken = len(log)
             break
     cost = np.nan if before is None else before.log[-1][0]
-    is_kept = kept is not None and kept.log[-1][0] <= cost + DEARER * abs(cost)
+    is_kept = kept is not None and kept.log[-1][0] <= cost + settings.cost_kept * abs(cost)
     if kept is not None and is_kept and status != NOT_FINITE and point.exceeds:
         log = [*log[:-1], *kept.log]
         return kept._replace(status=status, steps=taken, log=np.array(log), step=step)

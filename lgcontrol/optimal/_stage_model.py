@@ -12,14 +12,9 @@ import numpy as np
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
 from ..systems import System, resolved_step, step_derivatives
+from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
-
-# Second derivatives by AD of a step of more operations than this cost more than they save.
-LARGEST_CURVATURE = 30_000
-# Of more than this those of the midpoint rule are taken: two or three iterations more to a tight
-# tolerance, each at two thirds of the time.
-EXACT_CURVATURE = 20_000
 
 
 class Sides(NamedTuple):
@@ -85,6 +80,7 @@ class StageModel:
     transcription : Transcription
     curved : bool
         Whether second derivatives are wanted.
+    settings : Settings
 
     Attributes
     ----------
@@ -93,7 +89,10 @@ class StageModel:
         Error coordinates of the first state that are to be found.
     """
 
-    def __init__(self, transcription: Transcription, *, curved: bool = True) -> None:
+    def __init__(
+        self, transcription: Transcription, *, curved: bool = True, settings: Settings = DEFAULT
+    ) -> None:
+        self.settings = settings
         self.transcription, self.curved = transcription, curved
         self.problem = problem = transcription.problem
         self.group = problem.system.state
@@ -320,7 +319,7 @@ class StageModel:
         size, tableau = self._operations, self._tableau
         if tableau is not None:
             size *= tableau.stages / get_method(self.problem.method).stages
-        if size > LARGEST_CURVATURE:
+        if size > self.settings.hessian_operations:
             return None
         terms = self.transcription._functions.stage_terms
         return self._hessian(values, terms, "curvature", with_controls=True)
@@ -354,7 +353,10 @@ class StageModel:
             return None
         rule = get_method("midpoint")
         assert isinstance(rule, MuntheKaas)
-        is_dear = self._operations > EXACT_CURVATURE and method.stages > rule.stages
+        is_dear = (
+            self._operations > self.settings.hessian_operations_exact
+            and method.stages > rule.stages
+        )
         return (rule if is_dear else method).tableau
 
     def _hessian(
@@ -395,7 +397,7 @@ class StageModel:
             [*inputs, *prices],
             ["W", "bend"][: len(results)],
         )
-        if function.n_instructions() > LARGEST_CURVATURE:
+        if function.n_instructions() > self.settings.hessian_operations:
             return None
         shapes: dict[str, tuple[int, ...]] = {"t": (), "W": hessian.shape}
         if with_controls:

@@ -1,7 +1,7 @@
 /* Where a solve starts: the cheapest of what is known without asking, as `_guess.py` has it.
  *
  * LG_POLICY says whether the system has a policy, `lg_policy(t, x, x_ref, u_ref, p, u, scratch)`,
- * LG_POLICY_STEP how often it is asked, s;
+ * LG_DISCRETE whether it is asked once a step, however long;
  * `lg_between(a, b, s, x, scratch)` interpolates states. */
 
 enum {
@@ -11,8 +11,6 @@ enum {
   LG_FOLLOWED = 8,   /* that under the policy of the system */
   LG_SCREW = 16      /* states on the way from x0 to the end of the reference */
 };
-enum { LG_CAUTIONS = 3 };
-static const double lg_cautions[LG_CAUTIONS] = {1.0, 1e2, 1e4};
 
 /* Solve `own K = cross` for a positive definite own (NV x NV), which is overwritten. */
 static int solve_gains(double *own, const double *cross, double *K)
@@ -92,10 +90,11 @@ static void regulate(const lg_problem *q, lg_state *s, double caution)
 }
 
 #if LG_POLICY
-/* Mean of what the policy does in a step, asked every LG_POLICY_STEP seconds. */
+/* Mean of what the policy does in a step, asked every policy_period seconds at least. */
 static void policy_mean(const lg_problem *q, lg_state *s, int64_t k, double *mean)
 {
-  const double parts = fmax(1.0, ceil(q->dt / (LG_POLICY_STEP) - 1e-9)), h = q->dt / parts;
+  const double asked = LG_DISCRETE ? 1 : ceil(q->dt / q->set->policy_period - LG_ROUNDING);
+  const double parts = fmax(1.0, asked), h = q->dt / parts;
   const double *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
   double x[NQ], after[NQ], u[NU], own[NV], cost, e[NX];
   for (int i = 0; i < NQ; i++) x[i] = s->x[k * NQ + i];
@@ -105,7 +104,7 @@ static void policy_mean(const lg_problem *q, lg_state *s, int64_t k, double *mea
     const double t = q->t[k] + j * h;
     lg_policy(&t, x, x_ref, u_ref, q->p, own, s->scratch);
     for (int i = 0; i < NV; i++) {
-      u[lg_controls[i]] = inside_of(q, i, own[i], inside);
+      u[lg_controls[i]] = inside_of(q, i, own[i], q->set->push);
       mean[i] += u[lg_controls[i]] / parts;
     }
     if (parts == 1) return;
@@ -134,7 +133,7 @@ static void follow(const lg_problem *q, lg_state *s, const double *x0, int feedb
     if (feedback == 2) policy_mean(q, s, k, own);
 #endif
     if (feedback)
-      for (int i = 0; i < NV; i++) u[lg_controls[i]] = inside_of(q, i, own[i], inside);
+      for (int i = 0; i < NV; i++) u[lg_controls[i]] = inside_of(q, i, own[i], q->set->push);
     lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, after, &cost, e,
             s->t_rows + k * NR, s->scratch);
     if (!all_finite(after, NQ))
@@ -169,7 +168,7 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
 {
   const int64_t N = q->horizon;
   lg_state s;
-  lay_out(&s, q->work, N);
+  lay_out(&s, q->work, N, q->set->equality_sweeps_most), s.set = q->set;
   if (which & LG_REGULATORS) {
     for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = q->x_ref[i];
     for (int64_t i = 0; i < N * NU; i++) q->u[i] = q->u_ref[i];
@@ -180,11 +179,13 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
   for (int64_t k = 0; k < N; k++)
     for (int i = 0; i < NV; i++) {
       double *u = s.u + k * NU + lg_controls[i];
-      *u = inside_of(q, i, *u, inside);
+      *u = inside_of(q, i, *u, q->set->push);
     }
   double best = 0, gap = 0;
   int taken = 0;
-  for (int number = 0; number < 4 + LG_CAUTIONS; number++) {
+  double caution = 1; /* how much dearer controls are to a regulator */
+  const int regulators = (int)q->set->regulator_guesses;
+  for (int number = 0; number < 4 + regulators; number++) {
     if (number == 0 || number == 1) {
       if (!(which & (number == 0 ? LG_REST : LG_SCREW))) continue;
       for (int64_t k = 0; k <= N; k++) {
@@ -195,9 +196,10 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
     } else if (number == 2) {
       if (!(which & LG_REFERENCE)) continue;
       follow(q, &s, x0, 0);
-    } else if (number < 3 + LG_CAUTIONS) {
+    } else if (number < 3 + regulators) {
       if (!(which & LG_REGULATORS)) continue;
-      regulate(q, &s, lg_cautions[number - 3]);
+      regulate(q, &s, caution);
+      caution *= q->set->regulator_caution;
       follow(q, &s, x0, 1);
     } else {
       if (!LG_POLICY || !(which & LG_FOLLOWED)) continue;
