@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, check_shape, named_options
+from lgcontrol.codegen import ModelFunction, Schedule, check_shape, interruptible, named_options
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -284,6 +284,7 @@ class Controller(ABC):
         for memory in self._goals:
             memory.clear()
 
+    @interruptible
     def prepare(
         self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
     ) -> None:
@@ -309,6 +310,7 @@ class Controller(ABC):
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
 
+    @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the law as one function in plain C99, for firmware; see `ModelFunction.export_c`.
 

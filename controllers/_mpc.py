@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape, level_outside, trace, unknown_name
+from lgcontrol.codegen import Value, check_shape, interruptible, level_outside, trace, unknown_name
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
@@ -516,6 +516,7 @@ class MPC(Controller):
             self._bias.reset()
             self._bias.prepare()
 
+    @interruptible
     def prepare(
         self,
         t: float = 0.0,
@@ -642,6 +643,7 @@ class MPC(Controller):
             raise RuntimeError("no preview waits for a state: preview(t) comes first")
         return self(ready.t, x, ready.reference)
 
+    @interruptible
     def export_c(
         self,
         folder: str | Path,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lgcontrol.codegen import interruptible
 from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import Bound, PathTask
 from lgcontrol.systems import ReferenceLike
@@ -111,6 +112,7 @@ class PathFollowing(Controller):
         self.mpc.reset()
         self._at, self.info = None, self.mpc.info
 
+    @interruptible
     def prepare(
         self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
     ) -> None:
@@ -123,6 +125,7 @@ class PathFollowing(Controller):
             start = None
         self.mpc.prepare(t, start)
 
+    @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write `mpc` as plain C; its state ends in place and speed. See `MPC.export_c`."""
         return self.mpc.export_c(folder, name=name)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ._layout import Layout
-from ._threads import run_batch
+from ._pieces import pieces
+from ._threads import run_batch, thread_count
 from ._types import Shape
 
 if TYPE_CHECKING:
@@ -38,9 +39,12 @@ def evaluate_batch(
         if kernel is None:
             failed = interpret(function, arguments, results)
         else:
-            failed = run_batch(
-                kernel, function._steps, backend.program.operations, arguments, results
-            )
+            program, group = backend.program, kernel.width * thread_count()
+            of = program.chain, function._steps, program.operations, group
+            failed = 0
+            for piece in pieces(*of, arguments, results):
+                steps = piece.steps
+                failed = failed or run_batch(kernel, steps, program.operations, *piece[1:])
         if failed:
             raise function._failure()
     return [

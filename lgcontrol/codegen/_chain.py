@@ -11,6 +11,7 @@ import numpy as np
 
 from ._backend import Backend, Wanted
 from ._frame import Binding, bind_interpreter
+from ._interrupt import interruptible
 from ._model_function import ModelFunction
 from ._program import Chain, Program
 from ._types import Shape
@@ -110,6 +111,7 @@ class ChainFunction(ModelFunction):
         return Binding(lambda: next((s for call in calls if (s := call())), 0), bindings)
 
 
+@interruptible
 def chain(
     step: ModelFunction, steps: int, *, carry: tuple[str, str], each: Sequence[str] = ()
 ) -> ModelFunction:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import casadi as ca
 
 from ._backend import build
+from ._interrupt import interruptible
 from ._model_function import ModelFunction
 from ._policy import compile_policy
 
 
+@interruptible
 def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
     functions: ModelFunction | ca.Function | Sequence[ModelFunction | ca.Function],
     *,
@@ -68,6 +70,7 @@ def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
     return models[0] if single else models
 
 
+@interruptible
 def prepare(*functions: ModelFunction, calls: int, items: int = 1) -> None:
     """Compile functions where that pays for a number of calls to come; for the start of loops.
 

@@ -13,7 +13,8 @@ import numpy as np
 from ._kernel import Kernel, run_of
 from ._layout import Layout
 from ._loader import NOT_PLAIN, find_binder, loader
-from ._program import solver_in
+from ._pieces import pieces
+from ._program import Program, solver_in
 from ._table import Table
 
 _FLOAT = np.dtype(np.float64)
@@ -134,12 +135,16 @@ def bind_interpreter(
 def bind_kernel(
     kernel: Kernel,
     steps: int,
-    operations: int,
+    program: Program,
     arguments: list[np.ndarray],
     results: list[np.ndarray],
 ) -> Binding:
     """Evaluate with compiled code; the first axis of every array are the items."""
-    items = len(results[0])
+    items, operations = len(results[0]), program.operations
+    parts = pieces(program.chain, steps, operations, kernel.width, arguments, results)
+    if len(parts) > 1:
+        tables = [Table(len(p.results[0]), p.steps, p.arguments, p.results) for p in parts]
+        return Binding(lambda: next((s for t in tables if (s := t.run(kernel.run))), 0), tables)
     table = Table(items, steps, arguments, results)
     total = operations * items * steps
     run = run_of(kernel, total)

@@ -17,6 +17,7 @@ from ._batch import evaluate_batch, interpret
 from ._export import Schedule, export_function
 from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
+from ._interrupt import interruptible
 from ._layout import Layout
 from ._linear import check_serial
 from ._loader import NOT_PLAIN
@@ -158,6 +159,7 @@ class ModelFunction:
         state = (self.function, self._shapes, self.defaults, self.transposed)
         return _rebuild, (*state, self._backend.wanted)
 
+    @interruptible
     def compiled(self, *, batch: bool = True, contract: bool = True) -> ModelFunction:
         """Compile now, so that later calls run machine code; returns this function itself.
 
@@ -220,6 +222,7 @@ class ModelFunction:
         """
         return InPlaceCall(self, batch, shared)
 
+    @interruptible
     def export_c(
         self,
         folder: str | Path,
@@ -386,8 +389,7 @@ class ModelFunction:
         items = len(results[0])
         kernel = self._backend.kernel_for(items)
         if kernel is not None:
-            operations = self._backend.program.operations
-            return bind_kernel(kernel, self._steps, operations, arguments, results)
+            return bind_kernel(kernel, self._steps, self._backend.program, arguments, results)
         if items > 1:
             return Binding(partial(interpret, self, arguments, results), None)
         return bind_interpreter(self.function, arguments, results)

@@ -16,8 +16,8 @@ class Table:
     items, steps : int
         Number of items, and of steps of a chain (else 1).
     arguments, results : sequence of ndarray
-        Float64 arrays, C-contiguous, items along the first axis; a first axis of length 1 among
-        several items means that all share it.
+        Float64 arrays, items along the first axis, each of them C-contiguous; a first axis of
+        length 1 among several items means that all share it.
     """
 
     __slots__ = ("_arrays", "_memory", "address")
@@ -32,7 +32,7 @@ class Table:
     ) -> None:
         numbers = [items, steps]
         for array in (*arguments, *results):
-            stride = array.size // len(array) if len(array) > 1 else 0
+            stride = array.strides[0] // 8 if len(array) > 1 else 0
             numbers += [address_of(array) + 8 * start * stride, stride]
         self._arrays = (*arguments, *results)
         self._memory = (ctypes.c_int64 * len(numbers))(*numbers)

@@ -7,10 +7,12 @@ from typing import Any
 
 import casadi as ca
 
+from ._interrupt import interruptible
 from ._model_function import ModelFunction
 from ._types import Shape
 
 
+@interruptible
 def trace(
     name: str,
     build: Callable[..., Any],

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
+from ._interrupt import interruptible
+
 WHOLE = 30  # names that a message lists completely
 PACKAGE = __name__.partition(".")[0]
 SHOWN = 20  # names that it lists of more
@@ -374,6 +376,8 @@ list, parametric(*names)
 def named_options(called: F) -> F:
     """Let a function, or a class, say what its arguments are called when it is given another.
 
+    What stands behind is `interruptible`.
+
     Parameters
     ----------
     called : callable
@@ -409,6 +413,7 @@ Did you mean 'degrees'?
     ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
     most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
     makes = function.__name__ == "__init__"
+    called = interruptible(function)
 
     @wraps(function)
     def checked(*values: Any, **options: Any) -> Any:
@@ -426,7 +431,7 @@ Did you mean 'degrees'?
                 f"{name}() takes {count}{shown}, got {len(values) - less}"
                 + f": name the others{others}" * bool(others)
             )
-        return function(*values, **options)
+        return called(*values, **options)
 
     if makes:
         made.__init__ = checked

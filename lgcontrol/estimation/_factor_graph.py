@@ -10,7 +10,14 @@ from typing import Any, Literal, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    check_shape,
+    interruptible,
+    trace,
+    unknown_name,
+)
 from ..codegen import compile as compile_functions
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
@@ -216,6 +223,7 @@ class FactorGraph:
         """Whitened residuals by name of the factors, shape (M, m)."""
         return {family.factors.name: family.residuals(x) for family in self._families}
 
+    @interruptible
     def solve(
         self, x: Mapping[str, np.ndarray] | None = None, *, max_iterations: int = 100,
         tolerance: float = 1e-8,

@@ -20,6 +20,7 @@ from ..codegen import (
     Value,
     chain,
     factor_symmetric,
+    interruptible,
     named_options,
     solve_factored,
     trace,
@@ -339,6 +340,7 @@ class Filter(ABC):
 
     # A whole log
 
+    @interruptible
     def run(self, log: Log, x0: Any = None, P0: Any = None) -> EstimationResult:
         """Filter a whole log in one compiled loop; the filter itself stays as it is.
 
@@ -546,6 +548,7 @@ class Filter(ABC):
         made = ca.vertcat(x_new, ca.project(J @ P @ J.T, ca.Sparsity.lower(P.shape[0])).nz[:])
         return made
 
+    @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the filter as plain C99 that needs nothing else, for firmware.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import interruptible
 from ..systems import step_derivatives
 from ._filter import Filter
 from ._log import Log, Rows
@@ -61,6 +62,7 @@ class LogObservability:
         return "\n".join(lines)
 
 
+@interruptible
 def observability_along(filter: Filter, log: Log, x0: Any = None) -> LogObservability:
     """Which directions of the first state the measurements of a log show, and how well.
 

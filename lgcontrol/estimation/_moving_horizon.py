@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, named_options, unknown_name
+from ..codegen import UnknownNameError, interruptible, named_options, unknown_name
 from ..codegen import compile as compile_functions
 from ..integrators import Method
 from ..optimal import (
@@ -289,6 +289,7 @@ class MovingHorizon:
         self._prior = x0.copy(), self._arrival.pack(P0), (weight + weight.T) / 2
         self._x = np.tile(x0, (self.horizon + 1, 1))
 
+    @interruptible
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
@@ -497,6 +498,7 @@ class MovingHorizon:
             inputs=self.system.inputs if n else None,
         )  # fmt: skip
 
+    @interruptible
     def run(self, log: Log, x0: Any = None, P0: Any = None) -> Estimates:
         """Estimates over a log, measurements of a time included; the estimator begins anew.
 
@@ -532,6 +534,7 @@ class MovingHorizon:
             self.system, rows.ends, np.array(x), symmetric_of, flattened(np.array(P))
         )  # fmt: skip
 
+    @interruptible
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the estimator as plain C99 that needs nothing else, for firmware.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, interruptible, unknown_name
 from ._filter import Filter
 from ._given import named
 from ._log import Log
@@ -46,6 +46,7 @@ class AllanDeviation:
     instability: np.ndarray
 
 
+@interruptible
 def allan_deviation(signal: Any, dt: float) -> AllanDeviation:
     """Allan deviation of a signal at rest, and the noise that explains it.
 
@@ -130,6 +131,7 @@ class NoiseFit:
     filter: Filter
 
 
+@interruptible
 def fit_noise(
     filter: Filter, logs: Log | Sequence[Log], names: Iterable[str], *,
     x0: Any = None, P0: Any = None, max_iterations: int = 30,

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, chain, check_shape, trace
+from ..codegen import ModelFunction, Value, chain, check_shape, interruptible, trace
 from ..groups import SE23, held_motion
 from ._inertial import STANDARD_GRAVITY
 
@@ -136,6 +136,7 @@ class Preintegration:
         return np.concatenate([[self.duration], self.delta, self.bias, self.jacobian.T.ravel()])
 
 
+@interruptible
 def preintegrated(
     X_i: Value, X_j: Value, bias: Value, data: Value, gravity: float = STANDARD_GRAVITY
 ) -> Value:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..codegen import interruptible
 from ..systems import BoundMeasurement, System
 from ._consistency import Consistency, chi_squared_band, consistency
 from ._estimates import Estimates
@@ -116,6 +117,7 @@ class EstimationResult(Estimates):
         """Say how often what became of intervals and measurements."""
         return summary_of(self.counts)
 
+    @interruptible
     def smooth(self, lag: float | None = None, at: Any = None) -> Estimates:
         """Estimates with all measurements in them (Rauch–Tung–Striebel), or those of a time ahead.
 

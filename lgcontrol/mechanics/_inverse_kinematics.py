@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import (
     ModelFunction,
+    interruptible,
     named_options,
 )
 from ..groups import check_element
@@ -133,6 +134,7 @@ class InverseKinematics:
         self._root = np.sqrt(weights)
         self.function: ModelFunction = _task_errors(tree, self.tasks)
 
+    @interruptible
     def solve(
         self, target: Any, start: Any = None, *, restarts: int = 0, seed: int = 0
     ) -> InverseKinematicsResult:

@@ -17,6 +17,7 @@ from ..codegen import (
     Value,
     as_names,
     check_one_by_one,
+    interruptible,
     named_options,
     trace,
     unknown_name,
@@ -400,6 +401,7 @@ class RigidBody:
 
         return self._trace("momentum", build, "X v p", "momentum")
 
+    @interruptible
     def system(
         self,
         name: str | None = None,

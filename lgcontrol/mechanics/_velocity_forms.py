@@ -10,7 +10,15 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, trace, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    interruptible,
+    trace,
+    unknown_name,
+)
 from ..groups import LieGroup, Product, Rn
 from ..systems import Input, Parameter, System
 
@@ -115,6 +123,7 @@ class VelocityForm:
         T = np.asarray(self.velocity_D_state(check_shape("weights: x", x, (self.state.nq,)), p))
         return T.T @ Q @ T
 
+    @interruptible
     def system(
         self,
         name: str,

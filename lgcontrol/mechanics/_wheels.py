@@ -10,7 +10,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, solve_symmetric, trace
+from ..codegen import (
+    ModelFunction,
+    Shape,
+    Value,
+    check_shape,
+    interruptible,
+    solve_symmetric,
+    trace,
+)
 from ..groups import Product, Rn
 from ..systems import Input, System
 from ._body_system import body_state
@@ -168,6 +176,7 @@ class Gyrostat:
             "momentum", build, ("X", "v", "wheel_speed", "p"), {"momentum": (group.dim,)}
         )
 
+    @interruptible
     def system(self, name: str | None = None) -> System[Product]:
         """Motion of body and wheels as a System on `state`, with `inputs`.
 

@@ -21,6 +21,7 @@ from ..codegen import (
     Progress,
     UnknownNameError,
     check_shape,
+    interruptible,
     named_options,
     thread_count,
     unknown_name,
@@ -206,6 +207,7 @@ class InteriorPointSolver:
             settings=self.settings,
         )  # fmt: skip
 
+    @interruptible
     def prepare(self, *, wait: bool = True) -> InteriorPointSolver:
         """Build the solver with the problem's functions, and return it.
 
@@ -259,6 +261,7 @@ class InteriorPointSolver:
         self._is_priced = False
         self._real_time = Barrier.of_real_time(self.settings)
 
+    @interruptible
     def export_c(
         self,
         folder: str | Path,
@@ -486,6 +489,7 @@ class InteriorPointSolver:
         nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
         return nodes, float(np.abs(self.transcription.gaps(nodes, setting)).max(initial=0.0))
 
+    @interruptible
     def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
         """Solve for many starts, on all cores.
 
@@ -544,8 +548,13 @@ class InteriorPointSolver:
             work(self._twin())
         else:
             with ThreadPoolExecutor(count, thread_name_prefix="lgcontrol") as pool:
-                for future in [pool.submit(work, self._twin()) for _ in range(count)]:
-                    future.result()
+                try:
+                    for future in [pool.submit(work, self._twin()) for _ in range(count)]:
+                        future.result()
+                except BaseException:  # as Ctrl-C: the others end with the solve that they are at
+                    with lock:
+                        left = iter(())
+                    raise
         return found
 
     def _twin(self) -> InteriorPointSolver:

@@ -12,7 +12,15 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Progress, UnknownNameError, check_shape, named_options, unknown_name
+from ..codegen import (
+    Progress,
+    UnknownNameError,
+    check_shape,
+    interruptible,
+    named_options,
+    unknown_name,
+    was_interrupted,
+)
 from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
@@ -128,6 +136,7 @@ class NLPSolver:
         """A solver with the same settings for a problem."""
         return NLPSolver(problem, plugin=self.plugin, options=self.options)
 
+    @interruptible
     def prepare(self) -> NLPSolver:
         """Build the program, which the first solve does otherwise, and return the solver."""
         self._program()
@@ -480,10 +489,10 @@ class _Told(ca.Callback):
         return ca.Sparsity.dense(self._sizes.get(ca.nlpsol_out(i), 0), 1)
 
     def eval(self, arg: Any) -> list[float]:
-        """Count, tell, go on."""
+        """Count, tell, go on unless interrupted."""
         self._count += 1
         self._progress.tell(lambda: f"{self._count} iterations, cost {float(arg[1]):.4g}")
-        return [0.0]
+        return [float(was_interrupted())]
 
 
 for _plugin in PLUGINS:

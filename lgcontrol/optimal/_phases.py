@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, named_options
+from ..codegen import check_shape, interruptible, named_options
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
@@ -317,6 +317,7 @@ class PhasedProblem:
         count = len(self.problem.all_parameters)
         return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
 
+    @interruptible
     def solve(
         self,
         x0: ArrayLike,

@@ -21,6 +21,7 @@ from ..codegen import (
     check_list,
     check_one_by_one,
     check_shape,
+    interruptible,
     level_outside,
     named_options,
     unknown_name,
@@ -620,6 +621,7 @@ class OptimalControlProblem:
             "the system does"
         )
 
+    @interruptible
     def solve(
         self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
     ) -> OptimalSolution:
@@ -642,6 +644,7 @@ class OptimalControlProblem:
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
 
+    @interruptible
     def solve_many(
         self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
     ) -> list[OptimalSolution]:

@@ -18,6 +18,7 @@ from ..codegen import (
     Progress,
     UnknownNameError,
     check_shape,
+    interruptible,
     level_outside,
     named_options,
     unknown_name,
@@ -132,6 +133,7 @@ class Retiming:
         x, u = sample_reference(system, self.motion, t)
         return Trajectory(system.state, t, x, u, inputs=system.inputs)
 
+    @interruptible
     def smooth(self, spacing: float, degree: int = 5) -> BSpline:
         """Motion near this one without jumps of acceleration, jerk and snap.
 

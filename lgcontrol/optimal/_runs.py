@@ -18,6 +18,9 @@ from ._outcome import Iteration, SolveStatus
 from ._settings import Settings
 from ._transcription import Nodes
 
+# Seconds that a kernel iterates before Python looks whether it was interrupted.
+LONGEST_CALL = 0.1
+
 
 class Run(NamedTuple):
     """How some iterations went, in memory of its own.
@@ -260,8 +263,7 @@ def run_in_c(
     -------
     Run
     """
-    most = 0 if watch.is_needed else int(min(look.due, watch.left))
-    status = memory.run(x0, mode, max_iterations=most, **options)
+    status, spent = memory.run(x0, mode, max_iterations=0, **options), LONGEST_CALL
     log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
     while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
         if look.is_due(log):
@@ -270,8 +272,11 @@ def run_in_c(
                 return run
         most = 1
         if not watch.is_needed:
-            most = int(min(look.due, watch.left)) - (len(log) - 1)
+            left = int(min(look.due, watch.left)) - (len(log) - 1)
+            most = max(1, min(left, int(LONGEST_CALL / max(spent, 1e-9))))
+        began = time.perf_counter()
         status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+        spent = (time.perf_counter() - began) / most
         log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
     return Run.of(status, memory, len(log) - 1, np.array(log))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Progress, check_shape, named_options
+from ..codegen import Progress, check_shape, interruptible, named_options
 from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
@@ -119,6 +119,7 @@ class SQPSolver:
         """A solver with the same settings for a problem."""
         return SQPSolver(problem, qp=self._backend)
 
+    @interruptible
     def prepare(self) -> SQPSolver:
         """Compile the problem's functions to machine code, and return the solver.
 

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from ..codegen import check_shape
+from ..codegen import check_shape, interruptible
 from ..systems import FixedParameters, Trajectory, step_derivatives
 from ._bounds import Bound
 from ._problem import OptimalControlProblem, OptimalSolution
@@ -125,6 +125,7 @@ class TerminalSet:
         return f"TerminalSet(level={self.level:.6g}, limited by {self.limit})"
 
 
+@interruptible
 def terminal_set(
     problem: OptimalControlProblem,
     reference: Any = None,

@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ..codegen import interruptible
 from ..groups import Product
 from ..systems import ErrorCoordinates, Parameter, ParameterValues, ReferenceLike, System
 from ._contract import ControlLaw, RunStatus
@@ -45,6 +46,7 @@ class Robustness:
     runs: int
 
 
+@interruptible
 def robustness(
     task: Task, *, seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> Robustness:

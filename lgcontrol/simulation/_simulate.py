@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -13,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import level_outside, named_options
+from ..codegen import (
+    check_interrupt,
+    interrupt_is_answered,
+    level_outside,
+    named_options,
+    was_interrupted,
+)
 from ..integrators import Method
 from ..systems import (
     Measurement,
@@ -285,34 +289,6 @@ def simulate(
         return Loop(run).simulate(progress)
 
 
-class _CtrlC:
-    """Remembers a Ctrl-C that the code it came into has swallowed, as callbacks from C may.
-
-    Python's own handler is in place again at the end; others, and other threads, are left alone.
-    """
-
-    def __enter__(self) -> _CtrlC:
-        self.pressed = False
-        is_main = threading.current_thread() is threading.main_thread()
-        self._took = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if self._took:
-            signal.signal(signal.SIGINT, self._press)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        if self._took:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if it came and did not get here."""
-        if self.pressed:
-            raise KeyboardInterrupt
-
-    def _press(self, number: int, frame: object) -> None:
-        self.pressed = True
-        raise KeyboardInterrupt
-
-
 class Loop:
     """A run under way: where the plant is, what is known of it, what is held and recorded."""
 
@@ -336,24 +312,29 @@ class Loop:
     def simulate(self, progress: Callable[[float], None] | None) -> SimulationResult:
         """Carry the run out to its end, divergence or an interruption."""
         try:
-            with _CtrlC() as self.ctrl_c:
-                self._prepare()
-                self.has_begun = True
-                self._go(progress)
+            self._prepare()
+            self.has_begun = True
+            self._go(progress)
+            check_interrupt()  # one that was swallowed in the last moment
             status, message = self._trouble() or (RunStatus.COMPLETED, "")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception) as cause:
             status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
-        except Exception as cause:  # raised again with what there is of the run
-            if not self.has_begun and isinstance(cause, ValueError | TypeError):
-                raise  # what does not fit together is refused before the run
-            message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"
-            error = SimulationError(message)
-            error.result = self._result(RunStatus.FAILED, message)
-            raise error from cause
+            if not (isinstance(cause, KeyboardInterrupt) or was_interrupted()):
+                if not self.has_begun and isinstance(cause, ValueError | TypeError):
+                    raise  # what does not fit together is refused before the run
+                raise self._failure(cause) from cause
+            interrupt_is_answered()
         unseen = self._unseen()
         if unseen:
             warnings.warn(unseen, RuntimeWarning, stacklevel=level_outside())
         return self._result(status, message)
+
+    def _failure(self, cause: Exception) -> SimulationError:
+        """What to raise, with what there is of the run."""
+        message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"
+        error = SimulationError(message)
+        error.result = self._result(RunStatus.FAILED, message)
+        return error
 
     def _unseen(self) -> str:
         """Who was to see measurements and never saw one, with the consequence; empty for nobody."""
@@ -386,7 +367,7 @@ class Loop:
         run, now, shown = self.run, 0, 0
         while True:
             self.t = run.clock.seconds(now)
-            self.ctrl_c.check()
+            check_interrupt()
             for change in run.disturbances.kicks(now):
                 self.x = run.plant.state.plus(self.x, change)
             self._measure(now)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import interruptible
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
@@ -17,6 +18,7 @@ from ._step import step_function
 from ._tracing import check_state, complete_input, complete_parameters
 
 
+@interruptible
 def check_system(
     system: SystemDefinition,
     x: Any = None,

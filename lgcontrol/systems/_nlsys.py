@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, interruptible, unknown_name
 from ..groups import Rn
 from ._constraints import read_point
 from ._definition import SystemDefinition
@@ -27,6 +27,7 @@ Coordinates = Literal["group", "error"]
 REFINEMENTS = 3
 
 
+@interruptible
 def to_nlsys(
     system: SystemDefinition,
     coordinates: Coordinates = "group",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy
 
+from ..codegen import interruptible
 from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
 from ._signals import InputChoice
 
@@ -153,6 +154,7 @@ class Observability:
         return _summary("observable", self, self.unobservable)
 
 
+@interruptible
 def controllability(
     linearization: LinearModel, inputs: InputChoice = "control", tolerance: float = 1e-9
 ) -> Controllability:
@@ -199,6 +201,7 @@ def controllability(
     return Controllability(inside.shape[1], size, tuple(modes), states, basis)
 
 
+@interruptible
 def observability(linearization: LinearModel, tolerance: float = 1e-9) -> Observability:
     """Find the error states that outputs show, and name the modes they do not.
 

@@ -1,5 +1,6 @@
-"""Ctrl-C while functions are compiled: it arrives, at once, and nothing is lost by it."""
+"""Ctrl-C in builds and other long work: it arrives, at once, and nothing is lost by it."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,7 +12,16 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, compile, set_compile_policy
+from lgcontrol.codegen import (
+    ModelFunction,
+    _pieces,
+    chain,
+    compile,
+    interruptible,
+    set_compile_policy,
+)
+
+from ._interrupted import OPERATIONS, QUICK, moments
 
 SOON = 5.0  # seconds; the compiler of these tests takes a minute
 
@@ -22,8 +32,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("LGCONTROL_CACHE", str(tmp_path / "cache"))
+def own_cache(request, tmp_path, monkeypatch):
+    if "compiler" in str(request.fixturenames) or "just_ended" in request.node.name:
+        monkeypatch.setenv("LGCONTROL_CACHE", str(tmp_path / "cache"))
     set_compile_policy("auto")
 
 
@@ -105,3 +116,82 @@ def test_an_interrupt_that_comes_when_the_compiler_has_just_ended_is_not_lost(mo
         patch.setattr(subprocess.Popen, "communicate", interrupted)
         f.compiled(batch=False)
     assert f.compiled(batch=False).is_compiled
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name in QUICK])
+def test_no_interrupt_of_a_long_operation_is_lost(name):
+    told = moments(name, 3, np.random.default_rng(20120531))
+    assert [one for one in told if one.outcome in ("lost", "other")] == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_interrupt_at_many_moments_is_lost(name):
+    told = moments(name, -(-200 // len(OPERATIONS)), np.random.default_rng(20120532))
+    assert [one for one in told if one.outcome in ("lost", "other")] == []
+
+
+@pytest.mark.parametrize("then", ["goes on", "fails", "returns"])
+def test_an_interrupt_that_was_swallowed_comes_again(then):
+    @interruptible
+    def run():
+        with contextlib.suppress(KeyboardInterrupt):  # as CasADi does while it looks for types
+            os.kill(os.getpid(), signal.SIGINT)
+        if then == "fails":
+            raise TypeError("no such overload")
+        end = time.monotonic() + (SOON if then == "goes on" else 0)
+        while time.monotonic() < end:
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_cleans_up_after_an_interrupt_is_left_in_peace():
+    done = []
+
+    @interruptible
+    def run():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            time.sleep(0.1)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert done
+
+
+def test_handlers_of_others_are_left_alone():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *given: heard.append(given))
+    try:
+        interruptible(lambda: os.kill(os.getpid(), signal.SIGINT))()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("longest", [1, 100])
+@pytest.mark.parametrize(("items", "steps"), [(1, 300), (7, 40), (37, 1)])
+def test_pieces_of_a_long_call_are_the_whole(items, steps, longest, rng, monkeypatch):
+    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
+    f = ca.Function("turn", [x, u], [ca.vertcat(x[1], u - ca.sin(x[0])), x[0] * u], ["x", "u"], ["x_next", "y"])  # fmt: skip  # noqa: E501
+    step = ModelFunction(f, shapes={"u": (1,)})
+    whole = chain(step, steps, carry=("x", "x_next"), each=["u"]) if steps > 1 else step
+    whole.compiled()
+    given = rng.normal(size=(items, 2)), rng.normal(size=(items, *((steps,) * (steps > 1)), 1))
+    expected = whole(*given)
+    monkeypatch.setattr(_pieces, "LONGEST", longest)
+    parts = _pieces.pieces(whole._backend.program.chain, steps, 4, 1, *_memory(items, steps))
+    assert len(parts) > 1
+    whole._backend.frames.clear()
+    made = whole(*given)
+    for one, other in zip(made, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _memory(items, steps):
+    return [np.zeros((items, 2)), np.zeros((items, steps, 1))], [np.zeros((items, steps, 2))]

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import UnknownNameError, Value, ask_degrees, check_shape, unknown_name
+from ...codegen import (
+    UnknownNameError,
+    Value,
+    ask_degrees,
+    check_shape,
+    interruptible,
+    unknown_name,
+)
 from ...groups import Product, check_element
 from ...systems import Quantity, System, Trajectory
 from ..multibody import Multibody
@@ -186,6 +193,7 @@ class ClosedTree:
         """Equations of the tree with its constraints, without inputs."""
         return ConstrainedMechanics(self.tree.system([]), self.constraints)
 
+    @interruptible
     def assemble(
         self,
         guess: Any = None,
@@ -403,6 +411,7 @@ class ClosedTree:
         }
         return wrench_function(symbols, wrenches)
 
+    @interruptible
     def system(
         self,
         inputs: Any = None,

@@ -15,6 +15,7 @@ from ...codegen import (
     UnknownNameError,
     as_names,
     check_shape,
+    interruptible,
     named_options,
     unknown_name,
 )
@@ -333,6 +334,7 @@ class Mechanism:
             )
         return self._made[key]
 
+    @interruptible
     def assemble(
         self,
         formulation: str = "SO3xR3",
@@ -418,6 +420,7 @@ class Mechanism:
             self._made[key] = made
         return self._made[key]
 
+    @interruptible
     def system(
         self,
         formulation: str = "SO3xR3",

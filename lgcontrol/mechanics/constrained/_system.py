@@ -21,6 +21,7 @@ from ...codegen import (
     as_names,
     check_shape,
     factor_symmetric,
+    interruptible,
     trace,
     unknown_name,
 )
@@ -47,6 +48,7 @@ OFF = 1e-6
 POSITION_SOLVES = 2
 
 
+@interruptible
 def constrained_system(
     base: System[Product],
     constraints: Constraints,

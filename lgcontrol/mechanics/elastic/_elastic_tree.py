@@ -13,6 +13,7 @@ from ...codegen import (
     UnknownNameError,
     Value,
     as_names,
+    interruptible,
     named_options,
     unknown_name,
 )
@@ -141,6 +142,7 @@ class ElasticTree:
 
     # The System
 
+    @interruptible
     def system(
         self,
         name: str | None = None,

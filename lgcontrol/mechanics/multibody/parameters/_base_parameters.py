@@ -12,7 +12,7 @@ from typing import Any, Generic
 import casadi as ca
 import numpy as np
 
-from ....codegen import Shape, check_shape, level_outside
+from ....codegen import Shape, check_shape, interruptible, level_outside
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..tree._tree import AnyTree, Tree
 from ._least_squares import Prior, Weighted
@@ -139,6 +139,7 @@ class BaseParameters(Generic[AnyTree]):
             sizes += [m, *[m * radius] * 3, *[m * radius**2] * 6]
         return self.matrix * (share * np.abs(sizes))
 
+    @interruptible
     def identify(
         self,
         q: Any,
@@ -416,6 +417,7 @@ def _independent(Y: np.ndarray, order: list[int]) -> tuple[list[int], float, flo
     return kept, least, most
 
 
+@interruptible
 def identify_parameters(
     base: BaseParameters[AnyTree],
     q: Any,

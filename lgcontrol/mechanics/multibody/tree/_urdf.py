@@ -9,7 +9,7 @@ from math import inf
 from os import PathLike
 from typing import Any, Literal
 
-from ....codegen import UnknownNameError, level_outside, unknown_name
+from ....codegen import UnknownNameError, interruptible, level_outside, unknown_name
 from ....groups import LieGroup
 from ....io import (
     JointDescription,
@@ -30,6 +30,7 @@ _KINDS = {"floating": "free"}
 _WITHOUT_LIMITS = JointProperties()
 
 
+@interruptible
 def tree_from_urdf(
     kind: type[AnyTree],
     source: str | PathLike[str] | RobotDescription,
