@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,11 +20,13 @@ try:
 except ImportError:  # not on Windows
     fcntl = None
 
-from ._folder import UnsafeFolder, cache_folder, check_private, configured_folder
+from ._folder import UnsafeFolder, cache_folder, check_private, folder_in_use
+from ._notice import PATIENCE, notice
 
 LIBRARY, MANIFEST = "kernel.so", "manifest.json"
 _FORMAT = 1
 _LIMIT = 512 * 2**20  # bytes; a compiled Panda model takes about one million
+LONGEST_WAIT = 60.0  # s that a build of another process is waited for
 _ABANDONED = 3600.0  # seconds after which a build folder has lost its builder
 _MANIFEST_LIMIT = 1 << 16
 _ENTRY, _BUILD, _TRASH = "entry-", "build-", "trash-"
@@ -94,7 +97,7 @@ def cache_info() -> CacheInfo:
     >>> cache_info().entries >= 0
     True
     """
-    folder = configured_folder()
+    folder = folder_in_use()
     entries = _entries(folder)
     return CacheInfo(folder, len(entries), sum(entry.size for entry in entries), _LIMIT)
 
@@ -106,7 +109,7 @@ def cache_clear() -> CacheRemoval:
     -------
     CacheRemoval
     """
-    folder = configured_folder()
+    folder = folder_in_use()
     entries = _entries(folder)
     for entry in entries:
         _discard(entry.path)
@@ -147,6 +150,10 @@ class Cache:
         with suppress(OSError):
             os.utime(entry / MANIFEST)  # the time of last use, for eviction
         return entry / LIBRARY
+
+    def remove(self, key: str) -> None:
+        """Remove an entry that cannot be used."""
+        _discard(self.folder / f"{_ENTRY}{key}")
 
     @contextmanager
     def build_folder(self) -> Iterator[Path]:
@@ -197,7 +204,8 @@ class Cache:
     def lock(self, key: str) -> Iterator[None]:
         """Let one process build while others wait; the system frees it when a process dies.
 
-        Correctness does not rest on it: where locks are not supported, work is done twice.
+        Correctness does not rest on it: where locks are not supported, or a process holds one for
+        `LONGEST_WAIT` or was stopped, work is done twice.
         """
         # Few files for many keys: waiting for an unrelated build is harmless.
         descriptor = _acquire(self.folder / f"lock-{key[:2]}")
@@ -251,6 +259,8 @@ def _check_entry(entry: Path, key: str) -> None:
     library, manifest = entry / LIBRARY, entry / MANIFEST
     for path in (entry, manifest, library):
         check_private(path)
+        if path != entry and not stat.S_ISREG(path.lstat().st_mode):  # a FIFO never ends
+            raise ValueError(f"{path.name} is no file")
     if manifest.stat().st_size > _MANIFEST_LIMIT:
         raise ValueError("the manifest is too long")
     about = json.loads(manifest.read_text(encoding="utf-8"))
@@ -279,16 +289,58 @@ def _discard(path: Path) -> None:
 
 
 def _acquire(path: Path) -> int | None:
-    """Open and lock a file; None where that is not possible."""
+    """Open and lock a file; None where that is not possible, or takes too long."""
     if fcntl is None:
         return None
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o600)
     except OSError:
         return None
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    began = time.monotonic()
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder, waited = _holder(descriptor), time.monotonic() - began
+            if waited < LONGEST_WAIT and not (holder and _is_stopped(holder)):
+                if waited > PATIENCE:
+                    notice(f"waiting for {path}", f"waiting for a build of {_called(holder)}")
+                time.sleep(min(0.2, 0.01 + waited / 10))
+                continue
+            os.close(descriptor)
+            state = "is stopped" if holder and _is_stopped(holder) else "does not end"
+            notice(f"without {path}", f"a build of {_called(holder)} {state}: building here, too")
+            return None
+        except OSError:  # a file system without locks
+            return descriptor
+        break
+    with suppress(OSError):  # for those who wait
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
+
+
+def _called(holder: int) -> str:
+    return f"process {holder}" if holder else "another process"
+
+
+def _holder(descriptor: int) -> int:
+    """Process that wrote itself into a lock; 0 where none did."""
+    try:
+        text = os.pread(descriptor, 20, 0).decode("ascii")
+    except (OSError, UnicodeDecodeError):
+        return 0
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_stopped(process: int) -> bool:
+    """Whether a process was stopped, as by Ctrl-Z; False where the system does not tell."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
 def _digest(path: Path) -> str:

@@ -33,8 +33,8 @@ def cache_folder() -> Path:
     OSError, UnsafeFolder
         If not even that can be had.
     """
-    folder = configured_folder()
     try:
+        folder = configured_folder()
         prepare(folder)
     except (OSError, UnsafeFolder) as error:
         notice(
@@ -47,14 +47,28 @@ def cache_folder() -> Path:
 
 
 def configured_folder() -> Path:
-    """Return the folder that the environment names, whether or not it can be used."""
+    """Return the folder that the environment names, whether or not it can be used.
+
+    Raises
+    ------
+    UnsafeFolder
+        If that is in the home of a user who has none, as users of containers.
+    """
     named = os.environ.get("LGCONTROL_CACHE")
     if named:
-        return Path(named).expanduser().absolute()
+        return _expanded(named)
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification has relative paths ignored.
-    root = Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser().absolute()
+    root = Path(base) if os.path.isabs(base) else _expanded("~/.cache")
     return root / "lgcontrol"
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        user = f"user {os.geteuid()}" if hasattr(os, "geteuid") else "the user"
+        raise UnsafeFolder(f"{path} names a home, and {user} has none: HOME is not set") from None
 
 
 def prepare(folder: Path) -> None:
@@ -119,6 +133,14 @@ def _is_private_group(gid: int) -> bool:
 
 
 _process: list[Path] = []
+
+
+def folder_in_use() -> Path:
+    """Return the folder that is configured, or that of this process where there is none."""
+    try:
+        return configured_folder()
+    except UnsafeFolder:
+        return _process_folder()
 
 
 def _process_folder() -> Path:

@@ -139,7 +139,8 @@ def _load_cached(
         return None
     try:
         return load(path), path
-    except OSError:  # removed by another process in this moment, or a folder without execution
+    except (OSError, AttributeError):  # no library, or one without the symbol; or removed just now
+        store.remove(key)
         return None
 
 

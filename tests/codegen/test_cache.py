@@ -16,7 +16,15 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import _compiler, _folder, _kernel, cache_clear, cache_info
+from lgcontrol.codegen import (
+    _cache,
+    _compiler,
+    _folder,
+    _kernel,
+    _notice,
+    cache_clear,
+    cache_info,
+)
 from lgcontrol.codegen._cache import LIBRARY, MANIFEST, Cache
 from lgcontrol.codegen._folder import UnsafeFolder, check_private, prepare
 from lgcontrol.codegen._library import key_of
@@ -481,3 +489,91 @@ def test_one_notice_for_single_and_batched_code(fresh, notices, monkeypatch, com
     ModelFunction(ca.Function("announced_once", [x], [ca.sin(x) * x[0]], ["x"], ["y"])).compiled()
     said = [text for text in notices() if "compiling announced_once" in text]
     assert len(said) == 1 and f"about {20 if compiler.width > 1 else 10} s" in said[0]
+
+
+def test_a_user_without_a_home_gets_a_private_folder_and_one_notice(
+    fresh, compiler, monkeypatch, notices
+):
+    def unknown(user):
+        raise KeyError(f"getpwuid(): uid not found: {user}")
+
+    for name in ("LGCONTROL_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr(_folder, "_process", [])
+    function = pendulum_step().compiled(batch=False)
+    assert function.is_compiled and cache_info().entries >= 1
+    assert cache_info().folder.stat().st_mode & 0o077 == 0
+    pendulum_step().compiled()
+    (said,) = notices()
+    assert "HOME is not set. Set LGCONTROL_CACHE" in said
+    assert cache_clear().entries >= 1
+
+
+def fifo_as_library(entry):
+    (entry / LIBRARY).unlink()
+    os.mkfifo(entry / LIBRARY, 0o600)
+
+
+def fifo_as_manifest(entry):
+    (entry / MANIFEST).unlink()
+    os.mkfifo(entry / MANIFEST, 0o600)
+
+
+def library_without_symbol(entry):
+    """One that loads, of which all that the manifest says is right."""
+    source = entry.parent / "other.c"
+    source.write_text("int other(void) { return 0; }")
+    made = entry.parent / "other.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, source], check=True)
+    rewrite(entry, made.read_bytes())
+    about = json.loads((entry / MANIFEST).read_text())
+    data = (entry / LIBRARY).read_bytes()
+    about |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    (entry / MANIFEST).write_text(json.dumps(about))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo") or not shutil.which("gcc"), reason="needs Linux, gcc")
+@pytest.mark.parametrize(
+    "change", [fifo_as_library, fifo_as_manifest, library_without_symbol], ids=lambda f: f.__name__
+)
+def test_an_entry_that_is_no_library_is_built_again(change, unloaded, monkeypatch):
+    change(unloaded)
+    assert compiles(monkeypatch)
+    assert b"lg_run" in (only_entry(unloaded.parent) / LIBRARY).read_bytes()  # and stays
+
+
+HOLDER = """
+import os, sys, time
+from pathlib import Path
+from lgcontrol.codegen._cache import Cache
+with Cache(Path(sys.argv[1])).lock("ab"):
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_build_that_does_not_end_is_waited_for_and_then_done_here(
+    stopped, tmp_path, monkeypatch, notices
+):
+    monkeypatch.setattr(_notice, "_said", set())
+    monkeypatch.setattr(_cache, "PATIENCE", 0.05)
+    monkeypatch.setattr(_cache, "LONGEST_WAIT", 600.0 if stopped else 0.5)
+    tmp_path.chmod(0o700)
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout.readline() == "holds\n"
+            if stopped:
+                holder.send_signal(signal.SIGSTOP)
+            with Cache(tmp_path).lock("ab"):  # another key with the same letters
+                told = notices()
+        finally:
+            holder.kill()
+    assert f"process {holder.pid} {'is stopped' if stopped else 'does not end'}" in told[-1]
+    if not stopped:
+        assert f"waiting for a build of process {holder.pid}" in told[0]
+    with Cache(tmp_path).lock("ab"):
+        assert len(notices()) == len(told)
