@@ -135,6 +135,26 @@ class ArrivalCost:
             {"mean": (nq,), "prior": (self.triangle,), "weight": (n, n)},
         )  # fmt: skip
 
+    @cached_property
+    def alone(self) -> ModelFunction:
+        """Prior after an interval of any length, of which nothing is measured but the inputs u."""
+        inputs, system = self.inputs, self.system
+        stepped = step_derivatives(system, self.method)
+        density = ca.DM(inputs.deviation * np.sqrt(self.dt))
+
+        def build(mean: Any, prior: Any, t: Any, u: Any, p: Any, dt: Any) -> Any:
+            made = stepped(t, mean, u, p, dt)
+            G = made.B[:, inputs.noisy] @ ca.diag(density)
+            P = made.A @ self._full(prior) @ made.A.T + G @ G.T / dt
+            return [made.x_next, self._lower(P)]
+
+        return trace(
+            "arrival_alone", build,
+            {"mean": (system.state.nq,), "prior": (self.triangle,), "t": (),
+             "u": (system.n_inputs,), "p": self._p, "dt": ()},
+            {"mean_next": (system.state.nq,), "prior_next": (self.triangle,)},
+        )  # fmt: skip
+
     @property
     def _sides(self) -> ErrorSide:
         return ErrorSide(self.system, "left")

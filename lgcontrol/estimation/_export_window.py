@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from ..codegen import (
     trace,
     write_package,
 )
+from ..systems import System
 from ._arrival import ArrivalCost
 from ._export_frame import replay_example, status_names
 from ._given import OFF_UNIT
-from ._log import SAME_TIME
+from ._intervals import CLOCK_ROUNDING, LARGEST, MOST_STEPS, ULPS
+from ._log import MOST_PIECES, SAME_TIME
 
 
 class ExportedWindow(NamedTuple):
@@ -65,7 +67,7 @@ def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
     if len(set(keys.values())) != len(keys):
         raise ValueError(f"names of measurements are one in C: {', '.join(keys)}")
     parts = {"first": arrival.first, "step": arrival.step, "moved": arrival.moved,
-             "move": made.move}  # fmt: skip
+             "alone": arrival.alone, "move": made.move}  # fmt: skip
     for key, bound in arrival.measurements.items():
         normalize = bound.group.normalize
         parts[f"normal_{keys[key]}"] = trace(
@@ -122,7 +124,8 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
             "which is large: make it static. SI units, radians.",
             "",
             f"{name}_estimate solves where something new came; the first time to convergence.",
-            "What is not finite, too old or of the future changes nothing and is told.",
+            "What is not finite, too old or of the future changes nothing and is told. Intervals",
+            "longer than the window move the prior alone, and the window begins anew.",
         ]),
         f'#ifndef {upper}_H\n#define {upper}_H\n#include "{name}_window.h"\n',
         c_places(name, vectors),
@@ -132,6 +135,7 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
         "  double t, begin;      /* s; the second of the first node */",
         "  int count, has_moved, has_plan, is_new;",
         f"  int status;           /* of the last solve, {upper}_WINDOW_OK, ... */",
+        "  long unsolved, fallbacks; /* solves that led nowhere; priors kept for what was none */",
         f"  double u[{N + 1}][{size}]; /* noise, known inputs, measurements and flags by node */",
         f"  double x[{N + 1}][{nq}];",
         f"  double sum[{inputs}], length;",
@@ -164,11 +168,13 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         "COLUMN": n + arrival.triangle, "SAME_TIME": SAME_TIME,
         "WHOLE": int(made.is_whole), "DISCRETE": int(system.is_discrete),
         "FLAGS": len(inputs.flags), "INPUTS": max(1, system.n_inputs),
+        "MOST_PIECES": MOST_PIECES, "MOST_STEPS": MOST_STEPS, "LARGEST": LARGEST,
+        "ULPS": ULPS, "CLOCK_ROUNDING": CLOCK_ROUNDING,
     }  # fmt: skip
     text = [
         f'#include "{name}.h"',
         *(f'#include "{name}_{part}_of.h"' for part in works),
-        "#include <math.h>\n#include <string.h>\n",
+        "#include <float.h>\n#include <math.h>\n#include <string.h>\n",
         *(f"#define {key} {value!r}" for key, value in defines.items()),
         "",
         c_table("double", "first_x", made.x0),
@@ -178,11 +184,17 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         c_table("double", "nominal", system.nominal_input),
         c_table("double", "empty", empty),
         c_table("int", "flags", np.array(inputs.flags or [0])),
+        *_limits(system),
     ]
+    noisy = "".join(
+        f"  u[{i}] += {c_number(float(deviation))} * noise[{k}];\n"
+        for k, (i, deviation) in enumerate(zip(inputs.noisy, inputs.deviation, strict=True))
+    )
     for part, size in works.items():
         text.append(f"#define WORK_{part.upper()} {max(1, size)}")
         text.append(f"#define SCRATCH_{part.upper()} {', work' if size else ''}")
-    text.append(_LOOP.replace("@", name).replace("$", name.upper()))
+    loop = _LOOP.replace("NOISY", noisy)
+    text.append(loop.replace("@", name).replace("$", name.upper()))
     for key, bound in arrival.measurements.items():
         own, (place, flag) = keys[key], inputs.places[key]
         lengths = []
@@ -202,13 +214,14 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         text.append(
             f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken)\n{{\n"
             f"  double work[WORK_NORMAL_{own.upper()}];\n  (void)work;\n"
-            f"  for (int i = 0; i < {bound.group.nq}; i++)\n"
-            f"    if (!isfinite(y[i])) return {name.upper()}_UPDATE_NOT_FINITE;\n"
+            "  double square = 0;\n"
+            f"  for (int i = 0; i < {bound.group.nq}; i++) square += y[i] * y[i];\n"
+            f"  if (!(square < LARGEST)) return {name.upper()}_UPDATE_NOT_FINITE;\n"
             + "".join(lengths)
-            + f"  if (!(taken <= e->t + SAME_TIME)) return {name.upper()}_UPDATE_FUTURE;\n"
+            + f"  if (!(taken <= e->t + rounding_of(e->t))) return {name.upper()}_UPDATE_FUTURE;\n"
+            f"  if ({old}!(taken - e->begin >= -DT / 2)) return {name.upper()}_UPDATE_STALE;\n"
             "  const int node = (int)nearbyint((taken - e->begin) / DT);\n"
-            f"  if ({old}taken - e->begin < -DT / 2 || (node == 0 && e->has_moved))\n"
-            f"    return {name.upper()}_UPDATE_STALE;\n"
+            f"  if (node == 0 && e->has_moved) return {name.upper()}_UPDATE_STALE;\n"
             f"  {name}_normal_{own}_of(y, e->u[node] + {place.start} "
             f"SCRATCH_NORMAL_{own.upper()});\n"
             f"  e->u[node][{flag}] = 1;\n  e->is_new = 1;\n"
@@ -217,12 +230,94 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
     return "\n".join(text)
 
 
+def _limits(system: System[Any]) -> list[str]:
+    """Tables of the bounds of measured inputs, and which inputs those are."""
+    rows = system.input_index("measured")
+    lower, upper = system.input_bounds
+    least, most = np.full(system.n_inputs, -np.inf), np.full(system.n_inputs, np.inf)
+    least[rows], most[rows] = lower[rows], upper[rows]
+    return [c_table("double", "least", least), c_table("double", "most", most)]
+
+
 _LOOP = """
-static void forward(@_estimator *e, const double *x, const double *u, double dt, double *next)
+static double rounding_of(double t)
 {
-  double work[WORK_MOVE];
+  return fmax(SAME_TIME, ULPS * DBL_EPSILON * fabs(t));
+}
+
+static int all_finite(const double *values, int count)
+{
+  for (int i = 0; i < count; i++)
+    if (!(fabs(values[i]) < LARGEST)) return 0;
+  return 1;
+}
+
+/* Whether a covariance, of which the lower triangle is given by columns, has an inverse. */
+static int is_positive(const double *lower)
+{
+  double L[NE * NE];
+  for (int j = 0; j < NE; j++)
+    for (int i = j; i < NE; i++) {
+      double rest = *lower++;
+      for (int k = 0; k < j; k++) rest -= L[i + NE * k] * L[j + NE * k];
+      if (i == j && !(rest > 0 && rest < INFINITY)) return 0;
+      L[i + NE * j] = i == j ? sqrt(rest) : rest / L[j + NE * j];
+    }
+  return 1;
+}
+
+/* Whether this is what a window can begin with. */
+static int is_prior(const double *mean, const double *prior, const double *weight)
+{
+  double lower[TRIANGLE], *entry = lower;
+  for (int j = 0; j < NE; j++)
+    for (int i = j; i < NE; i++) *entry++ = weight[i + NE * j];
+  return all_finite(mean, NQ) && all_finite(prior, TRIANGLE) && all_finite(weight, NE * NE) &&
+         is_positive(prior) && is_positive(lower);
+}
+
+/* Inverse of a covariance that is positive, by its factor. */
+static void invert(const double *lower, double *weight)
+{
+  double L[NE * NE], column[NE];
+  for (int j = 0; j < NE; j++)
+    for (int i = j; i < NE; i++) {
+      double rest = *lower++;
+      for (int k = 0; k < j; k++) rest -= L[i + NE * k] * L[j + NE * k];
+      L[i + NE * j] = i == j ? sqrt(rest) : rest / L[j + NE * j];
+    }
+  for (int c = 0; c < NE; c++) {
+    for (int i = 0; i < NE; i++) {
+      column[i] = i == c;
+      for (int k = 0; k < i; k++) column[i] -= L[i + NE * k] * column[k];
+      column[i] /= L[i + NE * i];
+    }
+    for (int i = NE - 1; i >= 0; i--) {
+      for (int k = i + 1; k < NE; k++) column[i] -= L[k + NE * i] * column[k];
+      column[i] /= L[i + NE * i];
+    }
+    for (int i = 0; i < NE; i++) weight[i + NE * c] = column[i];
+  }
+  for (int c = 0; c < NE; c++)
+    for (int i = 0; i < c; i++)
+      weight[i + NE * c] = weight[c + NE * i] = (weight[i + NE * c] + weight[c + NE * i]) / 2;
+}
+
+/* State after some time, or this one where that is not finite. */
+static void forward(double t, const double *x, const double *u, double dt, double *next)
+{
+  double work[WORK_MOVE], later[NQ];
   (void)work;
-  @_move_of(e->t, x, u, parameters, dt, next SCRATCH_MOVE);
+  @_move_of(t, x, u, parameters, dt, later SCRATCH_MOVE);
+  memcpy(next, all_finite(later, NQ) ? later : x, sizeof later);
+}
+
+/* The inputs that go on where nothing else is known. */
+static void held_inputs(const @_estimator *e, double *u)
+{
+  for (int i = 0; i < NI; i++)
+    u[i] = e->length > 0 ? e->sum[i] / e->length
+           : e->count ? e->u[e->count - 1][OFFSET + i] : nominal[i];
 }
 
 /* What the window says of each state, from the cost of arrival on. */
@@ -234,16 +329,20 @@ static void carry(@_estimator *e)
   for (int k = 0; k < N; k++)
     @_step_of(e->after[k], e->x[k], e->x[k + 1], e->u[k], e->u[k + 1], parameters,
               e->after[k + 1] SCRATCH_STEP);
+  for (int k = 0; k <= N; k++) {
+    if (all_finite(e->after[k], COLUMN)) continue;
+    for (int i = 0; i < NE; i++) e->after[k][i] = 0;
+    memcpy(e->after[k] + NE, e->prior, sizeof e->prior);
+  }
 }
 
 static void solve(@_estimator *e)
 {
   @_window *w = &e->window;
-  double answer[OFFSET];
+  double answer[OFFSET], held[INPUTS];
   if (!e->is_new) return;
-  if (e->count)
-    for (int k = e->count; k <= N; k++)
-      memcpy(e->u[k] + OFFSET, e->u[e->count - 1] + OFFSET, NI * sizeof(double));
+  held_inputs(e, held);
+  for (int k = e->count; k <= N; k++) memcpy(e->u[k] + OFFSET, held, NI * sizeof(double));
   for (int k = 0; k <= N; k++) {
     memcpy(w->x_ref[k], e->mean, sizeof e->mean);
     memcpy(w->u_ref[k], e->u[k], sizeof e->u[k]);
@@ -255,13 +354,14 @@ static void solve(@_estimator *e)
   else
     e->status = @_window_step(w, e->begin, e->mean, answer);
   e->is_new = 0, e->has_plan = e->count > 0;
-  if (e->status > $_WINDOW_INFEASIBLE && !w->is_planned) {
+  if ((e->status > $_WINDOW_INFEASIBLE && !w->is_planned) ||
+      !all_finite(w->x[0], (N + 1) * NQ) || !all_finite(w->u[0], N * NU)) {
     memcpy(e->x[0], e->mean, sizeof e->mean);
     for (int k = 0; k <= N; k++) {
       for (int i = 0; i < OFFSET; i++) e->u[k][i] = 0;
-      if (k < N) forward(e, e->x[k], e->u[k] + OFFSET, DT, e->x[k + 1]);
+      if (k < N) forward(e->begin, e->x[k], e->u[k] + OFFSET, DT, e->x[k + 1]);
     }
-    e->has_plan = 0;
+    e->has_plan = 0, e->unsolved++;
     @_window_reset(w);
   } else {
     memcpy(e->x, w->x, sizeof e->x);
@@ -270,13 +370,43 @@ static void solve(@_estimator *e)
   carry(e);
 }
 
+/* A prior after an interval of which nothing is known but the inputs. */
+static void move_alone(double *mean, double *prior, double t, const double *u, double dt)
+{
+  double work[WORK_ALONE], next_mean[NQ], next_prior[TRIANGLE];
+  (void)work;
+  @_alone_of(mean, prior, t, u, parameters, dt, next_mean, next_prior SCRATCH_ALONE);
+  memcpy(mean, next_mean, sizeof next_mean);
+  memcpy(prior, next_prior, sizeof next_prior);
+}
+
+/* What the window says of a state, as its prior; where that is none its own one, moved on by dt. */
+static void take_prior(@_estimator *e, int k, double dt)
+{
+  double work[WORK_MOVED], mean[NQ], prior[TRIANGLE], weight[NE * NE];
+  (void)work;
+  @_moved_of(e->after[k], e->x[k], parameters, mean, prior, weight SCRATCH_MOVED);
+  if (!is_prior(mean, prior, weight)) {
+    e->fallbacks++, e->has_plan = 0;
+    @_window_reset(&e->window);
+    if (!(dt > 0)) return;
+    memcpy(mean, e->mean, sizeof mean);
+    memcpy(prior, e->prior, sizeof prior);
+    move_alone(mean, prior, e->begin, e->u[0] + OFFSET, dt);
+    if (!is_positive(prior)) return;
+    invert(prior, weight);
+    if (!is_prior(mean, prior, weight)) return;
+  }
+  memcpy(e->mean, mean, sizeof mean);
+  memcpy(e->prior, prior, sizeof prior);
+  memcpy(e->weight, weight, sizeof weight);
+}
+
 /* Drop the first step; what it says becomes the cost of arrival at the second node. */
 static void drop(@_estimator *e)
 {
-  double work[WORK_MOVED];
-  (void)work;
   solve(e);
-  @_moved_of(e->after[1], e->x[1], parameters, e->mean, e->prior, e->weight SCRATCH_MOVED);
+  take_prior(e, 1, DT);
   e->begin += DT, e->count--, e->has_moved = 1;
   memmove(e->u[0], e->u[1], N * sizeof e->u[0]);
   memmove(e->x[0], e->x[1], N * sizeof e->x[0]);
@@ -285,42 +415,94 @@ static void drop(@_estimator *e)
   for (int i = 0; i < FLAGS; i++) e->u[0][flags[i]] = 0;
 }
 
+/* An empty window at time t, after its prior. */
+static void begin_at(@_estimator *e, double t)
+{
+  e->t = e->begin = t;
+  e->count = e->has_moved = e->has_plan = e->is_new = 0;
+  e->length = 0;
+  memset(e->sum, 0, sizeof e->sum);
+  memset(e->after, 0, sizeof e->after);
+  for (int k = 0; k <= N; k++) {
+    memcpy(e->u[k], empty, sizeof empty);
+    memcpy(e->x[k], e->mean, sizeof e->mean);
+    memcpy(e->after[k] + NE, e->prior, sizeof e->prior);
+  }
+  @_window_reset(&e->window);
+}
+
+/* Beyond the horizon: the prior, with what the window says, and an empty window after. */
+static int leap(@_estimator *e, const double *u, double dt)
+{
+  double begun[INPUTS], mean[NQ], prior[TRIANGLE], weight[NE * NE];
+  double kept_mean[NQ], kept_prior[TRIANGLE], kept_weight[NE * NE];
+  solve(e);
+  memcpy(kept_mean, e->mean, sizeof kept_mean);
+  memcpy(kept_prior, e->prior, sizeof kept_prior);
+  memcpy(kept_weight, e->weight, sizeof kept_weight);
+  take_prior(e, e->count, 0.0);
+  memcpy(mean, e->mean, sizeof mean);
+  memcpy(prior, e->prior, sizeof prior);
+  memcpy(e->mean, kept_mean, sizeof kept_mean);
+  memcpy(e->prior, kept_prior, sizeof kept_prior);
+  memcpy(e->weight, kept_weight, sizeof kept_weight);
+  double t = e->t - e->length, step = DT;
+  const double whole = DISCRETE ? e->length + dt : dt;
+  long count = (long)fmin(fmax(nearbyint(whole / DT), 1), DISCRETE ? MOST_STEPS : MOST_PIECES);
+  if (!DISCRETE) step = dt / (double)count;
+  if (!DISCRETE && e->length > SAME_TIME) {
+    for (int i = 0; i < NI; i++) begun[i] = e->sum[i] / e->length;
+    move_alone(mean, prior, t, begun, e->length);
+    t += e->length;
+  }
+  for (; count > 0; count--, t += step) move_alone(mean, prior, t, u, step);
+  if (!all_finite(mean, NQ) || !is_positive(prior)) return 0;
+  invert(prior, weight);
+  memcpy(e->mean, mean, sizeof mean);
+  memcpy(e->prior, prior, sizeof prior);
+  memcpy(e->weight, weight, sizeof weight);
+  begin_at(e, e->t + dt);
+  return 1;
+}
+
 void @_start(@_estimator *e, double t)
 {
   memset(e, 0, sizeof *e);
   @_window_init(&e->window);
-  e->t = e->begin = t;
-  for (int k = 0; k <= N; k++) {
-    memcpy(e->u[k], empty, sizeof empty);
-    memcpy(e->x[k], first_x, sizeof e->x[k]);
-    memcpy(e->after[k] + NE, first_prior, sizeof e->prior);
-  }
   memcpy(e->mean, first_x, sizeof e->mean);
   memcpy(e->prior, first_prior, sizeof e->prior);
   memcpy(e->weight, first_weight, sizeof e->weight);
+  begin_at(e, t);
 }
 
 int @_predict(@_estimator *e, const double u[INPUTS], double dt)
 {
-  double held[INPUTS];
+  double given[INPUTS], held[INPUTS];
   int status = $_PREDICT_PREDICTED;
-  if (!(dt >= 0 && dt < 1e300)) return $_PREDICT_REFUSED;
-  for (int i = 0; i < NI; i++) {
-    held[i] = u[i];
-    if (isfinite(u[i])) continue;
-    status = $_PREDICT_HELD;
-    held[i] = e->length > 0 ? e->sum[i] / e->length
-              : e->count ? e->u[e->count - 1][OFFSET + i] : nominal[i];
-  }
   const double end = e->t + dt;
-  while (end - e->t > SAME_TIME) {
+  if (!(dt >= 0 && DBL_EPSILON * fabs(end) < CLOCK_ROUNDING * DT)) return $_PREDICT_REFUSED;
+  held_inputs(e, held);
+  for (int i = 0; i < NI; i++) {
+    given[i] = u[i];
+    if (fabs(u[i]) < LARGEST) continue;
+    if (status == $_PREDICT_PREDICTED) status = $_PREDICT_HELD;
+    given[i] = held[i];
+  }
+  for (int i = 0; i < NI; i++) {
+    if (given[i] > least[i] && given[i] < most[i]) continue;
+    status = $_PREDICT_SATURATED;
+    given[i] = fmin(fmax(given[i], least[i]), most[i]);
+  }
+  const double rounding = rounding_of(end);
+  if (dt > N * DT + rounding) return leap(e, given, dt) ? status : $_PREDICT_REFUSED;
+  while (end - e->t > rounding) {
+    if (!(e->length > 0) && e->count == N) drop(e);
     const double node = e->begin + (e->count + 1) * DT;
     const double step = (end < node ? end : node) - e->t;
-    for (int i = 0; i < NI; i++) e->sum[i] += step * held[i];
+    for (int i = 0; i < NI; i++) e->sum[i] += step * given[i];
     e->length += step, e->t += step;
-    if (node - e->t > SAME_TIME) continue;
+    if (node - e->t > rounding) continue;
     e->t = node;
-    if (e->count == N) drop(e);
     for (int i = 0; i < NI; i++) e->u[e->count][OFFSET + i] = e->sum[i] / e->length;
     e->count++, e->is_new = 1, e->length = 0;
     for (int i = 0; i < NI; i++) e->sum[i] = 0;
@@ -330,12 +512,13 @@ int @_predict(@_estimator *e, const double u[INPUTS], double dt)
 
 void @_estimate(@_estimator *e, double x[NQ])
 {
-  double mean[INPUTS];
+  double u[INPUTS];
   solve(e);
   memcpy(x, e->x[e->count], sizeof e->mean);
   if (DISCRETE || !(e->length > SAME_TIME)) return;
-  for (int i = 0; i < NI; i++) mean[i] = e->sum[i] / e->length;
-  forward(e, e->x[e->count], mean, e->length, x);
+  const double *noise = e->u[e->count];
+  for (int i = 0; i < NI; i++) u[i] = e->sum[i] / e->length;
+NOISY  forward(e->t - e->length, e->x[e->count], u, e->length, x);
 }
 
 void @_covariance(@_estimator *e, double P[NE * NE])

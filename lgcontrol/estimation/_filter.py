@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -51,6 +51,7 @@ from ._given import (
     noise_densities,
 )
 from ._innovations import Said
+from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of
 from ._log import SAME_TIME, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
@@ -216,6 +217,7 @@ class Filter(ABC):
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._past: deque[_LogEntry] = deque()
+        self._behind, self._usual = 0, 0.0  # see `Interval`; length of the last interval, s
 
     # One call at a time
 
@@ -232,21 +234,21 @@ class Filter(ABC):
             Length of the interval in s.
         """
         u = known_inputs(f"{type(self).__name__}.predict: u", self.system, u)
-        if not (isfinite(t) and 0 <= dt < inf):
-            self._count("predict", PredictStatus.REFUSED)
+        new = new_part(self.t, t, dt, self._behind, self.system.dt)
+        self._behind = new.behind
+        if new.status is not None:
+            self._count("predict", new.status)
+        if new.status is PredictStatus.REFUSED:
             return
-        if self.t is None:
-            self.t = float(t)
-        ahead = t - self.t
-        if ahead > SAME_TIME:
-            self._advance(self.column[-self.system.n_inputs :], ahead)
-            self._count("predict", PredictStatus.GAP)
-        elif ahead < -SAME_TIME:
-            dt += ahead
-            self._count("predict", PredictStatus.OVERLAP)
-            if dt <= 0:
-                return
-        self._count("predict", self._advance(u, dt))
+        if self.t is None or new.status is PredictStatus.JUMP:
+            self._go_to(float(t))
+        elif new.status is None and not self.system.is_discrete:
+            self.t = float(t)  # sums of intervals drift from a clock by their rounding
+        if new.status is PredictStatus.GAP and self._bridge(new.gap) is PredictStatus.REFUSED:
+            self._count("predict", PredictStatus.REFUSED)
+        elif new.status is not PredictStatus.OVERLAP or new.dt > 0:
+            self._count("predict", self._advance(u, new.dt))
+            self._usual = new.dt
 
     def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
         """Correct the estimate by a measurement; see `UpdateStatus` for what may become of it.
@@ -261,15 +263,17 @@ class Filter(ABC):
             When it was taken, s; the time of the estimate less its delay if left out.
         """
         bound, y = measured(self.measurements, measurement, y)
-        now = self.t if self.t is not None else t if t is not None else 0.0
-        taken = now - bound.measurement.delay if t is None else float(t)
-        if self.t is None:
+        stamp = 0.0 if t is None else float(t)
+        now = stamp if self.t is None else self.t
+        taken = now - bound.measurement.delay if t is None else stamp
+        if self.t is None and abs(stamp) < LAST_TIME:
             self.t = taken = now
-        if not taken <= now + SAME_TIME:  # NaN as well
+        rounding = rounding_of(now)
+        if self.t is None or not taken <= now + rounding:  # NaN as well
             status = UpdateStatus.FUTURE
         elif now - taken >= bound.measurement.validity:
             status = UpdateStatus.STALE
-        elif taken < now - SAME_TIME:
+        elif taken < now - rounding:
             status = self._replay(measurement, y, taken)
         else:
             status = self._correct(measurement, y)
@@ -280,13 +284,34 @@ class Filter(ABC):
         if self.system.is_discrete:
             steps = whole_steps(self.system, dt)
             dt = self.system.dt
-        status = PredictStatus.PREDICTED
+        status, t = PredictStatus.PREDICTED, self.t or 0.0
         for _ in range(steps):
-            self._remember(_LogEntry(self.t or 0.0, self.column, None, u, dt))
-            self.column, said = self._predict(self.column, self.t, u, self.p, dt, self.densities)
-            self.t = (self.t or 0.0) + dt
+            column, said = self._predict(self.column, t, u, self.p, dt, self.densities)
             status = max(status, PredictStatus(int(said)))
+            if status is PredictStatus.REFUSED:
+                break
+            self._remember(_LogEntry(t, self.column, None, u, dt))
+            t += dt
+            self.column, self.t = column, t
         return status
+
+    def _bridge(self, gap: float) -> PredictStatus:
+        """Hold the last inputs over a gap, in steps as long as the last interval or longer."""
+        held = self.column[self.layout.size - self.system.n_inputs :]
+        if self.system.is_discrete:
+            return self._advance(held, gap)
+        pieces, status = pieces_of(gap, self._usual), PredictStatus.PREDICTED
+        for _ in range(pieces):
+            status = self._advance(held, gap / pieces)
+            if status is PredictStatus.REFUSED:
+                break
+        return status
+
+    def _go_to(self, t: float) -> None:
+        """The estimate as it is, at the time of another clock."""
+        later = t - (t if self.t is None else self.t)
+        self._past = deque(entry._replace(t=entry.t + later) for entry in self._past)
+        self.t = t
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_LogEntry(self.t or 0.0, self.column, name, y, 0.0))
@@ -305,6 +330,10 @@ class Filter(ABC):
 
     def _replay(self, name: str, y: np.ndarray, taken: float) -> UpdateStatus:
         """Go back to when a measurement was taken, and forth again with it."""
+        now, sample = self.t or 0.0, self.system.dt
+        if sample:  # a discrete system is nowhere between two steps
+            taken = max(taken, now - self.window - sample)
+            taken = now - round((now - taken) / sample) * sample
         if not self._past or taken < self._past[0].t - SAME_TIME:
             return UpdateStatus.STALE
         later: list[_LogEntry] = []
@@ -324,6 +353,7 @@ class Filter(ABC):
         for event in reversed(later):
             if event.name is None:
                 self._advance(event.value, event.dt)
+                self.t = event.end
             else:
                 self._correct(event.name, event.value)
         self.info = said

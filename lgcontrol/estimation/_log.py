@@ -15,6 +15,7 @@ from ..systems import BoundMeasurement, System
 
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
+MOST_PIECES = 1000  # that a gap is divided into
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +238,7 @@ def _ends(
     usual = float(np.median(np.diff(t))) if len(t) > 1 else np.inf
     gaps = np.flatnonzero(np.diff(ends) > GAP * usual)
     inside = [
-        np.linspace(ends[i], ends[i + 1], int(np.ceil((ends[i + 1] - ends[i]) / usual)) + 1)[1:-1]
+        np.linspace(ends[i], ends[i + 1], _pieces(ends[i + 1] - ends[i], usual) + 1)[1:-1]
         for i in gaps
     ]
     counts["gap"] += int(np.count_nonzero(np.diff(t) > GAP * usual))
@@ -249,6 +250,10 @@ def _ends(
         ranks[name] = np.arange(len(place)) - begins
         np.maximum.at(most, place, ranks[name] + 1)
     return np.repeat(ends, most), ranks
+
+
+def _pieces(gap: float, usual: float) -> int:
+    return int(min(np.ceil(gap / usual), MOST_PIECES))
 
 
 def _rows_of(ends: np.ndarray, times: np.ndarray, ranks: np.ndarray) -> np.ndarray:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
-from math import isfinite
+from math import isfinite, ulp
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,16 @@ from ._given import (
     measured,
     noise_densities,
 )
-from ._log import SAME_TIME, Log, Rows
+from ._intervals import (
+    CLOCK_ROUNDING,
+    LARGEST,
+    LAST_TIME,
+    MOST_STEPS,
+    Interval,
+    new_part,
+    rounding_of,
+)
+from ._log import MOST_PIECES, SAME_TIME, Log, Rows
 from ._normal import likely_square
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._storage import flattened, symmetric_of
@@ -57,6 +67,11 @@ CONVERGED = 1e-10  # optimality residual of solves to the end
 LIMITED = 1e-7
 MOST = 100  # iterations of these
 REPLAYED = 4  # steps that the run of an export goes on for when the window is full
+# What calls change: an interrupted one leaves it as it was.
+_CARRIED = (
+    "t", "info", "_behind", "_prior", "_begin", "_count", "_u", "_partial", "_x", "_after",
+    "_is_new", "_has_moved", "_has_plan",
+)  # fmt: skip
 FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
@@ -72,6 +87,11 @@ class MovingHorizon:
 
     Measurements count at the node of the window that is nearest to their time, also late ones. It
     is an `Estimator` of `simulate`.
+
+    Longer intervals and gaps than the window move the prior alone, as a filter would. Where a
+    solution is not finite, the states of the prior without noise take its place ("unsolved" in the
+    counts of "predict"); where the cost of arrival is not finite or not positive, the prior, moved
+    on or as it is ("fallback"). `PredictStatus` says what may become of intervals.
 
     Parameters
     ----------
@@ -175,7 +195,7 @@ class MovingHorizon:
         lower, upper = self.problem.system.input_bounds
         is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
         self._tolerance = LIMITED if is_limited else CONVERGED
-        start = system.state.identity if x0 is None else x0
+        start = system.home if x0 is None else x0
         self.x0: np.ndarray = check_start(system, "x0", start, self.p)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         _check_positive(self.P0)
@@ -268,33 +288,49 @@ class MovingHorizon:
 
     def reset(self) -> None:
         """Back to the first estimate; counts begin anew."""
-        N, columns = self.horizon, self._inputs
         self.t: float | None = None
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
-        self._begin = 0.0  # time of the first node
+        self._behind = 0
+        self._begin_at(0.0, self.x0, self.P0)
+
+    def _begin_at(self, t: float, x0: np.ndarray, P0: np.ndarray) -> None:
+        """An empty window at a time, with this prior."""
+        N, n, columns = self.horizon, self.system.n_errors, self._inputs
+        weight = np.linalg.inv(P0)
+        self._prior = x0.copy(), self._arrival.pack(P0), (weight + weight.T) / 2
+        self._begin = t  # time of the first node
         self._count = 0  # complete steps in the window
         # all inputs of the window's nodes: noise as it is estimated, then the data
         self._u = np.zeros((N + 1, columns.size))
         self._u[:, columns.offset :] = columns.empty
         self._partial = np.zeros(self.system.n_inputs), 0.0
-        self._begin_at(self.x0, self.P0)
-        self._after = np.zeros((N + 1, self.system.n_errors + self._arrival.triangle))
-        self._after[:, self.system.n_errors :] = self._arrival.pack(self.P0)
+        self._x = np.tile(x0, (N + 1, 1))
+        self._after = np.zeros((N + 1, n + self._arrival.triangle))
+        self._after[:, n:] = self._arrival.pack(P0)
         self._solver.reset()
         self._is_new, self._has_moved, self._has_plan = False, False, False
 
-    def _begin_at(self, x0: np.ndarray, P0: np.ndarray) -> None:
-        weight = np.linalg.inv(P0)
-        self._prior = x0.copy(), self._arrival.pack(P0), (weight + weight.T) / 2
-        self._x = np.tile(x0, (self.horizon + 1, 1))
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """All of a call or nothing of it: an interrupted one leaves the estimator as it was."""
+        kept = {name: getattr(self, name) for name in _CARRIED}
+        kept |= {name: kept[name].copy() for name in ("_u", "_x", "_after")}
+        counts = {name: counter.copy() for name, counter in self.counts.items()}
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(kept, counts=counts, _has_plan=False)
+            self._solver.reset()
+            raise
 
     @interruptible
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
         arrival = self._arrival
-        compile_functions([arrival.first, arrival.steps, arrival.moved], batch=False)
+        parts = [arrival.first, arrival.steps, arrival.moved, arrival.alone]
+        compile_functions(parts, batch=False)
         return self
 
     def predict(self, t: float, u: Any, dt: float) -> None:
@@ -310,24 +346,38 @@ class MovingHorizon:
             Length in s.
         """
         u = known_inputs("MovingHorizon.predict: u", self.system, u)
-        if not (isfinite(t) and 0 <= dt < np.inf):
-            self.counts["predict"][PredictStatus.REFUSED.word] += 1
-            return
-        if self.t is None:
-            self.t = self._begin = float(t)
-        if not np.isfinite(u).all():
-            self.counts["predict"][PredictStatus.HELD.word] += 1
-            u = np.where(np.isfinite(u), u, self._held())
-        ahead = t - self.t
-        if ahead > SAME_TIME:
-            self.counts["predict"][PredictStatus.GAP.word] += 1
-            self._advance(self._held(), ahead)
-        elif ahead < -SAME_TIME:
-            self.counts["predict"][PredictStatus.OVERLAP.word] += 1
-            dt += ahead
-        if dt > SAME_TIME:
-            self._advance(u, dt)
-            self.counts["predict"][PredictStatus.PREDICTED.word] += 1
+        new = new_part(self.t, t, dt, self._behind)
+        if new.status is not PredictStatus.REFUSED and ulp(t) >= CLOCK_ROUNDING * self.dt:
+            new = Interval(0.0, 0.0, PredictStatus.REFUSED, self._behind)
+        with self._whole():
+            self._behind, said = new.behind, self.counts["predict"]
+            if new.status is not None:
+                said[new.status.word] += 1
+            if new.status is PredictStatus.REFUSED:
+                return
+            if new.status in (None, PredictStatus.JUMP):  # sums drift from a clock by rounding
+                self._begin += float(t) - (0.0 if self.t is None else self.t)
+                self.t = float(t)
+            is_fine = new.gap == 0 or self._advance(self._held(), new.gap)
+            u, status = self._usable(u)
+            if is_fine and new.dt > 0:
+                is_fine = self._advance(u, new.dt)
+            if not is_fine:
+                said[PredictStatus.REFUSED.word] += 1
+            elif new.dt > 0:
+                said[status.word] += 1
+
+    def _usable(self, u: np.ndarray) -> tuple[np.ndarray, PredictStatus]:
+        """Inputs that can be used, and what had to be done for it."""
+        status, finite = PredictStatus.PREDICTED, np.abs(u) < LARGEST
+        if not finite.all():
+            status, u = PredictStatus.HELD, np.where(finite, u, self._held())
+        rows = self.system.input_index("measured")
+        lower, upper = (limit[rows] for limit in self.system.input_bounds)
+        if ((u[rows] <= lower) | (u[rows] >= upper)).any():
+            status, u = PredictStatus.SATURATED, u.copy()
+            u[rows] = np.clip(u[rows], lower, upper)
+        return u, status
 
     def _held(self) -> np.ndarray:
         if self._partial[1] > 0:
@@ -336,30 +386,87 @@ class MovingHorizon:
             return self.system.nominal_input
         return self._u[self._count - 1, self._inputs.known]
 
-    def _advance(self, u: np.ndarray, dt: float) -> None:
+    def _advance(self, u: np.ndarray, dt: float) -> bool:
+        """Go on with some inputs; False where that is not finite, and nothing changed."""
         assert self.t is not None  # since `predict`
         end = self.t + dt
-        while end - self.t > SAME_TIME:
+        if dt > self.horizon * self.dt + rounding_of(end):
+            return self._leap(u, dt)
+        rounding = rounding_of(end)
+        while end - self.t > rounding:
             node = self._begin + (self._count + 1) * self.dt
+            if self._partial[1] == 0 and self._count == self.horizon:
+                self._shift()  # a step that has begun has its node, for measurements next to it
             step = min(end, node) - self.t
             total, length = self._partial
             self._partial = total + step * u, length + step
             self.t += step
-            if node - self.t > SAME_TIME:
+            if node - self.t > rounding:
                 continue
             self.t = node
-            if self._count == self.horizon:
-                self._shift()
             total, length = self._partial
             self._u[self._count, self._inputs.known] = total / length
             self._count += 1
             self._partial = np.zeros(self.system.n_inputs), 0.0
             self._is_new = True
+        return True
+
+    def _leap(self, u: np.ndarray, dt: float) -> bool:
+        """Beyond the horizon: the prior, with what the window says, and an empty window after."""
+        assert self.t is not None  # since `predict`
+        self._solve()
+        arrival, system = self._arrival, self.system
+        mean, prior, _ = self._sound(self._count, 0.0)
+        total, length = self._partial
+        pieces = [(total / length, length, 1)] if length > SAME_TIME else []
+        if system.is_discrete:
+            pieces = [(u, self.dt, min(MOST_STEPS, round((length + dt) / self.dt)))]
+        else:
+            count = min(MOST_PIECES, round(dt / self.dt))
+            pieces.append((u, dt / count, count))
+        t = self.t - length
+        for given, step, count in pieces:
+            for _ in range(count):
+                mean, prior = arrival.alone(mean, prior, t, given, self.p, step)
+                t += step
+        P = arrival.covariance(prior)
+        if not (np.isfinite(mean).all() and is_positive(P)):
+            return False
+        self.t += dt
+        self._begin_at(self.t, mean, P)
+        return True
+
+    def _sound(self, k: int, dt: float) -> tuple[np.ndarray, ...]:
+        """What the window says of a state, as a prior; where that is none, its own prior.
+
+        Parameters
+        ----------
+        k : int
+            Number of the node.
+        dt : float
+            Time in s by which its own prior is moved on for it.
+        """
+        made = tuple(self._arrival.moved(self._after[k], self._x[k], self.p))
+        if _is_prior(self._arrival, made):
+            return made
+        self.counts["predict"]["fallback"] += 1
+        self._has_plan = False
+        self._solver.reset()
+        if dt > 0:
+            given = self._u[0, self._inputs.known]
+            mean, prior = self._arrival.alone(*self._prior[:2], self._begin, given, self.p, dt)
+            P = self._arrival.covariance(prior)
+            if np.isfinite(mean).all() and is_positive(P):
+                weight = np.linalg.inv(P)
+                made = mean, prior, (weight + weight.T) / 2
+                if _is_prior(self._arrival, made):
+                    return made
+        return self._prior
 
     def _shift(self) -> None:
         """Drop the first step; what it says becomes the cost of arrival at the second node."""
         self._solve()
-        self._prior = tuple(self._arrival.moved(self._after[1], self._x[1], self.p))
+        self._prior = self._sound(1, self.dt)
         self._begin += self.dt
         self._count -= 1
         self._has_moved = True
@@ -382,26 +489,27 @@ class MovingHorizon:
             When it was taken, s; the time of the estimate less its delay if left out.
         """
         bound, y = measured(self.measurements, measurement, y)
-        if self.t is None:
-            self.t = self._begin = 0.0 if t is None else float(t)
-            t = self.t
-        taken = self.t - bound.measurement.delay if t is None else float(t)
+        stamp = 0.0 if t is None else float(t)
+        taken = (self.t or 0.0) - bound.measurement.delay if t is None else stamp
+        if self.t is None and abs(stamp) < LAST_TIME:  # the first of all tells the time
+            self.t = self._begin = taken = stamp
         self.counts[measurement][self._take(measurement, bound, y, taken)] += 1
 
     def _take(self, name: str, bound: BoundMeasurement, y: np.ndarray, taken: float) -> str:
-        assert self.t is not None  # since `update`
         lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
-        if not np.isfinite(y).all():
+        if not (y**2).sum() < LARGEST:
             return UpdateStatus.NOT_FINITE.word
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
             return UpdateStatus.OFF_GROUP.word
         if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
             return UpdateStatus.SATURATED.word
-        if not taken <= self.t + SAME_TIME:  # NaN as well
+        if self.t is None or not taken <= self.t + rounding_of(self.t):  # NaN as well
             return UpdateStatus.FUTURE.word
-        node = round((taken - self._begin) / self.dt)
-        is_lost = taken - self._begin < -self.dt / 2 or (node == 0 and self._has_moved)
-        if self.t - taken >= bound.measurement.validity or is_lost:
+        since = taken - self._begin
+        if self.t - taken >= bound.measurement.validity or since < -self.dt / 2:
+            return UpdateStatus.STALE.word
+        node = round(since / self.dt)
+        if node == 0 and self._has_moved:
             return UpdateStatus.STALE.word
         part, flag = self._inputs.places[name]
         row = self._u[node]
@@ -414,11 +522,13 @@ class MovingHorizon:
     # Solutions
 
     def _solve(self) -> None:
-        if not self._is_new:
-            return
+        if self._is_new:
+            with self._whole():
+                self._solve_anew()
+
+    def _solve_anew(self) -> None:
         n, known = self._count, self._inputs.known
-        if n:
-            self._u[n:, known] = self._u[n - 1, known]
+        self._u[n:, known] = self._held()  # of the step that has begun, and later ones
         mean, _, weight = self._prior
         u = self._u.copy()
         u[:, : self._inputs.offset] = 0.0
@@ -433,7 +543,8 @@ class MovingHorizon:
         self._is_new, self._has_plan = False, n > 0
         self.info = {"status": str(found.status), "iterations": len(found.iterations),
                      "cost": found.cost}  # fmt: skip
-        if found.status is SolveStatus.FAILED or not np.isfinite(found.x).all():
+        is_finite = (np.abs(found.x) < LARGEST).all() and (np.abs(found.u) < LARGEST).all()
+        if found.status is SolveStatus.FAILED or not is_finite:
             self.counts["predict"]["unsolved"] += 1
             self._u[:, : self._inputs.offset] = 0.0
             self._x, self._has_plan = self._without_noise(), False
@@ -444,12 +555,16 @@ class MovingHorizon:
         self._carry()
 
     def _without_noise(self) -> np.ndarray:
-        """States that follow from the prior alone."""
+        """States that follow from the prior alone; from where they are not finite the last one."""
         x = np.tile(self._prior[0], (self.horizon + 1, 1))
-        step = self.problem.system.step(self.method)
         for k in range(self.horizon):
-            x[k + 1] = step(self._begin, x[k], self._u[k], self.p, self.dt)
+            x[k + 1] = self._moved(self._begin, x[k], self._u[k, self._inputs.known], self.dt)
         return x
+
+    def _moved(self, t: float, x: np.ndarray, u: np.ndarray, dt: float) -> np.ndarray:
+        """State after a time, or this one where that is not finite."""
+        later = self.system.step(self.method)(t, x, u, self.p, dt)
+        return later if (np.abs(later) < LARGEST).all() else x
 
     def _carry(self) -> None:
         """What the window says of each state, from the cost of arrival on."""
@@ -459,6 +574,8 @@ class MovingHorizon:
         self._after[1:] = self._arrival.steps(
             first, self._x[:-1], self._x[1:], self._u[:-1], self._u[1:], self.p
         )
+        broken = ~(np.abs(self._after) < LARGEST).all(axis=1)
+        self._after[broken] = np.concatenate([np.zeros(self.system.n_errors), prior])
 
     def __repr__(self) -> str:
         """System, window, measurements."""
@@ -473,10 +590,13 @@ class MovingHorizon:
     def x(self) -> np.ndarray:
         """The estimate at time t, shape (nq,)."""
         self._solve()
-        x, (total, length) = self._x[self._count], self._partial
-        if length > SAME_TIME and not self.system.is_discrete:
-            x = self.system.step(self.method)(self.t, x, total / length, self.p, length)
-        return x.copy()
+        k, (total, length) = self._count, self._partial
+        if length <= SAME_TIME or self.system.is_discrete:
+            return self._x[k].copy()
+        u = total / length
+        u[self._inputs.noisy] += self._inputs.deviation * self._u[k, : self._inputs.offset]
+        assert self.t is not None  # since `predict`
+        return self._moved(self.t - length, self._x[k], u, length).copy()
 
     @property
     def P(self) -> np.ndarray:
@@ -520,7 +640,7 @@ class MovingHorizon:
         if P0 is not None:
             P0 = first_covariance(self.system, first, P0, None)
             _check_positive(P0)
-        self._begin_at(first, self.P0 if P0 is None else P0)
+        self._begin_at(0.0, first, self.P0 if P0 is None else P0)
         starts = np.cumsum([0, *(b.group.nq for b in self.measurements.values())])
         x, P = [], []
         for k in range(len(rows.t)):
@@ -596,6 +716,22 @@ class MovingHorizon:
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
         return summary_of(self.counts)
+
+
+def is_positive(P: np.ndarray) -> bool:
+    """Whether a covariance is finite and has an inverse."""
+    try:
+        return bool(np.isfinite(np.linalg.cholesky(P)).all())
+    except np.linalg.LinAlgError:
+        return False
+
+
+def _is_prior(arrival: ArrivalCost, made: tuple[np.ndarray, ...]) -> bool:
+    """Whether a mean, its covariance and the weight are what a window can begin with."""
+    mean, prior, weight = made
+    if not all((np.abs(part) < LARGEST).all() for part in made):
+        return False
+    return is_positive(arrival.covariance(prior)) and is_positive(weight)
 
 
 def _check_positive(P0: np.ndarray) -> None:

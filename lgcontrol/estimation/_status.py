@@ -51,7 +51,10 @@ class PredictStatus(IntEnum):
     measured input was at or beyond its bounds, and is clipped to them. ``GAP``: time had gone on
     since the interval before; the last inputs were held over the gap. ``OVERLAP``: time went back;
     what was predicted already is left out. ``REFUSED``: the interval is negative or not finite, or
-    the prediction is not finite; nothing changes.
+    the prediction is not finite; nothing changes, and the next interval finds a gap. ``JUMP``: the
+    clock is another one, as it went on by more than 10 min without an interval (10,000 steps of a
+    discrete system), or as the fifth interval in a row ends where the estimate has been already.
+    The estimate stays as it is and goes on at the new time.
     """
 
     PREDICTED = 0
@@ -60,6 +63,7 @@ class PredictStatus(IntEnum):
     GAP = 3
     OVERLAP = 4
     REFUSED = 5
+    JUMP = 6
 
     @property
     def word(self) -> str:

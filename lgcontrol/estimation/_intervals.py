@@ -1,0 +1,84 @@
+"""What of an interval is new to an estimator, and when its clock is another one."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, ulp
+from typing import NamedTuple
+
+from ._log import MOST_PIECES, SAME_TIME
+from ._status import PredictStatus
+
+LONGEST_GAP = 600.0  # s; who says nothing for longer has another clock, or has been off
+MOST_STEPS = 10_000  # of a discrete system in a gap
+BACK = 5  # intervals in a row whose ends are known already: the clock was set back for good
+LARGEST = 1e150  # numbers that are not below it, NaN as well, count as not finite: they are squared
+CLOCK_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
+LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
+ULPS = 4  # of two times that are the same, reached by different sums
+
+
+class Interval(NamedTuple):
+    """What is to be predicted of an interval.
+
+    Attributes
+    ----------
+    gap : float
+        Time before it that nothing was said of, s.
+    dt : float
+        What is left of itself, s.
+    status : PredictStatus or None
+        ``GAP``, ``OVERLAP``, ``JUMP`` or ``REFUSED``; None where it follows on the one before.
+    behind : int
+        Intervals in a row, with this one, whose ends are known already.
+    """
+
+    gap: float
+    dt: float
+    status: PredictStatus | None
+    behind: int
+
+
+def rounding_of(t: float) -> float:
+    """How far times near t may be apart, in s, and are the same."""
+    return max(SAME_TIME, ULPS * ulp(t))
+
+
+def new_part(now: float | None, t: float, dt: float, behind: int, sample: float = 0.0) -> Interval:
+    """What of an interval an estimator has not predicted yet.
+
+    Parameters
+    ----------
+    now : float or None
+        Time of the estimate in s, None before there is one.
+    t, dt : float
+        Start and length of the interval in s.
+    behind : int
+        `Interval.behind` of the one before.
+    sample : float
+        Sample time of a discrete system, whose gaps are whole steps; 0 of a continuous one.
+
+    Returns
+    -------
+    Interval
+    """
+    if not (isfinite(t) and abs(t) < LAST_TIME and 0 <= dt < inf):
+        return Interval(0.0, 0.0, PredictStatus.REFUSED, behind)
+    ahead = 0.0 if now is None else t - now
+    if abs(ahead) <= rounding_of(t) or (sample and abs(ahead) < sample / 2):
+        return Interval(0.0, dt, None, 0)
+    if ahead > (min(LONGEST_GAP, MOST_STEPS * sample) if sample else LONGEST_GAP):
+        return Interval(0.0, dt, PredictStatus.JUMP, 0)
+    ahead = round(ahead / sample) * sample if sample else ahead
+    if ahead > 0:
+        return Interval(ahead, dt, PredictStatus.GAP, 0)
+    left = dt + ahead
+    if left > rounding_of(t):
+        return Interval(0.0, left, PredictStatus.OVERLAP, 0)
+    if behind + 1 < BACK:
+        return Interval(0.0, 0.0, PredictStatus.OVERLAP, behind + 1)
+    return Interval(0.0, dt, PredictStatus.JUMP, 0)
+
+
+def pieces_of(gap: float, usual: float) -> int:
+    """Into how many equal pieces a gap is divided, by the length of the last interval in s."""
+    return 1 if usual <= 0 else max(1, min(MOST_PIECES, round(gap / usual)))
