@@ -641,6 +641,8 @@ class MovingHorizon:
             P0 = first_covariance(self.system, first, P0, None)
             _check_positive(P0)
         self._begin_at(0.0, first, self.P0 if P0 is None else P0)
+        for name, counter in rows.counts.items():
+            self.counts[name] += counter
         starts = np.cumsum([0, *(b.group.nq for b in self.measurements.values())])
         x, P = [], []
         for k in range(len(rows.t)):
