@@ -214,9 +214,7 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         text.append(
             f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken)\n{{\n"
             f"  double work[WORK_NORMAL_{own.upper()}];\n  (void)work;\n"
-            "  double square = 0;\n"
-            f"  for (int i = 0; i < {bound.group.nq}; i++) square += y[i] * y[i];\n"
-            f"  if (!(square < LARGEST)) return {name.upper()}_UPDATE_NOT_FINITE;\n"
+            f"  if (!all_finite(y, {bound.group.nq})) return {name.upper()}_UPDATE_NOT_FINITE;\n"
             + "".join(lengths)
             + f"  if (!(taken <= e->t + rounding_of(e->t))) return {name.upper()}_UPDATE_FUTURE;\n"
             f"  if ({old}!(taken - e->begin >= -DT / 2)) return {name.upper()}_UPDATE_STALE;\n"
@@ -330,7 +328,8 @@ static void carry(@_estimator *e)
     @_step_of(e->after[k], e->x[k], e->x[k + 1], e->u[k], e->u[k + 1], parameters,
               e->after[k + 1] SCRATCH_STEP);
   for (int k = 0; k <= N; k++) {
-    if (all_finite(e->after[k], COLUMN)) continue;
+    if (all_finite(e->after[k], COLUMN) && is_positive(e->after[k] + NE)) continue;
+    e->fallbacks++;
     for (int i = 0; i < NE; i++) e->after[k][i] = 0;
     memcpy(e->after[k] + NE, e->prior, sizeof e->prior);
   }

@@ -496,9 +496,9 @@ class MovingHorizon:
         self.counts[measurement][self._take(measurement, bound, y, taken)] += 1
 
     def _take(self, name: str, bound: BoundMeasurement, y: np.ndarray, taken: float) -> str:
-        lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
-        if not (y**2).sum() < LARGEST:
+        if not (np.abs(y) < LARGEST).all():
             return UpdateStatus.NOT_FINITE.word
+        lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
             return UpdateStatus.OFF_GROUP.word
         if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
@@ -574,8 +574,11 @@ class MovingHorizon:
         self._after[1:] = self._arrival.steps(
             first, self._x[:-1], self._x[1:], self._u[:-1], self._u[1:], self.p
         )
-        broken = ~(np.abs(self._after) < LARGEST).all(axis=1)
-        self._after[broken] = np.concatenate([np.zeros(self.system.n_errors), prior])
+        for k, column in enumerate(self._after):
+            fine = (np.abs(column) < LARGEST).all()
+            if not (fine and is_positive(self._arrival.covariance(column))):
+                self._after[k] = np.concatenate([np.zeros(self.system.n_errors), prior])
+                self.counts["predict"]["fallback"] += 1
 
     def __repr__(self) -> str:
         """System, window, measurements."""

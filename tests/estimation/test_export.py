@@ -3,15 +3,17 @@
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
-from lgcontrol.estimation import EKF, UKF, MovingHorizon, gnss
+from lgcontrol.estimation import EKF, UKF, MovingHorizon, PredictStatus, UpdateStatus, gnss
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
 from lgcontrol.systems import Measurement
 
 from ..codegen.test_export import built, needs_compiler
-from ._models import ATTITUDE, FIELD, GRAVITY, PLANAR
+from ..hostile.firmware import answers_of, estimator_program, width_of
+from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, PLANAR
 from .test_filters import EXACT
 from .test_moving_horizon import tank
 
@@ -65,6 +67,69 @@ def test_an_exported_window_replays_the_run_of_python(name, tmp_path):
     )
     assert done.returncode == 0, done.stdout
     assert "memory of the estimator" in done.stdout
+
+
+CLOSE = 1e-3
+
+
+def small_window():
+    return MovingHorizon(CART, [PLACE], std0=1.0, noise={"push": 0.3}, horizon=3, dt=0.1)
+
+
+def hostile_calls(estimator, rng, count, *, stamps=True):
+    """``[kind, dt or time, values]``: mostly usual ones, some unaligned, absurd or not finite."""
+    names, now, calls = list(estimator.measurements), 0.0, []
+    bad = [np.nan, np.inf, -np.inf, 1e5, -1e20, 1e160, 0.0]
+    for _ in range(count):
+        values, kind = np.zeros(width_of(estimator)), int(rng.integers(1 + len(names)))
+        if kind == 0:
+            length = rng.choice([0.1, 0.1, 0.1, 0.03, 0.07, 0.25, 0.0])
+            if rng.random() < 0.05:
+                length = rng.choice([7.0, 100.0, np.nan, -1.0, 1e14, np.inf])
+            values[: estimator.system.n_inputs] = 0.3 * rng.normal(size=estimator.system.n_inputs)
+            now += length if 0 <= length < 1e9 else 0.0
+            first = length
+        else:
+            group = estimator.measurements[names[kind - 1]].group
+            values[: group.nq] = group.random(rng)
+            first = now - rng.choice([0.0, 0.0, 0.04, 0.2]) if stamps else now
+            if rng.random() < 0.05:
+                first = rng.choice([np.nan, -np.inf, 1e300, -1e300, -1e11])
+        if rng.random() < 0.05:
+            values[rng.integers(len(values))] = rng.choice(bad)
+        calls.append([kind, first, *values])
+    return calls
+
+
+@pytest.mark.usually(name=("small",))
+@needs_compiler
+@pytest.mark.parametrize("name", [*WINDOWS, "small"])
+def test_an_exported_window_takes_what_python_takes(name, tmp_path):
+    """Unaligned, late, absurd and broken calls: the same words, estimates, covariances."""
+    mhe = WINDOWS[name]() if name in WINDOWS else small_window()
+    calls = hostile_calls(mhe, np.random.default_rng(5), 100)
+    told = answers_of(estimator_program(mhe, tmp_path), calls)
+    names = list(mhe.measurements)
+    mhe.predict(0.0, mhe.system.nominal_input, 0.0)
+    for (kind, first, *values), (status, *numbers) in zip(calls, told, strict=True):
+        if kind == 0:
+            before = mhe.counts["predict"].copy()
+            mhe.predict(mhe.t, np.array(values[: mhe.system.n_inputs]), first)
+            now = mhe.counts["predict"] - before
+            word = PredictStatus(int(status)).word
+            assert now[word] == 1 or first == 0.0, (now, word)
+        else:
+            key = names[kind - 1]
+            before = mhe.counts[key].copy()
+            mhe.update(key, values[: mhe.measurements[key].group.nq], t=first)
+            (word,) = mhe.counts[key] - before
+            expected = UpdateStatus(int(status)).word
+            assert word == expected or (word, expected) == ("replaced", "used")
+        x, P = mhe.x, mhe.P.ravel()
+        assert np.isfinite(x).all() and np.isfinite(P).all()
+        # steps of a call that end before convergence, far off, differ by what rounding grew to
+        assert np.abs(numbers[: len(x)] - x).max() < CLOSE * (1 + np.abs(x).max())
+        assert np.abs(numbers[len(x) :] - P).max() < CLOSE * (1 + np.abs(P).max())
 
 
 @needs_compiler

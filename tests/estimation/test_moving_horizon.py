@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from lgcontrol.estimation import EKF, Log, MovingHorizon
-from lgcontrol.groups import Rn
+from lgcontrol.groups import SO3, Rn
 from lgcontrol.optimal import Bound
-from lgcontrol.simulation import FullEstimator
+from lgcontrol.simulation import FullEstimator, simulate
 from lgcontrol.systems import Input, Measurement, System
 
-from ._models import ATTITUDE, FIELD, GRAVITY, PLACE, SPEED, attitude_log
+from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 from .test_filters import DT, EXACT, PUSH, cart_log
 
 pytestmark = pytest.mark.interpreted
@@ -163,6 +163,174 @@ def test_bad_measurements_and_intervals_have_an_outcome():
     assert "place: 5 used, 1 not finite" in mhe.summary()
     mhe.reset()
     assert mhe.t is None and (mhe.x == [0.5, 0.2]).all()
+
+
+def attitude_window(**options):
+    given = {"std0": 0.1, "noise": {"gyro": 0.01, "walk": 1e-3}, "horizon": 5, "dt": 0.05}
+    return MovingHorizon(ATTITUDE, [GRAVITY, FIELD], **given | options)
+
+
+def looking(mhe, times):
+    """Intervals up to some times, with what a body at rest sees at their ends."""
+    for t in times:
+        now = 0.0 if mhe.t is None else mhe.t
+        mhe.predict(now, np.zeros(6), t - now)
+        mhe.update("gravity", [0.0, 0.0, 1.0])
+        mhe.update("field", [0.0, 0.6, -0.8])
+
+
+def is_usable(mhe):
+    """Finite, and a covariance but for rounding."""
+    P = mhe.P
+    least = np.linalg.eigvalsh(P)[0] / np.abs(P).max() if np.isfinite(P).all() else -np.inf
+    return bool(np.isfinite(mhe.x).all() and least > -1e-12)
+
+
+@pytest.mark.parametrize("length", [0.03, 0.07, 0.16, 0.31])
+def test_intervals_and_measurements_need_not_be_aligned_to_the_steps(length):
+    """In calls and over a log, no further from the filter than a node is from the data."""
+    rng, noise = np.random.default_rng(2), {"push": 0.3}
+    mhe = MovingHorizon(CART, [PLACE], [0.0, 0.2], P0, noise=noise, horizon=6, dt=0.1)
+    ekf = EKF(CART, [PLACE], [0.0, 0.2], P0, noise=noise)
+    t = length * np.arange(40)
+    seen, u = 0.2 * t + 0.02 * rng.normal(size=40), np.zeros((40, 2))
+    u[:, 0] = 0.3 * 0.2  # a steady 0.2 m/s
+    x = []
+    for k in range(39):
+        for estimator in (mhe, ekf):
+            estimator.predict(t[k], u[k], length)
+            estimator.update("place", [seen[k + 1]], t=t[k + 1])
+        x.append(mhe.x)
+        assert mhe.t == pytest.approx(t[k + 1])
+    off = np.array(x)[15:] - np.stack([0.2 * t[16:], np.full(24, 0.2)], axis=1)
+    assert np.abs(off[:, 0]).max() < 0.05 + 0.5 * 0.1 * 0.2 and is_usable(mhe)
+    assert np.abs(mhe.x - ekf.x).max() < 0.05
+    run = mhe.run(Log(t, u, {"place": (t[1:] + 0.013, seen[1:])}))
+    assert np.isfinite(run.x).all() and mhe.counts["place"].total() == 39
+
+
+def test_sensors_of_a_simulation_need_not_be_aligned_to_the_steps():
+    place = replace(PLACE, dt=0.07)
+    mhe = MovingHorizon(CART, [place], std0=1.0, noise={"push": 0.3}, horizon=3, dt=0.1)
+    run = simulate(CART, estimator=mhe, sensors=[place], x0=[0.3, 0.1], dt=0.01, seconds=2.0)
+    assert run.success and abs(run.estimate[-1, 0] - run.x[-1, 0]) < 0.2
+    assert sum(mhe.counts["place"].values()) == len(run.measurements["place"].t)
+
+
+@pytest.mark.usually(iterations=(1,))
+@pytest.mark.parametrize("wrong", ["gyro", "gravity", "all"])
+@pytest.mark.parametrize("iterations", [None, 1])
+def test_an_absurd_value_is_outlived(wrong, iterations):
+    """1e5 rad/s for a sample, or a field of 1e70: finite, told, corrected as fast as by an EKF."""
+    mhe = attitude_window(iterations=iterations)
+    looking(mhe, 0.05 * np.arange(1, 9))
+    for size in (1e5, 1e20, 1e70, 1e149) if wrong == "all" else (1e5,):
+        u = np.zeros(6)
+        u[0] = 0.0 if wrong == "gravity" else size
+        mhe.predict(mhe.t, u, 0.05)
+        if wrong != "gyro":
+            mhe.update("gravity", [size, 0.0, 0.0])
+        assert is_usable(mhe)
+    for t in mhe.t + 0.05 * np.arange(1, 26 if wrong == "gyro" else 8):
+        looking(mhe, [t])
+        assert is_usable(mhe) and mhe.t == pytest.approx(t)
+    told = mhe.counts["predict"]
+    assert told["unsolved"] + told["fallback"] > 0 or wrong == "gravity"
+    down = SO3.matrix(mhe.x[:4])[2]
+    if wrong == "gyro" and iterations is None:
+        assert np.abs(down - [0.0, 0.0, 1.0]).max() < 0.3  # EKF: 0.37
+
+
+def test_beyond_the_horizon_the_prior_moves_alone_as_the_filter_does():
+    """Six minutes without a call, an interval of a minute, and what belongs to no clock."""
+    given = (CART, [PLACE], [0.5, 0.2], P0)
+    mhe = MovingHorizon(*given, noise={"push": 0.3}, horizon=4, dt=0.1)
+    ekf = EKF(*given, noise={"push": 0.3})
+    for estimator in (mhe, ekf):
+        for k in range(6):
+            estimator.predict(0.1 * k, [0.1, 0.0], 0.1)
+            estimator.update("place", [0.5])
+        estimator.predict(360.0, [0.0, 0.0], 0.1)
+    np.testing.assert_allclose(mhe.x, ekf.x, atol=1e-6)
+    np.testing.assert_allclose(mhe.P, ekf.P, rtol=1e-6)
+    assert mhe.counts["predict"] == ekf.counts["predict"] == {"predicted": 7, "gap": 1}
+    mhe.update("place", [0.7])  # in a window of its own
+    assert abs(mhe.x[0] - 0.7) < 0.02
+    mhe.predict(mhe.t, [0.0, 0.0], 60.0)
+    assert mhe.t == pytest.approx(420.1) and is_usable(mhe)
+    x = mhe.x
+    for t in (1e13, -1e300, np.inf):
+        mhe.predict(t, [0.0, 0.0], 0.1)
+    for taken in (1e300, -1e300, np.inf, -np.inf):
+        mhe.update("place", [0.5], t=taken)
+    np.testing.assert_array_equal(mhe.x, x)
+    assert mhe.counts["predict"]["refused"] == 3
+    assert mhe.counts["place"].items() >= {"future": 2, "stale": 2}.items()
+    mhe.predict(1.7e9, [0.0, 0.0], 0.1)  # epoch seconds once
+    assert mhe.t == pytest.approx(1.7e9 + 0.1) and np.abs(mhe.x - x).max() < 0.2
+    for k in range(8):
+        mhe.predict(421.0 + 0.1 * k, [0.0, 0.0], 0.1)
+    assert mhe.t == pytest.approx(421.8) and mhe.counts["predict"]["jump"] == 2
+
+
+@pytest.mark.parametrize("part", ["step", "first", "moved", "alone"])
+def test_a_call_that_is_interrupted_has_not_been(part, monkeypatch):
+    mhe, twin = attitude_window(horizon=3), attitude_window(horizon=3)
+    for estimator in (mhe, twin):
+        looking(estimator, 0.05 * np.arange(1, 6))
+    before, t = {name: counter.copy() for name, counter in mhe.counts.items()}, mhe.t
+    length = 1.0 if part == "alone" else 0.05
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if part == "step":
+            patch.setattr(mhe._solver, "solve", interrupt)
+        else:
+            patch.setitem(mhe._arrival.__dict__, part, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            mhe.predict(t, np.zeros(6), length)
+    assert mhe.counts == before and mhe.t == t
+    mhe.predict(t, np.zeros(6), length)
+    twin.predict(t, np.zeros(6), length)
+    np.testing.assert_allclose(mhe.x, twin.x, atol=1e-12)
+    assert mhe.counts == twin.counts
+
+
+def test_it_begins_at_the_home_of_the_system_as_filters_do():
+    away = System("away", CART.state, CART.f, inputs=CART.inputs, home=[3.0, 0.0])
+    mhe = MovingHorizon(away, [PLACE], std0=1.0, noise={"push": 0.3}, horizon=3, dt=0.1)
+    ekf = EKF(away, [PLACE], std0=1.0, noise={"push": 0.3})
+    assert mhe.x[0] == ekf.x[0] == 3.0
+
+
+def test_priors_are_carried_far_from_chart_to_chart():
+    """A radian from where they belong, against differences of the errors themselves."""
+    arrival, system = attitude_window()._arrival, ATTITUDE
+    rng, n = np.random.default_rng(4), 6
+    mean, away = system.state.random(rng), np.r_[0.9, -0.7, 0.5, 0.1, 0.2, -0.1]
+    x, A = system.retract(mean, away, []), rng.normal(size=(n, n))
+    P, u = A @ A.T, np.zeros(arrival.inputs.size)
+    u[arrival.inputs.offset :] = arrival.inputs.empty  # without measurements
+
+    def turned(of, about, at):
+        """Derivative of the error about one state by that about another."""
+        moves = [system.error(system.retract(of, at + d, []), about)
+                 - system.error(system.retract(of, at - d, []), about)
+                 for d in 1e-6 * np.eye(n)]  # fmt: skip
+        return np.array(moves).T / 2e-6
+
+    column = arrival.first(mean, arrival.pack(P), x, u, [])
+    J = turned(mean, x, away)
+    assert np.abs(J - np.eye(n)).max() > 0.3
+    np.testing.assert_allclose(column[:n], -away, atol=1e-12)
+    np.testing.assert_allclose(arrival.covariance(column), J @ P @ J.T, atol=1e-6)
+    moved = arrival.moved(np.r_[away, arrival.pack(P)], mean, [])
+    np.testing.assert_allclose(moved[0], x, atol=1e-12)
+    J = turned(mean, x, away)
+    np.testing.assert_allclose(arrival.covariance(moved[1]), J @ P @ J.T, atol=1e-6)
+    np.testing.assert_allclose(moved[2] @ arrival.covariance(moved[1]), np.eye(n), atol=1e-9)
 
 
 @pytest.mark.parametrize(
