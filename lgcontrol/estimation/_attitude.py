@@ -140,7 +140,7 @@ class AttitudeHeading:
         gravity: float = STANDARD_GRAVITY,
         **model: float,
     ) -> None:
-        self.dt, self.gravity = dt, gravity
+        self.dt, self.gravity, self.field_std = dt, gravity, field_std
         self.system = attitude_model(gravity=gravity, **model)
         index = self.system.state.coordinate_slice("field").start
         zero = Rn(3, ("x", "y", "z"), ("m/s",) * 3)
@@ -206,9 +206,8 @@ class AttitudeHeading:
         t = self.dt * np.arange(len(gyro))
         rest = at_rest(gyro, a, self.dt)
         lost = {name: _lost(one, gyro, self.dt) for name, one in given.items() if name != "gyro"}
-        _warn_of_signals(
-            given, lost | {"gyro": ~np.isfinite(gyro).all(axis=1)}, self.gravity, self.dt
-        )
+        lost_of_all = lost | {"gyro": ~np.isfinite(gyro).all(axis=1)}
+        _warn_of_signals(given, lost_of_all, self.dt, self.gravity, self.field_std)
         a, m = (
             np.where(none[:, None], 0.0, one)
             for none, one in zip(lost.values(), (a, m), strict=True)
@@ -339,6 +338,10 @@ FROZEN_SECONDS, FROZEN_TURN = 1.0, 0.1  # s, rad; noise repeats no reading for s
 LOST_SECONDS = 0.1  # s without a reading, from which on it is warned about
 VERTICAL = 0.01  # sine of the angle between field and vertical, below which there is no north
 FASTEST = 70.0  # rad/s, twice the range of the fastest gyroscopes in use
+# Of the four BROAD files the worst have 5 % and 12° (fast translation, where gravity is not all).
+UNEVEN, TURNED = 0.15, 20.0
+# Strengths of a field in its usual deviations: less tells no north, no sensor has more.
+UNITS = (3.0, 500.0)
 GRAVITIES = (0.5, 2.0)  # mean accelerations, in g, that a sensor in use may have
 
 
@@ -375,8 +378,9 @@ REMEDIES = {
 
 
 def _warn_of_signals(
-    given: dict[str, np.ndarray], lost: dict[str, np.ndarray], gravity: float, dt: float
-) -> None:
+    given: dict[str, np.ndarray], lost: dict[str, np.ndarray], dt: float, gravity: float,
+    field_std: float,
+) -> None:  # fmt: skip
     """Say which sensor has no readings, or shows what it cannot."""
     for name, rows in lost.items():
         if _longest(rows) * dt > LOST_SECONDS:
@@ -392,6 +396,34 @@ def _warn_of_signals(
     usable = given["accelerometer"][~lost["accelerometer"]]
     if len(usable):
         _warn_of_gravity(float(np.median(np.linalg.norm(usable, axis=1))), gravity)
+    both = ~lost["accelerometer"] & ~lost["magnetometer"]
+    if both.any():
+        _warn_of_field(given["accelerometer"][both], given["magnetometer"][both], field_std)
+
+
+def _warn_of_field(a: np.ndarray, m: np.ndarray, field_std: float) -> None:
+    """Of a field that turns with the sensor: axes, offsets, iron, magnets, ends of its range."""
+    strengths = np.linalg.norm(m, axis=1)
+    usual = float(np.median(strengths))
+    if not UNITS[0] * field_std <= usual <= UNITS[1] * field_std:
+        _warn(
+            f"magnetometer: the field has a strength of {usual:.3g} where field_std = "
+            f"{field_std:.3g} is its usual deviation; give field_std in the magnetometer's unit"
+        )
+    spread = np.quantile(np.abs(strengths / usual - 1), 0.9)
+    if spread > UNEVEN:
+        _warn(
+            f"magnetometer: the strength of the field is off by {spread:.0%} or more in a tenth of "
+            "the samples; calibrate it for iron and offsets, and check its range and magnets nearby"
+        )
+    cosines = np.einsum("ni,ni->n", a, m) / (strengths * np.linalg.norm(a, axis=1))
+    angles = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
+    turned = np.median(np.abs(angles - np.median(angles)))
+    if turned > TURNED:
+        _warn(
+            f"magnetometer: its angle to the accelerometer is off by {turned:.0f}° or more in half "
+            "of the samples; check the axes and signs of both"
+        )
 
 
 def _longest(rows: np.ndarray) -> int:

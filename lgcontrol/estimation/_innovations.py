@@ -58,6 +58,9 @@ class Innovations:
         Logarithm of the density of the innovation.
     status : ndarray, shape (..., K)
         `UpdateStatus`.
+    lasting : float
+        How many times the covariance of one measurement they were weighed with, as their errors
+        last (`Measurement.correlation_time`); one for independent errors. NIS is as much smaller.
     """
 
     t: np.ndarray
@@ -67,6 +70,7 @@ class Innovations:
     nis: np.ndarray
     log_likelihood: np.ndarray
     status: np.ndarray
+    lasting: float = 1.0
 
     def __repr__(self) -> str:
         """How many there are, and how many corrected the estimate."""

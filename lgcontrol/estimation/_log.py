@@ -36,7 +36,8 @@ class Log:
     Warns
     -----
     RuntimeWarning
-        If times go back: says where first, and how many rows are left out.
+        If times go back: says where first, and how many rows are left out. If measurements are
+        there twice: says how many of which.
     """
 
     t: Any
@@ -70,6 +71,7 @@ class Log:
                 raise ValueError(
                     f"values of {name!r} have shape {values.shape}, expected (..., {len(times)}, n)"
                 )
+            _warn_of_copies(name, times, values)
             kept[name] = (times, values)
         object.__setattr__(self, "measurements", kept)
         _warn_of_times_that_go_back(t)
@@ -212,6 +214,21 @@ def _warn_of_times_that_go_back(t: np.ndarray) -> None:
             f"times of the log go back: row {k} (the first is 0) is at {t[k]:g} s after one at "
             f"{latest[k]:g} s; {len(back)} of {len(t)} rows are behind and left out with their "
             "inputs. Sort the rows by time, or make a log of each part where a clock was set",
+            RuntimeWarning,
+            stacklevel=level_outside(),
+        )
+
+
+def _warn_of_copies(name: str, times: np.ndarray, values: np.ndarray) -> None:
+    """A copy of a measurement counts as another one, whose error is independent."""
+    order = np.argsort(times, kind="stable")
+    t, y = times[order], values[..., order, :]
+    same = (np.diff(t) == 0) & (y[..., 1:, :] == y[..., :-1, :]).all(axis=-1)
+    count = int(same.reshape(-1, same.shape[-1]).all(axis=0).sum()) if len(t) > 1 else 0
+    if count:
+        warnings.warn(
+            f"{name!r} has {count} of {len(t)} measurements twice, with the same time and value; "
+            "each counts as another measurement. Leave the copies out",
             RuntimeWarning,
             stacklevel=level_outside(),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import interruptible
 from ..systems import BoundMeasurement, System
 from ._consistency import Consistency, chi_squared_band, consistency
+from ._doubts import doubts
 from ._estimates import Estimates
 from ._innovations import Innovations, Said
 from ._log import Rows
@@ -45,7 +46,7 @@ class EstimationResult(Estimates):
     def __repr__(self) -> str:
         """System, times, and what became of the measurements."""
         span = f"{len(self.t)} estimates from {self.t[0]:g} to {self.t[-1]:g} s"
-        counts = self.summary().replace("\n", "; ")
+        counts = summary_of(self.counts).replace("\n", "; ")
         return f"EstimationResult({self.system.name!r}, {span}; {counts})"
 
     @classmethod
@@ -71,7 +72,8 @@ class EstimationResult(Estimates):
             parts = Said.of(said[..., places, column : column + size])
             column += size
             status = parts.status.astype(int)
-            innovations[name] = Innovations(ends[places], numbers, *parts[:-1], status)
+            lasting = bound.lasting
+            innovations[name] = Innovations(ends[places], numbers, *parts[:-1], status, lasting)
             for value, n in zip(*np.unique(status, return_counts=True), strict=True):
                 counts[name][UpdateStatus(int(value)).word] += int(n)
         x = z[..., : system.state.nq]
@@ -114,8 +116,16 @@ class EstimationResult(Estimates):
         return plot_consistency(errors, nis, whitened)
 
     def summary(self) -> str:
-        """Say how often what became of intervals and measurements."""
-        return summary_of(self.counts)
+        """Say how often what became of intervals and measurements, and what speaks against them.
+
+        Each measurement whose innovations are not those of its noise has a line with the number
+        that says so: their size (NIS), their correlation, single ones that are no noise, holes.
+        """
+        return "\n".join([summary_of(self.counts), *self.doubts()])
+
+    def doubts(self) -> list[str]:
+        """What speaks against the measurements or the noise, one line each; none if all is well."""
+        return doubts(self.innovations, float(self.t[-1]))
 
     @interruptible
     def smooth(self, lag: float | None = None, at: Any = None) -> Estimates:

@@ -64,6 +64,7 @@ def write_estimates(
     description = _described(system) | {
         "units": {"t": "s", "x": system.state.coordinate_units, "P": system.error_units},
         "measurements": [*innovations],
+        "lasting": [said.lasting for said in innovations.values()],
         "counts": {name: dict(counter) for name, counter in counts.items()},
     }
     return write_archive(path, SCHEMA, VERSION, arrays, description)
@@ -119,7 +120,7 @@ def _from_plain(
     for key, size in sizes.items():
         values[key] = check_shape(key, arrays[key], (N, size), batch=True, finite=False)
     values["x"] = check_element("x", values["x"], system.state, batch=True)
-    innovations = {}
+    innovations, lasting = {}, description.get("lasting")  # older files have none
     for i, name in enumerate(description["measurements"]):
         K = len(arrays[f"said_{i}_t"])
         m = arrays[f"said_{i}_innovation"].shape[-1]
@@ -131,7 +132,8 @@ def _from_plain(
             for part, shape in shapes.items()
         }  # fmt: skip
         whole = {part: parts[part].astype(int) for part in ("number", "status")}
-        innovations[str(name)] = Innovations(**(parts | whole))
+        factor = 1.0 if lasting is None else float(lasting[i])
+        innovations[str(name)] = Innovations(**(parts | whole), lasting=factor)
     counts = {
         str(name): Counter({str(word): int(k) for word, k in counter.items()})
         for name, counter in description["counts"].items()

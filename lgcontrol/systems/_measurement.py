@@ -246,9 +246,13 @@ class BoundMeasurement:
     @property
     def white_factor(self) -> np.ndarray:
         """``L √(2 τ / dt)`` for errors of correlation time τ > dt / 2, else L."""
+        return self.noise_factor * np.sqrt(self.lasting)
+
+    @property
+    def lasting(self) -> float:
+        """``2 τ / dt`` for errors of correlation time τ > dt / 2, else one."""
         measurement = self.measurement
-        share = 2 * measurement.correlation_time / (measurement.dt or inf)
-        return self.noise_factor * np.sqrt(max(1.0, share))
+        return max(1.0, 2 * measurement.correlation_time / (measurement.dt or inf))
 
     def white_factor_at(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """`white_factor` times the scale at a state, as an expression of shape (dim, dim)."""

@@ -1,0 +1,97 @@
+"""doubts: what innovations over a whole log say against a filter, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ._innovations import Innovations
+from ._normal import chi_squared_quantile
+
+# Means of NIS that are doubted: deviations that are off by a fifth, and more than chance leaves
+# once in a thousand runs. KITTI has 1.08 with densities by its likelihood, to a factor of two.
+SMALLEST, LARGEST, CHANCE = 1 / 1.5, 1.5, 1e-3
+CORRELATED = 0.4  # of innovations with those before; more than five deviations from none, too
+FEW = 20  # innovations that are too few for a mean
+IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
+LOST = 10.0  # usual intervals without a measurement that is used
+SHARE = 0.05  # of the log's time, that such a hole takes at least
+
+
+def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
+    """One line for each thing that speaks against a measurement or its noise.
+
+    Parameters
+    ----------
+    innovations : mapping of str to Innovations
+    end : float
+        Time of the last estimate, s.
+    """
+    lines = []
+    for name, said in innovations.items():
+        if said.is_used.any():
+            found = [*_size_and_order(said), *_holes(said, end)]
+            lines += [f"{name}: {text}" for text in found]
+    return lines
+
+
+def _size_and_order(said: Innovations) -> list[str]:
+    used, m, found = said.is_used, said.whitened.shape[-1], []
+    squares = np.where(used, said.nis, np.nan) * said.lasting
+    n, mean = int(used.sum()), float(np.nanmean(squares)) / m
+    few = n < FEW * (said.lasting if said.lasting > 1 else 1)
+    low, high = (chi_squared_quantile(p, n * m) / (n * m) for p in (CHANCE, 1 - CHANCE))
+    check = "check its unit, sign, axes and std_discrete, and the noise of the inputs"
+    if mean > max(LARGEST, high) and not few:
+        found.append(
+            f"NIS {mean:.3g}, expected 1: innovations are {np.sqrt(mean):.2g} times as large as "
+            f"stated; {check}"
+        )
+    elif mean < min(SMALLEST, low) and said.lasting == 1 and not few:
+        found.append(
+            f"NIS {mean:.3g}, expected 1: innovations are {np.sqrt(mean):.2g} times as large as "
+            "stated; lower its std_discrete or the noise of the inputs"
+        )
+    correlation = _correlation(said)
+    if said.lasting == 1 and n >= FEW and abs(correlation) > max(CORRELATED, 5 / np.sqrt(n)):
+        found.append(
+            f"innovations correlate by {correlation:+.2f} with those before, expected 0: an "
+            "offset, a delay, or noise of the inputs that is too small (+) or too large (−)"
+        )
+    is_odd = squares > chi_squared_quantile(1 - IMPOSSIBLE, m)
+    odd = np.flatnonzero(is_odd.reshape(-1, used.shape[-1]).any(axis=0))
+    if len(odd) and said.lasting == 1:
+        found.append(
+            f"{is_odd.sum()} of {n} innovations are no noise (NIS up to "
+            f"{np.nanmax(squares) / m:.3g}, the first at {said.t[odd[0]]:.6g} s): outliers, or an "
+            "estimate that was off"
+        )
+    return found
+
+
+def _correlation(said: Innovations) -> float:
+    both = (said.is_used[..., 1:] & said.is_used[..., :-1])[..., None]
+    product = np.where(both, said.whitened[..., 1:, :] * said.whitened[..., :-1, :], 0.0)
+    square = np.where(both, said.whitened[..., :-1, :] ** 2, 0.0)
+    axes = tuple(range(product.ndim - 1))
+    found = product.sum(axis=axes) / np.maximum(square.sum(axis=axes), 1e-300)
+    return float(found[np.argmax(np.abs(found))])
+
+
+def _holes(said: Innovations, end: float) -> list[str]:
+    """The longest time without one that is used.
+
+    Errors that last are those of what is known now and then, as that nothing moves.
+    """
+    if said.lasting > 1:
+        return []
+    used = said.is_used.reshape(-1, said.is_used.shape[-1]).any(axis=0)
+    t = said.t[used]
+    times = np.append(t, max(end, t[-1]))
+    gaps = np.diff(times)
+    usual = float(np.median(np.diff(said.t))) if len(said.t) > 1 else np.inf
+    k = int(np.argmax(gaps))
+    if not gaps[k] > max(LOST * usual, SHARE * (times[-1] - said.t[0])):
+        return []
+    return [f"none used for {gaps[k]:.4g} s from {times[k]:.6g} s on, every {usual:.3g} s before"]
