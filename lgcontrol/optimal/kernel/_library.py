@@ -1,0 +1,312 @@
+"""Machine code of the planning kernel: built once a machine, and of the stages of a problem."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...codegen import (
+    BuildError,
+    Compiler,
+    ModelFunction,
+    Part,
+    UnsafeFolder,
+    compile_policy,
+    find_compiler,
+    find_or_build,
+    key_of,
+    notice,
+    unit_source,
+)
+from .._stage_model import StageModel
+from ._settings import Settings
+from ._table import Function, Model, Numbers, Task, header
+
+NEWTON, SWEEP = (Path(__file__).with_name(name) for name in ("newton.c", "sweep.h"))
+
+# Pairs of error coordinates and controls whose sweeps have constant bounds: rigid bodies, arms,
+# vehicles. Others take those of any size, at some 1.1 to 1.3 of the time.
+SIZES = (
+    (4, 1), (12, 4), (14, 7),
+)  # fmt: skip
+
+# Arguments that all stages have in common.
+SHARED = ("p", "w", "dt")
+# Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
+SELDOM = ("end", "end_values", "end_curvature", "arrival", "roll", "error")
+OFTEN_LEVEL = (
+    '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
+    '"no-tree-dominator-opts"'
+)
+SELDOM_LEVEL = '"Og"'
+LONG = 100_000
+
+VISIBLE = '__attribute__((visibility("default")))'
+
+_ADDRESS = ctypes.c_void_p
+
+
+class Kernel(NamedTuple):
+    """Entry points of the kernel.
+
+    Attributes
+    ----------
+    solve, step, sizes : callable
+        ``lg_newton_solve``, ``lg_newton_step`` and ``lg_newton_sizes``.
+    """
+
+    solve: Any
+    step: Any
+    sizes: Any
+
+
+def kernel_source(width: int) -> str:
+    """C text of the kernel for vectors of so many doubles."""
+    text, sweep = (path.read_text(encoding="utf-8") for path in (NEWTON, SWEEP))
+    names = [(str(n), str(m), n, m) for n, m in SIZES] + [("any", "any", "(int)m->nx", "(int)m->nv")]
+    sweeps = [
+        f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) LG_JOIN(name, {a}, {b})\n{sweep}"
+        "#undef SX\n#undef SV\n#undef SWEEP\n"
+        for a, b, n, m in names
+    ]
+    mark = "/* SWEEPS: the sweeps of all sizes are put here. */\n"
+    listed = " ".join(f"LG_SIZE({n}, {m})" for n, m in SIZES)
+    head = f"{header()}#define LG_W {width}\n#define LG_SIZES {listed}\n"
+    return head + text.replace(mark, "".join(sweeps))
+
+
+@cache
+def load_kernel() -> Kernel | None:
+    """The kernel for this machine; None without a compiler."""
+    compiler = _compiler()
+    if compiler is None:
+        return None
+    source = kernel_source(compiler.width)
+    flags = compiler.flags(0, True)
+    loaded, _ = find_or_build(
+        key_of(compiler, flags, [source]),
+        compiler,
+        [flags],
+        write=lambda: source,
+        load=_open_kernel,
+        check=_wrong_sizes,
+        about={"function": "planning kernel", "operations": 0, "written": 150_000},
+    )
+    return loaded
+
+
+def _open_kernel(path: Path) -> Kernel:
+    library = ctypes.CDLL(str(path))
+    solve, step, sizes = (library[f"lg_newton_{name}"] for name in ("solve", "step", "sizes"))
+    for function in (solve, step):
+        function.argtypes, function.restype = [_ADDRESS] * 3, ctypes.c_int
+    sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
+    return Kernel(solve, step, sizes)
+
+
+def _wrong_sizes(kernel: Kernel) -> str | None:
+    """What of the structs differs between C and their mirrors."""
+    found = sizes_of(kernel, Model(), 1)
+    mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers)]
+    if found[3:6].tolist() != mirrors:
+        return f"has structs of {found[3:6].tolist()} bytes, their mirrors {mirrors}"
+    return None
+
+
+def sizes_of(kernel: Kernel, model: ctypes.Structure, horizon: int) -> np.ndarray:
+    """Numbers of work memory, of an iterate and of memory; bytes of structs; vector width."""
+    sizes = np.zeros(7, dtype=np.int64)
+    kernel.sizes(ctypes.addressof(model), horizon, sizes.ctypes.data)
+    return sizes
+
+
+def numbers_of(settings: Settings) -> ctypes.Structure:
+    """Settings as the struct that the kernel takes."""
+    return Numbers(**{name: float(getattr(settings, name)) for name, _ in Numbers._fields_})
+
+
+def _compiler() -> Compiler | None:
+    if compile_policy() == "off":
+        return None
+    compiler = find_compiler()
+    return None if compiler is None or compiler.kind == "tcc" else compiler
+
+
+# -- stages ----------------------------------------------------------------------------------------
+
+
+Parts = dict[str, tuple[ModelFunction, tuple[str, ...] | None]]
+
+
+def plain_parts(model: StageModel) -> Parts:
+    """Functions of a problem by their names in the struct, and what their items share.
+
+    Without second derivatives, which take longest to derive.
+    """
+    once = model.transcription._functions
+    parts: Parts = {
+        "values": (once.stage_values, SHARED),
+        "retract": (model.retract, ("p",)),
+        "end": (once.terminal, None),
+        "end_values": (once.terminal_values, None),
+        "error": (model.error, None),
+        "roll": (model.roll, None),
+    }
+    if model.composes:
+        parts |= {"substep": (model.substep, SHARED), "around": (model.around, SHARED)}
+    else:
+        parts["stage"] = model.stage, SHARED
+    if len(model.free):
+        parts["arrival"] = model.arrival, None
+    return parts
+
+
+def curved_parts(model: StageModel) -> Parts:
+    """Second derivatives."""
+    if model.curvature is None or model.end_curvature is None:
+        return {}
+    return {"curvature": (model.curvature, SHARED), "end_curvature": (model.end_curvature, None)}
+
+
+def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
+    """C sources of the functions of a problem, about as long to compile each."""
+    scratch = 1
+
+    def unit(parts: Parts, level: str) -> str:
+        nonlocal scratch
+        named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
+        text, own = unit_source(named, compiler)
+        scratch = max(scratch, own)
+        return f"#pragma GCC optimize({level})\n{text}{''.join(map(_entry, named))}"
+
+    def only(parts: Parts, names: tuple[str, ...]) -> Parts:
+        return {name: value for name, value in parts.items() if name in names}
+
+    plain = plain_parts(model)
+    yield unit(only(plain, ("values", "retract", "substep", "around")), OFTEN_LEVEL)
+    if "stage" in plain:
+        yield unit(only(plain, ("stage",)), OFTEN_LEVEL)
+    curved = curved_parts(model)
+    if curved:
+        yield unit(only(curved, ("curvature",)), OFTEN_LEVEL)
+    yield unit(only(plain | curved, SELDOM), SELDOM_LEVEL)
+    yield f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
+
+
+def _entry(part: Part) -> str:
+    """The entry that the kernel calls by pointer."""
+    program = part.function._backend.program
+    given = [f"in[{i}]" for i in range(len(program.sizes_in))]
+    given += [f"out[{i}]" for i in range(len(program.sizes_out))]
+    items = "items, " if part.shared is not None else ""
+    head = f"void {part.name}_entry(const void *own, int64_t items, const double *const *in, "
+    return (
+        f'{VISIBLE} {head}double *const *out, double *scratch)\n'
+        f"{{\n  (void)own, (void)items;\n  {part.name}({items}{', '.join(given)}, scratch);\n}}\n"
+    )
+
+
+class Stages(NamedTuple):
+    """Functions of a problem in machine code.
+
+    Attributes
+    ----------
+    functions : dict of str to Function
+    scratch : int
+    keep : object
+    """
+
+    functions: dict[str, Function]
+    scratch: int
+    keep: Any
+
+
+def load_stages(model: StageModel) -> Stages | None:
+    """Machine code of the functions of a problem; None (said once) without it."""
+    compiler = _compiler()
+    if compiler is None:
+        return None
+    name = f"stages of {model.problem.system.name}"
+    try:
+        identity = model.transcription.identity
+        if identity is None:
+            identity = "\n".join(
+                f"{key} {function._backend.program.identity}"
+                for key, (function, _) in plain_parts(model).items()
+            )
+
+        def sizes() -> list[int]:
+            return [f._backend.program.operations for f, _ in plain_parts(model).values()]
+
+        def flags() -> list[list[str]]:
+            longest = max(sizes())
+            return [compiler.flags(longest if longest > LONG else 0, True)]
+
+        def about() -> dict[str, Any]:
+            return {"function": name, "operations": max(sizes()), "written": 2 * sum(sizes())}
+
+        content = [
+            _sources(), identity, f"{model.problem.method} {model.problem.substeps} {model.curved}",
+            f"{model.problem.horizon > 0} {model.controls.tolist()} {getattr(model, 'exact', False)}",
+        ]  # fmt: skip
+        found, _ = find_or_build(
+            key_of(compiler, compiler.flags(0, True), content),
+            compiler,
+            flags,
+            write=lambda: write_stages(model, compiler),
+            load=_open_stages,
+            check=lambda stages: None,
+            about=about,
+        )
+    except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
+        notice(name, f"the {name} are interpreted: {error}")
+        return None
+    return found
+
+
+def _open_stages(path: Path) -> Stages:
+    library = ctypes.CDLL(str(path))
+    functions = {}
+    for name, kind in Model._fields_:
+        if kind is Function and hasattr(library, f"lg_{name}_entry"):
+            entry = library[f"lg_{name}_entry"]
+            functions[name] = Function(ctypes.cast(entry, _ADDRESS), None)
+    return Stages(functions, ctypes.c_long.in_dll(library, "lg_scratch").value, library)
+
+
+@cache
+def _sources() -> str:
+    """Hash of the code that derives the functions of a problem from what it states."""
+    from .._kernel import _sources as old
+
+    digest = hashlib.sha256(old().encode())
+    digest.update(Path(__file__).read_bytes())
+    return digest.hexdigest()
+
+
+def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, Any]:
+    """Which rows of ``[A B]`` hold little but zeros, and their entries."""
+    from .._kernel import _pattern_of
+
+    lines = "\n".join(_pattern_of(model, function, ""))
+
+    def number(name: str) -> int:
+        found = re.search(rf"{name} =? ?(\d+)", lines)
+        assert found is not None
+        return int(found[1])
+
+    def places(name: str) -> list[int]:
+        found = re.search(rf"lg_{name}\[\] = {{(.*?)}}", lines)
+        return [] if found is None else [int(v) for v in found[1].split(",")]
+
+    return {
+        "sparse": number("LG_SPARSE"), "first": number("LG_FIRST"), "dense": number("LG_DENSE"),
+        "rows": places("rows"), "columns": places("columns"),
+    }  # fmt: skip

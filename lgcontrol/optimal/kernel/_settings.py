@@ -1,0 +1,144 @@
+"""Settings: the tuned numbers of the planning kernel, handed to it as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isfinite
+
+_WB = "Wächter and Biegler 2006"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of the interior point; those without another source are of [1]_ or of IPOPT's code.
+
+    The cost is scaled so that its gradient at the first iterate is at most `gradient_most`; numbers
+    that have the unit of a cost or of a multiplier belong to the scaled cost.
+
+    Attributes
+    ----------
+    mu_first : float
+        Barrier parameter of the first iterations. IPOPT has 0.1, which loses one of 43 tasks.
+    mu_last : float
+        Last barrier parameter, as a share of the tolerance. IPOPT's 0.1 leaves 1e-4 of the optimum
+        where many constraints are active.
+    mu_factor, mu_power : float
+        The barrier parameter falls to the smaller of ``mu_factor μ`` and ``μ ** mu_power``.
+    mu_error : float
+        It falls where the error of the barrier problem is at most ``mu_error μ``.
+    boundary : float
+        Least share τ of the distance to a bound that a step may use; ``1 − μ`` if that is larger.
+    push : float
+        Least distance of the first iterate from bounds, relative to the bound or to the range.
+    relax : float
+        Bounds are relaxed by this, relative to ``max(1, |bound|)``.
+    multiplier_first : float
+        Multipliers of bounds at the first iterate.
+    multiplier_most : float
+        Least-squares multipliers that are larger are replaced by zero, and multipliers of bounds
+        after feasibility restoration by `multiplier_first`.
+    gradient_most, scale_least : float
+        Largest gradient of the scaled cost and of scaled constraints at the first iterate, and the
+        least scale.
+    error_scale : float
+        Mean multiplier up to which errors are not scaled down (s_max).
+    sigma_most : float
+        Largest ratio of a multiplier of a bound to ``μ / distance``, and of its inverse (κ_Σ).
+    filter_theta, filter_phi : float
+        Margins of the filter (γ_θ, γ_φ).
+    switch_delta, switch_theta, switch_phi : float
+        The switching condition (δ, s_θ, s_φ).
+    armijo : float
+        Sufficient decrease of the barrier function (η_φ).
+    theta_most, theta_least : float
+        Largest violation that the filter takes, and the one below which the barrier function must
+        decrease; both relative to ``max(1, θ)`` of the first iterate.
+    step_least : float
+        Share of the step length below which restoration begins (γ_α).
+    corrections : float
+        Most second-order corrections of a step.
+    correction_decrease : float
+        Factor by which each must reduce the violation (κ_soc).
+    regularization_first, regularization_least, regularization_most : float
+        First regularization δ_w of the Hessian, the least and the largest.
+    regularization_grow_first, regularization_grow, regularization_fall : float
+        Factors between regularizations.
+    compliance : float
+        Dual regularization δ_c of equalities.
+    refinements : float
+        Most sweeps that refine the multipliers of equalities.
+    refined : float
+        What they leave of an equality, relative to its violation, at most.
+    watchdog_after, watchdog_tries : float
+        Shortened steps in a row before the watchdog begins, and steps that it takes unseen.
+    jam : float
+        A step that is shorter after the watchdog failed goes to restoration. Own.
+    penalty_first, penalty_grow, penalty_most : float
+        Penalty ρ on violations of the elastic problem, its growth and the largest one.
+    elastic_decrease : float
+        Share of the violation at which the elastic problem may be left.
+    certificate : float
+        Gradient of the cost, relative to the penalty, up to which a stationary point of the
+        elastic problem certifies infeasibility. Own.
+    tiny_most : float
+        Reductions of μ after failed line searches before the solve ends as stalled.
+
+    References
+    ----------
+    .. [1] A. Wächter and L. Biegler, On the implementation of an interior-point filter line-search
+       algorithm for large-scale nonlinear programming, Mathematical Programming 106, 2006.
+    """
+
+    mu_first: float = 1.0
+    mu_last: float = 0.02
+    mu_factor: float = 0.2
+    mu_power: float = 1.5
+    mu_error: float = 10.0
+    boundary: float = 0.99
+    push: float = 1e-2
+    relax: float = 1e-8
+    multiplier_first: float = 1.0
+    multiplier_most: float = 1e3
+    gradient_most: float = 100.0
+    scale_least: float = 1e-8
+    error_scale: float = 100.0
+    sigma_most: float = 1e10
+    filter_theta: float = 1e-5
+    filter_phi: float = 1e-8
+    switch_delta: float = 1.0
+    switch_theta: float = 1.1
+    switch_phi: float = 2.3
+    armijo: float = 1e-8
+    theta_most: float = 1e4
+    theta_least: float = 1e-4
+    step_least: float = 0.05
+    corrections: float = 4
+    correction_decrease: float = 0.99
+    regularization_first: float = 1e-4
+    regularization_least: float = 1e-20
+    regularization_most: float = 1e10
+    regularization_grow_first: float = 100.0
+    regularization_grow: float = 8.0
+    regularization_fall: float = 1 / 3
+    compliance: float = 1e-8
+    refinements: float = 10
+    refined: float = 1e-9
+    watchdog_after: float = 10
+    watchdog_tries: float = 3
+    jam: float = 1e-2
+    penalty_first: float = 1e3
+    penalty_grow: float = 100.0
+    penalty_most: float = 1e7
+    elastic_decrease: float = 0.9
+    certificate: float = 1e-2
+    tiny_most: float = 10
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no kernel can use."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (isfinite(value) and value >= 0):
+                raise ValueError(
+                    f"setting {field.name} is {value!r}, expected a finite number, at least 0: "
+                    f"leave it out for {field.default}"
+                )

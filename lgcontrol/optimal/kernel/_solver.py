@@ -1,0 +1,237 @@
+"""NewtonKKTSolver: plans by the problem-independent kernel, beside the solver in use."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._transcription import Nodes, Setting, Transcription
+from .._stage_model import StageModel
+from ._library import (
+    Stages,
+    load_kernel,
+    load_stages,
+    numbers_of,
+    pattern_of,
+    plain_parts,
+    sizes_of,
+)
+from ._settings import Settings
+from ._table import LOG, Model, Task
+
+CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
+STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
+PARTS = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
+
+
+class Report(NamedTuple):
+    """How a solve went.
+
+    Attributes
+    ----------
+    status : str
+        One of `STATUS`.
+    iterations : int
+    log : ndarray
+        A row of `LOG` for each iterate.
+    x, u : ndarray
+        Nodes of the plan.
+    K : ndarray, shape (N, m, n)
+        Feedback of the last step.
+    rows : ndarray, shape (N + 1, rows)
+        Values of bounded quantities.
+    mu : float
+        Barrier parameter.
+    seconds : float
+    evaluations, factorizations : int
+    """
+
+    status: str
+    iterations: int
+    log: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    K: np.ndarray
+    rows: np.ndarray
+    mu: float
+    seconds: float
+    evaluations: int
+    factorizations: int
+
+    @property
+    def cost(self) -> float:
+        """Cost of the last iterate without penalties."""
+        return float(self.log[-1, 0])
+
+    @property
+    def kkt(self) -> float:
+        """Largest residual of the last iterate."""
+        return float(self.log[-1, 1:4].max())
+
+
+class Memory:
+    """Structs and arrays of one problem for one thread."""
+
+    def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
+        kernel = load_kernel()
+        assert kernel is not None
+        self.kernel, self.stages, self.most = kernel, stages, most
+        self.settings = numbers_of(settings)
+        self._arrays: dict[str, np.ndarray] = {}
+        self.model = self._model_of(model)
+        problem, N, nr = model.problem, model.problem.horizon, len(model.transcription.rows.names)
+        n, m, M = model.n, model.m, model.problem.horizon + 1
+        na, ne = len(model.sides.row) + len(model.sides.equal), len(model.sides.equal)
+        work, plan, memory = sizes_of(kernel, self.model, N)[:3].tolist()
+        group, nu = model.group, problem.system.n_inputs
+        self.task = Task(horizon=N, dt=problem.dt, exact=1)
+        once = model.transcription
+        shapes: dict[str, Any] = {
+            "t": M, "x_ref": (M, group.nq), "u_ref": (M, nu), "p": problem.nominal_parameters.shape,
+            "P": (n, n), "arrival": (n, n), "x0": group.nq, "lower": m, "upper": m, "limit": na,
+            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr), "log": (most + 1, len(LOG)),
+            "memory": memory, "work": work + 16, "w": len(once.path_weights),
+            "w_end": len(once.end_weights),
+        }  # fmt: skip
+        self.arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
+        self.arrays["w"][:], self.arrays["w_end"][:] = once.path_weights, once.end_weights
+        sides = model.sides
+        self.arrays["limit"][:] = np.r_[sides.limit, sides.target]
+        work_memory = self.arrays["work"]
+        self.arrays["work"] = work_memory[-work_memory.ctypes.data % 64 // 8 :]
+        for name, array in self.arrays.items():
+            setattr(self.task, name, array.ctypes.data)
+        sizes = {
+            "x": (M, group.nq), "u": (N, nu), "s": (M, na), "z": (M, na), "e": (M, na),
+            "y": (M, na), "zl": (N, m), "zu": (N, m), "lam": (N, n), "nu": (M, ne),
+        }  # fmt: skip
+        self.parts, start = {}, 0
+        for name, shape in sizes.items():
+            stop = start + int(np.prod(shape))
+            self.parts[name] = self.arrays["plan"][start:stop].reshape(shape)
+            start = stop
+
+    def _model_of(self, model: StageModel) -> Any:
+        once, sides, stages = model.transcription, model.sides, self.stages
+        bend = np.array(model.bend_places, dtype=np.int64).reshape(-1, 2).T
+        made = Model(
+            nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
+            nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
+            bend=bend.shape[1], curved="curvature" in stages.functions, scratch=stages.scratch,
+        )  # fmt: skip
+        pattern = pattern_of(model, model.stage)
+        places: dict[str, Any] = {
+            "controls": model.controls, "free": model.free,
+            "rows": pattern.pop("rows"), "columns": pattern.pop("columns"),
+            "bend_rows": bend[0], "bend_columns": bend[1],
+            "row": np.r_[sides.row, sides.equal],
+            "start": np.r_[model.of_start, np.zeros(len(sides.equal))],
+        }  # fmt: skip
+        numbers = {
+            "sign": np.r_[sides.sign, np.ones(len(sides.equal))],
+            "active": np.hstack([sides.active, sides.equal_active]),
+        }
+        if model.composes:
+            sub = pattern_of(model, model.substep)
+            made.substeps, made.turn = model.problem.substeps, len(model.turn[0])
+            places |= {"sub_rows": sub.pop("rows"), "sub_columns": sub.pop("columns")}
+            places |= {"turn_rows": model.turn[0], "turn_columns": model.turn[1]}
+            pattern |= {f"sub_{name}": value for name, value in sub.items()}
+        for name, value in pattern.items():
+            setattr(made, name, value)
+        for name, value in places.items():
+            self._arrays[name] = np.array(value, dtype=np.int64, order="C")
+        for name, value in numbers.items():
+            self._arrays[name] = np.array(value, dtype=np.float64, order="C")
+        for name, array in self._arrays.items():
+            setattr(made, name, array.ctypes.data)
+        for name, function in stages.functions.items():
+            setattr(made, name, function)
+        return made
+
+    def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:
+        """Write what a solve is given."""
+        arrays, box = self.arrays, setting.box
+        for name, value in (
+            ("t", t), ("x_ref", setting.x_ref), ("u_ref", setting.u_ref), ("p", setting.p),
+            ("P", setting.terminal), ("arrival", setting.arrival), ("x0", x0),
+            ("lower", box.lower), ("upper", box.upper),
+        ):  # fmt: skip
+            arrays[name][:] = value
+        arrays["weight"][:] = np.inf
+        arrays["weight"][: len(weight)] = weight
+
+    def run(self, **options: Any) -> int:
+        """A solve with options of the task; returns the status."""
+        for name, value in options.items():
+            setattr(self.task, name, value)
+        return int(
+            self.kernel.solve(
+                ctypes.addressof(self.model),
+                ctypes.addressof(self.task),
+                ctypes.addressof(self.settings),
+            )
+        )
+
+
+class NewtonKKTSolver:
+    """Solves an `OptimalControlProblem` by IPOPT's algorithm on Riccati sweeps.
+
+    Parameters
+    ----------
+    model : StageModel
+        Of the problem.
+    settings : Settings, optional
+    most : int
+        Iterations that the log holds.
+    """
+
+    def __init__(
+        self, model: StageModel, settings: Settings | None = None, *, most: int = 1000
+    ) -> None:
+        self.model, self.settings = model, settings or Settings()
+        stages = load_stages(model)
+        if stages is None or load_kernel() is None:
+            raise NotImplementedError("no machine code: solve with `solve_in_numpy`")
+        self.memory = Memory(model, stages, self.settings, most)
+
+    def solve(
+        self,
+        nodes: Nodes,
+        setting: Setting,
+        x0: np.ndarray,
+        *,
+        tolerance: float = 1e-6,
+        max_iterations: int = 500,
+    ) -> Report:
+        """Iterate from nodes to convergence."""
+        memory, started = self.memory, time.perf_counter()
+        memory.give(setting, nodes.t, x0, self.model.sides.weight)
+        memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
+        memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
+        status = memory.run(
+            resume=0, tolerance=tolerance, max_iterations=min(max_iterations, memory.most)
+        )
+        return self._report(status, time.perf_counter() - started)
+
+    def _report(self, status: int, seconds: float) -> Report:
+        memory, task = self.memory, self.memory.task
+        return Report(
+            STATUS[status],
+            task.iterations,
+            memory.arrays["log"][: task.iterations + 1].copy(),
+            memory.parts["x"].copy(),
+            memory.parts["u"].copy(),
+            memory.arrays["K"].copy(),
+            memory.arrays["rows"].copy(),
+            task.mu,
+            seconds,
+            task.evaluations,
+            task.factorizations,
+        )
+
+
+__all__ = ["LOG", "NewtonKKTSolver", "Report", "Transcription", "plain_parts"]

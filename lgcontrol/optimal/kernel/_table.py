@@ -1,0 +1,174 @@
+"""Fields of the structs of the planning kernel: C text and Python mirror from one table."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import fields
+from typing import NamedTuple
+
+from ._settings import Settings
+
+
+class Function(ctypes.Structure):
+    """``lg_function``: evaluates items with ``call(self, items, inputs, outputs, scratch)``."""
+
+    _fields_ = [("call", ctypes.c_void_p), ("own", ctypes.c_void_p)]
+
+
+class Field(NamedTuple):
+    """A field of a struct.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the
+        kernel reads), "numbers" (that it writes) or "function".
+    meaning : str
+    """
+
+    name: str
+    kind: str
+    meaning: str
+
+
+# Kind of a field -> C declaration and ctypes type.
+KINDS = {
+    "size": ("int64_t ", ctypes.c_int64),
+    "number": ("double ", ctypes.c_double),
+    "places": ("const int64_t *", ctypes.c_void_p),
+    "given": ("const double *", ctypes.c_void_p),
+    "numbers": ("double *", ctypes.c_void_p),
+    "function": ("lg_function ", Function),
+}
+
+
+def _table(text: str) -> tuple[Field, ...]:
+    lines = (line.split(maxsplit=2) for line in text.strip().splitlines())
+    return tuple(Field(name, kind, meaning) for kind, name, meaning in lines)
+
+
+# A problem as all its solves have it. Matrices are stored by columns, stages one after the other;
+# F = [A B]ᵀ and Gᵀ of a stage have a column for each result.
+MODEL = _table("""
+size nx error coordinates
+size nq state coordinates
+size nu inputs
+size nv controls
+size nr rows
+size ns one-sided constraints
+size ne equalities
+size nf free error coordinates of the first state
+size sparse entries of [A B] outside of its dense rows
+size first first dense row of [A B]
+size dense dense rows of [A B]
+size bend entries that second derivatives of a step add to the cost to go
+size curved whether second derivatives are known
+size substeps substeps whose derivatives the kernel multiplies; 0 for none
+size sub_sparse as sparse, of a substep
+size sub_first as first, of a substep
+size sub_dense as dense, of a substep
+size turn entries that turn derivatives of the end of a step to those of the defect
+size scratch numbers of work memory that functions need
+places controls which inputs are controls
+places free which error coordinates of the first state are free
+places rows rows of the sparse entries
+places columns their columns
+places bend_rows rows of the entries of bend, on and above the diagonal
+places bend_columns their columns
+places sub_rows as rows, of a substep
+places sub_columns as columns, of a substep
+places turn_rows rows of the entries of turn
+places turn_columns their columns
+places row which row a constraint limits: ns one-sided ones, then ne equalities
+given sign +1 for upper limits and equalities, -1 for lower limits
+places start whether a constraint belongs to the free start and is never relaxed
+given active whether constraints hold at a node
+function stage cost, defect, rows and their derivatives
+function values cost, defect and rows
+function curvature what the Hessian of the Lagrangian has beyond that of Gauss and Newton
+function substep a substep and its derivatives
+function around a stage about the end of its last substep
+function end cost and rows of the last state with derivatives
+function end_values cost and rows of the last state
+function end_curvature as curvature, of the last state
+function arrival cost of a free first state
+function retract state at error coordinates from a state
+function error error coordinates between states
+function roll a step with its cost, defect and rows
+""")
+
+# A solve: what is given, how it is to go, and what is found.
+TASK = _table("""
+size horizon steps
+size max_iterations of this call
+size resume whether the iterate of the last call goes on
+size fixed whether this is a real-time step: mu stays and no line search is made
+size exact whether second derivatives are used
+number dt step, s
+number tolerance largest error of a converged solve
+number mu_fixed barrier parameter of real-time steps
+given t times of nodes
+given x_ref reference states
+given u_ref reference inputs
+given p parameters
+given w entries of weights along the horizon
+given w_end entries of weights at the end
+given P terminal weight
+given arrival weight on the first error
+given x0 given start
+given lower limits of controls
+given upper limits of controls
+given limit limits of constraints, targets of equalities
+given weight penalty weights of soft constraints; infinite for hard ones
+numbers plan the iterate: x, u, s, z, e, y, zl, zu, lam, nu
+numbers K feedback gains of the last step
+numbers rows values of rows
+numbers log a row for each iteration
+numbers work memory
+numbers memory what a resumed solve goes on with
+size status how it ended
+size iterations how many were taken
+size elastic whether the last iterate is one of the elastic problem
+size evaluations trial points
+size factorizations sweeps
+number mu barrier parameter
+number scale of the cost
+number penalty of the elastic problem
+""")
+
+LOG = (
+    "cost", "stationarity", "violation", "complementarity", "step", "regularization", "mu",
+    "elastic",
+)  # fmt: skip
+
+
+def structure(name: str, table: tuple[Field, ...]) -> type[ctypes.Structure]:
+    """The Python mirror of a struct."""
+    members = [(field.name, KINDS[field.kind][1]) for field in table]
+    return type(name, (ctypes.Structure,), {"_fields_": members})
+
+
+Model = structure("Model", MODEL)
+Task = structure("Task", TASK)
+Numbers = type(
+    "Numbers",
+    (ctypes.Structure,),
+    {"_fields_": [(field.name, ctypes.c_double) for field in fields(Settings)]},
+)
+
+
+def header() -> str:
+    """C text of the structs."""
+    parts = [
+        "#include <stdint.h>",
+        "typedef struct {\n  void (*call)(const void *own, int64_t items, const double *const *in,",
+        "               double *const *out, double *scratch);\n  const void *own;\n} lg_function;",
+    ]
+    for name, table in (("lg_model", MODEL), ("lg_task", TASK)):
+        lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]
+        parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
+    lines = [f"  double {field.name};" for field in fields(Settings)]
+    parts.append("\n".join(["typedef struct {", *lines, "} lg_settings;"]))
+    parts.append(f"enum {{ LG_LOG = {len(LOG)} }};")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,1449 @@
+/* A primal-dual interior point with a filter line search (Waechter and Biegler 2006) on Riccati
+ * sweeps, for any problem: the algorithm of `_newton.py`, step by step.
+ *
+ * Before this text stand the structs that `_table.py` writes, LG_W (doubles in a vector) and
+ * LG_SIZES, the pairs (nx, nv) with sweeps of their own, as a list of LG_SIZE(nx, nv). Nothing is
+ * allocated and nothing is kept between calls: all memory is the caller's. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#define LG_EXPORT extern __attribute__((visibility("default")))
+#define LG_INLINE static inline __attribute__((always_inline))
+#if LG_W > 1
+typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
+typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
+static const lg_v lg_zero = {0};
+#else
+typedef double lg_v;
+typedef double lg_u;
+static const lg_v lg_zero = 0;
+#endif
+
+enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
+
+/* An iterate, in one block of memory. */
+typedef struct {
+  double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
+} lg_point;
+
+enum { LG_MOST_FILTER = 512 };
+typedef struct {
+  double theta[LG_MOST_FILTER], phi[LG_MOST_FILTER], most, least;
+  int64_t count;
+} lg_filter;
+
+/* What a resumed solve goes on with, next to the plan. */
+typedef struct {
+  lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
+  double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
+  double outer_theta, watch_theta, watch_phi, watch_slope, watch_dw, best;
+  int64_t elastic, shortened, watched, tries, blocked, tiny, left, started, raised;
+} lg_memory;
+
+typedef struct {
+  double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
+  double *curvature, *curvature_end, *bend;
+  double *times, *after, *other, *part, *turn;
+  double *lower, *upper, *d, *limit, *active, *w1, *w2, *v, *elastic, *rho, *missed, *change, *sigma, *a, *b;
+  double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
+  double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
+  double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
+  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *c_gap, *c_rho, *c_missed, *move;
+  double *scratch;
+  double *trial_memory, *saved_memory;
+  lg_point now, trial;
+  int64_t plan; /* numbers of an iterate */
+  int64_t sweeps, trials;
+  double f, mu, scale;
+  double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
+  lg_memory *mem;
+} lg_state;
+
+LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
+
+LG_INLINE double dot(const int n, const double *a, const double *b)
+{
+  lg_v sum = lg_zero;
+  double total = 0;
+  int i = 0;
+  for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
+  for (; i < n; i++) total += a[i] * b[i];
+#if LG_W > 1
+  for (i = 0; i < LG_W; i++) total += sum[i];
+  return total;
+#else
+  return total + sum;
+#endif
+}
+
+static void copy(double *to, const double *from, int64_t count)
+{
+  memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+static double *take(double **next, int64_t count)
+{
+  double *here = *next;
+  *next += (count + 15) / 8 * 8;
+  return here;
+}
+
+static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
+
+/* Parts of an iterate; numbers that it takes. */
+static int64_t lay_point(lg_point *o, double *memory, const lg_model *m, int64_t N)
+{
+  const int64_t M = N + 1, na = m->ns + m->ne, sizes[] = {M * m->nq, N * m->nu, M * na, M * na,
+    M * na, M * na, N * m->nv, N * m->nv, N * m->nx, M * m->ne};
+  double **parts[] = {&o->x, &o->u, &o->s, &o->z, &o->e, &o->y, &o->zl, &o->zu, &o->lam, &o->nu};
+  double *at = memory;
+  for (int i = 0; i < 10; i++) *parts[i] = at, at += sizes[i];
+  return at - memory;
+}
+
+static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
+{
+  const int64_t M = N + 1, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, ne = m->ne;
+  const int64_t na = m->ns + ne, xp = padded(nx), vp = padded(nv), many = m->substeps > 0 ? N : 0;
+  lg_point p;
+  s->plan = lay_point(&p, memory, m, N);
+  s->P = take(&memory, N * nx * xp), s->p = take(&memory, N * xp);
+  s->K = take(&memory, N * nv * xp), s->k = take(&memory, N * nv), s->L = take(&memory, N * vp * nv);
+  s->P0 = take(&memory, m->nf * m->nf), s->first = take(&memory, m->nf);
+  s->cost = take(&memory, M), s->gap = take(&memory, N * nx), s->rows = take(&memory, M * nr);
+  s->F = take(&memory, N * nz * nx), s->g = take(&memory, N * nz), s->H = take(&memory, N * nz * nz);
+  s->G = take(&memory, N * nr * nz), s->g_end = take(&memory, nx), s->H_end = take(&memory, nx * nx);
+  s->G_end = take(&memory, nr * nx), s->curvature = take(&memory, N * nz * nz);
+  s->curvature_end = take(&memory, nx * nx), s->bend = take(&memory, N * m->bend);
+  s->times = take(&memory, many), s->after = take(&memory, many * m->nq);
+  s->other = take(&memory, many * m->nq), s->part = take(&memory, many * nz * nx);
+  s->turn = take(&memory, N * m->turn);
+  s->lower = take(&memory, nv), s->upper = take(&memory, nv);
+  s->d = take(&memory, nr), s->limit = take(&memory, na), s->active = take(&memory, M * na);
+  s->w1 = take(&memory, na), s->w2 = take(&memory, na), s->v = take(&memory, na);
+  s->elastic = take(&memory, na);
+  s->rho = take(&memory, M * na), s->missed = take(&memory, M * ne);
+  s->change = take(&memory, M * na), s->sigma = take(&memory, M * na);
+  s->a = take(&memory, M * na), s->b = take(&memory, M * na);
+  s->weight = take(&memory, M * nr), s->base = take(&memory, M * nr), s->price = take(&memory, M * nr);
+  s->box = take(&memory, N * nv), s->full = take(&memory, N * nz), s->full_end = take(&memory, nx);
+  s->aim = take(&memory, M * ne), s->leave = take(&memory, M * ne), s->drow = take(&memory, M * nr);
+  s->eps = take(&memory, M * nx), s->du = take(&memory, N * nv), s->d_lam = take(&memory, N * nx);
+  s->ds = take(&memory, M * na), s->dz = take(&memory, M * na), s->de = take(&memory, M * na);
+  s->dy = take(&memory, M * na), s->dzl = take(&memory, N * nv), s->dzu = take(&memory, N * nv);
+  s->d_nu = take(&memory, M * ne);
+  s->t_cost = take(&memory, M), s->t_gap = take(&memory, N * nx), s->t_rows = take(&memory, M * nr);
+  s->t_rho = take(&memory, M * na), s->t_missed = take(&memory, M * ne);
+  s->c_gap = take(&memory, N * nx), s->c_rho = take(&memory, M * na);
+  s->c_missed = take(&memory, M * ne), s->move = take(&memory, M * nx);
+  s->trial_memory = take(&memory, s->plan), s->saved_memory = take(&memory, s->plan);
+  s->scratch = memory;
+}
+
+/* Numbers of work memory for a horizon, of an iterate, of what a resumed solve goes on with; bytes
+ * of the structs. */
+LG_EXPORT void lg_newton_sizes(const lg_model *m, int64_t N, int64_t *sizes)
+{
+  lg_state s;
+  lay_out(&s, 0, m, N);
+  sizes[0] = (int64_t)((uintptr_t)s.scratch / sizeof(double)) + m->scratch;
+  sizes[1] = s.plan;
+  sizes[2] = (int64_t)(sizeof(lg_memory) / sizeof(double)) + 8;
+  sizes[3] = sizeof(lg_model), sizes[4] = sizeof(lg_task), sizes[5] = sizeof(lg_settings);
+  sizes[6] = LG_W;
+}
+
+LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
+LG_INLINE double larger(double a, double b) { return a > b ? a : b; }
+LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
+
+/* The larger of a number and a size; NaN stays. */
+LG_INLINE double widest(double most, double v)
+{
+  const double size = fabs(v);
+  return size <= most || isnan(most) ? most : size;
+}
+
+static double largest(const double *v, int64_t n, double most)
+{
+  for (int64_t i = 0; i < n; i++) most = widest(most, v[i]);
+  return most;
+}
+
+static int all_finite(const double *v, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++)
+    if (!isfinite(v[i])) return 0;
+  return 1;
+}
+
+/* ---- sweeps -----------------------------------------------------------------------------------*/
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+/* to = from + sign L R in a block of r vectors by c columns, kept in registers; without `from`,
+ * zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
+LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
+                     const double *R, const int down, const int right, const int sign,
+                     const double *from, const int from_apart, double *to, const int to_apart)
+{
+  lg_v sum[12];
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++)
+      sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
+  for (int l = 0; l < inner; l++)
+    for (int j = 0; j < c; j++) {
+      const double b = sign * R[l * down + j * right];
+      for (int i = 0; i < r; i++) sum[i + j * r] += load(L + i * LG_W + l * l_apart) * b;
+    }
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
+}
+
+/* The same for `rows` vectors a column; of a symmetric result the upper half at least. */
+LG_INLINE void product(const int rows, const int inner, const int count, const double *L,
+                       const int l_apart, const double *R, const int down, const int right,
+                       const int sign, const int symmetric, const double *from,
+                       const int from_apart, double *to, const int to_apart)
+{
+#define LG_BLOCK(r, c) \
+  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
+        from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
+        to_apart)
+  int j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
+    int i = 0;
+    for (; i + 3 <= most && most - i != 4; i += 3) LG_BLOCK(3, 4);
+    for (; i + 2 <= most; i += 2) LG_BLOCK(2, 4); /* four are two pairs: one alone waits for sums */
+    if (i < most) LG_BLOCK(1, 4);
+  }
+#define LG_LAST(r) \
+  if (left == r && count - j == 3) LG_BLOCK(r, 3); \
+  if (left == r && count - j == 2) LG_BLOCK(r, 2); \
+  if (left == r && count - j == 1) LG_BLOCK(r, 1)
+  for (int i = 0, left; j < count && i < rows; i += left) {
+    left = rows - i < 4 ? rows - i : 4;
+    LG_LAST(4);
+    LG_LAST(3);
+    LG_LAST(2);
+    LG_LAST(1);
+  }
+#undef LG_LAST
+#undef LG_BLOCK
+}
+
+#define LG_JOIN_(a, b, c) a##_##b##_##c
+#define LG_JOIN(a, b, c) LG_JOIN_(a, b, c)
+/* SWEEPS: the sweeps of all sizes are put here. */
+
+static int factor(const lg_model *m, const lg_task *q, lg_state *s, double dw, int bent, int identity)
+{
+#define LG_SIZE(n, v) \
+  if (m->nx == n && m->nv == v) return factor_##n##_##v(m, q, s, dw, bent, identity);
+  LG_SIZES
+#undef LG_SIZE
+  return factor_any_any(m, q, s, dw, bent, identity);
+}
+
+static void back(const lg_model *m, const lg_task *q, lg_state *s, const double *g,
+                 const double *g_end, const double *gap)
+{
+#define LG_SIZE(n, v) \
+  if (m->nx == n && m->nv == v) { \
+    back_##n##_##v(m, q, s, g, g_end, gap); \
+    return; \
+  }
+  LG_SIZES
+#undef LG_SIZE
+  back_any_any(m, q, s, g, g_end, gap);
+}
+
+/* Derivatives of steps one after the other: F Aᵀ, and what inputs add in the later one. */
+static void compose(const lg_model *m, lg_state *s, const double *next, double *F)
+{
+  const int nx = (int)m->nx, nz = nx + (int)m->nv, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
+  const int first = (int)m->sub_first, dense = (int)m->sub_dense;
+  lg_v T_[zv * nx];
+  double *T = (double *)T_;
+  (void)s;
+  for (int l = 0; l < nx; l++)
+    if (l < first || l >= first + dense)
+      for (int i = 0; i < zv; i++) T_[i + l * zv] = lg_zero;
+  product(zv, nx, dense, F, nz, next + first * nz, 1, nz, 1, 0, 0, 0, T + first * zp, zp);
+  for (int n = 0; n < m->sub_sparse; n++) {
+    const int64_t l = m->sub_rows[n], j = m->sub_columns[n];
+    if (j >= nx) continue;
+    for (int i = 0; i < zv; i++) T_[i + l * zv] += load(F + j * nz + i * LG_W) * next[l * nz + j];
+  }
+  for (int l = 0; l < nx; l++) {
+    for (int j = 0; j < nx; j++) F[l * nz + j] = T[l * zp + j];
+    for (int j = nx; j < nz; j++) F[l * nz + j] = T[l * zp + j] + next[l * nz + j];
+  }
+}
+
+/* F Cᵀ for a matrix of which `C` has the rows that are not the identity's. */
+static void turn(const lg_model *m, const double *C, double *F)
+{
+  const int nx = (int)m->nx, nz = nx + (int)m->nv, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
+  lg_v T_[zv * nx];
+  const double *T = (const double *)T_;
+  for (int n = 0; n < m->turn; n++) {
+    const int64_t l = m->turn_rows[n], j = m->turn_columns[n];
+    const int again = n && m->turn_rows[n - 1] == l;
+    for (int i = 0; i < zv; i++)
+      T_[i + l * zv] = (again ? T_[i + l * zv] : lg_zero) + load(F + j * nz + i * LG_W) * C[n];
+  }
+  for (int n = 0; n < m->turn; n++)
+    copy(F + m->turn_rows[n] * nz, T + m->turn_rows[n] * zp, nz);
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+/* ---- evaluation -------------------------------------------------------------------------------*/
+
+LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in,
+                    double *const *out, double *scratch)
+{
+  f->call(f->own, items, in, out, scratch);
+}
+
+/* The problem about the iterate. */
+static void expand(const lg_model *m, lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
+  const double *x = s->now.x, *u = s->now.u, *from = x, h = m->substeps > 0 ? q->dt / m->substeps : 0;
+  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt, 0};
+  if (m->substeps > 0) {
+    for (int64_t j = 0; j < m->substeps; j++) {
+      double *after = j % 2 ? s->other : s->after;
+      for (int64_t k = 0; k < N; k++) s->times[k] = q->t[k] + j * h;
+      const double *in[] = {s->times, from, u, q->p, &h};
+      double *const out[] = {after, j ? s->part : s->F};
+      call(&m->substep, N, in, out, s->scratch);
+      for (int64_t k = 0; j && k < N; k++) compose(m, s, s->part + k * nx * nz, s->F + k * nx * nz);
+      from = after;
+    }
+    given[9] = from;
+    double *const out[] = {s->cost, s->gap, s->rows, s->turn, s->g, s->H, s->G};
+    call(&m->around, N, given, out, s->scratch);
+    for (int64_t k = 0; m->turn && k < N; k++) turn(m, s->turn + k * m->turn, s->F + k * nx * nz);
+  } else {
+    double *const out[] = {s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G};
+    call(&m->stage, N, given, out, s->scratch);
+  }
+  const double *end[] = {q->t + N, x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p,
+                         q->w_end, q->P};
+  double *const out[] = {s->cost + N, s->rows + N * m->nr, s->g_end, s->H_end, s->G_end};
+  call(&m->end, 1, end, out, s->scratch);
+  s->f = 0;
+  for (int64_t k = 0; k <= N; k++) s->f += s->cost[k];
+  if (m->nf > 0) {
+    double cost, g[nx], H[nx * nx];
+    const double *in[] = {x, q->x0, q->arrival};
+    double *const found[] = {&cost, g, H};
+    call(&m->arrival, 1, in, found, s->scratch);
+    s->f += cost;
+    for (int64_t i = 0; i < nx; i++) s->g[i] += g[i];
+    for (int64_t j = 0; j < nx; j++)
+      for (int64_t i = 0; i < nx; i++) s->H[i + j * nz] += H[i + j * nx];
+  }
+}
+
+/* Cost of the trial, its defects and rows. */
+static double values(const lg_model *m, lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  const double *x = s->trial.x, *u = s->trial.u;
+  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt};
+  double *const out[] = {s->t_cost, s->t_gap, s->t_rows};
+  s->trials++;
+  call(&m->values, N, given, out, s->scratch);
+  const double *end[] = {q->t + N, x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p,
+                         q->w_end, q->P};
+  double *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
+  call(&m->end_values, 1, end, found, s->scratch);
+  double f = 0;
+  for (int64_t k = 0; k <= N; k++) f += s->t_cost[k];
+  if (m->nf > 0) {
+    double cost, g[m->nx], H[m->nx * m->nx];
+    const double *in[] = {x, q->x0, q->arrival};
+    double *const arrived[] = {&cost, g, H};
+    call(&m->arrival, 1, in, arrived, s->scratch);
+    f += cost;
+  }
+  return f;
+}
+
+/* Multipliers of the rows of the problem from those of constraints. */
+static void row_prices(const lg_model *m, const lg_task *q, const lg_state *s, const double *z,
+                       const double *nu, double *price)
+{
+  const int64_t M = q->horizon + 1, na = m->ns + m->ne;
+  for (int64_t i = 0; i < M * m->nr; i++) price[i] = 0;
+  for (int64_t k = 0; k < M && na > 0; k++) {
+    double *own = price + k * m->nr;
+    for (int64_t j = 0; j < na; j++)
+      if (s->active[k * na + j] != 0)
+        own[m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[k * na + j] - s->v[j]);
+    for (int64_t j = 0; j < m->ne && !s->mem->elastic; j++)
+      if (m->active[k * na + m->ns + j] != 0)
+        own[m->row[m->ns + j]] += s->d[m->row[m->ns + j]] * nu[k * m->ne + j];
+  }
+}
+
+/* Second derivatives of the Lagrangian beyond those of Gauss and Newton. */
+static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  if (!m->curved || !q->exact) return 0;
+  const int64_t N = q->horizon, nr = m->nr, M = N + 1;
+  const double over = 1 / s->scale;
+  double *price = s->price, *lam = s->move;
+  row_prices(m, q, s, s->now.z, s->now.nu, price);
+  for (int64_t i = 0; i < M * nr; i++) price[i] *= over;
+  for (int64_t i = 0; i < N * m->nx; i++) lam[i] = s->now.lam[i] * over;
+  const double *in[] = {q->t, s->now.x, s->now.u, s->now.x + m->nq, q->x_ref, q->u_ref, q->p, q->w,
+                        &q->dt, lam, price};
+  double *const out[] = {s->curvature, s->bend};
+  call(&m->curvature, N, in, out, s->scratch);
+  const double *end[] = {q->t + N, s->now.x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq,
+                         q->p, q->w_end, q->P, price + N * nr};
+  double *const found[] = {s->curvature_end};
+  call(&m->end_curvature, 1, end, found, s->scratch);
+  return 1;
+}
+
+/* What constraints miss: h - e + s of one-sided ones, c of equalities. */
+static void misses(const lg_model *m, const lg_task *q, const lg_state *s, const lg_point *o,
+                   const double *rows, double *rho, double *missed)
+{
+  const int64_t na = m->ns + m->ne, ne = m->ne;
+  for (int64_t k = 0; k <= q->horizon && na > 0; k++) {
+    const double *own = rows + k * m->nr;
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      const double h = m->sign[j] * s->d[m->row[j]] * (own[m->row[j]] - s->limit[j]);
+      rho[i] = s->active[i] != 0 ? h - o->e[i] + o->s[i] : 0;
+    }
+    for (int64_t j = 0; j < ne; j++) {
+      const int64_t a = m->ns + j, r = m->row[a];
+      const int on = m->active[k * na + a] != 0 && !s->mem->elastic;
+      missed[k * ne + j] = on ? s->d[r] * (own[r] - s->limit[a]) : 0;
+    }
+  }
+}
+
+static double sum_of(const double *v, int64_t n)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += fabs(v[i]);
+  return sum;
+}
+
+static double theta(const lg_model *m, const lg_task *q, const double *gap, const double *rho,
+                    const double *missed)
+{
+  const int64_t M = q->horizon + 1;
+  return sum_of(gap, q->horizon * m->nx) + sum_of(rho, M * (m->ns + m->ne)) + sum_of(missed, M * m->ne);
+}
+
+/* A product whose logarithm is taken before it gets too large or too small. */
+LG_INLINE void add_log(double *sum, double *product, double factor)
+{
+  const double grown = *product * factor;
+  if (grown > 1e-200 && grown < 1e200) {
+    *product = grown;
+  } else {
+    *sum += log(*product) + log(factor);
+    *product = 1;
+  }
+}
+
+/* The barrier function. */
+static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const lg_point *o, double f)
+{
+  const int64_t N = q->horizon, na = m->ns + m->ne;
+  double total = s->scale * f, logs = 0, part = 1;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = o->u[k * m->nu + m->controls[j]];
+      if (isfinite(s->lower[j])) add_log(&logs, &part, v - s->lower[j]);
+      if (isfinite(s->upper[j])) add_log(&logs, &part, s->upper[j] - v);
+    }
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      add_log(&logs, &part, o->s[i]);
+      total += s->v[j] * o->s[i];
+      if (s->elastic[j] == 0) continue;
+      total += s->w1[j] * o->e[i] + s->w2[j] * o->e[i] * o->e[i] / 2;
+      add_log(&logs, &part, o->e[i]);
+    }
+  return total - s->mu * (logs + log(part));
+}
+
+/* Slope of the barrier function along the direction. */
+static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, na = m->ns + m->ne;
+  double sum = 0, rest = 0;
+  for (int64_t k = 0; k < N; k++) {
+    sum += dot((int)nx, s->g + k * nz, s->eps + k * nx);
+    sum += dot((int)nv, s->g + k * nz + nx, s->du + k * nv);
+    for (int64_t j = 0; j < nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      rest += (s->mu / (s->upper[j] - v) - s->mu / (v - s->lower[j])) * s->du[k * nv + j];
+    }
+  }
+  sum += dot((int)nx, s->g_end, s->eps + N * nx);
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      rest += (s->v[j] - s->mu / s->now.s[i]) * s->ds[i];
+      if (s->elastic[j] == 0) continue;
+      rest += (s->w1[j] + s->w2[j] * s->now.e[i] - s->mu / s->now.e[i]) * s->de[i];
+    }
+  return s->scale * sum + rest;
+}
+
+/* Stationarity, violation, and what scales the errors. */
+static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
+  const int64_t na = m->ns + m->ne;
+  double stat = 0, along[nz + LG_W], viol = 0, r_viol = 0;
+  row_prices(m, q, s, s->now.z, s->now.nu, s->price);
+  for (int64_t k = 0; k < N; k++) {
+    const double *F = s->F + k * nx * nz, *G = s->G + k * nr * nz, *lam = s->now.lam + k * nx;
+    for (int64_t i = 0; i < nz; i++) along[i] = s->scale * s->g[k * nz + i];
+    for (int64_t r = 0; r < nr; r++) {
+      const double price = s->price[k * nr + r];
+      if (price != 0)
+        for (int64_t i = 0; i < nz; i++) along[i] += G[r * nz + i] * price;
+    }
+    for (int64_t l = 0; l < nx; l++)
+      for (int64_t i = 0; i < nz; i++) along[i] += F[l * nz + i] * lam[l];
+    for (int64_t j = 0; j < nv; j++)
+      stat = widest(stat, along[nx + j] + s->now.zu[k * nv + j] - s->now.zl[k * nv + j]);
+    for (int64_t i = 0; i < nx && k > 0; i++) stat = widest(stat, along[i] - lam[i - nx]);
+    for (int64_t i = 0; i < m->nf && k == 0; i++) stat = widest(stat, along[m->free[i]]);
+  }
+  for (int64_t i = 0; i < nx; i++) {
+    double sum = s->scale * s->g_end[i] - s->now.lam[(N - 1) * nx + i];
+    for (int64_t r = 0; r < nr; r++) sum += s->G_end[r + i * nr] * s->price[N * nr + r];
+    stat = widest(stat, sum);
+  }
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  s->zsum = s->zcount = 0;
+  for (int64_t k = 0; k <= N; k++) {
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      viol = widest(viol, s->rho[i]);
+      r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]]);
+      s->zsum += s->now.z[i], s->zcount++;
+      if (s->elastic[j] == 0) continue;
+      s->zsum += s->now.y[i], s->zcount++;
+      stat = widest(stat, s->w1[j] + s->v[j] + s->w2[j] * s->now.e[i] - s->now.z[i] - s->now.y[i]);
+    }
+    for (int64_t j = 0; j < m->ne; j++) {
+      viol = widest(viol, s->missed[k * m->ne + j]);
+      r_viol = widest(r_viol, s->missed[k * m->ne + j] / s->d[m->row[m->ns + j]]);
+    }
+  }
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      if (isfinite(s->lower[j])) s->zsum += s->now.zl[k * nv + j], s->zcount++;
+      if (isfinite(s->upper[j])) s->zsum += s->now.zu[k * nv + j], s->zcount++;
+    }
+  s->lsum = sum_of(s->now.lam, N * nx), s->lcount = N * nx;
+  if (!s->mem->elastic)
+    s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (N + 1) * m->ne;
+  const double gaps = largest(s->gap, N * nx, 0);
+  s->stat = stat, s->viol = widest(viol, gaps), s->r_viol = widest(r_viol, gaps);
+  s->g_size = largest(s->g_end, nx, largest(s->g, N * nz, 0));
+}
+
+/* Largest distance of a product of a multiplier and its distance from mu. */
+static double complementarity(const lg_model *m, const lg_task *q, const lg_state *s, double mu)
+{
+  const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
+  double most = 0;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      if (isfinite(s->lower[j]))
+        most = widest(most, s->now.zl[k * nv + j] * (v - s->lower[j]) - mu);
+      if (isfinite(s->upper[j]))
+        most = widest(most, s->now.zu[k * nv + j] * (s->upper[j] - v) - mu);
+    }
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      most = widest(most, s->now.s[i] * s->now.z[i] - mu);
+      if (s->elastic[j] != 0) most = widest(most, s->now.e[i] * s->now.y[i] - mu);
+    }
+  return most;
+}
+
+/* The scaled error of the barrier problem, equation (5). */
+static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
+                       const lg_settings *o, double mu, double *products)
+{
+  const double all = (s->zsum + s->lsum) / larger(1, s->zcount + s->lcount);
+  const double sd = larger(o->error_scale, all) / o->error_scale;
+  const double sc = larger(o->error_scale, s->zsum / larger(1, s->zcount)) / o->error_scale;
+  const double found = complementarity(m, q, s, mu);
+  *products = found;
+  return widest(widest(s->stat / sd, s->viol), found / sc);
+}
+
+/* ---- the Newton system ------------------------------------------------------------------------*/
+
+/* Terms of bounds and constraints in the matrix, and what does not depend on the right-hand side. */
+static void condense(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      s->box[k * nv + j] = s->now.zl[k * nv + j] / (v - s->lower[j])
+                           + s->now.zu[k * nv + j] / (s->upper[j] - v);
+    }
+  for (int64_t i = 0; i < (N + 1) * m->nr; i++) s->weight[i] = 0;
+  for (int64_t k = 0; k <= N && na > 0; k++) {
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      s->b[i] = s->sigma[i] = 0;
+      if (s->active[i] == 0) continue;
+      const double d = s->d[m->row[j]];
+      if (s->elastic[j] != 0) s->b[i] = s->now.e[i] / (s->now.y[i] + s->now.e[i] * s->w2[j]);
+      s->sigma[i] = s->now.z[i] / (s->now.s[i] + s->now.z[i] * s->b[i]);
+      s->weight[k * m->nr + m->row[j]] += d * d * s->sigma[i];
+    }
+    for (int64_t j = m->ns; j < na && !s->mem->elastic; j++) {
+      const double d = s->d[m->row[j]];
+      if (m->active[k * na + j] != 0) s->weight[k * m->nr + m->row[j]] += d * d / o->compliance;
+    }
+  }
+}
+
+/* Changes of rows along the step. */
+static void row_changes(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
+  for (int64_t k = 0; k < N && nr > 0; k++)
+    for (int64_t r = 0; r < nr; r++)
+      s->drow[k * nr + r] = dot((int)nx, s->G + (k * nr + r) * nz, s->eps + k * nx)
+                            + dot((int)nv, s->G + (k * nr + r) * nz + nx, s->du + k * nv);
+  for (int64_t r = 0; r < nr; r++) {
+    double sum = 0;
+    for (int64_t j = 0; j < nx; j++) sum += s->G_end[r + j * nr] * s->eps[N * nx + j];
+    s->drow[N * nr + r] = sum;
+  }
+}
+
+/* Gradients of stages with prices of rows. */
+static void gradients(const lg_model *m, const lg_task *q, lg_state *s, const double *price, double mu)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
+  for (int64_t i = 0; i < N * nz; i++) s->full[i] = s->scale * s->g[i];
+  for (int64_t k = 0; k < N; k++) {
+    double *own = s->full + k * nz;
+    for (int64_t r = 0; r < nr; r++) {
+      const double by = price[k * nr + r], *row = s->G + (k * nr + r) * nz;
+      if (by != 0)
+        for (int64_t i = 0; i < nz; i++) own[i] += row[i] * by;
+    }
+    for (int64_t j = 0; j < nv && mu > 0; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      own[nx + j] += mu / (s->upper[j] - v) - mu / (v - s->lower[j]);
+    }
+    for (int64_t j = 0; j < nv && !(mu > 0); j++)
+      own[nx + j] += s->now.zu[k * nv + j] - s->now.zl[k * nv + j];
+  }
+  for (int64_t i = 0; i < nx; i++) {
+    s->full_end[i] = s->scale * s->g_end[i];
+    for (int64_t r = 0; r < nr; r++)
+      s->full_end[i] += s->G_end[r + i * nr] * price[N * nr + r];
+  }
+}
+
+/* The step about defects and misses; 0 where it is not finite. */
+static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                     const double *gap, const double *rho, const double *missed)
+{
+  const int64_t N = q->horizon, nv = m->nv, nr = m->nr, na = m->ns + m->ne, ne = m->ne;
+  const double mu = s->mu, hold = 1 / o->compliance;
+  const int equal = ne > 0 && !s->mem->elastic;
+  for (int64_t i = 0; i < (N + 1) * nr; i++) s->base[i] = 0;
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      s->a[i] = s->change[i] = 0;
+      if (s->active[i] == 0) continue;
+      const double z = s->now.z[i], e = s->now.e[i], d = s->d[m->row[j]];
+      if (s->elastic[j] != 0)
+        s->a[i] = (mu - e * (s->w1[j] + s->v[j] + s->w2[j] * e - z))
+                  / (s->now.y[i] + e * s->w2[j]);
+      s->change[i] = (mu - s->now.s[i] * z + z * (rho[i] - s->a[i]))
+                     / (s->now.s[i] + z * s->b[i]);
+      s->base[k * nr + m->row[j]] += m->sign[j] * d * (z - s->v[j] + s->change[i]);
+    }
+  double most = 0;
+  for (int64_t i = 0; i < (N + 1) * ne; i++)
+    s->aim[i] = s->now.nu[i], s->leave[i] = 0, most = widest(most, missed[i]);
+  const int sweeps = equal ? (int)o->refinements : 1;
+  for (int turn_ = 0; turn_ < sweeps; turn_++) {
+    copy(s->price, s->base, (N + 1) * nr);
+    for (int64_t k = 0; k <= N && equal; k++)
+      for (int64_t j = 0; j < ne; j++) {
+        const int64_t a = m->ns + j, i = k * ne + j;
+        if (m->active[k * na + a] != 0)
+          s->price[k * nr + m->row[a]] += s->d[m->row[a]] * (s->aim[i] + hold * missed[i]);
+      }
+    gradients(m, q, s, s->price, mu);
+    back(m, q, s, s->full, s->full_end, gap);
+    row_changes(m, q, s);
+    double left = 0;
+    for (int64_t k = 0; k <= N && equal; k++)
+      for (int64_t j = 0; j < ne; j++) {
+        const int64_t a = m->ns + j, i = k * ne + j;
+        if (m->active[k * na + a] == 0) continue;
+        s->leave[i] = missed[i] + s->d[m->row[a]] * s->drow[k * nr + m->row[a]];
+        left = widest(left, s->leave[i]);
+      }
+    if (!(left > o->refined * larger(1e-3, most)) || turn_ + 1 == sweeps) break;
+    for (int64_t i = 0; i < (N + 1) * ne; i++) s->aim[i] += hold * s->leave[i];
+  }
+  for (int64_t i = 0; i < (N + 1) * ne; i++)
+    s->d_nu[i] = equal ? s->aim[i] + hold * s->leave[i] - s->now.nu[i] : 0;
+  int fine = all_finite(s->eps, (N + 1) * m->nx) && all_finite(s->du, N * nv);
+  fine = fine && all_finite(s->d_nu, (N + 1) * ne);
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      s->ds[i] = s->dz[i] = s->de[i] = s->dy[i] = 0;
+      if (s->active[i] == 0) continue;
+      const double dh = m->sign[j] * s->d[m->row[j]] * s->drow[k * nr + m->row[j]];
+      s->dz[i] = s->change[i] + s->sigma[i] * dh;
+      if (s->elastic[j] != 0) {
+        s->de[i] = s->a[i] + s->b[i] * s->dz[i];
+        s->dy[i] = s->w1[j] + s->v[j] + s->w2[j] * (s->now.e[i] + s->de[i]) - s->now.z[i]
+                   - s->dz[i] - s->now.y[i];
+      }
+      s->ds[i] = -rho[i] - dh + s->de[i];
+      fine = fine && isfinite(s->ds[i]) && isfinite(s->dz[i]);
+    }
+  for (int64_t i = 0; i < N * m->nx; i++) s->d_lam[i] -= s->now.lam[i];
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const int64_t i = k * nv + j;
+      const double v = s->now.u[k * m->nu + m->controls[j]], du = s->du[i];
+      const double dl = v - s->lower[j], dh = s->upper[j] - v;
+      s->dzl[i] = isfinite(dl) ? (mu - s->now.zl[i] * du) / dl - s->now.zl[i] : 0;
+      s->dzu[i] = isfinite(dh) ? (mu + s->now.zu[i] * du) / dh - s->now.zu[i] : 0;
+    }
+  return fine;
+}
+
+LG_INLINE double within(double most, double v, double dv, double tau)
+{
+  return dv < 0 && v > 0 && isfinite(v) ? smaller(most, -tau * v / dv) : most;
+}
+
+/* Largest steps of primal and dual variables to the boundary. */
+static void longest(const lg_model *m, const lg_task *q, const lg_state *s, double tau,
+                    double *primal, double *dual)
+{
+  const int64_t N = q->horizon, nv = m->nv, na = m->ns + m->ne;
+  double a = 1, b = 1;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const int64_t i = k * nv + j;
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      a = within(a, v - s->lower[j], s->du[i], tau);
+      a = within(a, s->upper[j] - v, -s->du[i], tau);
+      b = within(b, s->now.zl[i], s->dzl[i], tau);
+      b = within(b, s->now.zu[i], s->dzu[i], tau);
+    }
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      a = within(a, s->now.s[i], s->ds[i], tau);
+      b = within(b, s->now.z[i], s->dz[i], tau);
+      if (s->elastic[j] == 0) continue;
+      a = within(a, s->now.e[i], s->de[i], tau);
+      b = within(b, s->now.y[i], s->dy[i], tau);
+    }
+  *primal = a, *dual = b;
+}
+
+/* The trial at a share of the step, and its cost. */
+static double move(const lg_model *m, lg_task *q, lg_state *s, double alpha)
+{
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  for (int64_t i = 0; i < M * m->nx; i++) s->move[i] = alpha * s->eps[i];
+  const double *in[] = {s->now.x, s->move, q->p};
+  double *const out[] = {s->trial.x};
+  call(&m->retract, M, in, out, s->scratch);
+  if (m->nf == 0) copy(s->trial.x, s->now.x, m->nq);
+  copy(s->trial.u, s->now.u, N * m->nu);
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < m->nv; j++)
+      s->trial.u[k * m->nu + m->controls[j]] += alpha * s->du[k * m->nv + j];
+  for (int64_t i = 0; i < M * na; i++)
+    s->trial.s[i] = s->now.s[i] + alpha * s->ds[i], s->trial.e[i] = s->now.e[i] + alpha * s->de[i];
+  return values(m, q, s);
+}
+
+LG_INLINE double near(double z, double distance, double mu, double most)
+{
+  return isfinite(distance) ? clip(z, mu / (most * distance), most * mu / distance) : 0;
+}
+
+/* Take the trial with its multipliers. */
+static void accept(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double alpha,
+                   double dual)
+{
+  const int64_t N = q->horizon, M = N + 1, nv = m->nv, na = m->ns + m->ne;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const int64_t i = k * nv + j;
+      const double v = s->trial.u[k * m->nu + m->controls[j]];
+      s->trial.zl[i] = near(s->now.zl[i] + dual * s->dzl[i], v - s->lower[j], s->mu, o->sigma_most);
+      s->trial.zu[i] = near(s->now.zu[i] + dual * s->dzu[i], s->upper[j] - v, s->mu, o->sigma_most);
+    }
+  for (int64_t k = 0; k < M; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      s->trial.z[i] = s->trial.y[i] = 0;
+      if (s->active[i] == 0) continue;
+      s->trial.z[i] = near(s->now.z[i] + dual * s->dz[i], s->trial.s[i], s->mu, o->sigma_most);
+      if (s->elastic[j] != 0)
+        s->trial.y[i] = near(s->now.y[i] + dual * s->dy[i], s->trial.e[i], s->mu, o->sigma_most);
+    }
+  for (int64_t i = 0; i < N * m->nx; i++) s->trial.lam[i] = s->now.lam[i] + alpha * s->d_lam[i];
+  for (int64_t i = 0; i < M * m->ne; i++) s->trial.nu[i] = s->now.nu[i] + alpha * s->d_nu[i];
+  const lg_point t = s->now;
+  s->now = s->trial, s->trial = t;
+}
+
+/* Least-squares multipliers of dynamics and equalities, equation (36). */
+static void least_squares(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, nr = m->nr, na = m->ns + m->ne, ne = m->ne;
+  const int equal = ne > 0 && !s->mem->elastic;
+  for (int64_t i = 0; i < (N + 1) * nr; i++) s->weight[i] = 0;
+  for (int64_t k = 0; k <= N && equal; k++)
+    for (int64_t j = m->ns; j < na; j++)
+      if (m->active[k * na + j] != 0)
+        s->weight[k * nr + m->row[j]] += s->d[m->row[j]] * s->d[m->row[j]] / o->compliance;
+  memset(s->now.nu, 0, (size_t)((N + 1) * ne) * sizeof(double));
+  memset(s->move, 0, (size_t)((N + 1) * m->nx) * sizeof(double));
+  double most = INFINITY;
+  if (factor(m, q, s, 0, 0, 1)) {
+    for (int turn_ = 0; turn_ < (equal ? 3 : 1); turn_++) {
+      row_prices(m, q, s, s->now.z, s->now.nu, s->price);
+      gradients(m, q, s, s->price, 0);
+      back(m, q, s, s->full, s->full_end, s->move);
+      row_changes(m, q, s);
+      for (int64_t k = 0; k <= N && equal; k++)
+        for (int64_t j = 0; j < ne; j++) {
+          const int64_t a = m->ns + j;
+          if (m->active[k * na + a] != 0)
+            s->now.nu[k * ne + j] += s->d[m->row[a]] * s->drow[k * nr + m->row[a]] / o->compliance;
+        }
+    }
+    copy(s->now.lam, s->d_lam, N * m->nx);
+    most = largest(s->now.nu, (N + 1) * ne, largest(s->now.lam, N * m->nx, 0));
+  }
+  if (most <= o->multiplier_most) return;
+  memset(s->now.nu, 0, (size_t)((N + 1) * ne) * sizeof(double));
+  memset(s->now.lam, 0, (size_t)(N * m->nx) * sizeof(double));
+}
+
+/* ---- filter -----------------------------------------------------------------------------------*/
+
+static int acceptable(const lg_filter *f, const lg_settings *o, double theta_, double phi_)
+{
+  for (int64_t i = 0; i < f->count; i++)
+    if (!(theta_ < (1 - o->filter_theta) * f->theta[i]
+          || phi_ < f->phi[i] - o->filter_phi * f->theta[i]))
+      return 0;
+  return 1;
+}
+
+static void augment(lg_filter *f, double theta_, double phi_)
+{
+  int64_t count = 0;
+  for (int64_t i = 0; i < f->count; i++)
+    if (!(f->theta[i] >= theta_ && f->phi[i] >= phi_))
+      f->theta[count] = f->theta[i], f->phi[count] = f->phi[i], count++;
+  if (count == LG_MOST_FILTER) count = 0; /* never seen; a filter that is cleared is a valid one */
+  f->theta[count] = theta_, f->phi[count] = phi_, f->count = count + 1;
+}
+
+static void begin_filter(lg_filter *f, const lg_settings *o, double theta_)
+{
+  f->count = 0;
+  f->most = o->theta_most * larger(1, theta_), f->least = o->theta_least * larger(1, theta_);
+}
+
+enum { LG_NAN = -1, LG_REFUSED = 0, LG_TAKEN = 1 };
+
+/* Whether the filter takes the trial that a step of length alpha leads to, and its violation. */
+static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double alpha,
+                 double f, const double ref[3], double *found)
+{
+  const int64_t N = q->horizon;
+  lg_filter *filter = &s->mem->filter;
+  const double th = ref[0], ph = ref[1], along = ref[2], fuzz = 10 * 2.220446049250313e-16 * fabs(ph);
+  if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx)) return LG_NAN;
+  misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
+  const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
+  if (!isfinite(t) || !isfinite(p)) return LG_NAN;
+  *found = t;
+  if (t > filter->most || !acceptable(filter, o, t, p - fuzz)) return LG_REFUSED;
+  const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > o->switch_delta * pow(th, o->switch_theta);
+  if (th <= filter->least && descends) return p - ph - fuzz <= o->armijo * alpha * along;
+  if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->filter_phi * th)) return LG_REFUSED;
+  augment(filter, th, ph);
+  return LG_TAKEN;
+}
+
+/* The line search; the step length that was taken, or 0. */
+static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
+{
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  lg_filter *filter = &s->mem->filter;
+  const double th = theta(m, q, s->gap, s->rho, s->missed);
+  const double ref[3] = {th, phi(m, q, s, &s->now, s->f), slope(m, q, s)};
+  double most, dual, least = o->filter_theta;
+  longest(m, q, s, tau, &most, &dual);
+  if (ref[2] < 0) {
+    least = smaller(least, o->filter_phi * th / -ref[2]);
+    if (th <= filter->least)
+      least = smaller(least, o->switch_delta * pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
+  }
+  least *= o->step_least;
+  int first = 1;
+  for (double alpha = most; alpha >= least || first; alpha /= 2) {
+    double f = move(m, q, s, alpha), t = 0;
+    const int got = judge(m, q, s, o, alpha, f, ref, &t);
+    if (got == LG_TAKEN) {
+      s->mem->shortened = first ? 0 : s->mem->shortened + 1;
+      accept(m, q, s, o, alpha, dual);
+      return alpha;
+    }
+    if (first && got == LG_REFUSED && t >= th && o->corrections > 0) {
+      double before = th, own = alpha;
+      copy(s->c_gap, s->gap, N * m->nx), copy(s->c_rho, s->rho, M * na);
+      copy(s->c_missed, s->missed, M * m->ne);
+      int again = 0;
+      for (int turn_ = 0; turn_ < (int)o->corrections; turn_++) {
+        for (int64_t i = 0; i < N * m->nx; i++) s->c_gap[i] = own * s->c_gap[i] + s->t_gap[i];
+        for (int64_t i = 0; i < M * na; i++) s->c_rho[i] = own * s->c_rho[i] + s->t_rho[i];
+        for (int64_t i = 0; i < M * m->ne; i++) s->c_missed[i] = own * s->c_missed[i] + s->t_missed[i];
+        again = 1;
+        if (!direction(m, q, s, o, s->c_gap, s->c_rho, s->c_missed)) break;
+        double own_dual;
+        longest(m, q, s, tau, &own, &own_dual);
+        f = move(m, q, s, own);
+        const int other = judge(m, q, s, o, alpha, f, ref, &t);
+        if (other == LG_TAKEN) {
+          s->mem->shortened = 0;
+          accept(m, q, s, o, own, own_dual);
+          return own;
+        }
+        if (other == LG_NAN || t > o->correction_decrease * before) break;
+        before = t;
+      }
+      if (again) direction(m, q, s, o, s->gap, s->rho, s->missed);
+    }
+    first = 0;
+  }
+  return 0;
+}
+
+/* ---- restoration ------------------------------------------------------------------------------*/
+
+/* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0. */
+static void split(double h, double w1, double w2, double mu, double *e, double *s)
+{
+  const double over = larger(h, 0), under = larger(-h, 0), w = w1 + w2 * over;
+  const double root = sqrt(w * w * h * h + 4 * mu * mu), whole = root + w * fabs(h);
+  double v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
+  for (int i = 0; i < 8 && w2 > 0; i++) {
+    const double a = v + over, b = v + under;
+    v -= (w1 + w2 * a - mu / a - mu / b) / (w2 + mu / (a * a) + mu / (b * b));
+    if (!(v > 0)) v = smaller(a - over, b - under) / 10;
+  }
+  *e = v + over, *s = v + under;
+}
+
+/* Slacks that fit the rows of a point, with their multipliers where `dual` is set. */
+static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                       lg_point *at, const double *rows, int dual)
+{
+  const int64_t na = m->ns + m->ne;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) {
+        at->s[i] = 1, at->e[i] = at->z[i] = at->y[i] = 0;
+        continue;
+      }
+      const double h = m->sign[j] * s->d[m->row[j]] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
+      if (s->elastic[j] != 0) {
+        split(h, s->w1[j] + s->v[j], s->w2[j], s->mu, at->e + i, at->s + i);
+        if (dual) at->z[i] = s->mu / at->s[i], at->y[i] = s->mu / at->e[i];
+      } else {
+        const double least = o->push * larger(1, fabs(s->limit[j] * s->d[m->row[j]]));
+        at->e[i] = at->y[i] = 0;
+        at->s[i] = larger(-h, at->s[i] > 0 ? smaller(at->s[i], least) : least);
+      }
+    }
+}
+
+/* Which constraints hold in which form, for the problem itself or the elastic one. */
+static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t na = m->ns + m->ne, elastic = s->mem->elastic;
+  for (int64_t j = 0; j < na; j++) {
+    const int is_soft = j < m->ns && isfinite(q->weight[j]);
+    s->w1[j] = s->w2[j] = s->v[j] = s->elastic[j] = 0;
+    if (is_soft) {
+      s->w1[j] = s->w2[j] = q->weight[j] * s->scale, s->elastic[j] = 1;
+    } else if (elastic && m->start[j] == 0) {
+      s->w1[j] = s->mem->penalty, s->elastic[j] = 1;
+      s->v[j] = j >= m->ns ? s->mem->penalty : 0;
+    }
+    for (int64_t k = 0; k <= q->horizon; k++)
+      s->active[k * na + j] = j < m->ns || elastic ? m->active[k * na + j] : 0;
+  }
+}
+
+static int can_relax(const lg_model *m, const lg_task *q)
+{
+  for (int64_t j = 0; j < m->ns; j++)
+    if (!isfinite(q->weight[j]) && m->start[j] == 0) return 1;
+  return m->ne > 0;
+}
+
+/* Violation of the hard constraints of the problem itself; the largest one and with defects. */
+static double violated(const lg_model *m, const lg_task *q, const lg_state *s, double *most)
+{
+  const int64_t na = m->ns + m->ne;
+  double sum = sum_of(s->gap, q->horizon * m->nx), high = 0;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      if (m->active[k * na + j] == 0 || (j < m->ns && isfinite(q->weight[j]))) continue;
+      double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      h = j < m->ns ? larger(h, 0) : fabs(h);
+      sum += h, high = larger(high, h);
+    }
+  *most = high;
+  return sum;
+}
+
+/* From the problem to the elastic one, about the same nodes. */
+static void begin_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  const int64_t N = q->horizon;
+  double most;
+  mem->outer = mem->filter, mem->outer_mu = mem->mu;
+  mem->outer_theta = theta(m, q, s->gap, s->rho, s->missed);
+  violated(m, q, s, &most);
+  mem->elastic = 1, mem->penalty = o->penalty_first, mem->raised = 0;
+  mem->mu = s->mu = larger(mem->mu, most);
+  set_form(m, q, s);
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  mem->shortened = mem->watched = mem->tiny = 0;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      s->now.zl[k * m->nv + j] = isfinite(s->lower[j]) ? s->mu / (v - s->lower[j]) : 0;
+      s->now.zu[k * m->nv + j] = isfinite(s->upper[j]) ? s->mu / (s->upper[j] - v) : 0;
+    }
+  least_squares(m, q, s, o);
+}
+
+/* Back to the problem itself. */
+static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int optimal)
+{
+  lg_memory *mem = s->mem;
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  for (int64_t k = 0; k < M; k++)
+    for (int64_t j = 0; j < m->ne; j++) {
+      const int64_t i = k * na + m->ns + j;
+      s->now.nu[k * m->ne + j] = s->active[i] != 0 ? s->now.z[i] - s->v[m->ns + j] : 0;
+    }
+  mem->elastic = 0, mem->left++;
+  if (!optimal) mem->mu = s->mu = mem->outer_mu;
+  mem->filter = mem->outer;
+  if (optimal) mem->filter.count = 0;
+  set_form(m, q, s);
+  for (int64_t k = 0; k < M; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) {
+        s->now.s[i] = 1, s->now.z[i] = s->now.e[i] = s->now.y[i] = 0;
+      } else if (s->elastic[j] == 0) {
+        const double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+        s->now.e[i] = s->now.y[i] = 0;
+        s->now.s[i] = larger(-h, s->now.s[i]);
+        s->now.z[i] = near(s->now.z[i], s->now.s[i], s->mu, o->sigma_most);
+        if (!optimal && s->now.z[i] > o->multiplier_most) s->now.z[i] = o->multiplier_first;
+      }
+    }
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  mem->shortened = mem->watched = mem->tiny = 0;
+  if (!optimal) least_squares(m, q, s, o);
+}
+
+/* A rollout with the last gains into the trial; 0 where it is not finite. */
+static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
+                    double *f)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, xp = padded(nx);
+  double away[nx], cost, gap[nx], rows[m->nr + 1];
+  copy(s->trial.x, s->now.x, m->nq), copy(s->trial.u, s->now.u, N * m->nu);
+  for (int64_t k = 0; k < N; k++) {
+    const double *x = s->trial.x + k * m->nq, *both[] = {x, s->now.x + k * m->nq};
+    double *u = s->trial.u + k * m->nu, *const off[] = {away};
+    call(&m->error, 1, both, off, s->scratch);
+    for (int64_t j = 0; j < nv; j++) {
+      const double v = u[m->controls[j]], own = v + dot((int)nx, s->K + (k * nv + j) * xp, away);
+      const double low = v - tau * (v - s->lower[j]), high = v + tau * (s->upper[j] - v);
+      u[m->controls[j]] = clip(own, low, high);
+    }
+    const double *in[] = {q->t + k, x, u, s->now.x + (k + 1) * m->nq, q->x_ref + k * m->nq,
+                          q->u_ref + k * m->nu, q->p, q->w, &q->dt};
+    double *const out[] = {s->trial.x + (k + 1) * m->nq, &cost, gap, rows};
+    call(&m->roll, 1, in, out, s->scratch);
+    if (!all_finite(s->trial.x + (k + 1) * m->nq, m->nq)) return 0;
+  }
+  copy(s->trial.s, s->now.s, (N + 1) * (m->ns + m->ne));
+  *f = values(m, q, s);
+  if (!isfinite(*f) || !all_finite(s->t_rows, (N + 1) * m->nr)) return 0;
+  fit_slacks(m, q, s, o, &s->trial, s->t_rows, 0);
+  return 1;
+}
+
+/* ---- a solve ----------------------------------------------------------------------------------*/
+
+static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, nv = m->nv, nz = m->nx + nv, nr = m->nr, na = m->ns + m->ne;
+  lg_memory *mem = s->mem;
+  memset(mem, 0, sizeof *mem);
+  int bounded = na > 0;
+  for (int64_t j = 0; j < nv; j++) {
+    s->lower[j] = q->lower[j] - o->relax * larger(1, fabs(q->lower[j]));
+    s->upper[j] = q->upper[j] + o->relax * larger(1, fabs(q->upper[j]));
+    const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
+    bounded = bounded || low || high;
+    double least = low ? o->push * larger(1, fabs(s->lower[j])) : 0;
+    double most = high ? o->push * larger(1, fabs(s->upper[j])) : 0;
+    if (low && high) {
+      const double range = o->push * (s->upper[j] - s->lower[j]);
+      least = smaller(least, range), most = smaller(most, range);
+    }
+    for (int64_t k = 0; k < N; k++) {
+      double *v = s->now.u + k * m->nu + m->controls[j];
+      *v = clip(*v, s->lower[j] + least, s->upper[j] - most);
+      s->now.zl[k * nv + j] = low ? o->multiplier_first : 0;
+      s->now.zu[k * nv + j] = high ? o->multiplier_first : 0;
+    }
+  }
+  expand(m, q, s);
+  for (int64_t r = 0; r < nr; r++) s->d[r] = 1;
+  s->scale = larger(o->scale_least, smaller(1, o->gradient_most
+    / larger(1e-300, largest(s->g_end, m->nx, largest(s->g, N * nz, 0)))));
+  for (int64_t r = 0; r < nr; r++) { /* rows with a hard constraint, where that is active */
+    double size = 0;
+    int soft = 0;
+    for (int64_t j = 0; j < na; j++) {
+      if (m->row[j] != r) continue;
+      soft = soft || (j < m->ns && isfinite(q->weight[j]));
+      for (int64_t k = 0; k < N; k++)
+        if (m->active[k * na + j] != 0)
+          for (int64_t i = 0; i < nz; i++) {
+            const double own = fabs(s->G[(k * nr + r) * nz + i]);
+            if (own > size && isfinite(own)) size = own;
+          }
+      for (int64_t i = 0; i < m->nx && m->active[N * na + j] != 0; i++) {
+        const double own = fabs(s->G_end[r + i * nr]);
+        if (own > size && isfinite(own)) size = own;
+      }
+    }
+    if (!soft) s->d[r] = larger(o->scale_least, smaller(1, o->gradient_most / larger(1e-300, size)));
+  }
+  for (int64_t j = 0; j < na; j++) {
+    const int hard = j < m->ns && !isfinite(q->weight[j]);
+    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * o->relax * larger(1, fabs(q->limit[j])) : 0);
+  }
+  mem->mu = s->mu = bounded ? o->mu_first : o->mu_last * q->tolerance;
+  mem->scale = q->scale = s->scale;
+  set_form(m, q, s);
+  for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      s->now.z[i] = s->active[i] != 0 ? o->multiplier_first : 0;
+      s->now.y[i] = 0;
+      if (s->active[i] == 0 || s->elastic[j] == 0) continue;
+      const double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      s->now.y[i] = o->multiplier_first;
+      s->now.e[i] = larger(h, 0) + o->push, s->now.s[i] = s->now.e[i] - h;
+    }
+  memset(s->now.lam, 0, (size_t)(N * m->nx) * sizeof(double));
+  memset(s->now.nu, 0, (size_t)((N + 1) * m->ne) * sizeof(double));
+  least_squares(m, q, s, o);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  mem->alpha = 1, mem->started = 1;
+}
+
+static void lower_barrier(lg_state *s, const lg_settings *o, double last)
+{
+  s->mu = larger(last, smaller(o->mu_factor * s->mu, pow(s->mu, o->mu_power)));
+  s->mem->mu = s->mu, s->mem->filter.count = 0;
+}
+
+/* The factorization with the least regularization that the rule of algorithm IC finds. */
+static int regularize(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  condense(m, q, s, o);
+  const int bent = curvatures(m, q, s);
+  double dw = 0;
+  while (!factor(m, q, s, dw, bent, 0)) {
+    const int never = mem->dw_last == 0;
+    if (dw == 0)
+      dw = never ? o->regularization_first
+                 : larger(o->regularization_least, o->regularization_fall * mem->dw_last);
+    else
+      dw *= never ? o->regularization_grow_first : o->regularization_grow;
+    if (dw > o->regularization_most) return 0;
+  }
+  mem->dw = dw;
+  if (dw > 0) mem->dw_last = dw;
+  return 1;
+}
+
+static void note(const lg_task *q, const lg_state *s, double products)
+{
+  double *row = q->log + q->iterations * LG_LOG;
+  const double size = s->scale * (1 + s->g_size);
+  row[0] = s->f, row[1] = s->stat / size, row[2] = s->r_viol, row[3] = products / size;
+  row[4] = s->mem->alpha, row[5] = s->mem->dw, row[6] = s->mu, row[7] = (double)s->mem->elastic;
+}
+
+/* Whether the elastic problem may be left where it is; it is, then. */
+static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const lg_memory kept = *s->mem;
+  double most;
+  if (violated(m, q, s, &most) > o->elastic_decrease * kept.outer_theta) return 0;
+  copy(s->saved_memory, s->now.x, s->plan);
+  end_elastic(m, q, s, o, 0);
+  const double t = theta(m, q, s->gap, s->rho, s->missed);
+  if (t <= o->elastic_decrease * kept.outer_theta
+      && acceptable(&s->mem->filter, o, t, phi(m, q, s, &s->now, s->f)))
+    return 1;
+  copy(s->now.x, s->saved_memory, s->plan);
+  *s->mem = kept, s->mu = kept.mu;
+  set_form(m, q, s);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  return 0;
+}
+
+static void go_back(const lg_model *m, lg_task *q, lg_state *s)
+{
+  lg_memory *mem = s->mem;
+  copy(s->now.x, s->saved_memory, s->plan);
+  mem->watched = mem->shortened = 0, mem->blocked = 1, mem->dw_last = mem->watch_dw;
+  expand(m, q, s);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+}
+
+/* After a failed line search: a rollout, or the elastic problem; 0 where neither helps. */
+static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int has_gains)
+{
+  lg_memory *mem = s->mem;
+  const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
+  double f;
+  augment(&mem->filter, th, phi(m, q, s, &s->now, s->f));
+  if (has_gains && roll_out(m, q, s, o, tau, &f)) {
+    misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
+    const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
+    if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
+        && acceptable(&mem->filter, o, t, p)) {
+      accept(m, q, s, o, 0, 0);
+      expand(m, q, s);
+      least_squares(m, q, s, o);
+      return 1;
+    }
+  }
+  if (mem->elastic || !can_relax(m, q)) return 0;
+  begin_elastic(m, q, s, o);
+  return 1;
+}
+
+/* One more step of a solve; its status, or LG_ITERATIONS where it goes on. */
+static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  const double last = o->mu_last * q->tolerance;
+  while (!mem->watched && s->mu > last) {
+    double products;
+    if (!(error_of(m, q, s, o, s->mu, &products) <= o->mu_error * s->mu)) break;
+    lower_barrier(s, o, last);
+  }
+  for (;;) {
+    const double tau = larger(o->boundary, 1 - s->mu);
+    const int has_gains = regularize(m, q, s, o);
+    const int fine = has_gains && direction(m, q, s, o, s->gap, s->rho, s->missed);
+    double alpha = 0;
+    if (fine && !mem->watched && !mem->blocked && o->watchdog_tries > 0
+        && (double)mem->shortened >= o->watchdog_after) {
+      copy(s->saved_memory, s->now.x, s->plan);
+      mem->watched = 1, mem->tries = 0, mem->watch_dw = mem->dw_last;
+      mem->watch_theta = theta(m, q, s->gap, s->rho, s->missed);
+      mem->watch_phi = phi(m, q, s, &s->now, s->f), mem->watch_slope = slope(m, q, s);
+    }
+    if (mem->watched) {
+      const double ref[3] = {mem->watch_theta, mem->watch_phi, mem->watch_slope};
+      double dual, t, f;
+      int got = LG_NAN;
+      mem->tries++;
+      if (fine) {
+        longest(m, q, s, tau, &alpha, &dual);
+        f = move(m, q, s, alpha);
+        got = judge(m, q, s, o, alpha, f, ref, &t);
+      }
+      if (got == LG_TAKEN) {
+        mem->watched = mem->shortened = 0;
+      } else if (got == LG_NAN || (double)mem->tries > o->watchdog_tries) {
+        go_back(m, q, s);
+        continue;
+      }
+      accept(m, q, s, o, alpha, dual);
+    } else if (fine) {
+      alpha = search(m, q, s, o, tau);
+      if (mem->blocked && alpha > 0 && alpha < o->jam
+          && theta(m, q, s->gap, s->rho, s->missed) > mem->filter.least) {
+        const lg_point t = s->now;
+        s->now = s->trial, s->trial = t, alpha = 0;
+      }
+      mem->blocked = 0;
+    }
+    mem->alpha = alpha;
+    if (alpha > 0) {
+      expand(m, q, s);
+      return LG_ITERATIONS;
+    }
+    if (theta(m, q, s->gap, s->rho, s->missed) > 1e-2 * q->tolerance
+        && restore(m, q, s, o, has_gains))
+      return LG_ITERATIONS;
+    if (!(s->mu > last) || (double)++mem->tiny > o->tiny_most) return LG_STALLED;
+    lower_barrier(s, o, last);
+  }
+}
+
+/* What an elastic problem that is solved says; LG_ITERATIONS where the solve goes on. */
+static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  double most;
+  violated(m, q, s, &most);
+  if (most <= q->tolerance) {
+    end_elastic(m, q, s, o, 1);
+    return mem->left > 10 ? LG_STALLED : LG_ITERATIONS;
+  }
+  if (s->scale * s->g_size <= o->certificate * mem->penalty) return LG_INFEASIBLE;
+  if (mem->penalty >= o->penalty_most) return LG_STALLED;
+  mem->penalty *= o->penalty_grow;
+  s->mu = mem->mu = larger(s->mu, smaller(most, o->mu_first) * 1e-2);
+  set_form(m, q, s);
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  mem->shortened = mem->tiny = 0;
+  return LG_ITERATIONS;
+}
+
+static void open_task(const lg_model *m, lg_task *q, lg_state *s)
+{
+  memset(s, 0, sizeof *s);
+  lay_out(s, q->work, m, q->horizon);
+  lay_point(&s->now, q->plan, m, q->horizon), lay_point(&s->trial, s->trial_memory, m, q->horizon);
+  s->mem = (lg_memory *)(void *)q->memory;
+  q->iterations = 0;
+}
+
+static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
+{
+  const int64_t xp = padded(m->nx);
+  if (s->now.x != q->plan) copy(q->plan, s->now.x, s->plan);
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) copy(q->K + i * m->nx, s->K + i * xp, m->nx);
+  copy(q->rows, s->rows, (q->horizon + 1) * m->nr);
+  q->status = status, q->elastic = s->mem->elastic, q->mu = s->mu, q->penalty = s->mem->penalty;
+  q->evaluations = s->trials, q->factorizations = s->sweeps;
+  return status;
+}
+
+/* Solve from the nodes of the plan; go on with the plan of the last call where `resume` is set. */
+LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
+{
+  lg_state own, *s = &own;
+  open_task(m, q, s);
+  if (!q->resume) {
+    begin(m, q, s, o);
+  } else {
+    s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
+    expand(m, q, s);
+  }
+  for (;; q->iterations++) {
+    double products;
+    int status = LG_ITERATIONS;
+    residuals(m, q, s);
+    for (;;) {
+      const double error = error_of(m, q, s, o, 0, &products);
+      note(q, s, products);
+      if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
+      if (!(error <= q->tolerance && s->mu <= o->mu_last * q->tolerance)) break;
+      if (!s->mem->elastic) return close_task(m, q, s, LG_CONVERGED);
+      status = decide(m, q, s, o);
+      if (status != LG_ITERATIONS) return close_task(m, q, s, status);
+      residuals(m, q, s);
+    }
+    if (q->iterations >= q->max_iterations) return close_task(m, q, s, LG_ITERATIONS);
+    if (s->mem->elastic && !s->mem->watched && leaves(m, q, s, o)) residuals(m, q, s);
+    status = advance(m, q, s, o);
+    if (status != LG_ITERATIONS) return close_task(m, q, s, status);
+  }
+}
+
+/* Real-time steps from the plan at a barrier parameter that stays: whole Newton steps, as far as
+ * bounds let them. */
+LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
+{
+  (void)m, (void)q, (void)o;
+  return LG_STALLED;
+}

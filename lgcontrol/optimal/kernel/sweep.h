@@ -1,0 +1,216 @@
+/* Riccati sweeps of one size: SX error coordinates, SV controls, SWEEP(name) their names.
+ *
+ * This text is compiled once for each pair of sizes that is common, where all loops have constant
+ * bounds, and once for sizes that are known at run time. */
+
+/* L Lᵀ = M for the upper half of a matrix, with 1 / L on the diagonal; 0 unless it is positive
+ * definite. Columns of L are padded to whole vectors. */
+LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, lg_v *L_)
+{
+  const int V = (size + LG_W - 1) / LG_W, Q = V * LG_W;
+  double *L = (double *)L_;
+  for (int j = 0; j < size; j++) {
+    for (int i = 0; i < V; i++) L_[i + j * V] = lg_zero;
+    for (int i = j; i < size; i++) L[i + j * Q] = M[j + i * apart];
+    double pivot = M[j * (apart + 1)];
+    for (int l = 0; l < j; l++) {
+      const double by = L[j + l * Q];
+      pivot -= by * by;
+      for (int i = 0; i < V; i++) L_[i + j * V] -= L_[i + l * V] * by;
+    }
+    if (!(pivot > 0) || !isfinite(pivot)) return 0;
+    const double over = 1 / sqrt(pivot);
+    for (int i = 0; i < V; i++) L_[i + j * V] *= over;
+    L[j + j * Q] = over;
+  }
+  return 1;
+}
+
+/* Factorization of the Newton system with regularization dw; 0 unless the reduced Hessian is
+ * positive definite. Kept of each stage: P of the next node, K, and L. */
+static __attribute__((noinline)) int SWEEP(factor)(const lg_model *m, const lg_task *q, lg_state *s,
+                                                   const double dw, const int bent,
+                                                   const int identity)
+{
+  const int nx = SX, nv = SV, nz = nx + nv, nr = (int)m->nr, N = (int)q->horizon;
+  const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
+  const int vv = (nv + LG_W - 1) / LG_W;
+  const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
+  lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], T_[zv * nx];
+  double *P = (double *)P_, *M = (double *)M_, *PF = (double *)PF_, *R = (double *)R_;
+  double *T = (double *)T_;
+  s->sweeps++;
+  for (int j = 0; j < nx; j++) {
+    for (int i = 0; i < xp; i++) P[i + j * xp] = 0;
+    for (int i = 0; i < nx; i++) {
+      double sum = s->H_end[i + j * nx];
+      if (bent) sum += s->curvature_end[i + j * nx];
+      sum *= scale;
+      for (int r = 0; r < nr; r++)
+        sum += s->G_end[r + i * nr] * s->weight[N * nr + r] * s->G_end[r + j * nr];
+      P[i + j * xp] = sum;
+    }
+    P[j * (xp + 1)] += diagonal;
+  }
+  for (int k = N - 1; k >= 0; k--) {
+    const double *F = s->F + (int64_t)k * nx * nz, *H = s->H + (int64_t)k * nz * nz;
+    const double *W = s->curvature + (int64_t)k * nz * nz, *G = s->G + (int64_t)k * nr * nz;
+    lg_v *kept = (lg_v *)(void *)(s->P + (int64_t)k * nx * xp);
+    for (int i = 0; i < xv * nx; i++) kept[i] = P_[i];
+    for (int n = 0; n < m->bend && bent; n++) {
+      const int64_t i = m->bend_rows[n], j = m->bend_columns[n];
+      const double own = scale * s->bend[k * m->bend + n];
+      P[i + j * xp] += own;
+      if (i != j) P[j + i * xp] += own;
+    }
+    /* M = H + Fᵀ P F */
+    for (int j = 0; j < nz; j++)
+      for (int i = 0; i <= j / LG_W; i++) {
+        lg_v sum = load(H + j * nz + i * LG_W);
+        if (bent) sum += load(W + j * nz + i * LG_W);
+        M_[i + j * zv] = sum * scale;
+      }
+    if (m->sparse > 0) {
+      const int first = (int)m->first, dense = (int)m->dense;
+      product(xv, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 1, 0, 0, 0, PF, xp);
+      for (int n = 0; n < m->sparse; n++) {
+        const int64_t l = m->rows[n], j = m->columns[n];
+        for (int i = 0; i < xv; i++) PF_[i + j * xv] += P_[i + l * xv] * F[l * nz + j];
+      }
+      for (int l = 0; l < nx; l++) {
+        for (int j = 0; j < nz; j++) T[j + l * zp] = PF[l + j * xp];
+        for (int j = nz; j < zp; j++) T[j + l * zp] = 0;
+      }
+      product(zv, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 1, 1, M, zp, M, zp);
+      for (int n = 0; n < m->sparse; n++) {
+        const int64_t l = m->rows[n], j = m->columns[n];
+        for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += T_[i + l * zv] * F[l * nz + j];
+      }
+    } else {
+      product(xv, nx, nz, P, xp, F, nz, 1, 1, 0, 0, 0, PF, xp);
+      product(zv, nx, nz, F, nz, PF, 1, xp, 1, 1, M, zp, M, zp);
+    }
+    for (int r = 0; r < nr; r++) {
+      const double weight = s->weight[k * nr + r], *row = G + r * nz;
+      if (weight == 0) continue;
+      for (int j = 0; j < nz; j++) {
+        const double own = weight * row[j];
+        if (own == 0) continue;
+        for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += load(row + i * LG_W) * own;
+      }
+    }
+    for (int j = 0; j < nz; j++) M[j * (zp + 1)] += diagonal;
+    for (int j = 0; j < nv && !identity; j++)
+      M[(nx + j) * (zp + 1)] += s->box[k * nv + j];
+    /* R = L⁻¹ M_ux by columns of the state, K = -L⁻ᵀ R, P = M_xx - Rᵀ R */
+    lg_v *L_ = (lg_v *)(void *)(s->L + (int64_t)k * vv * LG_W * nv);
+    const double *L = (const double *)L_;
+    if (!SWEEP(cholesky)(nv, M + nx * (zp + 1), zp, L_)) return 0;
+    for (int i = 0; i < nv; i++) {
+      for (int j = 0; j < xv; j++) R_[j + i * xv] = M_[j + (nx + i) * zv];
+      for (int l = 0; l < i; l++)
+        for (int j = 0; j < xv; j++) R_[j + i * xv] -= R_[j + l * xv] * L[i + l * vv * LG_W];
+      for (int j = 0; j < xv; j++) R_[j + i * xv] *= L[i * (vv * LG_W + 1)];
+    }
+    product(xv, nv, nx, R, xp, R, xp, 1, -1, 1, M, zp, P, xp);
+    for (int j = 0; j < nx; j++)
+      for (int i = 0; i < j; i++) P[j + i * xp] = P[i + j * xp];
+    if (xp > nx)
+      for (int j = 0; j < nx; j++)
+        for (int i = nx; i < xp; i++) P[i + j * xp] = 0;
+    double *K = s->K + (int64_t)k * nv * xp;
+    for (int i = nv - 1; i >= 0; i--) {
+      for (int l = i + 1; l < nv; l++)
+        for (int j = 0; j < xv; j++) R_[j + i * xv] -= R_[j + l * xv] * L[l + i * vv * LG_W];
+      for (int j = 0; j < xv; j++) R_[j + i * xv] *= L[i * (vv * LG_W + 1)];
+    }
+    for (int i = 0; i < nv; i++)
+      for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -R[j + i * xp] : 0;
+  }
+  for (int i = 0; i < nx * nx; i++)
+    if (!isfinite(P[i / nx * xp + i % nx])) return 0;
+  const int nf = (int)m->nf;
+  if (nf > 0) {
+    for (int j = 0; j < nf; j++)
+      for (int i = 0; i < nf; i++) s->P0[i + j * nf] = P[m->free[i] + m->free[j] * xp];
+    for (int j = 0; j < nf; j++) { /* in place, lower half, 1 / L on the diagonal */
+      double *own = s->P0 + j * nf, pivot = own[j];
+      for (int l = 0; l < j; l++) pivot -= s->P0[j + l * nf] * s->P0[j + l * nf];
+      if (!(pivot > 0) || !isfinite(pivot)) return 0;
+      own[j] = 1 / sqrt(pivot);
+      for (int i = j + 1; i < nf; i++) {
+        for (int l = 0; l < j; l++) own[i] -= s->P0[i + l * nf] * s->P0[j + l * nf];
+        own[i] *= own[j];
+      }
+    }
+  }
+  return 1;
+}
+
+/* Steps and multipliers of the dynamics for a gradient and defects. */
+static __attribute__((noinline)) void SWEEP(back)(const lg_model *m, const lg_task *q, lg_state *s,
+                                                  const double *g, const double *g_end,
+                                                  const double *gap)
+{
+  const int nx = SX, nv = SV, nz = nx + nv, N = (int)q->horizon, nf = (int)m->nf;
+  const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W;
+  const int vp = (nv + LG_W - 1) / LG_W * LG_W;
+  lg_v p_[xv], pull_[xv], along_[zv], a_[xv];
+  double *p = (double *)p_, *pull = (double *)pull_, *along = (double *)along_, *a = (double *)a_;
+  for (int i = 0; i < xp; i++) p[i] = i < nx ? g_end[i] : 0;
+  for (int k = N - 1; k >= 0; k--) {
+    const double *F = s->F + (int64_t)k * nx * nz, *P = s->P + (int64_t)k * nx * xp;
+    const double *K = s->K + (int64_t)k * nv * xp, *L = s->L + (int64_t)k * vp * nv;
+    double *kept = s->p + (int64_t)k * xp, *step = s->k + (int64_t)k * nv;
+    for (int i = 0; i < xp; i++) kept[i] = p[i];
+    for (int i = 0; i < xv; i++) pull_[i] = p_[i];
+    for (int j = 0; j < nx; j++)
+      for (int i = 0; i < xv; i++) pull_[i] += load(P + j * xp + i * LG_W) * gap[k * nx + j];
+    for (int i = 0; i < zv; i++) along_[i] = load(g + (int64_t)k * nz + i * LG_W);
+    for (int l = 0; l < nx; l++)
+      for (int i = 0; i < zv; i++) along_[i] += load(F + l * nz + i * LG_W) * pull[l];
+    for (int i = 0; i < nv; i++) {
+      double sum = along[nx + i];
+      for (int l = 0; l < i; l++) sum -= step[l] * L[i + l * vp];
+      step[i] = sum * L[i * (vp + 1)];
+    }
+    for (int i = nv - 1; i >= 0; i--) {
+      double sum = step[i];
+      for (int l = i + 1; l < nv; l++) sum -= step[l] * L[l + i * vp];
+      step[i] = sum * L[i * (vp + 1)];
+    }
+    for (int i = 0; i < nv; i++) step[i] = -step[i];
+    for (int i = 0; i < xp; i++) p[i] = i < nx ? along[i] : 0;
+    for (int i = 0; i < nv; i++)
+      for (int j = 0; j < xv; j++) p_[j] += load(K + i * xp + j * LG_W) * along[nx + i];
+  }
+  double *eps = s->eps;
+  for (int i = 0; i < nx; i++) eps[i] = 0;
+  if (nf > 0) {
+    double *y = s->first;
+    for (int i = 0; i < nf; i++) {
+      y[i] = -p[m->free[i]];
+      for (int l = 0; l < i; l++) y[i] -= s->P0[i + l * nf] * y[l];
+      y[i] *= s->P0[i * (nf + 1)];
+    }
+    for (int i = nf - 1; i >= 0; i--) {
+      for (int l = i + 1; l < nf; l++) y[i] -= s->P0[l + i * nf] * y[l];
+      y[i] *= s->P0[i * (nf + 1)];
+    }
+    for (int i = 0; i < nf; i++) eps[m->free[i]] = y[i];
+  }
+  for (int k = 0; k < N; k++) {
+    const double *F = s->F + (int64_t)k * nx * nz, *P = s->P + (int64_t)k * nx * xp;
+    const double *K = s->K + (int64_t)k * nv * xp;
+    double *du = s->du + (int64_t)k * nv, *lam = s->d_lam + (int64_t)k * nx;
+    eps = s->eps + (int64_t)k * nx;
+    for (int i = 0; i < nx; i++) along[i] = eps[i];
+    for (int i = 0; i < nv; i++)
+      along[nx + i] = du[i] = s->k[(int64_t)k * nv + i] + dot(nx, K + i * xp, eps);
+    for (int l = 0; l < nx; l++) a[l] = gap[k * nx + l] + dot(nz, F + l * nz, along);
+    for (int i = 0; i < xv; i++) p_[i] = load(s->p + (int64_t)k * xp + i * LG_W);
+    for (int j = 0; j < nx; j++)
+      for (int i = 0; i < xv; i++) p_[i] += load(P + j * xp + i * LG_W) * a[j];
+    for (int i = 0; i < nx; i++) lam[i] = p[i], eps[nx + i] = a[i];
+  }
+}
