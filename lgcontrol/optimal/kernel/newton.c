@@ -1,94 +1,14 @@
 /* A primal-dual interior point with a filter line search (Waechter and Biegler 2006) on Riccati
  * sweeps, for any problem: the algorithm of `_newton.py`, step by step.
  *
- * Before this text stand the structs that `_table.py` writes, LG_W (doubles in a vector) and
- * LG_SIZES, the pairs (nx, nv) with sweeps of their own, as a list of LG_SIZE(nx, nv). Nothing is
- * allocated and nothing is kept between calls: all memory is the caller's. */
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-#define LG_EXPORT extern __attribute__((visibility("default")))
-#define LG_INLINE static inline __attribute__((always_inline))
-#if LG_W > 1
-typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
-typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
-static const lg_v lg_zero = {0};
-#else
-typedef double lg_v;
-typedef double lg_u;
-static const lg_v lg_zero = 0;
-#endif
-
-enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
-
-/* An iterate, in one block of memory. */
-typedef struct {
-  double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
-} lg_point;
-
-enum { LG_MOST_FILTER = 512 };
-typedef struct {
-  double theta[LG_MOST_FILTER], phi[LG_MOST_FILTER], most, least;
-  int64_t count;
-} lg_filter;
-
-/* What a resumed solve goes on with, next to the plan. */
-typedef struct {
-  lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
-  double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
-  double outer_theta, watch_theta, watch_phi, watch_slope, watch_dw, best;
-  int64_t elastic, shortened, watched, tries, blocked, tiny, left, started, raised;
-} lg_memory;
-
-typedef struct {
-  double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *curvature, *curvature_end, *bend;
-  double *times, *after, *other, *part, *turn;
-  double *lower, *upper, *d, *limit, *active, *w1, *w2, *v, *elastic, *rho, *missed, *change, *sigma, *a, *b;
-  double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
-  double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
-  double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
-  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *c_gap, *c_rho, *c_missed, *move;
-  double *scratch;
-  double *trial_memory, *saved_memory;
-  lg_point now, trial;
-  int64_t plan; /* numbers of an iterate */
-  int64_t sweeps, trials;
-  double f, mu, scale;
-  double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
-  lg_memory *mem;
-} lg_state;
-
-LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
-
-LG_INLINE double dot(const int n, const double *a, const double *b)
-{
-  lg_v sum = lg_zero;
-  double total = 0;
-  int i = 0;
-  for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
-  for (; i < n; i++) total += a[i] * b[i];
-#if LG_W > 1
-  for (i = 0; i < LG_W; i++) total += sum[i];
-  return total;
-#else
-  return total + sum;
-#endif
-}
-
-static void copy(double *to, const double *from, int64_t count)
-{
-  memcpy(to, from, (size_t)count * sizeof(double));
-}
-
+ * Before this text stand `newton.h` and the sweeps of any size. Nothing is allocated and nothing is
+ * kept between calls: all memory is the caller's. */
 static double *take(double **next, int64_t count)
 {
   double *here = *next;
   *next += (count + 15) / 8 * 8;
   return here;
 }
-
-static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
 
 /* Parts of an iterate; numbers that it takes. */
 static int64_t lay_point(lg_point *o, double *memory, const lg_model *m, int64_t N)
@@ -184,82 +104,15 @@ static int all_finite(const double *v, int64_t n)
 #pragma GCC optimize("O3")
 #endif
 
-/* to = from + sign L R in a block of r vectors by c columns, kept in registers; without `from`,
- * zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
-LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
-                     const double *R, const int down, const int right, const int sign,
-                     const double *from, const int from_apart, double *to, const int to_apart)
-{
-  lg_v sum[12];
-  for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++)
-      sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
-  for (int l = 0; l < inner; l++)
-    for (int j = 0; j < c; j++) {
-      const double b = sign * R[l * down + j * right];
-      for (int i = 0; i < r; i++) sum[i + j * r] += load(L + i * LG_W + l * l_apart) * b;
-    }
-  for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
-}
-
-/* The same for `rows` vectors a column; of a symmetric result the upper half at least. */
-LG_INLINE void product(const int rows, const int inner, const int count, const double *L,
-                       const int l_apart, const double *R, const int down, const int right,
-                       const int sign, const int symmetric, const double *from,
-                       const int from_apart, double *to, const int to_apart)
-{
-#define LG_BLOCK(r, c) \
-  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
-        from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
-        to_apart)
-  int j = 0;
-  for (; j + 4 <= count; j += 4) {
-    const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
-    int i = 0;
-    for (; i + 3 <= most && most - i != 4; i += 3) LG_BLOCK(3, 4);
-    for (; i + 2 <= most; i += 2) LG_BLOCK(2, 4); /* four are two pairs: one alone waits for sums */
-    if (i < most) LG_BLOCK(1, 4);
-  }
-#define LG_LAST(r) \
-  if (left == r && count - j == 3) LG_BLOCK(r, 3); \
-  if (left == r && count - j == 2) LG_BLOCK(r, 2); \
-  if (left == r && count - j == 1) LG_BLOCK(r, 1)
-  for (int i = 0, left; j < count && i < rows; i += left) {
-    left = rows - i < 4 ? rows - i : 4;
-    LG_LAST(4);
-    LG_LAST(3);
-    LG_LAST(2);
-    LG_LAST(1);
-  }
-#undef LG_LAST
-#undef LG_BLOCK
-}
-
-#define LG_JOIN_(a, b, c) a##_##b##_##c
-#define LG_JOIN(a, b, c) LG_JOIN_(a, b, c)
-/* SWEEPS: the sweeps of all sizes are put here. */
-
 static int factor(const lg_model *m, const lg_task *q, lg_state *s, double dw, int bent, int identity)
 {
-#define LG_SIZE(n, v) \
-  if (m->nx == n && m->nv == v) return factor_##n##_##v(m, q, s, dw, bent, identity);
-  LG_SIZES
-#undef LG_SIZE
-  return factor_any_any(m, q, s, dw, bent, identity);
+  return (m->factor ? m->factor : lg_factor_any)(m, q, s, dw, bent, identity);
 }
 
 static void back(const lg_model *m, const lg_task *q, lg_state *s, const double *g,
                  const double *g_end, const double *gap)
 {
-#define LG_SIZE(n, v) \
-  if (m->nx == n && m->nv == v) { \
-    back_##n##_##v(m, q, s, g, g_end, gap); \
-    return; \
-  }
-  LG_SIZES
-#undef LG_SIZE
-  back_any_any(m, q, s, g, g_end, gap);
+  (m->back ? m->back : lg_back_any)(m, q, s, g, g_end, gap);
 }
 
 /* Derivatives of steps one after the other: F Aᵀ, and what inputs add in the later one. */
@@ -921,60 +774,6 @@ static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *
   return LG_TAKEN;
 }
 
-/* The line search; the step length that was taken, or 0. */
-static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
-{
-  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
-  lg_filter *filter = &s->mem->filter;
-  const double th = theta(m, q, s->gap, s->rho, s->missed);
-  const double ref[3] = {th, phi(m, q, s, &s->now, s->f), slope(m, q, s)};
-  double most, dual, least = o->filter_theta;
-  longest(m, q, s, tau, &most, &dual);
-  if (ref[2] < 0) {
-    least = smaller(least, o->filter_phi * th / -ref[2]);
-    if (th <= filter->least)
-      least = smaller(least, o->switch_delta * pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
-  }
-  least *= o->step_least;
-  int first = 1;
-  for (double alpha = most; alpha >= least || first; alpha /= 2) {
-    double f = move(m, q, s, alpha), t = 0;
-    const int got = judge(m, q, s, o, alpha, f, ref, &t);
-    if (got == LG_TAKEN) {
-      s->mem->shortened = first ? 0 : s->mem->shortened + 1;
-      accept(m, q, s, o, alpha, dual);
-      return alpha;
-    }
-    if (first && got == LG_REFUSED && t >= th && o->corrections > 0) {
-      double before = th, own = alpha;
-      copy(s->c_gap, s->gap, N * m->nx), copy(s->c_rho, s->rho, M * na);
-      copy(s->c_missed, s->missed, M * m->ne);
-      int again = 0;
-      for (int turn_ = 0; turn_ < (int)o->corrections; turn_++) {
-        for (int64_t i = 0; i < N * m->nx; i++) s->c_gap[i] = own * s->c_gap[i] + s->t_gap[i];
-        for (int64_t i = 0; i < M * na; i++) s->c_rho[i] = own * s->c_rho[i] + s->t_rho[i];
-        for (int64_t i = 0; i < M * m->ne; i++) s->c_missed[i] = own * s->c_missed[i] + s->t_missed[i];
-        again = 1;
-        if (!direction(m, q, s, o, s->c_gap, s->c_rho, s->c_missed)) break;
-        double own_dual;
-        longest(m, q, s, tau, &own, &own_dual);
-        f = move(m, q, s, own);
-        const int other = judge(m, q, s, o, alpha, f, ref, &t);
-        if (other == LG_TAKEN) {
-          s->mem->shortened = 0;
-          accept(m, q, s, o, own, own_dual);
-          return own;
-        }
-        if (other == LG_NAN || t > o->correction_decrease * before) break;
-        before = t;
-      }
-      if (again) direction(m, q, s, o, s->gap, s->rho, s->missed);
-    }
-    first = 0;
-  }
-  return 0;
-}
-
 /* ---- restoration ------------------------------------------------------------------------------*/
 
 /* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0. */
@@ -1114,19 +913,30 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   if (!optimal) least_squares(m, q, s, o);
 }
 
-/* A rollout with the last gains into the trial; 0 where it is not finite. */
+/* A rollout into the trial under the gains, with the step's changes of controls where `stepped` is
+ * set; controls are clipped at the boundary. 0 where it is not finite. */
 static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
-                    double *f)
+                    int stepped, double *f)
 {
-  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, xp = padded(nx);
+  const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
+  const int64_t na = m->ns + m->ne;
   double away[nx], cost, gap[nx], rows[m->nr + 1];
-  copy(s->trial.x, s->now.x, m->nq), copy(s->trial.u, s->now.u, N * m->nu);
+  if (stepped && m->nf > 0) {
+    const double *in[] = {s->now.x, s->eps, q->p};
+    double *const out[] = {s->trial.x};
+    call(&m->retract, 1, in, out, s->scratch);
+  } else {
+    copy(s->trial.x, s->now.x, m->nq);
+  }
+  copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
     const double *x = s->trial.x + k * m->nq, *both[] = {x, s->now.x + k * m->nq};
     double *u = s->trial.u + k * m->nu, *const off[] = {away};
     call(&m->error, 1, both, off, s->scratch);
     for (int64_t j = 0; j < nv; j++) {
-      const double v = u[m->controls[j]], own = v + dot((int)nx, s->K + (k * nv + j) * xp, away);
+      const double v = u[m->controls[j]];
+      double own = v + dot((int)nx, s->K + (k * nv + j) * xp, away);
+      if (stepped) own += s->k[k * nv + j];
       const double low = v - tau * (v - s->lower[j]), high = v + tau * (s->upper[j] - v);
       u[m->controls[j]] = clip(own, low, high);
     }
@@ -1136,11 +946,79 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     call(&m->roll, 1, in, out, s->scratch);
     if (!all_finite(s->trial.x + (k + 1) * m->nq, m->nq)) return 0;
   }
-  copy(s->trial.s, s->now.s, (N + 1) * (m->ns + m->ne));
   *f = values(m, q, s);
-  if (!isfinite(*f) || !all_finite(s->t_rows, (N + 1) * m->nr)) return 0;
+  if (!isfinite(*f) || !all_finite(s->t_rows, M * m->nr)) return 0;
+  for (int64_t i = 0; i < M * na; i++)
+    s->trial.s[i] = stepped ? larger(s->now.s[i] + s->ds[i], (1 - tau) * s->now.s[i]) : s->now.s[i];
   fit_slacks(m, q, s, o, &s->trial, s->t_rows, 0);
   return 1;
+}
+
+/* The line search; the step length that was taken, or 0. */
+static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
+{
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  lg_filter *filter = &s->mem->filter;
+  const double th = theta(m, q, s->gap, s->rho, s->missed);
+  const double ref[3] = {th, phi(m, q, s, &s->now, s->f), slope(m, q, s)};
+  double most, dual, least = o->filter_theta;
+  longest(m, q, s, tau, &most, &dual);
+  if (ref[2] < 0) {
+    least = smaller(least, o->filter_phi * th / -ref[2]);
+    if (th <= filter->least)
+      least = smaller(least, o->switch_delta * pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
+  }
+  least *= o->step_least;
+  double f;
+  if (most < o->rollout && roll_out(m, q, s, o, tau, 1, &f)) {
+    double t = INFINITY;
+    misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
+    const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->rollout_decrease * ref[2];
+    if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
+        && judge(m, q, s, o, 1, f, ref, &t) == LG_TAKEN) {
+      s->mem->shortened = 0;
+      accept(m, q, s, o, 1, dual);
+      return 1;
+    }
+  }
+  int first = 1;
+  for (double alpha = most; alpha >= least || first; alpha /= 2) {
+    double t = 0;
+    f = move(m, q, s, alpha);
+    const int got = judge(m, q, s, o, alpha, f, ref, &t);
+    if (got == LG_TAKEN) {
+      s->mem->shortened = first ? 0 : s->mem->shortened + 1;
+      accept(m, q, s, o, alpha, dual);
+      return alpha;
+    }
+    if (first && got == LG_REFUSED && t >= th && o->corrections > 0) {
+      double before = th, own = alpha;
+      copy(s->c_gap, s->gap, N * m->nx), copy(s->c_rho, s->rho, M * na);
+      copy(s->c_missed, s->missed, M * m->ne);
+      int again = 0;
+      for (int turn_ = 0; turn_ < (int)o->corrections; turn_++) {
+        for (int64_t i = 0; i < N * m->nx; i++) s->c_gap[i] = own * s->c_gap[i] + s->t_gap[i];
+        for (int64_t i = 0; i < M * na; i++) s->c_rho[i] = own * s->c_rho[i] + s->t_rho[i];
+        for (int64_t i = 0; i < M * m->ne; i++) s->c_missed[i] = own * s->c_missed[i] + s->t_missed[i];
+        again = 1;
+        if (!direction(m, q, s, o, s->c_gap, s->c_rho, s->c_missed)) break;
+        double own_dual;
+        longest(m, q, s, tau, &own, &own_dual);
+        f = move(m, q, s, own);
+        const int other = judge(m, q, s, o, alpha, f, ref, &t);
+        if (other == LG_TAKEN) {
+          s->mem->shortened = 0;
+          accept(m, q, s, o, own, own_dual);
+          return own;
+        }
+        if (other == LG_NAN || t > o->correction_decrease * before) break;
+        before = t;
+      }
+      if (again) direction(m, q, s, o, s->gap, s->rho, s->missed);
+    }
+    first = 0;
+  }
+  return 0;
 }
 
 /* ---- a solve ----------------------------------------------------------------------------------*/
@@ -1289,7 +1167,7 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
   double f;
   augment(&mem->filter, th, phi(m, q, s, &s->now, s->f));
-  if (has_gains && roll_out(m, q, s, o, tau, &f)) {
+  if (has_gains && roll_out(m, q, s, o, tau, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
@@ -1310,11 +1188,17 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 {
   lg_memory *mem = s->mem;
   const double last = o->mu_last * q->tolerance;
+  int fast = mem->alpha >= o->fast_step && mem->dw == 0 && mem->shortened == 0;
+  double error = 0;
   while (!mem->watched && s->mu > last) {
     double products;
-    if (!(error_of(m, q, s, o, s->mu, &products) <= o->mu_error * s->mu)) break;
+    error = error_of(m, q, s, o, s->mu, &products);
+    fast = fast && error <= o->fast_error * mem->error;
+    if (!(error <= o->mu_error * s->mu) && !fast) break;
     lower_barrier(s, o, last);
+    fast = 0;
   }
+  mem->error = error;
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
     const int has_gains = regularize(m, q, s, o);
@@ -1346,11 +1230,6 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       accept(m, q, s, o, alpha, dual);
     } else if (fine) {
       alpha = search(m, q, s, o, tau);
-      if (mem->blocked && alpha > 0 && alpha < o->jam
-          && theta(m, q, s->gap, s->rho, s->missed) > mem->filter.least) {
-        const lg_point t = s->now;
-        s->now = s->trial, s->trial = t, alpha = 0;
-      }
       mem->blocked = 0;
     }
     mem->alpha = alpha;

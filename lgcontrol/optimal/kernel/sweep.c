@@ -1,7 +1,11 @@
-/* Riccati sweeps of one size: SX error coordinates, SV controls, SWEEP(name) their names.
+/* Riccati sweeps of one size: SX error coordinates, SV controls, SWEEP(name) the names of functions.
  *
- * This text is compiled once for each pair of sizes that is common, where all loops have constant
- * bounds, and once for sizes that are known at run time. */
+ * `newton.h` stands before this text. It is compiled with the kernel for sizes that are known at run
+ * time, and apart for a pair of sizes that are constants: loops have constant bounds there. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
 
 /* L Lᵀ = M for the upper half of a matrix, with 1 / L on the diagonal; 0 unless it is positive
  * definite. Columns of L are padded to whole vectors. */
@@ -28,10 +32,12 @@ LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, 
 
 /* Factorization of the Newton system with regularization dw; 0 unless the reduced Hessian is
  * positive definite. Kept of each stage: P of the next node, K, and L. */
-static __attribute__((noinline)) int SWEEP(factor)(const lg_model *m, const lg_task *q, lg_state *s,
-                                                   const double dw, const int bent,
-                                                   const int identity)
+LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, const double dw,
+                           const int bent, const int identity)
 {
+  const lg_model *const m = model;
+  const lg_task *const q = task;
+  lg_state *const s = state;
   const int nx = SX, nv = SV, nz = nx + nv, nr = (int)m->nr, N = (int)q->horizon;
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
   const int vv = (nv + LG_W - 1) / LG_W;
@@ -148,10 +154,12 @@ static __attribute__((noinline)) int SWEEP(factor)(const lg_model *m, const lg_t
 }
 
 /* Steps and multipliers of the dynamics for a gradient and defects. */
-static __attribute__((noinline)) void SWEEP(back)(const lg_model *m, const lg_task *q, lg_state *s,
-                                                  const double *g, const double *g_end,
-                                                  const double *gap)
+LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, const double *g,
+                          const double *g_end, const double *gap)
 {
+  const lg_model *const m = model;
+  const lg_task *const q = task;
+  lg_state *const s = state;
   const int nx = SX, nv = SV, nz = nx + nv, N = (int)q->horizon, nf = (int)m->nf;
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W;
   const int vp = (nv + LG_W - 1) / LG_W * LG_W;
@@ -214,3 +222,7 @@ static __attribute__((noinline)) void SWEEP(back)(const lg_model *m, const lg_ta
     for (int i = 0; i < nx; i++) lam[i] = p[i], eps[nx + i] = a[i];
   }
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,972 @@
+"""The planning kernel's algorithm in NumPy: one solve, one step; the tests' oracle for `newton.c`.
+
+Primal-dual interior point with a filter line search on the stages of a problem. Rows of a problem
+are limited by one-sided constraints ``h = d σ (row − limit) ≤ 0`` with slack s, multiplier z and,
+where they are soft or relaxed, an excess e with multiplier y: ``h − e + s = 0``. Equalities
+``c = d (row − target) = 0`` have multipliers ν. The elastic problem relaxes all hard constraints
+with a penalty ρ on e; an equality becomes a one-sided constraint whose slack costs ρ as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._stage_model import Expansion, StageModel
+from .._transcription import Nodes, Setting
+from ._settings import Settings
+
+CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
+MOST_LEFT = 10  # times that a solved elastic problem is left
+
+
+@dataclass(frozen=True)
+class PlanIterate:
+    """Nodes, slacks and multipliers; see `Newton`."""
+
+    x: np.ndarray
+    u: np.ndarray
+    s: np.ndarray
+    z: np.ndarray
+    e: np.ndarray
+    y: np.ndarray
+    zl: np.ndarray
+    zu: np.ndarray
+    lam: np.ndarray
+    nu: np.ndarray
+
+
+class NewtonStep(NamedTuple):
+    """A Newton step."""
+
+    eps: np.ndarray
+    du: np.ndarray
+    s: np.ndarray
+    z: np.ndarray
+    e: np.ndarray
+    y: np.ndarray
+    zl: np.ndarray
+    zu: np.ndarray
+    lam: np.ndarray
+    nu: np.ndarray
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of it is."""
+        return all(bool(np.isfinite(value).all()) for value in self)
+
+
+class ConstraintForm(NamedTuple):
+    """Constraints of the problem itself or of the elastic one.
+
+    Attributes
+    ----------
+    active : ndarray of bool, shape (N + 1, na)
+    relaxed : ndarray of bool, shape (na,)
+        Constraints that have an excess.
+    w1, w2, v : ndarray, shape (na,)
+        The penalty is ``w1 e + ½ w2 e² + v s``.
+    """
+
+    active: np.ndarray
+    relaxed: np.ndarray
+    w1: np.ndarray
+    w2: np.ndarray
+    v: np.ndarray
+
+
+@dataclass
+class StepFilter:
+    """Pairs of violation θ and barrier function φ that no later iterate may be worse than."""
+
+    o: Settings
+    most: float
+    least: float
+    pairs: list[tuple[float, float]] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, o: Settings, theta: float) -> StepFilter:
+        """An empty one."""
+        return cls(o, o.theta_most * max(1.0, theta), o.theta_least * max(1.0, theta))
+
+    def accepts(self, theta: float, phi: float) -> bool:
+        """Whether no pair dominates."""
+        o = self.o
+        return all(
+            theta < (1 - o.filter_theta) * t or phi < p - o.filter_phi * t for t, p in self.pairs
+        )
+
+    def add(self, theta: float, phi: float) -> None:
+        """A pair, in place of those that it dominates."""
+        kept = [(t, p) for t, p in self.pairs if not (t >= theta and p >= phi)]
+        self.pairs = [*kept, (theta, phi)]
+
+    def copy(self) -> StepFilter:
+        """One that changes apart."""
+        return replace(self, pairs=list(self.pairs))
+
+
+class LineSearchStart(NamedTuple):
+    """What trial points are compared with."""
+
+    theta: float
+    phi: float
+    slope: float
+
+
+class RiccatiFactors(NamedTuple):
+    """A factorization of the Newton system.
+
+    Attributes
+    ----------
+    P : list of ndarray
+        Cost to go of nodes 1 to N.
+    K : ndarray, shape (N, m, n)
+    inverse : list of ndarray
+        Of the reduced Hessians.
+    F : ndarray, shape (N, n, n + m)
+    first : ndarray or None
+        Inverse of the cost to go of what is free at the start.
+    """
+
+    P: list[np.ndarray]
+    K: np.ndarray
+    inverse: list[np.ndarray]
+    F: np.ndarray
+    first: np.ndarray | None
+
+
+class NewtonOutcome(NamedTuple):
+    """How a solve ended: status, last iterate, log and gains."""
+
+    status: int
+    iterate: PlanIterate
+    log: np.ndarray
+    K: np.ndarray | None
+
+
+class NewtonKKT:
+    """One solve.
+
+    Parameters
+    ----------
+    model : StageModel
+    setting : Setting
+    nodes : Nodes
+        Where it starts, the first state as it is to be.
+    x0 : ndarray, shape (nq,)
+        The given start.
+    settings : Settings
+    tolerance : float
+    """
+
+    def __init__(
+        self,
+        model: StageModel,
+        setting: Setting,
+        nodes: Nodes,
+        x0: np.ndarray,
+        settings: Settings,
+        tolerance: float,
+    ) -> None:
+        self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0
+        self.o, self.tolerance = settings, tolerance
+        self.last = settings.mu_last * tolerance
+        self.N, self.n, self.m = len(nodes.u), model.n, model.m
+        sides = model.sides
+        self.ns, self.ne, self.nr = (
+            len(sides.row),
+            len(sides.equal),
+            len(model.transcription.rows.names),
+        )
+        self.row = np.r_[sides.row, sides.equal].astype(int)
+        self.sign = np.r_[sides.sign, np.ones(self.ne)]
+        self.holds = np.hstack([sides.active, sides.equal_active]).astype(bool)
+        self.soft = np.r_[np.isfinite(sides.weight), np.zeros(self.ne, dtype=bool)]
+        self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
+        self.weight = np.r_[sides.weight, np.full(self.ne, np.inf)]
+        self.factorizations = self.evaluations = 0
+        self._begin(nodes)
+
+    def _begin(self, nodes: Nodes) -> None:
+        o, model, box, controls = self.o, self.model, self.setting.box, self.model.controls
+        self.lower = box.lower - o.relax * np.maximum(1.0, np.abs(box.lower))
+        self.upper = box.upper + o.relax * np.maximum(1.0, np.abs(box.upper))
+        low, high = np.isfinite(self.lower), np.isfinite(self.upper)
+        least = np.where(low, o.push * np.maximum(1.0, np.abs(self.lower)), 0.0)
+        most = np.where(high, o.push * np.maximum(1.0, np.abs(self.upper)), 0.0)
+        width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
+        least, most = np.minimum(least, width), np.minimum(most, width)
+        x, u = nodes.x.copy(), nodes.u.copy()
+        u[:, controls] = np.clip(u[:, controls], self.lower + least, self.upper - most)
+        M, na, one = self.N + 1, self.ns + self.ne, o.multiplier_first
+        empty = np.zeros((M, na))
+        it = PlanIterate(
+            x, u, empty, empty, empty, empty,
+            np.where(low, one, 0.0) + np.zeros((self.N, self.m)),
+            np.where(high, one, 0.0) + np.zeros((self.N, self.m)),
+            np.zeros((self.N, self.n)), np.zeros((M, self.ne)),
+        )  # fmt: skip
+        ex = self.ex = self.expand(it)
+        size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
+        self.scale = max(o.scale_least, min(1.0, o.gradient_most / max(1e-300, size)))
+        self.d = np.ones(self.nr)
+        for r in range(self.nr):
+            of_row = self.row == r
+            on = self.holds[:, of_row].any(axis=1)
+            along = np.abs(ex.G[:, r]).max(axis=1) * on[:-1]
+            size = max(np.nan_to_num(along, posinf=0).max(), np.abs(ex.G_end[r]).max() * on[-1])
+            if not self.soft[of_row].any():
+                self.d[r] = max(o.scale_least, min(1.0, o.gradient_most / max(1e-300, size)))
+        limit = np.r_[model.sides.limit, model.sides.target]
+        hard = ~self.soft & (np.arange(na) < self.ns)
+        self.limit = limit + hard * self.sign * o.relax * np.maximum(1.0, np.abs(limit))
+        bounded = na > 0 or low.any() or high.any()
+        self.mu = o.mu_first if bounded else self.last
+        self.elastic, self.penalty = False, 0.0
+        self.dw_last = self.dw = 0.0
+        self._set_form()
+        it = self.fit_slacks(it, ex.rows, with_multipliers=False)
+        active, relaxed = self.form.active, self.form.relaxed & self.form.active
+        h = self.h(ex.rows)
+        e = np.where(relaxed, np.maximum(h, 0.0) + o.push, 0.0)
+        it = replace(
+            it, z=np.where(active, one, 0.0), y=np.where(relaxed, one, 0.0), e=e,
+            s=np.where(relaxed, e - h, it.s),
+        )  # fmt: skip
+        self.it = self.least_squares(it)
+        self.filter = StepFilter.at(o, self.theta(self.it, ex.gaps, ex.rows))
+        self.alpha, self.shortened, self.tiny, self.left = 1.0, 0, 0, 0
+        self.watch: Any = None
+        self.blocked, self.error_before = False, 0.0
+
+    # -- the problem -------------------------------------------------------------------------------
+
+    def _set_form(self) -> None:
+        """Constraints of the problem, or of the elastic one."""
+        w = np.where(self.soft, self.weight, 0.0) * self.scale
+        v = np.zeros(len(self.row))
+        relaxed, w1 = self.soft.copy(), w.copy()
+        active = self.holds.copy()
+        if self.elastic:
+            own = ~self.soft & ~self.start
+            relaxed |= own
+            w1[own] = self.penalty
+            v[self.ns :] = self.penalty
+        else:
+            active[:, self.ns :] = False
+        self.form = ConstraintForm(active, relaxed, w1, w, v)
+
+    def expand(self, it: PlanIterate) -> Expansion:
+        """The problem about an iterate."""
+        ex = self.model.expand(Nodes(self.t, it.x, it.u), self.setting)
+        if not len(self.model.free):
+            return ex
+        arrival = self.model.arrival(it.x[0], self.x0, self.setting.arrival)
+        ex.g[0, : self.n] += arrival.g
+        ex.H[0, : self.n, : self.n] += arrival.H
+        return ex._replace(cost=ex.cost + float(arrival.cost))
+
+    def values(self, it: PlanIterate) -> tuple[float, np.ndarray, np.ndarray]:
+        """Cost, defects and rows."""
+        self.evaluations += 1
+        found = self.model.values(Nodes(self.t, it.x, it.u), self.setting)
+        cost = found.cost
+        if len(self.model.free):
+            cost += float(self.model.arrival(it.x[0], self.x0, self.setting.arrival).cost)
+        return cost, found.gaps, found.rows
+
+    def h(self, rows: np.ndarray) -> np.ndarray:
+        """Constraints, (N + 1, na)."""
+        return self.sign * self.d[self.row] * (rows[:, self.row] - self.limit)
+
+    def rho(self, it: PlanIterate, rows: np.ndarray) -> np.ndarray:
+        """What slacks leave of one-sided constraints."""
+        return np.where(self.form.active, self.h(rows) - it.e + it.s, 0.0)
+
+    def missed(self, rows: np.ndarray) -> np.ndarray:
+        """What equalities miss."""
+        on = self.holds[:, self.ns :] & (not self.elastic)
+        return np.where(on, self.h(rows)[:, self.ns :], 0.0)
+
+    def theta(self, it: PlanIterate, gaps: np.ndarray, rows: np.ndarray) -> float:
+        """Sum of violations."""
+        return float(
+            np.abs(gaps).sum() + np.abs(self.rho(it, rows)).sum() + np.abs(self.missed(rows)).sum()
+        )
+
+    def rooms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distances of controls from their limits."""
+        v = u[:, self.model.controls]
+        return v - self.lower, self.upper - v
+
+    def phi(self, it: PlanIterate, cost: float) -> float:
+        """The barrier function."""
+        active, relaxed = self.form.active, self.form.active & self.form.relaxed
+        logs = sum(float(np.log(d[np.isfinite(d)]).sum()) for d in self.rooms(it.u))
+        logs += float(np.log(it.s[active]).sum() + np.log(it.e[relaxed]).sum())
+        form = self.form
+        penalty = np.where(relaxed, form.w1 * it.e + form.w2 * it.e**2 / 2, 0.0)
+        penalty = penalty + np.where(active, form.v * it.s, 0.0)
+        return self.scale * cost + float(penalty.sum()) - self.mu * logs
+
+    def row_prices(self, z: np.ndarray, nu: np.ndarray) -> np.ndarray:
+        """Multipliers of rows from those of constraints."""
+        total = np.zeros((self.N + 1, self.nr))
+        own = np.where(self.form.active, self.sign * self.d[self.row] * (z - self.form.v), 0.0)
+        np.add.at(total.T, self.row, own.T)
+        if not self.elastic:
+            own = np.where(self.holds[:, self.ns :], self.d[self.row[self.ns :]] * nu, 0.0)
+            np.add.at(total.T, self.row[self.ns :], own.T)
+        return total
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    def residuals(self) -> None:
+        """Stationarity, violation, and what errors are divided by."""
+        it, ex, n = self.it, self.ex, self.n
+        price = self.row_prices(it.z, it.nu)
+        r = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
+        r[:, n:] += np.einsum("kij,ki->kj", ex.B, it.lam) + it.zu - it.zl
+        r[:, :n] += np.einsum("kij,ki->kj", ex.A, it.lam)
+        r[1:, :n] -= it.lam[:-1]
+        end = self.scale * ex.g_end + ex.G_end.T @ price[-1] - it.lam[-1]
+        form, relaxed = self.form, self.form.active & self.form.relaxed
+        of_e = np.where(relaxed, form.w1 + form.v + form.w2 * it.e - it.z - it.y, 0.0)
+        parts = (r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
+        self.stat = max(np.abs(part).max(initial=0.0) for part in parts)
+        rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
+        self.viol = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, rho, missed))
+        own = rho / self.d[self.row], missed / self.d[self.row[self.ns :]]
+        self.own_viol = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, *own))
+        sizes = [it.z[form.active], it.y[relaxed]]
+        for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
+            sizes.append(value[np.isfinite(room)])
+        zsum, zcount = sum(np.abs(v).sum() for v in sizes), sum(v.size for v in sizes)
+        lsum, lcount = np.abs(it.lam).sum(), it.lam.size
+        if not self.elastic:
+            lsum, lcount = lsum + np.abs(it.nu).sum(), lcount + it.nu.size
+        most = self.o.error_scale
+        self.sd = max(most, (zsum + lsum) / max(1, zcount + lcount)) / most
+        self.sc = max(most, zsum / max(1, zcount)) / most
+
+    def products(self, mu: float) -> float:
+        """Largest distance of complementarity from μ."""
+        it, form = self.it, self.form
+        relaxed = form.active & form.relaxed
+        found = [(it.s * it.z)[form.active], (it.e * it.y)[relaxed]]
+        for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
+            on = np.isfinite(room)
+            found.append(value[on] * room[on])
+        return max(np.abs(v - mu).max(initial=0.0) for v in found)
+
+    def error(self, mu: float) -> float:
+        """The scaled error of the barrier problem, equation (5)."""
+        return max(self.stat / self.sd, self.viol, self.products(mu) / self.sc)
+
+    def entry(self) -> np.ndarray:
+        """A row of the log."""
+        size = self.scale * (1 + max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max()))
+        return np.array([
+            self.ex.cost, self.stat / size, self.own_viol, self.products(0.0) / size, self.alpha,
+            self.dw, self.mu, float(self.elastic),
+        ])  # fmt: skip
+
+    # -- the Newton system -------------------------------------------------------------------------
+
+    def factor(
+        self, H: np.ndarray, H_end: np.ndarray, W: np.ndarray, box: Any, dw: float
+    ) -> RiccatiFactors | None:
+        """Riccati sweep; None unless the reduced Hessian is positive definite."""
+        n, m, N, ex = self.n, self.m, self.N, self.ex
+        self.factorizations += 1
+        M0 = H + dw * np.eye(n + m) + ex.G.transpose(0, 2, 1) @ (W[:-1, :, None] * ex.G)
+        M0[:, range(n, n + m), range(n, n + m)] += box
+        P = H_end + dw * np.eye(n) + ex.G_end.T @ (W[-1][:, None] * ex.G_end)
+        F = np.concatenate([ex.A, ex.B], axis=2)
+        costs: list[Any] = [None] * N
+        inverse: list[Any] = [None] * N
+        K = np.empty((N, m, n))
+        for k in range(N - 1, -1, -1):
+            costs[k] = P
+            M = M0[k] + F[k].T @ P @ F[k]
+            C = _cholesky(M[n:, n:])
+            if C is None:
+                return None
+            Y = np.linalg.solve(C, M[n:, :n])
+            K[k] = -np.linalg.solve(C.T, Y)
+            over = np.linalg.inv(C)
+            inverse[k] = over.T @ over
+            P = M[:n, :n] - Y.T @ Y
+            P = (P + P.T) / 2
+        if not np.isfinite(P).all():
+            return None
+        free, first = self.model.free, None
+        if len(free):
+            P0 = P[np.ix_(free, free)]
+            if _cholesky(P0) is None:
+                return None
+            first = np.linalg.inv(P0)
+        return RiccatiFactors(costs, K, inverse, F, first)
+
+    def back(self, fac: RiccatiFactors, g: np.ndarray, g_end: np.ndarray, gaps: np.ndarray) -> Any:
+        """Steps and multipliers of the dynamics for a gradient and defects."""
+        n, N = self.n, self.N
+        p, ps, ks = g_end, np.empty((N, n)), np.empty((N, self.m))
+        for k in range(N - 1, -1, -1):
+            ps[k] = p
+            q = g[k] + fac.F[k].T @ (p + fac.P[k] @ gaps[k])
+            ks[k] = -fac.inverse[k] @ q[n:]
+            p = q[:n] + fac.K[k].T @ q[n:]
+        eps, du, lam = np.zeros((N + 1, n)), np.empty((N, self.m)), np.empty((N, n))
+        if fac.first is not None:
+            eps[0, self.model.free] = -fac.first @ p[self.model.free]
+        for k in range(N):
+            du[k] = ks[k] + fac.K[k] @ eps[k]
+            eps[k + 1] = fac.F[k] @ np.r_[eps[k], du[k]] + gaps[k]
+            lam[k] = fac.P[k] @ eps[k + 1] + ps[k]
+        return eps, du, lam
+
+    def condensed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Weights of rows and controls, and of constraints their b and σ."""
+        it, form = self.it, self.form
+        relaxed = form.active & form.relaxed
+        b = np.where(relaxed, it.e / np.where(relaxed, it.y + it.e * form.w2, 1.0), 0.0)
+        sigma = np.where(form.active, it.z / np.where(form.active, it.s + it.z * b, 1.0), 0.0)
+        W = np.zeros((self.N + 1, self.nr))
+        np.add.at(W.T, self.row, (self.d[self.row] ** 2 * sigma).T)
+        self._add_equalities(W)
+        lower, upper = self.rooms(it.u)
+        return W, it.zl / lower + it.zu / upper, b, sigma
+
+    def _add_equalities(self, W: np.ndarray) -> None:
+        own = self.row[self.ns :]
+        if not self.elastic:
+            on = np.where(self.holds[:, self.ns :], self.d[own] ** 2 / self.o.compliance, 0.0)
+            np.add.at(W.T, own, on.T)
+
+    def regularized(self) -> tuple[RiccatiFactors | None, np.ndarray, np.ndarray]:
+        """The factorization with the least regularization that algorithm IC finds; b and σ."""
+        o, it, ex, model = self.o, self.it, self.ex, self.model
+        H, H_end = ex.H, ex.H_end
+        W, box, b, sigma = self.condensed()
+        if model.curvature is not None:
+            lam, price = it.lam / self.scale, self.row_prices(it.z, it.nu) / self.scale
+            along, end = model.hessians(Nodes(self.t, it.x, it.u), self.setting, lam, price, ex)
+            H, H_end = H + along, H_end + end
+        H = self.scale * (H + H.transpose(0, 2, 1)) / 2
+        H_end = self.scale * (H_end + H_end.T) / 2
+        dw = 0.0
+        while True:
+            fac = self.factor(H, H_end, W, box, dw)
+            if fac is not None:
+                self.dw, self.dw_last = dw, dw or self.dw_last
+                return fac, b, sigma
+            never = self.dw_last == 0
+            if dw == 0:
+                dw = max(o.regularization_least, o.regularization_fall * self.dw_last)
+                dw = o.regularization_first if never else dw
+            else:
+                dw *= o.regularization_grow_first if never else o.regularization_grow
+            if dw > o.regularization_most:
+                return None, b, sigma
+
+    def direction(
+        self,
+        fac: RiccatiFactors,
+        b: np.ndarray,
+        sigma: np.ndarray,
+        gaps: Any,
+        rho: Any,
+        missed: Any,
+    ) -> NewtonStep:
+        """The step about defects and violations."""
+        it, ex, form, mu, o = self.it, self.ex, self.form, self.mu, self.o
+        active, relaxed = form.active, form.active & form.relaxed
+        cost = form.w1 + form.v + form.w2 * it.e
+        by = np.where(relaxed, it.y + it.e * form.w2, 1.0)
+        a = np.where(relaxed, (mu - it.e * (cost - it.z)) / by, 0.0)
+        share = np.where(active, it.s + it.z * b, 1.0)
+        change = np.where(active, (mu - it.s * it.z + it.z * (rho - a)) / share, 0.0)
+        lower, upper = self.rooms(it.u)
+        base = np.zeros((self.N + 1, self.nr))
+        own = np.where(active, self.sign * self.d[self.row] * (it.z - form.v + change), 0.0)
+        np.add.at(base.T, self.row, own.T)
+        equal, on = self.row[self.ns :], self.holds[:, self.ns :]
+        refines = self.ne > 0 and not self.elastic
+        aim, hold, left = it.nu, 1 / o.compliance, np.zeros_like(it.nu)
+        most = np.abs(missed).max(initial=0.0)
+        sweeps = int(o.refinements) if refines else 1
+        for sweep in range(sweeps):
+            price = base.copy()
+            if refines:
+                own = np.where(on, self.d[equal] * (aim + hold * missed), 0.0)
+                np.add.at(price.T, equal, own.T)
+            g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
+            g[:, self.n :] += mu / upper - mu / lower
+            g_end = self.scale * ex.g_end + ex.G_end.T @ price[-1]
+            eps, du, lam = self.back(fac, g, g_end, gaps)
+            drow = self.row_changes(eps, du)
+            if refines:
+                left = np.where(on, missed + self.d[equal] * drow[:, equal], 0.0)
+            found = np.abs(left).max(initial=0.0)
+            if not found > o.refined * max(1e-3, most) or sweep + 1 == sweeps:
+                break
+            aim = aim + hold * left
+        dh = self.sign * self.d[self.row] * drow[:, self.row]
+        dz = np.where(active, change + sigma * dh, 0.0)
+        de = np.where(relaxed, a + b * dz, 0.0)
+        dy = np.where(relaxed, cost + form.w2 * de - it.z - dz - it.y, 0.0)
+        ds = np.where(active, -rho - dh + de, 0.0)
+        dzl = np.where(np.isfinite(lower), (mu - it.zl * du) / lower - it.zl, 0.0)
+        dzu = np.where(np.isfinite(upper), (mu + it.zu * du) / upper - it.zu, 0.0)
+        dnu = aim + hold * left - it.nu if refines else np.zeros_like(it.nu)
+        return NewtonStep(eps, du, ds, dz, de, dy, dzl, dzu, lam - it.lam, dnu)
+
+    def row_changes(self, eps: np.ndarray, du: np.ndarray) -> np.ndarray:
+        """Of rows along a step."""
+        along = np.einsum("kri,ki->kr", self.ex.G, np.hstack([eps[:-1], du]))
+        return np.concatenate([along, (self.ex.G_end @ eps[-1])[None]])
+
+    def slope(self, d: NewtonStep) -> float:
+        """That of the barrier function along a step."""
+        it, ex, form, mu = self.it, self.ex, self.form, self.mu
+        lower, upper = self.rooms(it.u)
+        active, relaxed = form.active, form.active & form.relaxed
+        sum_ = np.vdot(ex.g, np.hstack([d.eps[:-1], d.du])) + np.vdot(ex.g_end, d.eps[-1])
+        by_s = np.where(active, form.v - mu / np.where(active, it.s, 1.0), 0.0)
+        cost = form.w1 + form.w2 * it.e
+        by_e = np.where(relaxed, cost - mu / np.where(relaxed, it.e, 1.0), 0.0)
+        rest = np.vdot(mu / upper - mu / lower, d.du) + np.vdot(by_s, d.s) + np.vdot(by_e, d.e)
+        return float(self.scale * sum_ + rest)
+
+    def longest(self, d: NewtonStep, tau: float) -> tuple[float, float]:
+        """Largest steps of primal and dual variables to the boundary."""
+        it = self.it
+        lower, upper = self.rooms(it.u)
+
+        def most(pairs: list[tuple[np.ndarray, np.ndarray]]) -> float:
+            found = 1.0
+            for v, dv in pairs:
+                on = (dv < 0) & (v > 0) & np.isfinite(v)
+                found = min(found, (-tau * v[on] / dv[on]).min(initial=1.0))
+            return float(found)
+
+        primal = most([(lower, d.du), (upper, -d.du), (it.s, d.s), (it.e, d.e)])
+        return primal, most([(it.zl, d.zl), (it.zu, d.zu), (it.z, d.z), (it.y, d.y)])
+
+    def moved(self, d: NewtonStep, alpha: float) -> PlanIterate:
+        """The trial at a share of the step."""
+        it, u = self.it, self.it.u.copy()
+        u[:, self.model.controls] += alpha * d.du
+        x = np.array(self.model.retract(it.x, alpha * d.eps, self.setting.p))
+        if not len(self.model.free):
+            x[0] = it.x[0]
+        return replace(it, x=x, u=u, s=it.s + alpha * d.s, e=it.e + alpha * d.e)
+
+    def taken(
+        self, trial: PlanIterate, d: NewtonStep | None, alpha: float, dual: float
+    ) -> PlanIterate:
+        """The trial with its multipliers."""
+        it, mu, most = self.it, self.mu, self.o.sigma_most
+
+        def near(z: np.ndarray, dz: Any, room: np.ndarray, on: Any) -> np.ndarray:
+            safe = np.where(on, room, 1.0)
+            return np.where(on, np.clip(z + dual * dz, mu / (most * safe), most * mu / safe), 0.0)
+
+        step: Any = d or NewtonStep(*[0.0] * 10)
+        lower, upper = self.rooms(trial.u)
+        active, relaxed = self.form.active, self.form.active & self.form.relaxed
+        return replace(
+            trial,
+            z=near(it.z, step.z, trial.s, active), y=near(it.y, step.y, trial.e, relaxed),
+            zl=near(it.zl, step.zl, lower, np.isfinite(lower)),
+            zu=near(it.zu, step.zu, upper, np.isfinite(upper)),
+            lam=it.lam + alpha * step.lam, nu=it.nu + alpha * step.nu,
+        )  # fmt: skip
+
+    def least_squares(self, it: PlanIterate) -> PlanIterate:
+        """Least-squares multipliers of dynamics and equalities, equation (36)."""
+        ex, n, m, own = self.ex, self.n, self.m, self.row[self.ns :]
+        refines, on = self.ne > 0 and not self.elastic, self.holds[:, self.ns :]
+        W = np.zeros((self.N + 1, self.nr))
+        self._add_equalities(W)
+        identity = np.broadcast_to(np.eye(n + m), (self.N, n + m, n + m))
+        fac = self.factor(identity, np.eye(n), W, 0.0, 0.0)
+        none = replace(it, lam=np.zeros_like(it.lam), nu=np.zeros_like(it.nu))
+        if fac is None:
+            return none
+        nu, lam = np.zeros_like(it.nu), it.lam
+        for _ in range(3 if refines else 1):
+            price = self.row_prices(it.z, nu)
+            g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
+            g[:, n:] += it.zu - it.zl
+            g_end = self.scale * ex.g_end + ex.G_end.T @ price[-1]
+            eps, du, lam = self.back(fac, g, g_end, np.zeros_like(ex.gaps))
+            if refines:
+                change = self.d[own] * self.row_changes(eps, du)[:, own]
+                nu = nu + np.where(on, change, 0.0) / self.o.compliance
+        most = max(np.abs(lam).max(initial=0.0), np.abs(nu).max(initial=0.0))
+        return replace(it, lam=lam, nu=nu) if most <= self.o.multiplier_most else none
+
+    # -- line search -------------------------------------------------------------------------------
+
+    def judge(
+        self, alpha: float, trial: PlanIterate, found: Any, ref: LineSearchStart
+    ) -> tuple[Any, float]:
+        """Whether the filter takes a trial, None if that is not finite; and its violation."""
+        o, (cost, gaps, rows) = self.o, found
+        if not (np.isfinite(cost) and np.isfinite(gaps).all()):
+            return None, np.nan
+        theta, phi = self.theta(trial, gaps, rows), self.phi(trial, cost)
+        if not (np.isfinite(theta) and np.isfinite(phi)):
+            return None, np.nan
+        fuzz = 10 * float(np.finfo(float).eps) * abs(ref.phi)
+        if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
+            return False, theta
+        switches = ref.slope < 0 and (
+            alpha * (-ref.slope) ** o.switch_phi > o.switch_delta * ref.theta**o.switch_theta
+        )
+        if ref.theta <= self.filter.least and switches:
+            return phi - ref.phi - fuzz <= o.armijo * alpha * ref.slope, theta
+        falls = theta <= (1 - o.filter_theta) * ref.theta
+        if not (falls or phi - fuzz <= ref.phi - o.filter_phi * ref.theta):
+            return False, theta
+        self.filter.add(ref.theta, ref.phi)
+        return True, theta
+
+    def reference(self, d: NewtonStep) -> LineSearchStart:
+        """What trials of a step are compared with."""
+        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
+        return LineSearchStart(theta, self.phi(self.it, self.ex.cost), self.slope(d))
+
+    def search(self, d: NewtonStep, fac: RiccatiFactors, b: Any, sigma: Any, tau: float) -> Any:
+        """The line search: an iterate and the step length, or None."""
+        o, ref = self.o, self.reference(d)
+        alpha, dual = self.longest(d, tau)
+        least = o.filter_theta
+        if ref.slope < 0:
+            least = min(least, o.filter_phi * ref.theta / -ref.slope)
+            if ref.theta <= self.filter.least:
+                share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
+                least = min(least, o.switch_delta * share)
+        least *= o.step_least
+        if alpha < o.rollout:
+            rolled = self.roll_out(fac.K, tau, d)
+            if rolled is not None and self._is_worth(*rolled, ref):
+                self.shortened = 0
+                return self.taken(rolled[0], d, 1.0, dual), 1.0
+        is_first = True
+        while alpha >= least or is_first:
+            trial = self.moved(d, alpha)
+            found = self.values(trial)
+            good, theta = self.judge(alpha, trial, found, ref)
+            if good:
+                self.shortened = 0 if is_first else self.shortened + 1
+                return self.taken(trial, d, alpha, dual), alpha
+            if is_first and good is not None and theta >= ref.theta:
+                before, own = ref.theta, alpha
+                misses = [self.ex.gaps, self.rho(self.it, self.ex.rows), self.missed(self.ex.rows)]
+                for _ in range(int(o.corrections)):
+                    there = found[1], self.rho(trial, found[2]), self.missed(found[2])
+                    misses = [own * c + v for c, v in zip(misses, there, strict=True)]
+                    other = self.direction(fac, b, sigma, *misses)
+                    if not other.is_finite:
+                        break
+                    own, own_dual = self.longest(other, tau)
+                    trial = self.moved(other, own)
+                    found = self.values(trial)
+                    good, theta = self.judge(alpha, trial, found, ref)
+                    if good:
+                        self.shortened = 0
+                        return self.taken(trial, other, own, own_dual), own
+                    if good is None or theta > o.correction_decrease * before:
+                        break
+                    before = theta
+            is_first, alpha = False, alpha / 2
+        return None
+
+    def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
+        """Whether a rollout of a step is taken."""
+        cost, gaps, rows = found
+        falls = self.phi(trial, cost) - ref.phi <= self.o.rollout_decrease * ref.slope
+        is_kept = self.theta(trial, gaps, rows) <= max(ref.theta, self.filter.least)
+        return bool(falls and is_kept and self.judge(1.0, trial, found, ref)[0])
+
+    # -- restoration -------------------------------------------------------------------------------
+
+    def fit_slacks(
+        self, it: PlanIterate, rows: np.ndarray, *, with_multipliers: bool
+    ) -> PlanIterate:
+        """Slacks that fit rows; those of relaxed constraints by the barrier."""
+        o, form, h, mu = self.o, self.form, self.h(rows), self.mu
+        relaxed = form.active & form.relaxed
+        e, s = split(h, form.w1 + form.v + 0 * h, form.w2 + 0 * h, mu, relaxed)
+        least = o.push * np.maximum(1.0, np.abs(self.limit * self.d[self.row]))
+        own = np.maximum(-h, np.where(it.s > 0, np.minimum(it.s, least), least))
+        s = np.where(form.active, np.where(relaxed, s, own), 1.0)
+        it = replace(it, s=s, e=np.where(relaxed, e, 0.0), y=np.where(relaxed, it.y, 0.0))
+        it = replace(it, z=np.where(form.active, it.z, 0.0))
+        if not with_multipliers:
+            return it
+        y = np.where(relaxed, mu / np.where(relaxed, e, 1.0), 0.0)
+        return replace(it, z=np.where(relaxed, mu / s, it.z), y=y)
+
+    def violated(self) -> tuple[float, float]:
+        """Sum and maximum of the violations of the problem itself, the sum with defects."""
+        h = self.h(self.ex.rows)
+        h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
+        h = np.where(self.holds & ~self.soft, np.abs(h), 0.0)
+        return float(np.abs(self.ex.gaps).sum() + h.sum()), float(h.max(initial=0.0))
+
+    @property
+    def can_relax(self) -> bool:
+        """Whether there is an elastic problem."""
+        own = ~self.soft & ~self.start
+        return bool(own.any())
+
+    def begin_elastic(self) -> None:
+        """From the problem to the elastic one, about the same nodes."""
+        ex = self.ex
+        self.outer = self.filter, self.mu, self.theta(self.it, ex.gaps, ex.rows)
+        self.elastic, self.penalty = True, self.o.penalty_first
+        self.mu = max(self.mu, self.violated()[1])
+        self._set_form()
+        it = self.fit_slacks(self.it, ex.rows, with_multipliers=True)
+        lower, upper = self.rooms(it.u)
+        it = replace(it, zl=self.mu / lower, zu=self.mu / upper)
+        self.filter = StepFilter.at(self.o, self.theta(it, ex.gaps, ex.rows))
+        self.shortened, self.watch, self.tiny = 0, None, 0
+        self.it = self.least_squares(it)
+
+    def end_elastic(self, *, is_optimal: bool) -> None:
+        """Back to the problem itself."""
+        it, o = self.it, self.o
+        equal = self.form.active[:, self.ns :]
+        nu = np.where(equal, it.z[:, self.ns :] - self.form.v[self.ns :], 0.0)
+        self.elastic, self.left = False, self.left + 1
+        self.filter = self.outer[0].copy()
+        if is_optimal:
+            self.filter.pairs = []
+        else:
+            self.mu = self.outer[1]
+        self._set_form()
+        form = self.form
+        hard = form.active & ~form.relaxed
+        s = np.where(hard, np.maximum(-self.h(self.ex.rows), it.s), it.s)
+        s = np.where(form.active, s, 1.0)
+        own = np.clip(it.z, self.mu / (o.sigma_most * s), o.sigma_most * self.mu / s)
+        if not is_optimal:
+            own = np.where(own > o.multiplier_most, o.multiplier_first, own)
+        z = np.where(form.active, np.where(hard, own, it.z), 0.0)
+        relaxed = form.active & form.relaxed
+        e, y = np.where(relaxed, it.e, 0.0), np.where(relaxed, it.y, 0.0)
+        self.it = replace(it, s=s, z=z, e=e, y=y, nu=nu)
+        self.shortened, self.watch, self.tiny = 0, None, 0
+        if not is_optimal:
+            self.it = self.least_squares(self.it)
+
+    def leaves(self) -> bool:
+        """Whether the elastic problem may be left where it is; it is, then."""
+        share = self.o.elastic_decrease * self.outer[2]
+        if self.violated()[0] > share:
+            return False
+        kept = self.it, self.mu, self.filter, self.shortened, self.tiny, self.left
+        self.end_elastic(is_optimal=False)
+        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
+        if theta <= share and self.filter.accepts(theta, self.phi(self.it, self.ex.cost)):
+            return True
+        self.it, self.mu, self.filter, self.shortened, self.tiny, self.left = kept
+        self.elastic = True
+        self._set_form()
+        return False
+
+    def decide(self) -> int:
+        """What an elastic problem that is solved says."""
+        o, most = self.o, self.violated()[1]
+        if most <= self.tolerance:
+            self.end_elastic(is_optimal=True)
+            return STALLED if self.left > MOST_LEFT else ITERATIONS
+        size = max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max())
+        if self.scale * size <= o.certificate * self.penalty:
+            return INFEASIBLE
+        if self.penalty >= o.penalty_most:
+            return STALLED
+        self.penalty *= o.penalty_grow
+        self.mu = max(self.mu, min(most, o.mu_first) * 1e-2)
+        self._set_form()
+        self.it = self.fit_slacks(self.it, self.ex.rows, with_multipliers=True)
+        self.filter = StepFilter.at(o, self.theta(self.it, self.ex.gaps, self.ex.rows))
+        self.shortened, self.tiny = 0, 0
+        return ITERATIONS
+
+    def roll_out(self, K: np.ndarray, tau: float, d: NewtonStep | None = None) -> Any:
+        """A rollout under feedback with the changes of a step: an iterate and its values, or None.
+
+        Controls are clipped at the boundary.
+        """
+        it, controls = self.it, self.model.controls
+        nodes = Nodes(self.t, it.x, it.u)
+        x, u = it.x.copy(), it.u.copy()
+        lower, upper = self.rooms(it.u)
+        if d is not None and len(self.model.free):
+            x[0] = self.model.retract(it.x[0], d.eps[0], self.setting.p)
+        for k in range(self.N):
+            v = u[k, controls]
+            own = v + K[k] @ np.asarray(self.model.error(x[k], it.x[k]))
+            if d is not None:
+                own = own + d.du[k] - K[k] @ d.eps[k]
+            u[k, controls] = np.clip(own, v - tau * lower[k], v + tau * upper[k])
+            x[k + 1] = self.model.advance(k, nodes, self.setting, x[k], u[k])[0]
+            if not np.isfinite(x[k + 1]).all():
+                return None
+        rolled = replace(it, x=x, u=u)
+        if d is not None:
+            rolled = replace(rolled, s=np.maximum(it.s + d.s, (1 - tau) * it.s))
+        found = self.values(rolled)
+        if not (np.isfinite(found[0]) and np.isfinite(found[2]).all()):
+            return None
+        return self.fit_slacks(rolled, found[2], with_multipliers=False), found
+
+    def restore(self, K: np.ndarray | None) -> bool:
+        """After a failed line search: a rollout, or the elastic problem."""
+        o, ex = self.o, self.ex
+        theta = self.theta(self.it, ex.gaps, ex.rows)
+        self.filter.add(theta, self.phi(self.it, ex.cost))
+        rolled = None if K is None else self.roll_out(K, max(o.boundary, 1 - self.mu))
+        if rolled is not None:
+            trial, (cost, gaps, rows) = rolled
+            t, p = self.theta(trial, gaps, rows), self.phi(trial, cost)
+            good = t <= o.elastic_decrease * theta and t <= self.filter.most
+            if np.isfinite(t) and np.isfinite(p) and good and self.filter.accepts(t, p):
+                self.it = self.taken(trial, None, 0.0, 0.0)
+                self.ex = self.expand(self.it)
+                self.it = self.least_squares(self.it)
+                return True
+        if self.elastic or not self.can_relax:
+            return False
+        self.begin_elastic()
+        return True
+
+    # -- the solve ---------------------------------------------------------------------------------
+
+    def lower_barrier(self) -> None:
+        """The next barrier parameter; an empty filter."""
+        o = self.o
+        self.mu = max(self.last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
+        self.filter.pairs = []
+
+    def advance(self) -> int:
+        """One more step; ITERATIONS where the solve goes on."""
+        o = self.o
+        is_fast = self.alpha >= o.fast_step and self.dw == 0 and self.shortened == 0
+        error = 0.0
+        while self.watch is None and self.mu > self.last:
+            error = self.error(self.mu)
+            is_fast = is_fast and error <= o.fast_error * self.error_before
+            if not error <= o.mu_error * self.mu and not is_fast:
+                break
+            self.lower_barrier()
+            is_fast = False
+        self.error_before = error
+        while True:
+            tau = max(o.boundary, 1 - self.mu)
+            fac, b, sigma = self.regularized()
+            d, rows = None, self.ex.rows
+            if fac is not None:
+                self.K = fac.K
+                misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
+                d = self.direction(fac, b, sigma, *misses)
+                d = d if d.is_finite else None
+            found: Any = None
+            begins = d is not None and self.watch is None and not self.blocked
+            if begins and o.watchdog_tries > 0 and self.shortened >= o.watchdog_after:
+                self.watch, self.tries = (self.it, self.reference(d), self.dw_last), 0
+            if self.watch is not None:
+                good: Any = None
+                self.tries += 1
+                if d is not None:
+                    alpha, dual = self.longest(d, tau)
+                    trial = self.moved(d, alpha)
+                    good, _ = self.judge(alpha, trial, self.values(trial), self.watch[1])
+                    found = self.taken(trial, d, alpha, dual), alpha
+                if good:
+                    self.watch, self.shortened = None, 0
+                elif good is None or self.tries > o.watchdog_tries:
+                    self.it, _, self.dw_last = self.watch
+                    self.watch, self.shortened, self.blocked = None, 0, True
+                    self.ex = self.expand(self.it)
+                    continue
+            elif d is not None and fac is not None:
+                found = self.search(d, fac, b, sigma, tau)
+                self.blocked = False
+            self.alpha = 0.0 if found is None else found[1]
+            if found is not None:
+                self.it = found[0]
+                self.ex = self.expand(self.it)
+                return ITERATIONS
+            theta = self.theta(self.it, self.ex.gaps, rows)
+            if theta > 1e-2 * self.tolerance and self.restore(None if fac is None else fac.K):
+                return ITERATIONS
+            self.tiny += 1
+            if not self.mu > self.last or self.tiny > o.tiny_most:
+                return STALLED
+            self.lower_barrier()
+
+    def solve(self, most: int) -> NewtonOutcome:
+        """Iterate to convergence, so many steps at most."""
+        log: list[np.ndarray] = []
+        self.K = None
+
+        def ended(status: int) -> NewtonOutcome:
+            return NewtonOutcome(status, self.it, np.array(log), self.K)
+
+        with np.errstate(all="ignore"):
+            while True:
+                self.residuals()
+                log.append(self.entry())
+                while True:
+                    log[-1] = self.entry()
+                    if not (np.isfinite(self.ex.cost) and np.isfinite(self.viol)):
+                        return ended(NOT_FINITE)
+                    if not (self.error(0.0) <= self.tolerance and self.mu <= self.last):
+                        break
+                    if not self.elastic:
+                        return ended(CONVERGED)
+                    status = self.decide()
+                    if status != ITERATIONS:
+                        return ended(status)
+                    self.residuals()
+                if len(log) > most:
+                    return ended(ITERATIONS)
+                if self.elastic and self.watch is None and self.leaves():
+                    self.residuals()
+                status = self.advance()
+                if status != ITERATIONS:
+                    return ended(status)
+
+
+def split(
+    h: np.ndarray, w1: np.ndarray, w2: np.ndarray, mu: float, on: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Excess e and slack s that minimise ``w1 e + ½ w2 e² − μ log e s`` for ``h − e + s = 0``."""
+    over, under = np.maximum(h, 0.0), np.maximum(-h, 0.0)
+    w = np.where(on, w1 + w2 * over, 1.0)
+    root = np.sqrt(w**2 * h**2 + 4 * mu**2)
+    v = (2 * mu + 4 * mu**2 / (root + w * np.abs(h))) / (2 * w)
+    for _ in range(8):
+        a, b = v + over, v + under
+        away = w1 + w2 * a - mu / a - mu / b
+        v = np.where(w2 > 0, v - away / (w2 + mu / a**2 + mu / b**2), v)
+        v = np.where(v > 0, v, np.minimum(a - over, b - under) / 10)
+    return v + over, v + under
+
+
+def _cholesky(M: np.ndarray) -> np.ndarray | None:
+    try:
+        C = np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return None
+    return C if np.isfinite(C).all() else None

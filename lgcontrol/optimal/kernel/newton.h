@@ -1,0 +1,134 @@
+/* What the kernel and its sweeps share: vectors, an iterate, the state of a solve, products.
+ *
+ * Before this text stand the structs that `_table.py` writes and LG_W, doubles in a vector. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#define LG_EXPORT extern __attribute__((visibility("default")))
+#define LG_INLINE static inline __attribute__((always_inline))
+#if LG_W > 1
+typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
+typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
+static const lg_v lg_zero = {0};
+#else
+typedef double lg_v;
+typedef double lg_u;
+static const lg_v lg_zero = 0;
+#endif
+
+enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
+
+/* An iterate, in one block of memory. */
+typedef struct {
+  double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
+} lg_point;
+
+enum { LG_MOST_FILTER = 512 };
+typedef struct {
+  double theta[LG_MOST_FILTER], phi[LG_MOST_FILTER], most, least;
+  int64_t count;
+} lg_filter;
+
+/* What a resumed solve goes on with, next to the plan. */
+typedef struct {
+  lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
+  double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
+  double error, outer_theta, watch_theta, watch_phi, watch_slope, watch_dw;
+  int64_t elastic, shortened, watched, tries, blocked, tiny, left, started, raised;
+} lg_memory;
+
+typedef struct {
+  double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
+  double *curvature, *curvature_end, *bend;
+  double *times, *after, *other, *part, *turn;
+  double *lower, *upper, *d, *limit, *active, *w1, *w2, *v, *elastic, *rho, *missed, *change, *sigma, *a, *b;
+  double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
+  double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
+  double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
+  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *c_gap, *c_rho, *c_missed, *move;
+  double *scratch;
+  double *trial_memory, *saved_memory;
+  lg_point now, trial;
+  int64_t plan; /* numbers of an iterate */
+  int64_t sweeps, trials;
+  double f, mu, scale;
+  double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
+  lg_memory *mem;
+} lg_state;
+
+LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
+
+LG_INLINE double dot(const int n, const double *a, const double *b)
+{
+  lg_v sum = lg_zero;
+  double total = 0;
+  int i = 0;
+  for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
+  for (; i < n; i++) total += a[i] * b[i];
+#if LG_W > 1
+  for (i = 0; i < LG_W; i++) total += sum[i];
+  return total;
+#else
+  return total + sum;
+#endif
+}
+
+static void copy(double *to, const double *from, int64_t count)
+{
+  memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
+
+/* to = from + sign L R in a block of r vectors by c columns, kept in registers; without `from`,
+ * zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
+LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
+                     const double *R, const int down, const int right, const int sign,
+                     const double *from, const int from_apart, double *to, const int to_apart)
+{
+  lg_v sum[12];
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++)
+      sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
+  for (int l = 0; l < inner; l++)
+    for (int j = 0; j < c; j++) {
+      const double b = sign * R[l * down + j * right];
+      for (int i = 0; i < r; i++) sum[i + j * r] += load(L + i * LG_W + l * l_apart) * b;
+    }
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
+}
+
+/* The same for `rows` vectors a column; of a symmetric result the upper half at least. */
+LG_INLINE void product(const int rows, const int inner, const int count, const double *L,
+                       const int l_apart, const double *R, const int down, const int right,
+                       const int sign, const int symmetric, const double *from,
+                       const int from_apart, double *to, const int to_apart)
+{
+#define LG_BLOCK(r, c) \
+  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
+        from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
+        to_apart)
+  int j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
+    int i = 0;
+    for (; i + 3 <= most && most - i != 4; i += 3) LG_BLOCK(3, 4);
+    for (; i + 2 <= most; i += 2) LG_BLOCK(2, 4); /* four are two pairs: one alone waits for sums */
+    if (i < most) LG_BLOCK(1, 4);
+  }
+#define LG_LAST(r) \
+  if (left == r && count - j == 3) LG_BLOCK(r, 3); \
+  if (left == r && count - j == 2) LG_BLOCK(r, 2); \
+  if (left == r && count - j == 1) LG_BLOCK(r, 1)
+  for (int i = 0, left; j < count && i < rows; i += left) {
+    left = rows - i < 4 ? rows - i : 4;
+    LG_LAST(4);
+    LG_LAST(3);
+    LG_LAST(2);
+    LG_LAST(1);
+  }
+#undef LG_LAST
+#undef LG_BLOCK
+}
+

@@ -1,0 +1,172 @@
+"""The planning kernel: in C as in NumPy, against IPOPT, infeasible problems, its fields."""
+
+import ctypes
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver
+from lgcontrol.optimal._stage_model import StageModel
+from lgcontrol.optimal._transcription import Nodes
+from lgcontrol.optimal.kernel import _library
+from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
+from lgcontrol.optimal.kernel._settings import Settings
+from lgcontrol.optimal.kernel._solver import STATUS, NewtonKKTSolver
+from lgcontrol.optimal.kernel._table import LOG, MODEL, TASK, header
+
+from .test_interior_point import PROBLEMS, slew, turned
+from .user_tasks import TASKS
+
+# Both forms sum in different orders: iterates part by rounding, more so the longer a solve is.
+SAME_LOG, SAME_NODES, TOLERANCE = 1e-6, 1e-8, 1e-6
+FAST = turned(2.0, 2) + np.r_[np.zeros(4), 1.5, 0.0, 0.0]  # beyond its limit at the first node
+
+
+def cases():
+    """Problems and starts by name."""
+    found = {name: PROBLEMS[name] for name in PROBLEMS}
+    found["slew, too fast"] = slew(bounds=[Bound("rate", -0.5, 0.5)]), FAST
+    for name in ("cart-pole, tight", "terminal equality", "minimum time"):
+        task = TASKS[name]()
+        found[name] = task.problem, task.x0
+    return found
+
+
+CASES = cases()
+
+
+class Ready:
+    """A problem with the nodes that both forms begin at."""
+
+    def __init__(self, problem, x0):
+        solver = InteriorPointSolver(problem)
+        self.model = StageModel(solver.transcription, exact=True)
+        self.x0, times = x0, problem.times()
+        self.setting = solver._setting(times, problem.reference, None, None)
+        found, _ = solver._first_nodes(None, x0, times, self.setting, problem.reference)
+        x = found.x.copy()
+        x[0] = self.model.first_state(x0, x[0], self.setting.p)
+        self.nodes = Nodes(times, x, found.u.copy())
+
+    def in_c(self, settings=None, **options):
+        solver = NewtonKKTSolver(self.model, settings)
+        return solver.solve(self.nodes, self.setting, self.x0, tolerance=TOLERANCE, **options)
+
+    def in_numpy(self, most=500):
+        with np.errstate(all="ignore"):
+            given = self.model, self.setting, self.nodes, self.x0, Settings(), TOLERANCE
+            return NewtonKKT(*given).solve(most)
+
+
+@pytest.mark.compiled
+@pytest.mark.usually(name=("swing, stopped", "slew, too fast", "cart-pole, tight"))
+@pytest.mark.parametrize("name", CASES)
+def test_c_goes_the_way_of_numpy(name):
+    ready = Ready(*CASES[name])
+    ours, oracle = ready.in_c(), ready.in_numpy()
+    assert ours.status == STATUS[oracle.status]
+    assert len(ours.log) == len(oracle.log)
+    np.testing.assert_allclose(ours.log[:, 0], oracle.log[:, 0], rtol=SAME_LOG)
+    np.testing.assert_allclose(ours.log[:, 4:], oracle.log[:, 4:], rtol=SAME_LOG)
+    np.testing.assert_allclose(ours.x, oracle.iterate.x, atol=SAME_NODES)
+    np.testing.assert_allclose(ours.u, oracle.iterate.u, atol=SAME_NODES)
+
+
+@pytest.mark.usually(name=("swing", "swing, soft", "swing, stopped"))
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_finds_the_optimum_that_ipopt_finds(name):
+    problem, x0 = PROBLEMS[name]
+    ready = Ready(problem, x0)
+    found = ready.in_numpy()
+    assert found.status == CONVERGED
+    start = InteriorPointSolver(problem).solve(x0, max_iterations=0).trajectory
+    peer = NLPSolver(problem, plugin="ipopt").solve(x0, guess=start, tolerance=1e-8)
+    rows = ready.model.transcription
+    values = rows.values(Nodes(ready.nodes.t, found.iterate.x, found.iterate.u), ready.setting)
+    cost = values.cost + rows.penalty(values, rows.rows.weights(ready.setting.p) * problem.dt)
+    assert cost == pytest.approx(peer.cost, rel=1e-5)
+
+
+def test_infeasible_problems_end_with_the_least_violation():
+    # The first step cannot brake to the limit of the rate: no plan keeps it at the second node.
+    ready = Ready(*CASES["slew, too fast"])
+    found = ready.in_numpy()
+    assert found.status == INFEASIBLE
+    _, _, violation, *_ = found.log[-1]
+    assert violation <= TOLERANCE  # of the elastic problem: a motion of the system
+    rows = ready.model.transcription.values(
+        Nodes(ready.nodes.t, found.iterate.x, found.iterate.u), ready.setting
+    )
+    assert np.abs(rows.gaps).max() <= TOLERANCE
+    excess = ready.model.transcription.rows.excess(rows.rows)
+    assert excess[1].max() > 0.1
+    assert excess[-1].max() <= 1e-5  # later nodes keep it: the rest of the plan is of use
+
+
+@pytest.mark.compiled
+def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
+    kernel = _library.load_kernel()
+    assert _library._wrong_sizes(kernel) is None
+
+    class Longer(ctypes.Structure):
+        _fields_ = [*_library.Task._fields_, ("more", ctypes.c_double)]
+
+    monkeypatch.setattr(_library, "Task", Longer)
+    assert "bytes" in _library._wrong_sizes(kernel)
+
+
+def test_header_has_all_fields():
+    text = header()
+    names = [field.name for field in (*MODEL, *TASK, *fields(Settings))]
+    assert all(f"{name};" in text for name in names)
+    assert f"LG_LOG = {len(LOG)}" in text
+
+
+def test_settings_are_told_and_checked():
+    told = Settings.__doc__
+    assert all(field.name in told for field in fields(Settings))
+    assert len(fields(Settings)) <= 60
+    with pytest.raises(ValueError, match="mu_first is nan, expected a finite number"):
+        replace(Settings(), mu_first=float("nan"))
+
+
+def test_second_derivatives_of_long_steps_are_exact():
+    task = TASKS["circle"]()
+    transcription = InteriorPointSolver(task.problem).transcription
+    model = StageModel(transcription, exact=True)
+    ready = Ready(task.problem, task.x0)
+    rng, k, step = np.random.default_rng(0), 3, 1e-4
+    N, n, m = task.problem.horizon, model.n, model.m
+    prices, rows = np.zeros((N, n)), np.zeros((N + 1, 0))
+    prices[k] = rng.normal(size=n)
+    nodes = ready.nodes
+    after = np.asarray(model.advance(k, nodes, ready.setting, nodes.x[k], nodes.u[k])[0])
+    x = nodes.x.copy()
+    x[k + 1] = after
+    nodes = Nodes(nodes.t, x, nodes.u)
+    W, _ = model.hessians(nodes, ready.setting, prices, rows, model.expand(nodes, ready.setting))
+
+    def defect(d):
+        moved = np.asarray(model.retract(nodes.x[k], d[:n], ready.setting.p))
+        u = nodes.u[k].copy()
+        u[model.controls] += d[n:]
+        return prices[k] @ model.advance(k, nodes, ready.setting, moved, u)[2]
+
+    own, cost = W[k], model.expand(nodes, ready.setting)
+    d = rng.normal(size=n + m)
+    second = (defect(step * d) - 2 * defect(0 * d) + defect(-step * d)) / step**2
+    costs = _cost_bend(model, nodes, ready.setting, k, d, step) - d @ cost.H[k] @ d
+    assert d @ own @ d - costs == pytest.approx(second, rel=1e-4, abs=1e-6)
+
+
+def _cost_bend(model, nodes, setting, k, d, step):
+    """Second difference of a stage's cost."""
+
+    def cost(share):
+        moved = np.asarray(model.retract(nodes.x[k], share * d[: model.n], setting.p))
+        u = nodes.u[k].copy()
+        u[model.controls] += share * d[model.n :]
+        return model.advance(k, nodes, setting, moved, u)[1]
+
+    return (cost(step) - 2 * cost(0.0) + cost(-step)) / step**2
