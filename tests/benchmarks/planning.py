@@ -25,8 +25,8 @@ from lgcontrol.controllers import MPC
 from lgcontrol.optimal import InteriorPointSolver, NLPSolver, OptimalControlProblem
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
-from lgcontrol.optimal.kernel._settings import Settings
-from lgcontrol.optimal.kernel._solver import NewtonKKTSolver
+from lgcontrol.optimal.kernel._settings import NewtonSettings
+from lgcontrol.optimal.kernel._solver import EXACT, NewtonKKTSolver
 from tests.benchmarks import _solver_problems as problems
 from tests.controllers import problem_a
 from tests.optimal.test_interior_point import PROBLEMS
@@ -119,7 +119,7 @@ class Bench:
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
         self.old = InteriorPointSolver(plant.problem).prepare()
-        self.model = StageModel(self.old.transcription, exact=True)
+        self.model = StageModel(self.old.transcription, settings=EXACT)
         self.times = plant.problem.times()
         reference = plant.problem.reference if plant.reference is None else plant.reference
         self.reference = reference
@@ -236,7 +236,7 @@ def main() -> None:
         if options.names and name not in options.names:
             continue
         bench = Bench(make())
-        solver = NewtonKKTSolver(bench.model, Settings(), most=MOST)
+        solver = NewtonKKTSolver(bench.model, NewtonSettings(), most=MOST)
         count = range(len(bench.plant.starts))
         new, old = [], []
         for k in count:  # in turns

@@ -11,8 +11,8 @@ from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
-from lgcontrol.optimal.kernel._settings import Settings
-from lgcontrol.optimal.kernel._solver import STATUS, NewtonKKTSolver
+from lgcontrol.optimal.kernel._settings import NewtonSettings
+from lgcontrol.optimal.kernel._solver import EXACT, STATUS, NewtonKKTSolver
 from lgcontrol.optimal.kernel._table import LOG, MODEL, TASK, header
 
 from .test_interior_point import PROBLEMS, slew, turned
@@ -41,7 +41,7 @@ class Ready:
 
     def __init__(self, problem, x0):
         solver = InteriorPointSolver(problem)
-        self.model = StageModel(solver.transcription, exact=True)
+        self.model = StageModel(solver.transcription, settings=EXACT)
         self.x0, times = x0, problem.times()
         self.setting = solver._setting(times, problem.reference, None, None)
         found, _ = solver._first_nodes(None, x0, times, self.setting, problem.reference)
@@ -55,7 +55,7 @@ class Ready:
 
     def in_numpy(self, most=500):
         with np.errstate(all="ignore"):
-            given = self.model, self.setting, self.nodes, self.x0, Settings(), TOLERANCE
+            given = self.model, self.setting, self.nodes, self.x0, NewtonSettings(), TOLERANCE
             return NewtonKKT(*given).solve(most)
 
 
@@ -118,23 +118,23 @@ def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
 
 def test_header_has_all_fields():
     text = header()
-    names = [field.name for field in (*MODEL, *TASK, *fields(Settings))]
+    names = [field.name for field in (*MODEL, *TASK, *fields(NewtonSettings))]
     assert all(f"{name};" in text for name in names)
     assert f"LG_LOG = {len(LOG)}" in text
 
 
 def test_settings_are_told_and_checked():
-    told = Settings.__doc__
-    assert all(field.name in told for field in fields(Settings))
-    assert len(fields(Settings)) <= 60
+    told = NewtonSettings.__doc__
+    assert all(field.name in told for field in fields(NewtonSettings))
+    assert len(fields(NewtonSettings)) <= 60
     with pytest.raises(ValueError, match="mu_first is nan, expected a finite number"):
-        replace(Settings(), mu_first=float("nan"))
+        replace(NewtonSettings(), mu_first=float("nan"))
 
 
 def test_second_derivatives_of_long_steps_are_exact():
     task = TASKS["circle"]()
     transcription = InteriorPointSolver(task.problem).transcription
-    model = StageModel(transcription, exact=True)
+    model = StageModel(transcription, settings=EXACT)
     ready = Ready(task.problem, task.x0)
     rng, k, step = np.random.default_rng(0), 3, 1e-4
     N, n, m = task.problem.horizon, model.n, model.m

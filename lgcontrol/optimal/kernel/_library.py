@@ -26,7 +26,7 @@ from ...codegen import (
     unit_source,
 )
 from .._stage_model import StageModel
-from ._settings import Settings
+from ._settings import NewtonSettings
 from ._table import Function, Model, Numbers, Task, header
 
 SHARED_TEXT, SWEEP, NEWTON = (
@@ -153,8 +153,8 @@ def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np
     return sizes
 
 
-def numbers_of(settings: Settings) -> ctypes.Structure:
-    """Settings as the struct that the kernel takes."""
+def numbers_of(settings: NewtonSettings) -> ctypes.Structure:
+    """NewtonSettings as the struct that the kernel takes."""
     return Numbers(**{name: float(getattr(settings, name)) for name, _ in Numbers._fields_})
 
 
@@ -280,7 +280,8 @@ def load_stages(model: StageModel) -> Stages | None:
 
         content = [
             _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
-            f"{model.curved} {model.exact} {model.controls.tolist()}",
+            f"{model.curved} {model.controls.tolist()}",
+            f"{model.settings.hessian_operations} {model.settings.hessian_operations_exact}",
         ]  # fmt: skip
         found, _ = find_or_build(
             key_of(compiler, compiler.flags(0, True), content),

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting
-from ._settings import Settings
+from ._settings import NewtonSettings
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 MOST_LEFT = 10  # times that a solved elastic problem is left
@@ -81,13 +81,13 @@ class ConstraintForm(NamedTuple):
 class StepFilter:
     """Pairs of violation θ and barrier function φ that no later iterate may be worse than."""
 
-    o: Settings
+    o: NewtonSettings
     most: float
     least: float
     pairs: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def at(cls, o: Settings, theta: float) -> StepFilter:
+    def at(cls, o: NewtonSettings, theta: float) -> StepFilter:
         """An empty one."""
         return cls(o, o.theta_most * max(1.0, theta), o.theta_least * max(1.0, theta))
 
@@ -158,7 +158,7 @@ class NewtonKKT:
         Where it starts, the first state as it is to be.
     x0 : ndarray, shape (nq,)
         The given start.
-    settings : Settings
+    settings : NewtonSettings
     tolerance : float
     """
 
@@ -168,7 +168,7 @@ class NewtonKKT:
         setting: Setting,
         nodes: Nodes,
         x0: np.ndarray,
-        settings: Settings,
+        settings: NewtonSettings,
         tolerance: float,
     ) -> None:
         self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0

@@ -1,4 +1,4 @@
-"""Settings: the tuned numbers of the planning kernel, handed to it as data."""
+"""NewtonSettings: the tuned numbers of the planning kernel, handed to it as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WB = "Wächter and Biegler 2006"
 
 
 @dataclass(frozen=True)
-class Settings:
+class NewtonSettings:
     """Numbers of the interior point; those without another source are of [1]_ or of IPOPT's code.
 
     The cost is scaled so that its gradient at the first iterate is at most `gradient_most`; numbers

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._settings import DEFAULT
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import (
@@ -19,8 +21,11 @@ from ._library import (
     pattern_of,
     sizes_of,
 )
-from ._settings import Settings
+from ._settings import NewtonSettings
 from ._table import LOG, Model, Task
+
+# Second derivatives of steps of any size are exact.
+EXACT = replace(DEFAULT, hessian_operations=10_000_000, hessian_operations_exact=10_000_000)
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
@@ -75,7 +80,9 @@ class PlanReport(NamedTuple):
 class KernelMemory:
     """Structs and arrays of one problem for one thread."""
 
-    def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
+    def __init__(
+        self, model: StageModel, stages: Stages, settings: NewtonSettings, most: int
+    ) -> None:
         kernel = load_kernel()
         assert kernel is not None
         self.kernel, self.stages, self.most = kernel, stages, most
@@ -191,15 +198,15 @@ class NewtonKKTSolver:
     ----------
     model : StageModel
         Of the problem.
-    settings : Settings, optional
+    settings : NewtonSettings, optional
     most : int
         Iterations that the log holds.
     """
 
     def __init__(
-        self, model: StageModel, settings: Settings | None = None, *, most: int = 1000
+        self, model: StageModel, settings: NewtonSettings | None = None, *, most: int = 1000
     ) -> None:
-        self.model, self.settings = model, settings or Settings()
+        self.model, self.settings = model, settings or NewtonSettings()
         stages = load_stages(model)
         if stages is None or load_kernel() is None:
             raise NotImplementedError("no machine code: solve with `solve_in_numpy`")

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import fields
 from typing import NamedTuple
 
-from ._settings import Settings
+from ._settings import NewtonSettings
 
 
 class Function(ctypes.Structure):
@@ -158,7 +158,7 @@ Task = structure("Task", TASK)
 Numbers = type(
     "Numbers",
     (ctypes.Structure,),
-    {"_fields_": [(field.name, ctypes.c_double) for field in fields(Settings)]},
+    {"_fields_": [(field.name, ctypes.c_double) for field in fields(NewtonSettings)]},
 )
 
 
@@ -175,7 +175,7 @@ def header() -> str:
     for name, table in (("lg_model", MODEL), ("lg_task", TASK)):
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]
         parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
-    lines = [f"  double {field.name};" for field in fields(Settings)]
+    lines = [f"  double {field.name};" for field in fields(NewtonSettings)]
     parts.append("\n".join(["typedef struct {", *lines, "} lg_settings;"]))
     parts.append(f"enum {{ LG_LOG = {len(LOG)} }};")
     return "\n".join(parts) + "\n"
