@@ -52,12 +52,13 @@ from ._notice import Progress as Progress
 from ._notice import notice as notice
 from ._package import C99_HINTS as C99_HINTS
 from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
+from ._package import LONGEST_NAME as LONGEST_NAME
 from ._package import CVector as CVector
 from ._package import c_comment as c_comment
-from ._package import c_identifier as c_identifier
 from ._package import c_identifiers as c_identifiers
 from ._package import c_package_name as c_package_name
 from ._package import c_places as c_places
+from ._package import c_remark as c_remark
 from ._package import c_table as c_table
 from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package

@@ -249,9 +249,14 @@ def _arguments(function: Exported) -> tuple[dict[str, int], dict[str, str], set[
     shapes = zip(function.arguments, function.argument_shapes, strict=True)
     return (
         sizes,
-        c_identifiers(sizes, taken=("work", "row")),
+        c_identifiers(sizes, taken=("work", "row", "row_at", "lg_body", *_tables_of(sizes))),
         {k for k, shape in shapes if shape == ()},
     )
+
+
+def _tables_of(sizes: Mapping[str, int]) -> list[str]:
+    """Names of tables of a schedule, which no argument may have."""
+    return ["table_starts", *(f"table_{name}" for name in c_identifiers(sizes).values())]
 
 
 def _vector(

@@ -48,6 +48,8 @@ _TAKEN = frozenset(
     all clean edit_cache help install list_install_components package rebuild_cache test""".split()
 )
 _OWN = ("lg_", "test_", "have_", "table_")  # beginnings of names in generated code
+LONGEST_NAME = 63  # letters that C99 compilers tell names apart by
+LONGEST_REMARK = 200  # letters of a name or a line in a comment
 
 
 class CVector(NamedTuple):
@@ -94,7 +96,8 @@ def c_identifier(name: str) -> str:
     """
     text = _letters(name).lower()
     if not text:
-        raise ValueError(f"{name!r} makes no C identifier: give name='…', letters and digits")
+        shown = f"{name[:LONGEST_NAME]!r}"
+        raise ValueError(f"{shown} makes no C identifier: give name='…', letters and digits")
     if text[0].isdigit() or text in _RESERVED:
         text = f"f_{text}"
     return text
@@ -121,7 +124,9 @@ def c_package_name(name: str) -> str:
     return f"f_{text}" if text in _TAKEN or text.startswith(_OWN) else text
 
 
-def c_identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+def c_identifiers(
+    names: Iterable[str], taken: Iterable[str] = (), *, otherwise: str | None = None
+) -> dict[str, str]:
     """Identifiers of several names, all different: a number is put behind those that are not.
 
     Parameters
@@ -129,6 +134,8 @@ def c_identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, 
     names : iterable of str
     taken : iterable of str
         Identifiers that none of them may have.
+    otherwise : str, optional
+        Stands for names without any letter or digit, which are refused if it is left out.
 
     Returns
     -------
@@ -138,10 +145,13 @@ def c_identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, 
     --------
     >>> c_identifiers(["a", "A", "work"], taken=["work"])
     {'a': 'a', 'A': 'a_2', 'work': 'work_2'}
+    >>> c_identifiers(["°C", "°", "K?"], otherwise="sensor")
+    {'°C': 'c', '°': 'sensor', 'K?': 'k'}
     """
     used, found = set(taken), {}
     for name in names:
-        found[name] = _free(c_identifier(name), used)
+        text = otherwise if otherwise and not _letters(name) else c_identifier(name)
+        found[name] = _free(text, used)
     return found
 
 
@@ -156,9 +166,9 @@ def _free(text: str, used: set[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    """Letters and digits of ASCII, with underscores between; others by their names."""
-    text = "".join(map(_spelled, unicodedata.normalize("NFKD", name)))
-    return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
+    """Letters and digits of ASCII, underscores between, not too many; others by their names."""
+    text = "".join(map(_spelled, unicodedata.normalize("NFKD", name[:LONGEST_REMARK])))
+    return re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")[:LONGEST_NAME].strip("_")
 
 
 def _spelled(letter: str) -> str:
@@ -168,10 +178,39 @@ def _spelled(letter: str) -> str:
     return f"_{found[1]}_" if found else "_"
 
 
-def _in_comment(text: str) -> str:
-    """Text that ends no comment and begins none."""
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return re.sub(r"\*(?=/)|/(?=\*)", r"\g<0> ", text)
+def c_text(text: str) -> str:
+    """Text as it may stand in a comment: the one way in which names come into C.
+
+    It ends no comment and begins none, is one line and no trigraph, and not longer than a line of
+    a page. What is not printable (ends of lines, letters that turn the direction of writing) is a
+    space, a backslash, which would join lines, a slash.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> c_text("m */ int z; /*"), c_text("what??/"), c_text("two" + chr(10) + "lines")
+    ('m * / int z; / *', 'what? ? /', 'two lines')
+    """
+    text = f"{text[:LONGEST_REMARK]}…" if len(text) > LONGEST_REMARK else text
+    text = "".join(letter if letter.isprintable() else " " for letter in text.replace("\\", "/"))
+    return re.sub(r"\*(?=/)|/(?=[*/])|\?(?=[?/])", r"\g<0> ", text).rstrip()
+
+
+def c_remark(text: str) -> str:
+    """Comment of one line.
+
+    Parameters
+    ----------
+    text : str
+    """
+    return f"/* {c_text(text)} */"
 
 
 def c_comment(title: str, lines: Sequence[str] = ()) -> str:
@@ -182,7 +221,7 @@ def c_comment(title: str, lines: Sequence[str] = ()) -> str:
     title : str
     lines : sequence of str
     """
-    title, *lines = map(_in_comment, (title, *lines))
+    title, *lines = map(c_text, (title, *lines))
     return "\n".join([f"/* {title}", *(f" * {line}".rstrip() for line in lines), " */", ""])
 
 
@@ -204,7 +243,7 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     for vector in vectors:
         count, own = vector.size, f"{prefix}_{vector.symbol}".upper()
         numbers = {0: "none", 1: "a number"}.get(count, f"{count} numbers")
-        text.append(f"/* {vector.symbol}: {vector.what}; {numbers} */")
+        text.append(c_remark(f"{vector.symbol}: {vector.what}; {numbers}"))
         if not vector.names:
             continue
         entries = [_free(f"{own}_{_letters(name).upper() or '_'}", used) for name in vector.names]
@@ -214,7 +253,7 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
             comma = "," if k < count - 1 else ""
             line, name, unit = f"  {entry} = {k}{comma}", vector.names[k], vector.units[k]
             said = unit if name.isascii() else f"{name}, {unit}".rstrip(", ")
-            text.append(f"{line:<{wide}} /* {_in_comment(said)} */" if said else line)
+            text.append(f"{line:<{wide}} {c_remark(said)}" if said else line)
         text.append("};\n")
     return "\n".join(text)
 

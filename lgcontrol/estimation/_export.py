@@ -12,9 +12,10 @@ from ..codegen import (
     ModelFunction,
     c_comment,
     c_function,
-    c_identifier,
+    c_identifiers,
     c_package_name,
     c_places,
+    c_remark,
     c_table,
     cmake_lists,
     write_package,
@@ -57,13 +58,12 @@ class ExportedFilter(NamedTuple):
 def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
     """Write a filter as C; see `Filter.export_c`."""
     name = c_package_name(name)
+    keys = c_identifiers(made.measurements, otherwise="measurement")
     parts = {
         "predict": made.predict,
-        **{f"update_{c_identifier(key)}": value for key, value in made.updates.items()},
+        **{f"update_{keys[key]}": value for key, value in made.updates.items()},
         "covariance": made.covariance,
     }
-    if len(parts) != len(made.updates) + 2:
-        raise ValueError(f"names of measurements are one in C: {', '.join(made.updates)}")
     written = {key: c_function(part, f"{name}_{key}_of") for key, part in parts.items()}
     files: dict[str, str] = {}
     for key, part in written.items():
@@ -79,7 +79,8 @@ def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
 
 
 def _updates(made: ExportedFilter) -> list[tuple[str, BoundMeasurement]]:
-    return [(c_identifier(key), bound) for key, bound in made.measurements.items()]
+    keys = c_identifiers(made.measurements, otherwise="measurement")
+    return [(keys[key], bound) for key, bound in made.measurements.items()]
 
 
 def _header(made: ExportedFilter, name: str) -> str:
@@ -94,11 +95,15 @@ def _header(made: ExportedFilter, name: str) -> str:
                 system.error_units),
     ]  # fmt: skip
     vectors += [
-        CVector(f"y_{key}", f"measurement {key}", bound.group.nq) for key, bound in _updates(made)
+        CVector(f"y_{own}", f"measurement {key}", bound.group.nq)
+        for key, (own, bound) in zip(made.measurements, _updates(made), strict=True)
     ]
     updates = [
-        f"/* Correct by {key}, taken now; nis, if not 0, gets its normalised innovation squared,\n"
-        "   NaN where it has none. */\n"
+        c_remark(
+            f"Correct by {key}, taken now; nis, if not 0, gets its normalised innovation "
+            "squared, NaN where it has none."
+        )
+        + "\n"
         f"int {name}_update_{key}({name}_filter *f, const double y[{bound.group.nq}], double *nis);"
         for key, bound in _updates(made)
     ]

@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import (
+    LONGEST_NAME,
     CVector,
     ModelFunction,
     c_comment,
     c_function,
-    c_identifier,
+    c_identifiers,
     c_number,
     c_package_name,
     c_places,
+    c_remark,
     c_table,
     cmake_lists,
     trace,
@@ -61,11 +63,9 @@ class ExportedWindow(NamedTuple):
 
 def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
     """Write a moving horizon as C; see `MovingHorizon.export_c`."""
-    name = c_package_name(name)
+    name = c_package_name(name)[: LONGEST_NAME - len("_window")].rstrip("_")
     arrival = made.arrival
-    keys = {key: c_identifier(key) for key in arrival.measurements}
-    if len(set(keys.values())) != len(keys):
-        raise ValueError(f"names of measurements are one in C: {', '.join(keys)}")
+    keys = c_identifiers(arrival.measurements, otherwise="measurement")
     parts = {"first": arrival.first, "step": arrival.step, "moved": arrival.moved,
              "alone": arrival.alone, "move": made.move}  # fmt: skip
     for key, bound in arrival.measurements.items():
@@ -114,7 +114,7 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
         for key, bound in arrival.measurements.items()
     ]
     updates = [
-        f"/* Take {key} of time taken [s], now or up to {N} steps ago. */\n"
+        c_remark(f"Take {key} of time taken [s], now or up to {N} steps ago.") + "\n"
         f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken);"
         for key, own in keys.items()
     ]
