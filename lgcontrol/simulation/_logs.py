@@ -68,6 +68,16 @@ class ControllerLog:
         return found
 
     @property
+    def period(self) -> float:
+        """Shortest time between two calls in s, 0 of less than two."""
+        return float(np.diff(self.t).min()) if len(self.t) > 1 else 0.0
+
+    @property
+    def overruns(self) -> int:
+        """How many calls took longer than a period: on a clock their answers come too late."""
+        return int((self.info["call_time"] > self.period).sum()) if self.period else 0
+
+    @property
     def last_message(self) -> str:
         """What the controller said last."""
         said = [text for text in self.info.get("message", np.zeros(0)).astype(str) if text]

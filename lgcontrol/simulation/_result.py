@@ -445,17 +445,17 @@ def _effort(result: SimulationResult) -> str:
 
 def _controller(log: ControllerLog) -> list[str]:
     lines = []
-    period = float(np.diff(log.t).min()) if len(log.t) > 1 else 0.0
+    period = log.period
     if len(log.t):
         ms = 1e3 * log.info["call_time"]
         lines.append(
             f"controller call: median {np.median(ms):.2f} ms, "
             f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
         )
-        late = float(np.mean(ms > 1e3 * period)) if period else 0.0
-        if late:
+        if log.overruns:
             lines.append(
-                f"calls longer than the sample time of {1e3 * period:g} ms: {_percent(late)}"
+                f"calls longer than the sample time of {1e3 * period:g} ms: {log.overruns} of "
+                f"{len(ms)}"
             )
     age = log.info.get("measurement_age")
     if age is not None and len(age):

@@ -146,6 +146,21 @@ def test_summary_text():
     ]
 
 
+def test_calls_longer_than_a_period_are_counted():
+    """One call of four hundred, which a share in percent would round away."""
+    times = np.full(400, 1e-3)
+    times[7] = 30e-3
+    log = ControllerLog(0.02 * np.arange(400), None, {"call_time": times})
+    run = simulate(cart(), lambda t, x, r: 0.0, x0=[0, 0], seconds=1, dt=0.25)
+    run = replace(run, controllers={"mpc": log})
+    assert log.overruns == 1 and log.period == pytest.approx(0.02)
+    assert "calls longer than the sample time of 20 ms: 1 of 400" in run.summary()
+    quick = ControllerLog(log.t, None, {"call_time": np.full(400, 0.02 - 1e-9)})
+    once = ControllerLog(log.t[:1], None, {"call_time": times[7:8]})
+    assert quick.overruns == once.overruns == once.period == 0
+    assert "longer than the sample" not in "".join(replace(run, controllers={"a": quick}).summary())
+
+
 @pytest.mark.parametrize(
     ("group", "error", "lines"),
     [
