@@ -66,6 +66,79 @@ def attitude_errors(recording, quaternions):
     return tuple(float(np.degrees(np.sqrt((e**2).mean()))) for e in (total, inclination))
 
 
+APART = 4.0  # s between headings that count, twice the time that their errors last
+FIELD_SHARES = np.exp(np.linspace(np.log(0.1), np.log(2.0), 25))  # of the usual field's deviation
+
+
+def heading_predictions(run, dt):
+    """Innovations of the heading, its variance, and that of one measurement; by first sample.
+
+    Of the filter as it runs, which takes each sample with the covariance of errors that last. What
+    it then says of headings 4 s apart, with the covariance of one of them, is a prediction of these
+    by all that came before. No truth is in it.
+    """
+    said, step, found = run.innovations["magnetic_heading"], int(APART / dt), []
+    for first in range(1, step, step // 4):
+        some = slice(first, None, step)
+        nu = said.innovation[some, 0]
+        at = run.index(said.t[some])
+        down = SO3.matrix(run.x[at, :4])[:, 2]
+        own = np.einsum("ni,nij,nj->n", down, run.P[at, :3, :3], down)
+        R = np.maximum(nu**2 / said.nis[some] - own, 1e-12) / said.lasting
+        found.append((nu, own, R))
+    return found
+
+
+def heading_likelihood(predictions):
+    """Highest mean log-likelihood over the field's share, of sets of `heading_predictions`."""
+
+    def total(one, share):
+        nu, own, R = one
+        S = own + share**2 * R
+        return -0.5 * np.sum(nu**2 / S + np.log(2 * np.pi * S))
+
+    sets = list(zip(*predictions, strict=True))  # by first sample, all files together
+    return float(np.mean([max(sum(total(one, share) for one in some) for share in FIELD_SHARES)
+                          for some in sets]))  # fmt: skip
+
+
+def gyro_scale_study(recordings, scales):
+    """Likelihoods, scores [deg] and NEES of the attitude for values of ``gyro_scale``."""
+    dt = float(recordings[0].t[1])
+    model, rows = attitude(dt), {}
+    names = "gyro", "accelerometer", "magnetometer"
+    signals = [[one.signals[name] for name in names] for one in recordings]
+    starts = [model.start(*(part[:5] for part in own)) for own in signals]
+    logs = [model.log(*own) for own in signals]
+    ekf = model.filter(*starts[0])
+    noisy = [ekf.system.input_names[i] for i in ekf._noisy]
+    scaled = np.array([name.startswith("gyro_scale") for name in noisy])
+    for scale in scales:
+        densities = np.where(scaled, scale * np.sqrt(0.2), ekf.densities)
+        tuned = ekf.with_noise(densities, ekf.noise_scale, expected_runs=len(scales) * len(logs))
+        runs = [tuned.run(log, *first) for log, first in zip(logs, starts, strict=True)]
+        said = [heading_predictions(run, dt) for run in runs]
+        rows[scale] = {
+            "log-likelihood, field by file": sum(heading_likelihood([one]) for one in said),
+            "log-likelihood, one field": heading_likelihood(said),
+            "total error": [attitude_errors(recording, run.x[run.index(recording.t), :4])[0]
+                            for recording, run in zip(recordings, runs, strict=True)],
+            "NEES": [attitude_nees(recording, run)
+                     for recording, run in zip(recordings, runs, strict=True)],
+        }  # fmt: skip
+        rows[scale]["mean error"] = float(np.mean(rows[scale]["total error"]))
+    return rows
+
+
+def attitude_nees(recording, run, every=20):
+    """NEES of the attitude over what the trial scores."""
+    truth, moves = recording.truth["attitude"][1], recording.truth["moves"][1][:, 0]
+    some = np.flatnonzero((moves > 0) & np.isfinite(truth).all(axis=1))[::every]
+    at = run.index(recording.t[some])
+    e, P = SO3.minus(truth[some], run.x[at, :4]), run.P[at, :3, :3]
+    return float(np.mean(e * np.linalg.solve(P, e[..., None])[..., 0]))
+
+
 CUT_SECONDS, CUT_START, CUTS = 20.0, 1.0, 6  # of each trial; s that the start takes
 
 

@@ -1,11 +1,12 @@
 """Real logs: the numbers that benchmarks report, and the files read."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lgcontrol.estimation import EKF
+from lgcontrol.estimation import EKF, AttitudeHeading
 from lgcontrol.io import Recording, read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
 
 from ..benchmarks import _estimation_cases as cases
@@ -36,6 +37,17 @@ def test_attitude_of_broad(data):
     recording = read_broad(data / "broad" / "07_undisturbed_fast_rotation_B.npz")
     total, inclination = cases.attitude_errors(recording, cases.run_broad(recording))
     assert total < 1.8 and inclination < 1.1
+
+
+@pytest.mark.thorough
+def test_the_default_of_the_gyroscope_is_that_of_the_highest_likelihood(data):
+    """Of the headings of four files, without their truth; the errors fall with it."""
+    recordings = [read_broad(path) for path in sorted((data / "broad").glob("*.npz"))]
+    default = inspect.signature(AttitudeHeading).parameters["gyro_scale"].default
+    rows = cases.gyro_scale_study(recordings, (default / 2, default, 2 * default))
+    likelihoods = [row["log-likelihood, field by file"] for row in rows.values()]
+    assert np.argmax(likelihoods) == 1
+    assert rows[default]["mean error"] < 1.55 and max(rows[default]["NEES"]) < 1
 
 
 @pytest.mark.usually(k=[1])
