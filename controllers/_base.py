@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite, ulp
 from pathlib import Path
@@ -14,7 +15,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, check_shape, interruptible, named_options
+from lgcontrol.codegen import (
+    ModelFunction,
+    Schedule,
+    check_shape,
+    interruptible,
+    level_outside,
+    named_options,
+)
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -30,6 +38,18 @@ from lgcontrol.systems import (
 
 from ._goal import GoalMemory
 from ._law_function import LawArgument
+from ._sampled_loop import (
+    LATEST,
+    SHORTER,
+    Feedback,
+    differences,
+    is_growing,
+    largest_mode,
+    loop_matrix,
+    moved_most,
+    plant_about,
+    told,
+)
 
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
 CLOCK_ROUNDING = Settings.clock_rounding
@@ -126,6 +146,10 @@ class Controller(ABC):
         None makes all nominal again, ``{}`` changes nothing; nothing is built or compiled again.
     info : ControlInfo
         Of the last call.
+    unstable : str
+        Why errors grow in the sampled loop with the plant that the controller knows, with the
+        remedy; empty where they do not, or nobody looked. The summary of a run tells it, and the
+        run is no success.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -161,6 +185,7 @@ class Controller(ABC):
         self._goals: tuple[GoalMemory, ...] = ()
         self._last: np.ndarray | None = None
         self._time = self.offset  # of the last call with a clock that can be read
+        self.unstable = ""
         self._values = ParameterValues(self._declared, self._nominal_parameters, p)
         self._p = self._values.at(self.offset)  # of the last call
 
@@ -455,6 +480,16 @@ class Controller(ABC):
         """
         return {}
 
+    def tracked_errors(self) -> np.ndarray | None:
+        """Which errors of the state the controller weighs, for the record of a run.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_errors,), or None
+            None where it takes them all.
+        """
+        return None
+
     def kept_bounds(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float]]:
@@ -477,6 +512,51 @@ class Controller(ABC):
             By name, values with their lower and upper limits.
         """
         return {}
+
+    def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:
+        """States that the law holds, and references that say so, for the check of its loop.
+
+        Called on a copy, which may be changed from one to the next.
+        """
+        return ()
+
+    def _check_loop(self) -> None:
+        """Warn of a sampled loop in which errors grow, and keep what there is to say."""
+        system, probe = self.system, self._copy()
+        probe.saturate = False
+        u, controls = system.nominal_input, self._controls
+        with np.errstate(all="ignore"):
+            for x, goal in probe._held_states():
+                u[controls] = probe._control(self.offset, x, goal)
+
+                def law(at: np.ndarray, goal: Any = goal) -> np.ndarray:
+                    return probe._control(self.offset, at, goal)
+
+                A, B = plant_about(system, self.offset, x, u, self._own)
+                self._judge(A, B, Feedback.static(differences(system, x, law)))
+                if self.unstable:
+                    return
+
+    def _judge(self, A: np.ndarray, B: np.ndarray, feedback: Feedback) -> None:
+        """Warn if errors grow in the loop of a plant with this feedback."""
+        system, is_discrete = self.system, self.system.is_discrete
+
+        def mode(dt: float) -> tuple[complex, np.ndarray]:
+            step = loop_matrix(A, B, feedback, dt, self.delay, is_discrete=is_discrete)
+            return largest_mode(step)
+
+        if not all(np.isfinite(part).all() for part in (A, B, feedback.by_x)):
+            return  # no state to judge at
+        if self.delay > LATEST * self.dt:
+            return
+        value, vector = mode(self.dt)
+        if not is_growing(value):
+            return
+        tried = () if is_discrete or self.delay else (self.dt * share for share in SHORTER)
+        stable = next((dt for dt in tried if not is_growing(mode(dt)[0])), 0.0)
+        joint = moved_most(system, vector)
+        self.unstable = told(type(self).__name__, system, value, joint, self.dt, self.delay, stable)
+        warnings.warn(self.unstable, RuntimeWarning, stacklevel=level_outside())
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """A reference as one of the system's state, None if it is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +15,9 @@ from lgcontrol.systems import Parameters, ReferenceLike, System
 from ._base import Controller
 from ._goal import GoalMemory, state_reference
 from ._law_function import LawArgument, goal_arguments
+from ._losses import commanded_velocity, held_states
 from ._tracking import gains, tracking_acceleration
-from ._tree_law import TreeLaw, bounded, system_of
+from ._tree_law import Sampling, TreeLaw, Wish, bounded, configuration_to_judge, system_of
 
 
 class ComputedTorque(Controller):
@@ -24,6 +26,12 @@ class ComputedTorque(Controller):
     The error of joints with one coordinate obeys ``ë + D ė + K e = 0``; that of spherical, free and
     other joints converges along the group, from almost every error (see `GeometricPD`). Torques
     beyond the limits are scaled together, so that joints keep accelerating in proportion.
+
+    Damping and friction L(v) of a joint are cancelled at the measured velocity where the sampled
+    loop stays stable with 30 % less of them in the plant. Joints with faster losses get ``L(v_c)``
+    at the commanded velocity ``v_c = v_ref − λ e`` instead; λ is the slow root of
+    ``s² − D s + K``, or ω where the roots are complex. Their error decays with λ at least,
+    whatever the plant loses; with losses known to a factor of two it still goes to zero.
 
     Parameters
     ----------
@@ -46,6 +54,18 @@ class ComputedTorque(Controller):
         See `Controller`.
     p : mapping or array_like, optional
         The system's parameters; see `Controller`.
+
+    Attributes
+    ----------
+    law : TreeLaw
+        ``law.commanded`` says which joints are compensated at the commanded velocity.
+
+    Warns
+    -----
+    RuntimeWarning
+        If errors grow in the loop sampled with `dt` and late by `delay`, at a reference that stays
+        or a seeded configuration. The message has the eigenvalue, the joint and a remedy. Runs
+        with such a controller are no success.
 
     Raises
     ------
@@ -84,16 +104,24 @@ class ComputedTorque(Controller):
         self.stiffness, self.damping = gains(frequency, damping_ratio, n)
 
         def law(q, v, q_ref, v_ref, a_ref, stiffness, damping):
-            return [tracking_acceleration(group, q, v, (q_ref, v_ref, a_ref), stiffness, damping)]
+            wanted = tracking_acceleration(group, q, v, (q_ref, v_ref, a_ref), stiffness, damping)
+            return Wish([wanted], commanded_velocity(group, q, q_ref, v_ref, stiffness, damping))
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "a_ref": n, "stiffness": n, "damping": n}
-        self.law = TreeLaw(tree, system, "computed_torque", sizes, law)
+        sampling = Sampling(dt, self.damping.min(initial=np.inf), self._own)
+        self.law = TreeLaw(tree, system, "computed_torque", sizes, law, sampling=sampling)
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         terms = self.law(t, x, self._p, *goal, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _held_states(self) -> list[tuple[np.ndarray, Any]]:
+        blocks, q = self.law.blocks, configuration_to_judge(self.tree, self.reference)
+        states = held_states(self.system, blocks, q, self._own)
+        return [(x, np.concatenate([x[blocks.q], x[blocks.v]])) for x in states]
 
     def _exported_law(self) -> ModelFunction:
         gains = (self.stiffness, self.damping)

@@ -12,7 +12,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value, check_shape, level_outside, trace
@@ -28,7 +27,10 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._base import Controller
+from ._elastic_gains import motor_inertia
 from ._law_function import LawArgument, goal_arguments, law_function, vector_argument
+from ._losses import is_commanded
+from ._sampled_loop import Feedback, largest_mode, loop_matrix, moved_most
 from ._tree_law import bounded, limited
 
 # Springs that the check of a gain takes, as shares of the model's.
@@ -97,6 +99,7 @@ class ElasticLaw(Controller):
             first = _check_settings(arm, settings)[0]
             self._still = first, 0 * first, 0 * first
         self.gains: dict[str, np.ndarray] = dict(gains)
+        self.commanded = commanded_motors(arm, self._own_parameters, dt, self._motor_damping())
         self.gains |= dict(zip(SETTINGS, self._settings(offset), strict=False))
         self._sum = np.zeros(arm.tree.nv)
         names = [system.inputs[i].name for i in self._controls]
@@ -114,6 +117,19 @@ class ElasticLaw(Controller):
     def _goal_length(self) -> int:
         """Of the place that a goal begins with."""
         return self.arm.tree.nq
+
+    def _motor_damping(self) -> np.ndarray | None:
+        """Damping that the law gives each motor, in 1/s; None if it cancels no losses of motors."""
+
+    def _held_to(self, x: Value, speeds: Value, p: Value) -> Value:
+        """What the fast losses of motors take at commanded speeds, less what they do as measured.
+
+        See `commanded_joints`: those of motors are the same, next to the motor's inertia.
+        """
+        mechanics = self.arm.mechanics
+        change = mechanics.losses_at(speeds, p) - mechanics.losses_at(mechanics.split(x).speeds, p)
+        rows = zip(ca.vertsplit(change), self.commanded, strict=True)
+        return ca.vertcat(*(row if chosen else ca.SX(1, 1) for row, chosen in rows))
 
     @abstractmethod
     def _build(
@@ -316,6 +332,13 @@ class ElasticLaw(Controller):
         dict of float to float
             By factor.
         """
+        modes = self._modes(q, stiffnesses)
+        return {factor: float(abs(value)) for factor, (value, _) in modes.items()}
+
+    def _modes(
+        self, q: ArrayLike | None, stiffnesses: Sequence[float]
+    ) -> dict[float, tuple[complex, np.ndarray]]:
+        """Largest eigenvalue of the sampled loop and its vector, by factor; see `radii`."""
         arm, tree = self.arm, self.arm.tree
         if q is None:
             q = random_configuration(tree, np.random.default_rng(0), limits=True)
@@ -327,15 +350,15 @@ class ElasticLaw(Controller):
         known = arm.flat_map(expansion=expansion, dry_friction=True)(*rest, *settings, *given)
         feedback = self._slopes(known.x, rest, own)
         return {
-            factor: _radius(
-                *_softened(arm, known.x, known.u, own, factor), feedback, self.dt, self.delay
+            factor: largest_mode(
+                loop_matrix(
+                    *_softened(arm, known.x, known.u, own, factor), feedback, self.dt, self.delay
+                )
             )
             for factor in stiffnesses
         }
 
-    def _slopes(
-        self, x: np.ndarray, goal: MotionPoint, p: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _slopes(self, x: np.ndarray, goal: MotionPoint, p: np.ndarray) -> Feedback:
         """Derivatives of the law by the state and the integral, and of the link error."""
         state, nv = self.arm.state, self.arm.tree.nv
         gains = self.gains.values()
@@ -347,10 +370,10 @@ class ElasticLaw(Controller):
         steps = h * np.eye(state.dim)
         by_x = (u(state.plus(x, steps), self._sum * 0) - u(state.plus(x, -steps), self._sum * 0)).T
         if not self.has_integral:
-            return by_x / (2 * h), np.zeros((len(by_x), 0)), np.zeros((0, state.dim))
+            return Feedback.static(by_x / (2 * h))
         sums = np.eye(nv)
         by_z = (u(x, sums) - u(x, -sums)).T / 2  # linear in it
-        return by_x / (2 * h), by_z, np.eye(nv, state.dim)
+        return Feedback(by_x / (2 * h), by_z, np.eye(nv, state.dim))
 
     def _report(self) -> None:
         """Warn of gains that sampling, delay or springs do not carry."""
@@ -358,24 +381,42 @@ class ElasticLaw(Controller):
         is_still = reference is not None and not isinstance(reference, SmoothReference)
         q = self.goal(reference, self.offset).x if is_still else None
         with np.errstate(all="ignore"):
-            found = self.radii(q)
-        bad = {factor: radius for factor, radius in found.items() if not radius < 1.0}
-        if bad:
-            told = ", ".join(
-                f"{radius:.4g} with {'the springs known' if factor == 1 else _percent(factor)}"
-                for factor, radius in bad.items()
-            )
-            warnings.warn(
-                f"{type(self).__name__} on {self.arm.tree.name}: errors grow in the loop sampled "
-                f"every {self.dt:g} s with a delay of {self.delay:g} s; its spectral radius is "
-                f"{told}. Take other gains, a shorter period, or check=False",
-                RuntimeWarning,
-                stacklevel=level_outside(),
-            )
+            found = self._modes(q, STIFFNESSES)
+        bad = {factor: mode for factor, mode in found.items() if not abs(mode[0]) < 1.0}
+        if not bad:
+            return
+        told = ", ".join(
+            f"{abs(value):.4g} with {'the springs known' if factor == 1 else _percent(factor)}"
+            for factor, (value, _) in bad.items()
+        )
+        vector = max(bad.values(), key=lambda mode: abs(mode[0]))[1]
+        text = (
+            f"{type(self).__name__} on {self.arm.tree.name}: errors grow in the loop sampled "
+            f"every {self.dt:g} s with a delay of {self.delay:g} s; its spectral radius is {told}. "
+            f"Its mode moves {moved_most(self.system, vector)} most. Take other gains, a shorter "
+            "period, or check=False"
+        )
+        if 1.0 in bad:
+            self.unstable = text
+        warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
 
 
 def _percent(factor: float) -> str:
     return f"{abs(factor - 1) * 100:.3g} % {'less' if factor < 1 else 'more'} stiffness"
+
+
+def commanded_motors(
+    arm: SeriesElastic, p: np.ndarray, dt: float, damping: np.ndarray | None
+) -> np.ndarray:
+    """Motors whose losses a law sampled with dt may not cancel as measured, shape (n,)."""
+    if damping is None:
+        return np.zeros(len(arm.joints), dtype=bool)
+    numbers = arm.mechanics.numbers(ca.DM(p))
+    slopes = [
+        float(c.damping) + float(c.friction) / joint.motor.friction_speed
+        for joint, c in zip(arm.elastic_joints, numbers, strict=True)
+    ]
+    return is_commanded(dt * np.array(slopes) / motor_inertia(arm), dt * damping)
 
 
 def elastic_system(arm: SeriesElastic, system: System | None) -> System:
@@ -530,42 +571,6 @@ def _softened(
     w = state.tangent_slice("motor_velocity")
     A[w] -= extra / J
     return A, B
-
-
-def _radius(
-    A: np.ndarray,
-    B: np.ndarray,
-    feedback: tuple[np.ndarray, np.ndarray, np.ndarray],
-    dt: float,
-    delay: float,
-) -> float:
-    """Spectral radius of ``x⁺ = Φ x + Γ u``, u held for dt and late by a delay."""
-    by_x, by_z, error = feedback
-    n, m, k = len(A), B.shape[1], len(error)
-    late = int(delay // dt)
-    part = delay - late * dt  # u of two calls act within a period
-
-    def sampled(h: float) -> tuple[np.ndarray, np.ndarray]:
-        block = np.zeros((n + m, n + m))
-        block[:n, :n], block[:n, n:] = A * h, B * h
-        both = scipy.linalg.expm(block)
-        return both[:n, :n], both[:n, n:]
-
-    whole, _ = sampled(dt)
-    rest, last = sampled(dt - part)
-    _, first = sampled(part)
-    # State, integral, and controls on their way, the newest first.
-    count = late + 1
-    size = n + k + count * m
-    step = np.zeros((size, size))
-    u = np.hstack([by_x, by_z, np.zeros((m, count * m))])
-    queue = [u, *(np.eye(m, size, n + k + i * m) for i in range(count))]
-    step[:n, :n] = whole
-    step[:n] += rest @ first @ queue[late + 1] + last @ queue[late]
-    step[n : n + k] = dt * np.hstack([error, np.zeros((k, size - n))]) + np.eye(k, size, n)
-    for i in range(count):
-        step[n + k + i * m : n + k + (i + 1) * m] = queue[i]
-    return float(np.abs(np.linalg.eigvals(step)).max()) if np.isfinite(step).all() else np.inf
 
 
 def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> np.ndarray:

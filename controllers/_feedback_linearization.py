@@ -156,13 +156,23 @@ class FeedbackLinearization(ElasticLaw):
         for coefficient, error in zip(ca.vertsplit(k[1:]), errors, strict=True):
             s -= coefficient * error
         settings = self._settings_wanted(x, gains)
-        _, _, u, _ = arm.flat_map().function.call([q, v, a, j, s, *settings, *own])
+        flat = arm.flat_map().function
+        _, _, u, _ = flat.call([q, v, a, j, s, *settings, *own])
+        if self.commanded.any():
+            slow = k[0] * integral
+            for coefficient, error in zip(ca.vertsplit(k[1:4]), errors, strict=False):
+                slow += coefficient * error
+            there = flat.call([q, v, a, rates_ref[2] - slow / k[4], s, *settings, *own])[0]
+            u[arm.mechanics.drives] += self._held_to(x, arm.mechanics.split(there).speeds, p)
         if self._rigid:
             taus = arm.tree.inverse_dynamics_time_derivatives(2)
             tree_p = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
             bend = arm.mechanics.rigid.B.T @ taus.function.call([q, v, a, j, s, *tree_p])[2]
             u[self._rigid] = bend[self._rigid]
         return u
+
+    def _motor_damping(self) -> np.ndarray:
+        return np.full(len(self.arm.joints), self.coefficients[4])
 
     def _settings_wanted(self, x: Value, gains: Mapping[str, Value]) -> list[Value]:
         """Where motors that set stiffness are, how fast, and how they are to accelerate."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen import ModelFunction, Value, solve_symmetric
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
-from ._goal import state_goal
+from ._goal import state_goal, still_state
+from ._losses import commanded_joints, commanded_velocity, held_states, loss_change
 from ._tracking import (
     MechanicalBlocks,
     actuation,
     blocks_of,
     exported_law,
     gains,
+    tracked_blocks,
     tracking_acceleration,
 )
 
@@ -28,7 +33,8 @@ class GeometricPD(Controller):
 
     For a satellite (SO3), an underwater vehicle (SE3), a vessel (SE2): wherever the controls can
     produce any acceleration. From almost every error, 180° included, the reference is reached along
-    the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`.
+    the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`. Losses in
+    joints that the sampled loop is too slow to cancel are compensated as in `ComputedTorque`.
 
     Parameters
     ----------
@@ -90,6 +96,11 @@ class GeometricPD(Controller):
         self.saturate = saturate
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
+        slowest = self.damping.min(initial=np.inf)
+        self.commanded = commanded_joints(system, self.blocks, self._own, dt, slowest)
+        self._loss_change = None
+        if self.commanded.any():
+            self._loss_change = _loss_change(system, self.blocks, self.commanded)
         effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect
         rank = np.linalg.matrix_rank(effect)
         if rank < self.blocks.group.dim:
@@ -97,6 +108,7 @@ class GeometricPD(Controller):
                 f"{system.name}: the controls accelerate {self.blocks.name!r} in {rank} of "
                 f"{self.blocks.group.dim} directions; ThrustVectorPD is for thrust along one axis"
             )
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         q, v = self.blocks.q, self.blocks.v
@@ -104,6 +116,8 @@ class GeometricPD(Controller):
         wanted = self._tracking(
             x[q], x[v], x_ref[q], x_ref[v], rate[self.blocks.dv], self.stiffness, self.damping
         )
+        if self._loss_change is not None:
+            wanted = wanted + self._loss_change(x, x_ref, self.stiffness, self.damping, self._own)
         now = self._actuation(t, x, u_ref, self._p)
         start, missing = u_ref[self._controls], wanted - now.rate
         free = start + np.linalg.pinv(now.effect) @ missing
@@ -115,20 +129,48 @@ class GeometricPD(Controller):
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return np.clip(u, self._lower, self._upper)
 
+    def tracked_errors(self) -> np.ndarray | None:
+        """Those of the configuration and its velocity; see `Controller`."""
+        return tracked_blocks(self.system, self.blocks)
+
+    def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:
+        q = still_state(self.system, self.reference)[self.blocks.q]
+        return [(x, x) for x in held_states(self.system, self.blocks, q, self._own)]
+
     def _exported_law(self) -> ModelFunction:
         blocks = self.blocks
 
         def wanted(
-            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value
         ) -> tuple[Value, Value]:
             del drift
             goal = x_ref[blocks.q], x_ref[blocks.v], rate_ref[blocks.dv]
-            asked = self._tracking.function(
-                x[blocks.q], x[blocks.v], *goal, self.stiffness, self.damping
-            )
+            gains = self.stiffness, self.damping
+            asked = self._tracking.function(x[blocks.q], x[blocks.v], *goal, *gains)
+            if self._loss_change is not None:
+                asked += self._loss_change.function(x, x_ref, *gains, p)
             return now[1], asked - now[0]
 
         return exported_law(self, self._actuation, wanted, is_relative=True)
+
+
+def _loss_change(system: System, blocks: MechanicalBlocks, chosen: np.ndarray) -> ModelFunction:
+    """Acceleration for the chosen joints' losses at the commanded velocity, less those measured."""
+    structure, change = system.structure, loss_change(system, blocks, chosen)
+    assert structure is not None
+    sizes = {
+        "x": system.state.nq, "x_ref": system.state.nq, "stiffness": blocks.group.dim,
+        "damping": blocks.group.dim, "p": system.n_parameters,
+    }  # fmt: skip
+    x, x_ref, stiffness, damping, p = (ca.SX.sym(name, size) for name, size in sizes.items())
+    goal = x_ref[blocks.q], x_ref[blocks.v]
+    velocity = commanded_velocity(blocks.group, x[blocks.q], *goal, stiffness, damping)
+    push = solve_symmetric(structure.mass_matrix(x, p), change(x, velocity, p))
+    function = ca.Function(
+        "loss_change", [x, x_ref, stiffness, damping, p], [ca.densify(push)], list(sizes), ["push"]
+    )
+    shapes = {name: (size,) for name, size in sizes.items()} | {"push": (blocks.group.dim,)}
+    return ModelFunction(function, shapes=shapes)
 
 
 def _tracking(system: System, blocks: MechanicalBlocks) -> ModelFunction:

@@ -154,6 +154,14 @@ def state_goal(
     return goal.x[0], goal.u[0], system.state.minus(goal.x[1], goal.x[0]) / dt
 
 
+def still_state(system: System, reference: ReferenceLike | None) -> np.ndarray:
+    """State of a reference that stays; the system's home where there is none."""
+    value = None if reference is None or moves(reference) else getattr(reference, "x", reference)
+    if value is None or np.shape(value) != (system.state.nq,):
+        return system.home
+    return np.asarray(value, dtype=np.float64)
+
+
 def state_reference(
     group: LieGroup, reference: ReferenceLike | None, dt: float
 ) -> ReferenceLike | None:
@@ -193,6 +201,13 @@ def _split(group: LieGroup, points: Any, name: str) -> tuple[np.ndarray, np.ndar
     value = check_shape(name, value, value.shape)
     X = check_element(name, value[..., : group.nq], group, batch=True)
     return X, value[..., group.nq :] if value.shape[-1] > group.nq else None
+
+
+def frame_goal(tree: Multibody, task: FrameTask, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Reference of a frame that moves as the joints do: coordinates and velocity of a task."""
+    now = task.kinematics(tree, ca.DM(q))
+    V = ca.DM(now.J) @ ca.DM(v)
+    return np.concatenate([ca.DM(part).full()[:, 0] for part in (now.X, V)])
 
 
 def frame_errors(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +15,9 @@ from lgcontrol.systems import Parameters, ReferenceLike, System
 from ._base import Controller
 from ._goal import GoalMemory, state_reference
 from ._law_function import LawArgument, goal_arguments
+from ._losses import held_states
 from ._spring import error_of, gain, spring_damper
-from ._tree_law import TreeLaw, bounded, system_of
+from ._tree_law import TreeLaw, bounded, configuration_to_judge, system_of
 
 
 class GravityPD(Controller):
@@ -94,13 +96,19 @@ class GravityPD(Controller):
             return [spring_damper(group, e, relative, stiffness, damping)]
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "stiffness": n, "damping": n}
-        self.law = TreeLaw(tree, system, "gravity_pd", sizes, law, gives="forces")
+        self.law = TreeLaw(tree, system, "gravity_pd", sizes, law)
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         terms = self.law(t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _held_states(self) -> list[tuple[np.ndarray, Any]]:
+        blocks, q = self.law.blocks, configuration_to_judge(self.tree, self.reference)
+        x = held_states(self.system, blocks, q, self._own)[0]
+        return [(x, q)]
 
     def _exported_law(self) -> ModelFunction:
         gains = (self.stiffness, self.damping)

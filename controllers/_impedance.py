@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,11 +15,12 @@ from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalMemory, frame_errors, state_reference
+from ._goal import GoalMemory, frame_errors, frame_goal, state_reference
 from ._law_function import LawArgument, goal_arguments
+from ._losses import held_states
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
-from ._tree_law import TreeLaw, bounded, system_of
+from ._tree_law import TreeLaw, bounded, configuration_to_judge, system_of
 
 
 class Impedance(Controller):
@@ -115,6 +117,7 @@ class Impedance(Controller):
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self.posture = tree.neutral if posture is None else posture
+        self._has_posture = posture is not None
         self._goals = (
             GoalMemory(self.task.group, dt, "reference"),
             GoalMemory(tree.configuration, dt, "posture"),
@@ -151,7 +154,8 @@ class Impedance(Controller):
             "frame_ref": space.nq, "frame_v_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
-        self.law = TreeLaw(tree, system, "impedance", sizes, law, gives="forces")
+        self.law = TreeLaw(tree, system, "impedance", sizes, law)
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
@@ -162,6 +166,13 @@ class Impedance(Controller):
         )  # fmt: skip
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _held_states(self) -> Iterator[tuple[np.ndarray, Any]]:
+        blocks = self.law.blocks
+        q = configuration_to_judge(self.tree, self.posture if self._has_posture else None)
+        for x in held_states(self.system, blocks, q, self._own)[:1]:
+            self.posture = np.concatenate([x[blocks.q], x[blocks.v]])
+            yield x, frame_goal(self.tree, self.task, x[blocks.q], x[blocks.v])
 
     def _exported_law(self) -> ModelFunction:
         gains = (self.stiffness, self.damping, *self._posture_gains)

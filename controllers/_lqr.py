@@ -14,6 +14,7 @@ from lgcontrol.optimal import (
     TrajectoryRegulator,
     WeightLike,
     depends_on_time,
+    error_weight,
     holding_inputs,
     lqr,
     sample_reference,
@@ -32,6 +33,7 @@ from lgcontrol.systems import (
 
 from ._base import Controller
 from ._law_function import law_function
+from ._sampled_loop import Feedback
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
@@ -54,7 +56,8 @@ class LQR(Controller):
         Period in s; the gain is that of the system sampled with it, exactly. If left out, 0.01 s,
         or the sample time of a discrete system.
     offset, delay : float
-        See `Controller`.
+        See `Controller`. The design does not know the delay: a loop that it makes unstable is
+        warned of.
     saturate : bool
         Whether controls are clipped to their bounds.
     p : mapping or array_like, optional
@@ -109,6 +112,11 @@ class LQR(Controller):
             system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion, p=p
         )
         self.saturate = saturate
+        self._tracked = error_weight("Q", Q, system).any(axis=1)
+        if delay:  # which the design does not know
+            lin = system.linearize(self.regulator.x, self.regulator.u, t=offset, p=values)
+            B = lin.B[:, self._controls]
+            self._judge(lin.A, B, Feedback.static(-self.regulator.K))
 
     @property
     def K(self) -> np.ndarray:
@@ -122,6 +130,10 @@ class LQR(Controller):
             f"LQR({self.system.name!r}, dt={self.dt:g} s, about an "
             f"{self.regulator.motion.kind}, largest pole {slowest:.4g} per sample)"
         ).replace("an relative", "a relative")
+
+    def tracked_errors(self) -> np.ndarray | None:
+        """Errors with a weight in Q; see `Controller`."""
+        return self._tracked
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = sample_reference(self.system, reference, np.array([t]), self._own)
@@ -204,6 +216,7 @@ class TVLQR(Controller):
         period = sample_time(system, spacing if dt is None else dt)
         super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory, p=p)
         self.saturate = saturate
+        self._tracked = error_weight("Q", Q, system).any(axis=1)
 
     def __repr__(self) -> str:
         """System, period, and the time it covers."""
@@ -212,6 +225,10 @@ class TVLQR(Controller):
             f"TVLQR({self.system.name!r}, dt={self.dt:g} s, {len(self.regulator.K)} gains from "
             f"{t[0]:g} to {t[-1]:g} s)"
         )
+
+    def tracked_errors(self) -> np.ndarray | None:
+        """Errors with a weight in Q; see `Controller`."""
+        return self._tracked
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         trajectory = self.regulator.trajectory

@@ -783,6 +783,14 @@ class MPC(Controller):
             found[residual.name] = (error(times, x, system.nominal_input, p), group)
         return found
 
+    def tracked_errors(self) -> np.ndarray | None:
+        """Errors with a weight in Q or at the end; see `Controller`."""
+        stated, own = self._stated, self._stated.nominal_parameters
+        weights = [np.asarray(stated.weight("Q").at(own))]
+        if not isinstance(stated.terminal, str):
+            weights.append(np.asarray(stated.weight("terminal").at(own)))
+        return np.any([weight.any(axis=1) for weight in weights], axis=0)
+
     def kept_bounds(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float]]:

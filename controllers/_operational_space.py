@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +14,12 @@ from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalMemory, frame_errors, state_reference
+from ._goal import GoalMemory, frame_errors, frame_goal, state_reference
 from ._law_function import LawArgument, goal_arguments
+from ._losses import commanded_velocity, held_states
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
-from ._tree_law import TreeLaw, bounded, system_of
+from ._tree_law import Sampling, TreeLaw, Wish, bounded, configuration_to_judge, system_of
 
 
 class OperationalSpace(Controller):
@@ -112,6 +114,7 @@ class OperationalSpace(Controller):
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self.posture = tree.neutral if posture is None else posture
+        self._has_posture = posture is not None
         self._goals = (
             GoalMemory(self.task.group, dt, "reference"),
             GoalMemory(tree.configuration, dt, "posture"),
@@ -129,13 +132,22 @@ class OperationalSpace(Controller):
             )
             J_bar, _ = inverse(q, now.J)
             own = tracking_acceleration(joints, q, v, (q_ref, v_ref, a_ref), hold, ease)
-            return [J_bar @ (wanted - now.drift), own - J_bar @ (now.J @ own)]
+            # Joints go to the posture as far as the frame lets them.
+            free = commanded_velocity(joints, q, q_ref, v_ref, hold, ease)
+            frame = commanded_velocity(space, now.X, X, V, stiffness, damping)
+            return Wish(
+                [J_bar @ (wanted - now.drift), own - J_bar @ (now.J @ own)],
+                free + J_bar @ (frame - now.J @ free),
+            )
 
         sizes = {
             "frame_ref": space.nq, "frame_v_ref": k, "frame_a_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "v_ref": n, "a_ref": n, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
-        self.law = TreeLaw(tree, system, "operational_space", sizes, law)
+        slowest = min(x.min(initial=np.inf) for x in (self.damping, self._posture_gains[1]))
+        sampling = Sampling(dt, slowest, self._own)
+        self.law = TreeLaw(tree, system, "operational_space", sizes, law, sampling=sampling)
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
@@ -145,6 +157,13 @@ class OperationalSpace(Controller):
         )
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _held_states(self) -> Iterator[tuple[np.ndarray, Any]]:
+        blocks = self.law.blocks
+        q = configuration_to_judge(self.tree, self.posture if self._has_posture else None)
+        for x in held_states(self.system, blocks, q, self._own):
+            self.posture = np.concatenate([x[blocks.q], x[blocks.v]])
+            yield x, frame_goal(self.tree, self.task, x[blocks.q], x[blocks.v])
 
     def _exported_law(self) -> ModelFunction:
         gains = (self.stiffness, self.damping, *self._posture_gains)

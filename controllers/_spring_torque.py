@@ -117,7 +117,7 @@ class SpringTorqueControl(ElasticLaw):
         u = ca.SX(len(mechanics.inputs), 1)
         parts, d = mechanics.split(x), mechanics.deflection(x)
         a = mechanics.field(ca.SX(1, 1), x, u, p)[nv : 2 * nv]
-        tau, rows = mechanics.spring_torque(x, u, p), []
+        tau, rows, commanded = mechanics.spring_torque(x, u, p), [], []
         for i, (joint, c) in enumerate(
             zip(self.arm.elastic_joints, mechanics.numbers(p), strict=True)
         ):
@@ -127,9 +127,15 @@ class SpringTorqueControl(ElasticLaw):
             bend = goal[2][i] - gains["damping"][i] * drift - gains["stiffness"][i] * off
             change = (bend - slopes.second[0] * rate**2) / slopes.by_deflection
             rows.append(c.inertia * (a[row] + change) + tau[i])
+            slow = goal[1][i] - gains["stiffness"][i] / gains["damping"][i] * off
+            commanded.append(parts.v[row] + slow / slopes.by_deflection)
         u[mechanics.drives] = ca.vertcat(*rows)
         u[mechanics.drives] += mechanics.motor_losses(x, p)
+        u[mechanics.drives] += self._held_to(x, ca.vertcat(*commanded), p)
         return u
+
+    def _motor_damping(self) -> np.ndarray:
+        return self.gains["damping"]
 
     def _exported_goals(self) -> Mapping[str, LawArgument]:
         names = list(self.arm.joints)

@@ -13,7 +13,13 @@ from lgcontrol.codegen import Value, trace
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
-from ._elastic_gains import DAMPING_RATIO, motor_damping, spring_gain, stiffness_at_rest
+from ._elastic_gains import (
+    DAMPING_RATIO,
+    motor_damping,
+    motor_inertia,
+    spring_gain,
+    stiffness_at_rest,
+)
 from ._elastic_law import ElasticLaw, elastic_system, refuse
 from ._spring import gain
 
@@ -112,7 +118,13 @@ class ElasticStructurePreserving(ElasticLaw):
         e, eta, eta_dot, push, K, B = self._coordinates(x, goal, p, gains)
         eta_ddot = (K * (e - eta) - gains["stiffness"] * eta - gains["damping"] * eta_dot) / B
         mechanics = self.arm.mechanics
-        return B * (eta_ddot + push) + K * mechanics.deflection(x) + mechanics.motor_losses(x, p)
+        slow = (K * (e - eta) - gains["stiffness"] * eta) / gains["damping"]
+        speeds = mechanics.split(x).speeds - eta_dot + slow
+        losses = mechanics.motor_losses(x, p) + self._held_to(x, speeds, p)
+        return B * (eta_ddot + push) + K * mechanics.deflection(x) + losses
+
+    def _motor_damping(self) -> np.ndarray:
+        return self.gains["damping"] / motor_inertia(self.arm)
 
     def _coordinates(
         self, x: Value, goal: Sequence[Value], p: Value, gains: Mapping[str, Value]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,8 +16,16 @@ from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
-from ._goal import state_goal
-from ._tracking import actuation, blocks_of, exported_law, gains, tracking_acceleration
+from ._goal import state_goal, still_state
+from ._losses import held_states
+from ._tracking import (
+    actuation,
+    blocks_of,
+    exported_law,
+    gains,
+    tracked_blocks,
+    tracking_acceleration,
+)
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
 ONE_AXIS = 1e-6
@@ -122,6 +133,7 @@ class ThrustVectorPD(Controller):
         if key not in system._cache:
             system._cache[key] = _build_law(self.axis, place, turn, tilt_limit)
         self._law = system._cache[key]
+        self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         q, v = self.blocks.q, self.blocks.v
@@ -140,12 +152,21 @@ class ThrustVectorPD(Controller):
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return u
 
+    def tracked_errors(self) -> np.ndarray | None:
+        """Those of the configuration and its velocity; see `Controller`."""
+        return tracked_blocks(self.system, self.blocks)
+
+    def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:
+        q = still_state(self.system, self.reference)[self.blocks.q]
+        return [(x, x) for x in held_states(self.system, self.blocks, q, self._own)]
+
     def _exported_law(self) -> ModelFunction:
         blocks, frame = self.blocks, ca.DM(self._frame)
 
         def wanted(
-            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value
         ) -> tuple[Value, Value]:
+            del p
             q, v = blocks.q, blocks.v
             lift, turn = self._law.function(
                 x[q], x[v], drift[:3], x_ref[q], x_ref[v], rate_ref[blocks.dv]

@@ -94,6 +94,18 @@ def blocks_of(
     )  # fmt: skip
 
 
+def tracked_blocks(system: System, blocks: MechanicalBlocks) -> np.ndarray | None:
+    """Errors of a configuration and its velocity among those of the state, booleans; None for all.
+
+    Wheels that turn a satellite are in its state, and a law of its attitude does not hold them.
+    """
+    if system.n_errors != system.state.dim:
+        return None
+    tracked = np.zeros(system.state.dim, dtype=bool)
+    tracked[blocks.dq] = tracked[blocks.dv] = True
+    return tracked
+
+
 def tracking_acceleration(
     group: LieGroup,
     q: Value,
@@ -177,7 +189,7 @@ def exported_law(
     controller : Controller
     actuation : ModelFunction
     wanted : callable
-        ``(x, x_ref, rate_ref, (rate, effect), drift) → effect, wanted``; the drift is the rate
+        ``(x, x_ref, rate_ref, (rate, effect), drift, p) → effect, wanted``; the drift is the rate
         without controls.
     is_relative : bool
         Whether what is wanted is to be added to the effect of the reference's controls.
@@ -194,7 +206,7 @@ def exported_law(
     x, x_ref, rate_ref, u_ref, p = values.values()
     now = actuation.function(t, x, u_ref, p)
     start = u_ref[controls]
-    effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start)
+    effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start, p)
     free = effect.T @ ca.solve(effect @ effect.T, missing)
     origin = start if is_relative else 0 * start
     given = {"t": t} | values

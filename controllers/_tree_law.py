@@ -4,23 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Shape, Value, solve_symmetric
-from lgcontrol.mechanics import Multibody, SeriesElastic
+from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
+from lgcontrol.optimal import moves
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import System
+from lgcontrol.systems import ReferenceLike, System
 
 from ._base import ControlInfo
 from ._law_function import law_function
+from ._losses import commanded_joints, loss_change
 from ._tracking import blocks_of
 
 # Arguments of laws that are numbers of the controller, in the order it has them.
 GAINS = ("stiffness", "damping", "posture_stiffness", "posture_damping")
+
+
+class Wish(NamedTuple):
+    """What a law in accelerations asks of a tree, in CasADi columns.
+
+    Attributes
+    ----------
+    accelerations : sequence of columns
+        Terms in the order of priority.
+    velocity : column
+        That the law commands; joints with fast losses are held to it.
+    """
+
+    accelerations: Sequence[Value]
+    velocity: Value
+
+
+class Sampling(NamedTuple):
+    """How a law in accelerations is sampled, by which it is decided what happens to losses.
+
+    Attributes
+    ----------
+    dt : float
+        Period in s.
+    damping : float
+        Least damping that the law gives an error, in 1/s.
+    p : ndarray
+        The system's parameters.
+    """
+
+    dt: float
+    damping: float
+    p: np.ndarray
 
 
 class TreeLaw:
@@ -29,6 +64,10 @@ class TreeLaw:
     Mass matrix, forces and input map are those of the system's structure, losses, water and added
     mass included. Where inputs are generalized forces ``B u`` with a constant B, the law is turned
     into controls inside the function; elsewhere by a pseudo-inverse of B as it is then.
+
+    A law in accelerations cancels the losses of joints as measured, but not those that the sampled
+    loop is too slow for (see `commanded_joints`): these are compensated at the velocity that the
+    law commands.
 
     Parameters
     ----------
@@ -40,13 +79,16 @@ class TreeLaw:
     arguments : mapping of str to int
         Names and lengths of what the law takes after q and v.
     build : callable
-        ``(q, v, *arguments) → [term, term, …]`` on CasADi columns, in the order of priority.
-    gives : {"accelerations", "forces"}
-        What the terms are. Accelerations are added to what holds the velocity constant, forces to
-        what carries the weight.
+        ``(q, v, *arguments)`` on CasADi columns, gives forces ``[term, term, …]`` in the order of
+        priority, which are added to what carries the weight; with `sampling` a `Wish`, which is
+        added to what holds the velocity constant.
+    sampling : Sampling, optional
+        Of a law in accelerations.
 
     Attributes
     ----------
+    commanded : ndarray of bool, shape (nv,)
+        Degrees of freedom whose losses are compensated at the commanded velocity.
     function : ModelFunction
     configuration : slice
         Where the tree's configuration is in the system's state.
@@ -63,9 +105,9 @@ class TreeLaw:
         system: System,
         name: str,
         arguments: Mapping[str, int],
-        build: Callable[..., Sequence[Value]],
+        build: Callable[..., Sequence[Value] | Wish],
         *,
-        gives: Literal["accelerations", "forces"] = "accelerations",
+        sampling: Sampling | None = None,
     ) -> None:
         structure = system.structure
         if structure is None:
@@ -79,13 +121,13 @@ class TreeLaw:
                 f"the state of {system.name} has the configuration {blocks.group}, "
                 f"expected that of {tree.name}: {tree.configuration}"
             )
-        if gives == "forces" and not structure.is_plain:
+        if sampling is None and not structure.is_plain:
             raise ValueError(
                 f"{system.name}: more than joint forces and weight acts on the tree; this "
                 "controller needs inputs that are generalized forces (ComputedTorque and "
                 "OperationalSpace do not)"
             )
-        self.system, self.configuration = system, blocks.q
+        self.system, self.blocks, self.configuration = system, blocks, blocks.q
         controls = system.input_index("control")
         self._start = system.nominal_input[controls]
         t, x = ca.SX.sym("t"), ca.SX.sym("x", system.state.nq)
@@ -94,15 +136,21 @@ class TreeLaw:
         u = ca.SX(ca.DM(system.nominal_input))
         B = ca.SX(structure.input_map(t, x, u, p))[:, controls.tolist()]
         _check_drive(system, B, (t, x, p), tree.nv)
-        terms = list(build(x[blocks.q], x[blocks.v], *symbols.values()))
-        held = x
-        if gives == "accelerations":
+        asked = build(x[blocks.q], x[blocks.v], *symbols.values())
+        self.commanded = np.zeros(tree.nv, dtype=bool)
+        if isinstance(asked, Wish):
+            assert sampling is not None
             M = structure.mass_matrix(x, p)
-            terms = [M @ term for term in terms]
+            holding = -structure.force(t, x, u, p)
+            dt, damping, values = sampling
+            self.commanded = commanded_joints(system, blocks, values, dt, damping)
+            if self.commanded.any():
+                holding += loss_change(system, blocks, self.commanded)(x, asked.velocity, p)
+            terms = [holding, *(M @ term for term in asked.accelerations)]
         else:
             held = ca.SX(x)
             held[blocks.v] = 0
-        terms = [-structure.force(t, held, u, p), *terms]
+            terms = [-structure.force(t, held, u, p), *asked]
         self._inverts = not B.is_constant()
         if self._inverts:
             terms = [ca.densify(B), *terms]
@@ -162,6 +210,21 @@ class TreeLaw:
         if bounds is not None:
             u, _ = limited(terms, *map(ca.DM, bounds))
         return law_function(law.name, given, {"u": u})
+
+
+def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> np.ndarray:
+    """Configuration at which a law's loop is judged: a still reference, or a random one.
+
+    Parameters
+    ----------
+    tree : Multibody
+    reference : optional
+        Of configurations or states.
+    """
+    value = None if reference is None or moves(reference) else getattr(reference, "x", reference)
+    if value is None or np.shape(value) not in ((tree.nq,), (tree.nq + tree.nv,)):
+        return random_configuration(tree, 0)
+    return np.asarray(value, dtype=np.float64)[: tree.nq]
 
 
 def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:

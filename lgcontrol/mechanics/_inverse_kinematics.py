@@ -30,6 +30,10 @@ NEGLIGIBLE = 1e-12
 RELEASE = 1e-12
 # Share of the predicted decrease that a step must achieve.
 SUFFICIENT_DECREASE = 1e-4
+# Distance of a coordinate from its limit at which it is held there, in rad and m; and least share
+# of the steepest slope with which the descent pushes against the limit.
+AT_LIMIT = 1e-9
+PUSH = 1e-6
 # Largest damping, relative as the first one: steps are then far below rounding.
 LARGEST_DAMPING = 1e12
 
@@ -43,7 +47,7 @@ class InverseKinematicsResult:
     q : ndarray, shape (nq,)
     status : str
         "converged": every error is within the tolerance. "stationary": no nearby configuration
-        within the limits is better; the target may be out of reach. "iteration limit".
+        within the limits is better; the message says why. "iteration limit".
     errors : tuple of ndarray
         ``minus(frame, target)`` of each task, shape (dim,) each [m, rad].
     error : float
@@ -52,6 +56,10 @@ class InverseKinematicsResult:
         Of all starts together.
     starts : int
         Number of starts tried.
+    at_limits : tuple of str
+        Joints whose limits keep the frames from coming nearer.
+    message : str
+        Why the targets are not met, and what to try; empty where they are.
     """
 
     q: np.ndarray
@@ -60,6 +68,8 @@ class InverseKinematicsResult:
     error: float
     iterations: int
     starts: int
+    at_limits: tuple[str, ...] = ()
+    message: str = ""
 
     @property
     def is_converged(self) -> bool:
@@ -107,8 +117,11 @@ class InverseKinematics:
     >>> found = reach.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
     >>> found.status, tree.position("tip")(found.q).round(6) + 0.0
     ('converged', array([ 1.,  0., -1.]))
-    >>> reach.solve([3.0, 0.0, 0.0], start=[0.1, 0.1]).status
+    >>> far = reach.solve([3.0, 0.0, 0.0], start=[0.1, 0.1])
+    >>> far.status
     'stationary'
+    >>> print(far.message.partition(':')[0])
+    no joint moves frame 'tip' nearer to the target, it stays 1 m off
     """
 
     def __init__(
@@ -180,8 +193,63 @@ class InverseKinematics:
                 best, cost = other, other.cost
         sizes = np.cumsum([task.group.dim for task in self.tasks])[:-1]
         errors = tuple(np.split(best.error, sizes))
+        held = () if best.status == "converged" else self._held(best, goal)
         return InverseKinematicsResult(
-            best.q, best.status, errors, self._largest(best.error), iterations, starts
+            best.q, best.status, errors, self._largest(best.error), iterations, starts,
+            tuple(dict.fromkeys(joint for joint, _ in held)),
+            self._told(best.status, errors, [limit for _, limit in held], starts),
+        )  # fmt: skip
+
+    def _held(self, found: _Iterate, goal: np.ndarray) -> list[tuple[str, str]]:
+        """Joints whose limits the descent pushes against, each with the limit in words."""
+        group, (error, J) = self.tree.configuration, self.function(found.q, goal)
+        d, slope = group.log(found.q), J.T @ (self._root**2 * error)
+        size = np.linalg.norm(J, axis=0) * np.linalg.norm(self._root**2 * error)
+        joints = [name for name, block in group.blocks.items() for _ in range(block.dim)]
+        pushed = []
+        for i, unit in enumerate(group.tangent_units):
+            for word, limit, push in (
+                ("lower", self._lower[i], slope[i]), ("upper", self._upper[i], -slope[i]),
+            ):  # fmt: skip
+                if abs(d[i] - limit) <= AT_LIMIT and push > PUSH * size[i]:
+                    pushed.append((joints[i], f"{word} limit of {joints[i]} ({limit:.4g} {unit})"))
+        return pushed
+
+    def _told(
+        self, status: str, errors: Sequence[np.ndarray], limits: Sequence[str], starts: int
+    ) -> str:
+        """Why targets are not met, and what to try."""
+        if status == "converged":
+            return ""
+        off = []
+        for task, error in zip(self.tasks, errors, strict=True):
+            own, units = np.where(task.weight > 0, error, 0.0), task.group.tangent_units
+            parts = [
+                f"{np.linalg.norm([e for e, u in zip(own, units, strict=True) if u == unit]):.4g} "
+                + unit
+                for unit in dict.fromkeys(units)
+            ]
+            if np.abs(own).max(initial=0.0) > self.tolerance:
+                off.append((task.frame, " and ".join(parts)))
+        frames = " and ".join(f"frame {name!r}" for name, _ in off)
+        stays = "; ".join(size for _, size in off)
+        if status != "stationary":
+            return (
+                f"{frames} still {'moves' if len(off) == 1 else 'move'} nearer, {stays} off after "
+                f"{self.max_iterations} iterations: take a larger max_iterations"
+            )
+        many = starts > 1
+        tried = f"{starts} starts came no nearer" if many else "try other starts, restarts=20"
+        if limits:
+            return (
+                f"the {' and the '.join(limits)} {'keep' if len(limits) > 1 else 'keeps'} {frames} "
+                f"{stays} off the target: {tried}{'; widen' if many else ', or widen'} "
+                f"{'these limits' if len(limits) > 1 else 'this limit'}"
+            )
+        they = "it stays" if len(off) == 1 else "they stay"
+        return (
+            f"no joint moves {frames} nearer to the target, {they} {stays} off: the target is out "
+            f"of reach, or a better configuration is elsewhere; {tried}"
         )
 
     def _goal(self, target: Any) -> np.ndarray:

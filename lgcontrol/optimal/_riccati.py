@@ -20,6 +20,7 @@ from ..systems import (
     balanced,
     balancing_units,
     is_stabilizable_when_sampled,
+    modes_told,
     not_a_system,
     sample_time,
     step_derivatives,
@@ -328,18 +329,24 @@ def _solve(
     dt: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gain and cost to go, found in units in which the states are about equal in size."""
-    effort = 1 / np.sqrt(np.diag(R))
+    effort, given = 1 / np.sqrt(np.diag(R)), (np.diag(Q), np.diag(R))
     A, B = balanced(A, units), B / units[:, None] * effort
     Q, R = Q * units * units[:, None], R * effort * effort[:, None]
     try:
-        if dt:
-            P = solve_discrete_are(A, B, dt * Q, dt * R)
-            K = np.linalg.solve(dt * R + B.T @ P @ B, B.T @ P @ A)
-        else:
-            P = solve_continuous_are(A, B, Q, R)
-            K = np.linalg.solve(R, B.T @ P)
-    except LinAlgError as error:
-        raise ValueError(f"the Riccati equation of {name} has no solution: {error}") from error
+        with np.errstate(all="ignore"):  # what is not finite has no solution
+            if dt:
+                P = solve_discrete_are(A, B, dt * Q, dt * R)
+                K = np.linalg.solve(dt * R + B.T @ P @ B, B.T @ P @ A)
+            else:
+                P = solve_continuous_are(A, B, Q, R)
+                K = np.linalg.solve(R, B.T @ P)
+    except (LinAlgError, ValueError) as error:  # SciPy raises either for bad conditioning
+        raise ValueError(
+            f"the Riccati equation of {name} cannot be solved with weights from "
+            f"{given[0].min():.2g} to {given[0].max():.2g} on the states and from "
+            f"{given[1].min():.2g} to {given[1].max():.2g} on the controls: weigh states and "
+            "controls less unequally, next to what the controls do"
+        ) from error
     return effort[:, None] * K / units, P / units / units[:, None]
 
 
@@ -349,14 +356,17 @@ def _check(lin: Linearization, Q: np.ndarray) -> None:
     if unreached:
         raise ValueError(
             f"no feedback stabilises {lin.system.name} here: the controls do not reach "
-            f"{'; '.join(map(str, unreached))}. Add inputs, or leave these states out of the model"
+            f"{modes_told(unreached)}. Add inputs, leave these states out of the model, or design "
+            "about a motion in which the controls reach them"
         )
     seen = replace(lin, C=Q, D=np.zeros((len(Q), lin.B.shape[1])))
     hidden = [mode for mode in seen.observability().unobservable if not mode.is_stable]
     # What grows unseen is no obstacle: it is stabilised with the least effort.
     steady = [mode for mode in hidden if not mode.is_growing]
     if steady:
+        named = list(dict.fromkeys(name for mode in steady for name in mode.states))
+        give = "Give them a weight each" if len(named) > 1 else "Give it a weight"
         raise ValueError(
             f"the regulator of {lin.system.name} would not settle: Q gives no weight to "
-            f"{'; '.join(map(str, steady))}"
+            f"{modes_told(steady)}. {give}, by name: Q={{…, {named[0]!r}: 1}}"
         )

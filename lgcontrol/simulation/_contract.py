@@ -51,7 +51,8 @@ class ControlLaw(Protocol):
     What else an object has is used by `simulate`, once, before the run: ``dt`` (its period in s),
     ``offset`` (time of its first call), ``delay`` (from a call to its effect), ``reset()``,
     ``prepare(t, x, reference)``; and after each call ``info``, whose numbers and texts are kept:
-    a ``status`` of `CallStatus` and a ``message`` reach the summary.
+    a ``status`` of `CallStatus` and a ``message`` reach the summary. A text ``unstable`` says why
+    errors grow in its sampled loop: the run is no success then.
     """
 
     def __call__(self, t: float, x: np.ndarray, reference: Any, /) -> ArrayLike:

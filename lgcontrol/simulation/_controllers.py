@@ -82,6 +82,12 @@ class ControlStage:
         return getattr(self.law, "info", None)
 
     @property
+    def unstable(self) -> str:
+        """Why errors grow in the controller's sampled loop, empty if it does not say so."""
+        said = getattr(self.law, "unstable", "")
+        return said if isinstance(said, str) else ""
+
+    @property
     def system(self) -> System | None:
         """What the controller was made for; what adapts a controller has no system of its own."""
         own = getattr(self.law, "__dict__", {}).get("system")

@@ -51,11 +51,15 @@ class ControllerLog:
         Plain values of its ``info`` after each call; "call_time", the wall time in s; where it does
         not see the true state, "measurement_age", the time since the newest measurement that it
         knew of was taken, in s (NaN before there was one).
+    unstable : str
+        Why errors grow in the controller's sampled loop, with the remedy, as it knew before the
+        run; empty where they do not, or it did not look.
     """
 
     t: np.ndarray
     command: np.ndarray | None
     info: Mapping[str, np.ndarray]
+    unstable: str = ""
 
     @property
     def calls(self) -> dict[CallStatus, int]:
@@ -76,6 +80,11 @@ class ControllerLog:
     def overruns(self) -> int:
         """How many calls took longer than a period: on a clock their answers come too late."""
         return int((self.info["call_time"] > self.period).sum()) if self.period else 0
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the controller did not vouch for any of its answers."""
+        return bool(self.calls) and not any(status.is_answered for status in self.calls)
 
     @property
     def last_message(self) -> str:

@@ -16,7 +16,7 @@ from ..systems import ReferenceLike, StateMotion, System
 from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
-from ._result import SimulationResult
+from ._result import SimulationResult, failures
 from ._run import Run
 
 
@@ -57,13 +57,14 @@ class ControllerRecord:
             values |= _plain(info)
         self._calls.append((t, answer, values))
 
-    def finish(self) -> ControllerLog:
-        """Everything as arrays."""
+    def finish(self, unstable: str) -> ControllerLog:
+        """Everything as arrays, with what the controller knew of its loop."""
         keys = dict.fromkeys(key for _, _, values in self._calls for key in values)
         return ControllerLog(
             t=np.array([t for t, _, _ in self._calls], dtype=np.float64),
             command=_commands([answer for _, answer, _ in self._calls]),
             info={key: _column([values.get(key) for _, _, values in self._calls]) for key in keys},
+            unstable=unstable,
         )
 
 
@@ -135,6 +136,9 @@ class Recorder:
         u = np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs)
         followed = states_followed(plant, run.stages, run.reference, t)
         motion = run.motion
+        controllers = {
+            stage.name: self._controllers[stage.name].finish(stage.unstable) for stage in run.stages
+        }
         return SimulationResult(
             name=plant.name,
             group=plant.state,
@@ -146,6 +150,7 @@ class Recorder:
             input_roles=tuple(entry.role for entry in plant.inputs),
             input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
             reference=followed,
+            tracked=tracked_errors(plant, run.stages),
             state_limits=np.array(plant.state_limits) if plant.limits else None,
             tasks=task_errors(plant, run.stages, run.reference, t, x),
             bounds=kept_bounds(plant, run.stages, t, x, u, followed),
@@ -153,7 +158,7 @@ class Recorder:
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
             measurements={name: record.finish() for name, record in self._sensors.items()},
-            controllers={name: record.finish() for name, record in self._controllers.items()},
+            controllers=controllers,
             settings={
                 **run.settings,
                 "shortest_step": motion.shortest if motion.steps else None,
@@ -163,7 +168,7 @@ class Recorder:
                 "method": motion.method,
             },
             status=status,
-            message=message,
+            message=message or "; ".join(failures(controllers)),
         )
 
 
@@ -185,6 +190,15 @@ def states_followed(
     if tell is not None and states is None:
         states = _told("reference", lambda: tell(t, reference))
     return None if states is None or states.shape != (len(t), plant.state.nq) else states
+
+
+def tracked_errors(plant: System, stages: Sequence[ControlStage]) -> np.ndarray | None:
+    """Errors of the plant's state that the outermost controller weighs; None where it is silent."""
+    tell = stages[0].told_by("tracked_errors", plant) if stages else None
+    found = None if tell is None else _told("choice of tracked errors", tell)
+    if found is None or np.shape(found) != (plant.state.dim,):
+        return None
+    return np.array(found, dtype=bool)
 
 
 def task_errors(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import UnknownNameError, html_lines, html_page, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Trajectory, block_slices, control_name
+from ..systems import Trajectory, block_slices, time_response
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._storage import read_result, write_result
@@ -56,6 +56,9 @@ class SimulationResult:
     reference : ndarray, shape (N + 1, nq), or None
         If the reference was a state, a function of time that gives states, or something that the
         controller says the states of (`Controller.reference_states`).
+    tracked : ndarray of bool, shape (dim,), or None
+        Which errors of the state the controller weighs, if it says so: wheels that turn a satellite
+        end at any speed.
     state_limits : ndarray, shape (2, nq), or None
         Limits of the state's coordinates, as the plant knows them; infinite where there are none.
     tasks : dict of str to TaskError
@@ -79,7 +82,7 @@ class SimulationResult:
     status : RunStatus
         How it ended; those that did not complete have a message.
     message : str
-        What happened, if not completed.
+        Why it is no success: what happened, which controller had no answer or an unstable loop.
     """
 
     name: str
@@ -92,6 +95,7 @@ class SimulationResult:
     input_roles: tuple[str, ...]
     input_bounds: np.ndarray
     reference: np.ndarray | None = None
+    tracked: np.ndarray | None = None
     state_limits: np.ndarray | None = None
     tasks: Mapping[str, TaskError] = field(default_factory=dict)
     bounds: Mapping[str, BoundedQuantity] = field(default_factory=dict)
@@ -121,17 +125,24 @@ class SimulationResult:
 
     @property
     def success(self) -> bool:
-        """Whether the run reached its end, and no controller was without an answer all the time."""
-        return self.status == RunStatus.COMPLETED and not self.unanswered
+        """Whether the run reached its end, each controller answered, and no loop is unstable.
+
+        `message` says why it is not.
+        """
+        completed = self.status == RunStatus.COMPLETED
+        return completed and not self.unanswered and not self.unstable
 
     @property
     def unanswered(self) -> dict[str, str]:
         """Controllers that did not vouch for any of their answers, with their last message."""
         return {
-            name: log.last_message
-            for name, log in self.controllers.items()
-            if log.calls and not any(status.is_answered for status in log.calls)
+            name: log.last_message for name, log in self.controllers.items() if log.is_unanswered
         }
+
+    @property
+    def unstable(self) -> dict[str, str]:
+        """Controllers in whose sampled loop errors grow, with what they say of it."""
+        return {name: log.unstable for name, log in self.controllers.items() if log.unstable}
 
     @property
     def trajectory(self) -> Trajectory:
@@ -290,25 +301,15 @@ class SimulationResult:
 
     def to_control(self) -> control.TimeResponseData:
         """As `control.TimeResponseData`: outputs are the error coordinates, or the states."""
-        import control
-
         if self.reference is not None:
             outputs, labels = self.error, self.group.tangent_names
         else:
             outputs, labels = self.x, self.group.coordinate_names
         held = np.vstack([self.u, self.u[-1:]]) if len(self.u) else np.zeros((1, self.u.shape[1]))
-        return control.TimeResponseData(
-            self.t,
-            outputs.T,
-            self.x.T,
-            held.T,
-            output_labels=[control_name(label) for label in labels],
-            state_labels=[control_name(label) for label in self.group.coordinate_names],
-            input_labels=[control_name(label) for label in self.input_names],
-            title=self.name,
-            sysname=self.name,
-            issiso=False,
-        )
+        return time_response(
+            self.group, self.t, self.x, held, outputs, labels, inputs=self.input_names,
+            name=self.name,
+        )  # fmt: skip
 
     @property
     def _controls(self) -> list[int]:
@@ -328,16 +329,14 @@ def _summary(result: SimulationResult) -> list[str]:
     """See `SimulationResult.summary`."""
     ended = result.status != RunStatus.COMPLETED
     lines = [f"{result.status}: {result.message}"] if ended else []
-    for name, message in result.unanswered.items():
-        statuses = " or ".join(result.controllers[name].calls)
-        lines.append(f"{name} was {statuses} at every call" + (f": {message}" if message else ""))
+    lines += failures(result.controllers)
     ends = result.settings.get("reference_ends")
     if ends is not None and result.t[-1] > ends:
         lines.append(
             f"the reference ends at {ends:g} s while it moves, and stays there from then on"
         )
     if result.reference is not None:
-        lines += _by_block("final error", result.group, result.error[-1])
+        lines += _final_error(result)
     for name, task in result.tasks.items():
         lines += _by_block(f"final error of {name}", task.group, task.error[-1])
     lines += _beyond_limits(result)
@@ -355,6 +354,16 @@ def _summary(result: SimulationResult) -> list[str]:
     for name, log in result.controllers.items():
         lines += [f"{name}: {line}" if several else line for line in _controller(log)]
     return lines + _steps(result.settings)
+
+
+def failures(controllers: Mapping[str, ControllerLog]) -> list[str]:
+    """Why a run that reached its end is no success: controllers without answers, unstable loops."""
+    lines = []
+    for name, log in controllers.items():
+        if log.is_unanswered:
+            said = f": {log.last_message}" if log.last_message else ""
+            lines.append(f"{name} was {' or '.join(log.calls)} at every call{said}")
+    return lines + [log.unstable for log in controllers.values() if log.unstable]
 
 
 def _percent(share: float) -> str:
@@ -392,12 +401,34 @@ def _by_block(what: str, group: LieGroup, error: np.ndarray) -> list[str]:
     ]
 
 
-def _norms(block: LieGroup, error: np.ndarray) -> str:
-    """Norm of the entries of each unit, with what they are where there are several."""
+def _final_error(result: SimulationResult) -> list[str]:
+    """Final error of what the controller weighs; how far the rest is from the reference."""
+    group, error = result.group, result.error[-1]
+    if result.tracked is None or result.tracked.all():
+        return _by_block("final error", group, error)
+    blocks = {"": (group, slice(0, group.dim))}
+    if isinstance(group, Product):
+        blocks = {n: (block, group.tangent_slice(n)) for n, block in group.blocks.items()}
+    lines, free = [], []
+    for name, (block, place) in blocks.items():
+        own, label = result.tracked[place], f" of {name}" if name else ""
+        if own.any():
+            some = _norms(block, error[place], own)
+            lines.append(f"final error{label}: {some}")
+        if not own.all():
+            free.append(f"{name or 'the rest'} ends {_norms(block, error[place], ~own)} off")
+    return [*lines, f"not weighed by the controller: {'; '.join(free)} its reference"]
+
+
+def _norms(block: LieGroup, error: np.ndarray, chosen: np.ndarray | None = None) -> str:
+    """Norm of the (chosen) entries of each unit, with what they are where there are several."""
     parts = []
-    units = dict.fromkeys(block.tangent_units)
+    chosen = np.ones(block.dim, dtype=bool) if chosen is None else chosen
+    entries = zip(error, block.tangent_units, chosen, strict=True)
+    given = [(value, unit) for value, unit, is_chosen in entries if is_chosen]
+    units = dict.fromkeys(unit for _, unit in given)
     for unit in units:
-        some = [v for v, u in zip(error, block.tangent_units, strict=True) if u == unit]
+        some = [value for value, own in given if own == unit]
         # Three angles of a pose are an attitude, one is a heading; those of joints are angles.
         turns = "attitude" if len(some) == 3 else "heading" if len(some) == 1 else "angles"
         quantity = turns if unit == "rad" else QUANTITIES.get(unit, "")

@@ -19,7 +19,7 @@ SCHEMA, VERSION = "lgcontrol.simulation", 2
 _TEXTS = ("name", "status", "message")
 _NAMES = ("input_names", "input_units", "input_roles")
 _ARRAYS = ("t", "x", "u", "input_bounds")
-_OPTIONAL = ("reference", "state_limits", "estimate", "estimate_std")
+_OPTIONAL = ("reference", "tracked", "state_limits", "estimate", "estimate_std")
 
 
 def write_result(result: Mapping[str, Any], path: Path) -> Path:
@@ -72,6 +72,7 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
         "bounds": list(result["bounds"]),
         "limited": {name: entry.unit for name, entry in result["limited"].items()},
         "controllers": {name: list(log.info) for name, log in result["controllers"].items()},
+        "unstable": {name: log.unstable for name, log in result["controllers"].items()},
         "settings": dict(result["settings"]),
     }
     return arrays, description | {key: result[key] for key in _TEXTS + _NAMES}
@@ -89,6 +90,7 @@ def _from_plain(
         "u": (max(n - 1, 0), m),
         "input_bounds": (2, m),
         "reference": (n, group.nq),
+        "tracked": (group.dim,),
         "state_limits": (2, group.nq),
         "estimate": (n, None),
         "estimate_std": (n, None),
@@ -100,10 +102,13 @@ def _from_plain(
     }
     if n < 1 or any(len(values) != m for values in names.values()):
         raise ValueError("the numbers of times, inputs, units and roles do not fit together")
+    if "tracked" in kept:
+        kept["tracked"] = kept["tracked"].astype(bool)
     kept["x"] = _states(kept["x"], group, str(description["status"]))
     _check_times("t", kept["t"], strictly=True)
     kept |= names | {key: str(description[key]) for key in _TEXTS}
     counts = description.get("counts", {})  # files of version 1 have none
+    unstable = description.get("unstable", {})  # nor have earlier ones of version 2 this
     return kept | {
         "status": RunStatus(kept["status"]),
         "group": group,
@@ -124,7 +129,7 @@ def _from_plain(
             for i, (name, unit) in enumerate(description.get("limited", {}).items())
         },
         "controllers": {
-            name: _controller(arrays, i, keys)
+            name: _controller(arrays, i, keys, str(unstable.get(name, "")))
             for i, (name, keys) in enumerate(description["controllers"].items())
         },
         "settings": dict(description["settings"]),
@@ -183,7 +188,9 @@ def _bound(
     return BoundedQuantity(values, float(limits[0]), float(limits[1]), unit)
 
 
-def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:
+def _controller(
+    arrays: Mapping[str, np.ndarray], i: int, keys: list[str], unstable: str
+) -> ControllerLog:
     t = check_shape(f"times of controller {i}", arrays[f"controller_{i}_t"], (None,))
     _check_times(f"controller_{i}_t", t)
     command = arrays.get(f"controller_{i}_command")
@@ -193,4 +200,4 @@ def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> Co
     for key, values in info.items():
         if values.shape != t.shape:
             raise ValueError(f"{key} of controller {i} has shape {values.shape}, not {t.shape}")
-    return ControllerLog(t, command, info)
+    return ControllerLog(t, command, info, unstable)

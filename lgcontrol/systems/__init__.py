@@ -59,6 +59,7 @@ from ._subspaces import Mode as Mode
 from ._subspaces import Observability as Observability
 from ._subspaces import controllability as controllability
 from ._subspaces import is_stabilizable_when_sampled as is_stabilizable_when_sampled
+from ._subspaces import modes_told as modes_told
 from ._subspaces import observability as observability
 from ._system import System as System
 from ._system import not_a_system as not_a_system
@@ -75,6 +76,7 @@ from ._tracing import trace_field as trace_field
 from ._trajectory import Trajectory as Trajectory
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
 from ._trajectory import read_group as read_group
+from ._trajectory import time_response as time_response
 from ._trim import TrimError as TrimError
 from ._trim import trim as trim
 from ._waypoints import Waypoints as Waypoints

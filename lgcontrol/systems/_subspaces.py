@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -74,12 +75,25 @@ class Mode:
     is_stable: bool
     is_growing: bool
 
-    def __str__(self) -> str:
-        """Eigenvalue and states."""
+    @property
+    def behaviour(self) -> str:
+        """Eigenvalue, and whether it dies out, in words."""
         verdict = "stable" if self.is_stable else "not stable"
         value = self.eigenvalue
         number = f"{value.real:.4g}" if value.imag == 0 else f"{value:.4g}"
-        return f"{', '.join(self.states)} (eigenvalue {number}, {verdict})"
+        return f"eigenvalue {number}, {verdict}"
+
+    def __str__(self) -> str:
+        """Eigenvalue and states."""
+        return f"{', '.join(self.states)} ({self.behaviour})"
+
+
+def modes_told(modes: Iterable[Mode]) -> str:
+    """Modes in words: the states of all that share an eigenvalue once, the first named first."""
+    told: dict[str, dict[str, None]] = {}
+    for mode in modes:
+        told.setdefault(mode.behaviour, {}).update(dict.fromkeys(mode.states))
+    return "; ".join(f"{', '.join(states)} ({how})" for how, states in told.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +355,7 @@ def _summary(word: str, report: Controllability | Observability, modes: tuple[Mo
     text = f"{report.rank} of {report.size} error states {word}"
     if modes:
         text += f"; not {word} in {', '.join(report.states)}: "
-        text += "; ".join(map(str, modes[:SHOWN]))
+        text += modes_told(modes[:SHOWN])
         if len(modes) > SHOWN:
             text += f"; {len(modes) - SHOWN} more"
     return text

@@ -24,9 +24,10 @@ from ..groups import (
     not_a_group,
 )
 from ..io import DAMAGE, damage_reason, read_archive, write_archive
-from ._signals import Input, as_signals
+from ._signals import Input, as_signals, control_name
 
 if TYPE_CHECKING:
+    import control
     from matplotlib.figure import Figure
 
 
@@ -348,6 +349,23 @@ class Trajectory:
 
     # Files and figures
 
+    def to_control(self) -> control.TimeResponseData:
+        """As `control.TimeResponseData`: outputs are the coordinates of the state.
+
+        Raises
+        ------
+        ValueError
+            If this is a batch of trajectories.
+        """
+        if self.x.ndim > 2:
+            raise ValueError(
+                f"{self!r} is a batch, and a response is one motion: take one of them, "
+                "Trajectory(batch.group, batch.t, batch.x[0], batch.u[0])"
+            )
+        u, names = self.input_at_nodes, [entry.name for entry in self.inputs]
+        labels = self.group.coordinate_names
+        return time_response(self.group, self.t, self.x, u, self.x, labels, inputs=names)
+
     def plot(self, *, figure: Any = None) -> Figure:
         """States and inputs over time; see `lgcontrol.plotting.plot_trajectory`."""
         from ..plotting import plot_trajectory
@@ -391,6 +409,50 @@ class Trajectory:
             If the file is no trajectory, damaged, too large, or of a newer version.
         """
         return _load(Path(path), group, largest)
+
+
+def time_response(
+    group: LieGroup,
+    t: np.ndarray,
+    x: np.ndarray,
+    u: np.ndarray,
+    outputs: np.ndarray,
+    labels: Sequence[str],
+    *,
+    inputs: Sequence[str] = (),
+    name: str | None = None,
+) -> control.TimeResponseData:
+    """A motion as python-control has it.
+
+    Parameters
+    ----------
+    group : LieGroup
+    t : ndarray, shape (N + 1,)
+    x : ndarray, shape (N + 1, nq)
+    u : ndarray, shape (N + 1, m)
+        One row a node.
+    outputs : ndarray, shape (N + 1, r)
+    labels : sequence of str
+        Names of the outputs.
+    inputs : sequence of str
+        Names of the inputs, where they have some.
+    name : str, optional
+        Of the system.
+    """
+    import control
+
+    return control.TimeResponseData(
+        t,
+        outputs.T,
+        x.T,
+        u.T if u.shape[1] else None,
+        output_labels=[control_name(label) for label in labels],
+        state_labels=[control_name(label) for label in group.coordinate_names],
+        input_labels=[control_name(label) for label in inputs] or None,
+        title=name,
+        sysname=name,
+        issiso=False,
+    )
 
 
 def _save(trajectory: Trajectory, path: Path) -> Path:

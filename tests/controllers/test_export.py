@@ -518,11 +518,15 @@ def levers():
 
 
 ARM = arm()
+# The last joint settles within a tenth of a period.
+LOSSY = ARM.with_properties(c=JointProperties(damping=700.0, friction=20.0))
 TIP = FrameTask("tip", "position")
 REST = np.array([0.3, 0.2, 0.5])
 TREE_LAWS = {
     "ComputedTorque": lambda: ComputedTorque(ARM, frequency=3.0),
     "ComputedTorque, free": lambda: ComputedTorque(ARM, frequency=3.0, saturate=False),
+    "ComputedTorque, losses": lambda: ComputedTorque(LOSSY, frequency=3.0),
+    "OperationalSpace, losses": lambda: OperationalSpace(LOSSY, TIP, frequency=2.0, posture=REST),
     "ComputedTorque, levers": lambda: ComputedTorque(ARM, frequency=2.0, system=levers()),
     "GravityPD": lambda: GravityPD(ARM, stiffness=[5.0, 3.0, 2.0], damping=0.5),
     "Impedance": lambda: Impedance(ARM, TIP, stiffness=20.0, posture=REST),
@@ -530,11 +534,14 @@ TREE_LAWS = {
 }
 
 
-@pytest.mark.usually(name=("ComputedTorque, levers", "Impedance", "OperationalSpace"))
+@pytest.mark.usually(
+    name=("ComputedTorque, levers", "ComputedTorque, losses", "Impedance", "OperationalSpace")
+)
 @needs_compiler
 @pytest.mark.parametrize("name", TREE_LAWS)
 def test_an_exported_law_of_a_tree_answers_as_python_does(name, tmp_path):
     law, rng = TREE_LAWS[name](), np.random.default_rng(4)
+    assert law.law.commanded.any() == ("losses" in name)
     function, nq = law._exported_law(), ARM.nq
     follows = ARM.configuration if "frame_ref" not in function.arguments else TIP.group
     statuses, n = set(), follows.dim
@@ -700,6 +707,11 @@ def rise_of(arm):
 
 
 PLANAR, ELASTIC = elastic_planar_arm_tree(), elastic_arm()
+# Of motors that settle within a period.
+LOSSY_MOTORS = SeriesElastic(
+    PLANAR.tree,
+    {name: Motor(0.05, 300.0, damping=25.0, friction=3.0) for name in PLANAR.joints},
+)
 VARIABLE = variable_stiffness_joint_tree()
 MIXED = SeriesElastic(links(["revolute"] * 3), {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)})
 STIFFER = Waypoints(Rn(1), [0, 0.25], [[0.3], [0.7]], order=9)
@@ -724,6 +736,15 @@ ELASTIC_LAWS = {
     "FeedbackLinearization, held torques": lambda: FeedbackLinearization(
         MIXED, integrators=True, integral=True, frequency=25.0, reference=rise_of(MIXED),
         check=False,
+    ),
+    "FeedbackLinearization, losses": lambda: FeedbackLinearization(
+        LOSSY_MOTORS, reference=rise_of(PLANAR), check=False
+    ),
+    "ElasticStructurePreserving, losses": lambda: ElasticStructurePreserving(
+        LOSSY_MOTORS, reference=rise_of(PLANAR), check=False
+    ),
+    "SpringTorqueControl, losses": lambda: SpringTorqueControl(
+        LOSSY_MOTORS, reference=rise(Rn(2), [2.0, 1.0])
     ),
     "ElasticPD": lambda: ElasticPD(PLANAR, stiffness=[400.0, 250.0], reference=[0.3, 0.2]),
     "ElasticStructurePreserving": lambda: ElasticStructurePreserving(
@@ -752,6 +773,7 @@ def followed(law, t):
 
 @pytest.mark.usually(
     name=("FlatFeedforward, integral, weak motor", "FeedbackLinearization, held torques",
+          "FeedbackLinearization, losses",
           "FeedbackLinearization, stiffness that moves", "ElasticImpedance"),
 )  # fmt: skip
 @needs_compiler
@@ -759,6 +781,7 @@ def followed(law, t):
 def test_an_exported_law_of_an_elastic_arm_closes_the_loop_as_python_does(name, tmp_path):
     """Two loops side by side, each with its own plant and memory, from a state off the goal."""
     law = ELASTIC_LAWS[name]()
+    assert "losses" not in name or law.commanded.all()
     plant, state, steps = law.system, law.system.state, 300
     own, memory = loaded(law, tmp_path), law._exported_memory()
     step, rng = plant.step("rk4"), np.random.default_rng(2)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Schoenflies
-from lgcontrol.mechanics import FrameTask, InverseKinematics, Multibody, random_configuration
+from lgcontrol.mechanics import (
+    FrameTask,
+    InverseKinematics,
+    JointProperties,
+    Multibody,
+    random_configuration,
+)
 from lgcontrol.mechanics._inverse_kinematics import damped_step
 from lgcontrol.models import panda_tree, scara_tree, space_arm_tree, ur5_tree
 
@@ -35,6 +41,35 @@ def test_random_reachable_poses_are_reached_within_limits(name, rng):
             reached = SE3.homogeneous(tree.placement(frame)(result.q))
             np.testing.assert_allclose(reached, SE3.homogeneous(target), atol=REACHED)
     assert found >= 39
+
+
+def elbow() -> Multibody:
+    """Two links of a metre about y, the second bent by half a radian at most."""
+    bend = JointProperties(lower=-0.5, upper=0.5)
+    tree = Multibody().add_body("upper", None, "revolute", axis="y")
+    tree = tree.add_body("lower", None, "revolute", "upper", [1, 0, 0], axis="y", properties=bend)
+    return tree.add_frame("tip", "lower", [1, 0, 0])
+
+
+def test_what_is_not_reached_says_why():
+    """Limits that hold, reach, or too few iterations: by name, with how far it stays off."""
+    solver = InverseKinematics(elbow(), FrameTask("tip", "position"))
+    far = solver.solve([3.0, 0.0, 0.0], start=[0.1, 0.1])
+    assert far.status == "stationary" and far.at_limits == ()
+    assert "no joint moves frame 'tip' nearer to the target, it stays 1 m off" in far.message
+    assert "out of reach" in far.message and "restarts=20" in far.message
+    tried = solver.solve([3.0, 0.0, 0.0], start=[0.1, 0.1], restarts=3)
+    assert "4 starts came no nearer" in tried.message
+    bent = solver.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    assert bent.status == "stationary" and bent.at_limits == ("lower",)
+    assert "the upper limit of lower (0.5 rad) keeps frame 'tip'" in bent.message
+    assert f"{np.linalg.norm(bent.errors[0]):.4g} m off" in bent.message
+    free = InverseKinematics(elbow(), FrameTask("tip", "position"), limits=False)
+    met = free.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    assert met.is_converged and met.message == "" and met.at_limits == ()
+    short = InverseKinematics(elbow(), FrameTask("tip", "position"), max_iterations=1)
+    short = short.solve([1.6, 0.0, -0.9], start=[3.0, 0.1])
+    assert short.status == "iteration limit" and "a larger max_iterations" in short.message
 
 
 @pytest.mark.parametrize("axis", np.eye(3))

@@ -111,6 +111,30 @@ def test_undamped_states_without_weight_are_named():
         lqr(body, body.state.identity, Q={"rate": 1})
 
 
+def test_a_refusal_names_each_state_once_and_says_what_to_do():
+    """Chains of integrators have many modes of one eigenvalue, which move the same states."""
+    quad = quadrotor()
+    with pytest.raises(ValueError) as caught:
+        lqr(quad, GOAL, Q=0)
+    message = str(caught.value)
+    assert message.count("eigenvalue 0") == 1
+    assert all(message.count(f"{name},") <= 1 for name in quad.error_names)
+    assert "Give them a weight each, by name: Q={…, 'pose." in message
+    drifting = System(
+        "drifting", Product(pose=SE3, twist=Rn(6)),
+        lambda t, x, u, p: ca.vertcat(x[7:], u, 0, 0, 0, 0, 0), inputs=["fx"],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="design about a motion") as caught:
+        lqr(drifting, drifting.state.identity)
+    assert str(caught.value).count("twist.x1") == 1
+
+
+@pytest.mark.parametrize("weights", [(1e20, 1e-30), (1.0, 1e300)])
+def test_weights_that_no_equation_bears_are_refused_with_a_remedy(weights):
+    with pytest.raises(ValueError, match="weigh states and controls less unequally"):
+        lqr(quadrotor(), GOAL, *weights, dt=0.01)
+
+
 def test_cost_to_go_is_the_cost_of_the_nonlinear_loop(rng):
     """To second order in the error: halving the error quarters the cost."""
     quad = quadrotor()

@@ -10,7 +10,9 @@ import control
 import numpy as np
 import pytest
 
+from lgcontrol.controllers import MPC, GeometricPD
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
+from lgcontrol.models import satellite
 from lgcontrol.simulation import ControllerLog, SimulationResult, simulate
 from lgcontrol.systems import System
 
@@ -76,6 +78,44 @@ def test_as_python_control_response_without_reference_or_inputs():
     assert response.output_labels == ["angle", "rate"]
     stopped = simulate(cart(), lambda t, x, r: 0 / 0 if t else 0.0, x0=[0, 0], seconds=1, dt=1)
     assert stopped.to_control().inputs.shape == (2, 2)
+
+
+def test_what_the_controller_does_not_weigh_is_no_error(tmp_path):
+    """Wheels turn a satellite and end at any speed: that is told, and not as the final error."""
+    craft = satellite(wheels=True)
+    weights = {"pose": 1.0, "twist": 20.0, "wheel_speed": 0.0}
+    goal = craft.state.join(pose=SO3.exp([0.3, 0.0, 0.0]), twist=np.zeros(3), wheel_speed=[0.0] * 3)
+    for law in (
+        MPC(craft, 10, 0.5, Q=weights, R=1.0, terminal=weights),
+        GeometricPD(craft, frequency=0.3, dt=0.1),
+    ):
+        run = simulate(craft, law, x0=craft.state.identity, reference=goal, seconds=0.5)
+        assert run.tracked.tolist() == 6 * [True] + 3 * [False]
+        off = np.linalg.norm(run.block_error("wheel_speed")[-1])
+        text = "\n".join(run.summary())
+        assert "final error of wheel_speed" not in text and "final error of twist" in text
+        told = f"not weighed by the controller: wheel_speed ends {off:.4g} rad/s off its reference"
+        assert told in run.summary() and off > 0
+    again = SimulationResult.load(run.save(tmp_path / "run.npz"))
+    assert again.summary() == run.summary()
+
+
+def test_a_run_that_is_no_success_says_why():
+    """Status, answers and loops: ``message`` is empty for a success alone."""
+
+    class Silent:
+        dt = 0.1
+        info = SimpleNamespace(status="unsolved", message="no plan was found")
+
+        def __call__(self, t, x, reference):
+            return [0.0]
+
+    good = simulate(cart(), lambda t, x, r: 0.0, x0=[0, 0], seconds=1, dt=0.1)
+    assert good.success and good.message == ""
+    run = simulate(cart(), Silent(), x0=[0, 0], seconds=1)
+    assert not run.success and run.status == "completed"
+    assert run.message == "Silent was unsolved at every call: no plan was found"
+    assert run.message in run.summary()
 
 
 def test_effort_is_the_integral_of_the_squared_controls():

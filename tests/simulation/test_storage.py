@@ -70,7 +70,14 @@ def rich_run() -> SimulationResult:
         seed=4,
     )
     bounds = {"clearance": BoundedQuantity(np.linspace(1, 2, len(run.t)), 0.5, np.inf)}
-    return replace(run, tasks={"tip": TaskError(np.ones((len(run.t), 3)), SO3)}, bounds=bounds)
+    log = replace(run.controllers["Talkative"], unstable="errors grow")
+    return replace(
+        run,
+        tasks={"tip": TaskError(np.ones((len(run.t), 3)), SO3)},
+        bounds=bounds,
+        tracked=np.arange(12) < 6,
+        controllers={**run.controllers, "Talkative": log},
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Trajectories: interpolation on the group, pieces, resampling."""
 
+import casadi as ca
+import control
 import numpy as np
 import pytest
 
@@ -231,3 +233,24 @@ def test_results_are_no_trajectories(tmp_path):
 def test_names_of_inputs_are_counted():
     with pytest.raises(ValueError, match="inputs names 1 inputs, u has 2"):
         Trajectory(Rn(1), [0.0], [[1.0]], [[1.0, 2.0]], inputs=["force"])
+
+
+def test_a_trajectory_goes_to_python_control():
+    """A plan or a rollout as a response: times, states, held inputs, names."""
+    system = System(
+        "pendulum", Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], u - x[1]), inputs=[Input("torque", "N m")],
+    )  # fmt: skip
+    run = system.rollout(system.state.identity, [0.3], dt=0.1, steps=5)
+    response = run.to_control()
+    assert isinstance(response, control.TimeResponseData)
+    np.testing.assert_array_equal(response.time, run.t)
+    np.testing.assert_array_equal(response.states, run.x.T)
+    np.testing.assert_array_equal(response.outputs, run.x.T)
+    np.testing.assert_array_equal(response.inputs, run.input_at_nodes.T)
+    assert response.input_labels == ["torque"]
+    assert response.output_labels == [n.replace(".", "_") for n in run.group.coordinate_names]
+    assert Trajectory(Rn(2), [0.0, 1.0], np.eye(2)).to_control().states.shape == (2, 2)
+    many = system.rollout(np.tile(system.state.identity, (3, 1)), [0.3], dt=0.1, steps=5)
+    with pytest.raises(ValueError, match="is a batch, and a response is one motion"):
+        many.to_control()

@@ -275,7 +275,11 @@ class ElasticMechanics:
 
     def motor_losses(self, x: Value, p: Value) -> Value:
         """Viscous and dry friction of each motor."""
-        speeds, pairs = self.split(x).speeds, zip(self.joints, self.numbers(p), strict=True)
+        return self.losses_at(self.split(x).speeds, p)
+
+    def losses_at(self, speeds: Value, p: Value) -> Value:
+        """The same at speeds of the motors behind their gears."""
+        pairs = zip(self.joints, self.numbers(p), strict=True)
         return ca.vertcat(*(motor_losses(j, c, speeds[i]) for i, (j, c) in enumerate(pairs)))
 
     def motor_forces(self, x: Value, u: Value, p: Value) -> Value:
