@@ -89,7 +89,12 @@ class Mode:
 
 
 def modes_told(modes: Iterable[Mode]) -> str:
-    """Modes in words: the states of all that share an eigenvalue once, the first named first."""
+    """Modes in words: the states of all that share an eigenvalue once, the first named first.
+
+    Parameters
+    ----------
+    modes : iterable of Mode
+    """
     told: dict[str, dict[str, None]] = {}
     for mode in modes:
         told.setdefault(mode.behaviour, {}).update(dict.fromkeys(mode.states))
