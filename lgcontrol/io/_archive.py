@@ -187,12 +187,25 @@ def _check_file(path: Path) -> None:
 
 def _read(path: Path, largest: int) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as members:  # NumPy would take a bare array or a pickle too
+        listed = members.infolist()
         # None yields more than the size that stands in its directory entry.
-        size = sum(member.file_size for member in members.infolist())
-    if size > largest:
-        raise _TooLarge(path, size, largest)
-    with _READING, np.load(path, allow_pickle=False) as file:
-        return {key: file[key] for key in file.files}
+        size = sum(member.file_size for member in listed)
+        if size > largest:
+            raise _TooLarge(path, size, largest)
+        for member in listed:  # Python unpacks other methods whatever the directory says
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(
+                    f"{member.filename} is packed by method {member.compress_type}: "
+                    "arrays are stored (0) or deflated (8)"
+                )
+        with _READING:
+            return {m.filename.removesuffix(".npy"): _array(members, m) for m in listed}
+
+
+def _array(members: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One member, which must be an array: NumPy would unpack others whole, as bytes."""
+    with members.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 class _TooLarge(Exception):

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+import tracemalloc
 import zipfile
 
 import casadi as ca
@@ -167,3 +168,37 @@ def test_recordings_that_are_none_are_refused(reader, tmp_path, monkeypatch):
     monkeypatch.setattr("lgcontrol.io._archive.LARGEST_ARCHIVE", 100)
     with pytest.raises(ValueError, match="unpacked .* more than"):
         read(path)
+
+
+def bomb(path, method, member):
+    """An archive of 64 MiB of zeros, whose directory says that they are 64 bytes."""
+    with zipfile.ZipFile(path, "a", method) as archive:
+        archive.writestr(member, bytes(2**26))
+    data = path.read_bytes()
+    directory = data.rindex(b"PK\x01\x02")
+    size = (64).to_bytes(4, "little")
+    path.write_bytes(data[: directory + 24] + size + data[directory + 28 :])
+
+
+@pytest.mark.parametrize(
+    ("method", "member", "message"),
+    [
+        (zipfile.ZIP_BZIP2, "x.npy", "packed by method 12: arrays are stored"),
+        (zipfile.ZIP_LZMA, "x.npy", "packed by method 14: arrays are stored"),
+        (zipfile.ZIP_DEFLATED, "x", "no saved simulation result"),
+    ],
+)
+def test_a_bomb_whose_directory_lies_is_refused_before_it_is_unpacked(
+    method, member, message, tmp_path
+):
+    path = tmp_path / "run.npz"
+    np.savez_compressed(path, description=np.array("{}"))
+    bomb(path, method, member)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=message):
+            SimulationResult.load(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2**23  # of 2**26
