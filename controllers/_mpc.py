@@ -14,7 +14,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape, interruptible, level_outside, trace, unknown_name
+from lgcontrol.codegen import (
+    MOST_SUBSTEPS,
+    Value,
+    check_quotient,
+    check_shape,
+    interruptible,
+    level_outside,
+    trace,
+    unknown_name,
+)
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
@@ -321,6 +330,7 @@ class MPC(Controller):
         if system.is_discrete:
             for name, value in (("period", self.dt), ("delay", self.delay)):
                 _check_multiple(system, name, value)
+        check_quotient("steps of the delay", self.delay / self.problem.dt, MOST_SUBSTEPS)
         if iterations < 1 or first_iterations < 1:
             raise ValueError(
                 f"iterations and first_iterations must be at least 1, got {iterations} and "

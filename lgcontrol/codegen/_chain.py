@@ -15,7 +15,7 @@ from ._interrupt import interruptible
 from ._model_function import ModelFunction
 from ._program import Chain, Program
 from ._types import Shape
-from ._validate import UnknownNameError, unknown_name
+from ._validate import UnknownNameError, check_count, unknown_name
 
 # CasADi takes more than proportionally longer to write out more steps than this: for a filter of
 # 15 errors 0.1 s, ten times as long for 1024, and no longer to go through them in such pieces.
@@ -47,8 +47,7 @@ class ChainFunction(ModelFunction):
                     raise UnknownNameError(unknown_name(f"{kind} of {step.name}", name, valid))
         if argument in each:
             raise ValueError(f"{argument!r} is carried from step to step, so it cannot be in each")
-        if steps < 1:
-            raise ValueError(f"a chain of {step.name} needs at least 1 step, got {steps}")
+        check_count(f"steps of a chain of {step.name}", steps)
         position = step.arguments.index
         repeated = Chain(
             position(argument), step.results.index(result), tuple(position(n) for n in each)

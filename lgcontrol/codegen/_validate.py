@@ -20,6 +20,9 @@ WHOLE = 30  # names that a message lists completely
 PACKAGE = __name__.partition(".")[0]
 SHOWN = 20  # names that it lists of more
 SEMIDEFINITE = 1e-10  # share of the largest entry that is rounding
+MOST_STEPS = 10**9  # of one simulation or rollout; more would take days
+MOST_SUBSTEPS = 10_000  # and of whatever else makes a function longer: delays, horizons, orders
+MOST_ORDER = 50  # of a polynomial or a series in double precision
 SHORT = 80  # letters that a message shows of a value
 _FLOAT = np.dtype(np.float64)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -111,6 +114,64 @@ def check_shape(
         place = f"entry {where} is" if where else "it is"
         raise ValueError(f"{name} is not finite: {place} {array[where]}")
     return array
+
+
+def check_count(
+    name: str, value: Any, *, least: int = 1, most: int = MOST_STEPS, remedy: str = ""
+) -> int:
+    """A whole number within bounds, or an error that names it: nobody waits for 10³⁰ of anything.
+
+    Parameters
+    ----------
+    name : str
+        What the value is called in the message.
+    value : int
+    least, most : int
+    remedy : str
+        What to do instead of more; "give a smaller one" if left out.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number, less than `least`, or more than `most`.
+
+    Examples
+    --------
+    >>> check_count("substeps", 10**30, most=MOST_SUBSTEPS)
+    Traceback (most recent call last):
+    ...
+    ValueError: substeps must be at most 10,000, got 1e+30: give a smaller one
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+    return check_quotient(name, value, most, remedy)
+
+
+def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str = "") -> int:
+    """Rounded number of steps that follows from times, or an error if it is more than `most`.
+
+    Parameters
+    ----------
+    name : str
+        What is counted: "steps of 1e-12 s in 1 s".
+    value : float
+    most : int
+    remedy : str
+
+    Returns
+    -------
+    int
+    """
+    if not value <= most:
+        raise ValueError(
+            f"{name} must be at most {most:,}, got {float(value):.3g}: "
+            f"{remedy or 'give a smaller one'}"
+        )
+    return round(value)
 
 
 def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:

@@ -12,10 +12,12 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import (
+    MOST_SUBSTEPS,
     ModelFunction,
     UnknownNameError,
     Value,
     as_names,
+    check_count,
     check_shape,
     congruence,
     trace,
@@ -123,8 +125,7 @@ class LandmarkMap:
     ) -> None:
         if group not in (SE2, SE3):
             raise ValueError(f"group of a LandmarkMap is SE2 or SE3, got {group}")
-        if count < 1:
-            raise ValueError(f"count, the landmarks that there can be, must be positive: {count}")
+        check_count("count, the landmarks that there can be,", count, most=MOST_SUBSTEPS)
         if (sees is None) != (places is None):
             raise ValueError("sees and places, which takes it back, go together: give both or none")
         if (inputs is None) != (velocity is None):

@@ -13,7 +13,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, interruptible, named_options, unknown_name
+from ..codegen import (
+    MOST_SUBSTEPS,
+    UnknownNameError,
+    check_count,
+    interruptible,
+    named_options,
+    unknown_name,
+)
 from ..codegen import compile as compile_functions
 from ..integrators import Method
 from ..optimal import (
@@ -182,6 +189,7 @@ class MovingHorizon:
                 f"convergence, got {iterations!r}"
             )
         self.dt = float(dt)
+        check_count("horizon", horizon, most=MOST_SUBSTEPS, remedy="remember a shorter time")
         self.horizon, self.method, self.iterations = horizon, method, iterations
         deviation = densities[kept] / np.sqrt(self.dt)
         noisy = [places[i] for i in kept]

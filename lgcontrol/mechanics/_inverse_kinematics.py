@@ -10,7 +10,9 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import (
+    MOST_SUBSTEPS,
     ModelFunction,
+    check_count,
     interruptible,
     named_options,
 )
@@ -185,6 +187,7 @@ class InverseKinematics:
             q = check_element("start", start, group)
         best = self._from(self._within(q), goal)
         cost, iterations, starts = best.cost, best.iterations, 1
+        check_count("restarts", restarts, least=0, most=MOST_SUBSTEPS)
         while best.status != "converged" and starts <= restarts:
             start = random_configuration(self.tree, rng, limits=self.limits)
             other = self._from(start, goal)

@@ -11,13 +11,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, interruptible, named_options
+from ..codegen import check_count, check_shape, interruptible, named_options
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
 from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
-from ._problem import OptimalControlProblem, OptimalSolution, Solver
+from ._problem import MOST_HORIZON, OptimalControlProblem, OptimalSolution, Solver
 from ._rows import expression_of
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms
@@ -101,8 +101,7 @@ class Phase:
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
             raise TypeError(f"a phase has a continuous System, not {self.system!r}")
-        if not isinstance(self.steps, int | np.integer) or self.steps < 1:
-            raise ValueError(f"steps must be a whole number, at least 1, got {self.steps!r}")
+        check_count("steps", self.steps, most=MOST_HORIZON)
         limits = self.limits
         if not (0 <= limits[0] <= limits[1] < np.inf) or limits[1] == 0:
             raise ValueError(

@@ -16,8 +16,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..codegen import MOST_SUBSTEPS as MOST_WRITTEN
 from ..codegen import (
     UnknownNameError,
+    check_count,
     check_list,
     check_one_by_one,
     check_shape,
@@ -65,6 +67,7 @@ from ._weights import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_HORIZON = 100_000  # stages of one problem
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
 # Substeps are written out one after the other: with more, a model of its own is due.
@@ -935,7 +938,7 @@ def _check_horizon(value: Any, dt: float | None) -> int:
         elif isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
         raise ValueError(text)
-    return int(value)
+    return check_count("horizon", value, most=MOST_HORIZON, remedy="plan a shorter time")
 
 
 def _is_limit(value: Any) -> bool:
@@ -946,9 +949,7 @@ def _is_limit(value: Any) -> bool:
 
 
 def _check_substeps(value: Any) -> int:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"substeps must be a whole number, at least 1, got {value!r}")
-    return int(value)
+    return check_count("substeps", value, most=MOST_WRITTEN, remedy="shorten dt")
 
 
 def _check_step(system: System, dt: float | None) -> float:

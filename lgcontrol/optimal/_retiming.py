@@ -15,8 +15,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
 from ..codegen import (
+    MOST_ORDER,
     Progress,
     UnknownNameError,
+    check_count,
+    check_quotient,
     check_shape,
     interruptible,
     level_outside,
@@ -35,6 +38,7 @@ from ..systems import (
 from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
+MOST_INTERVALS = 1_000_000  # of a path, and pieces of what smooths it
 MOST_PROGRAMS = 30
 # Profiles a quarter as fast to draw on from, before limits are said to leave none.
 MOST_SLOWER = 5
@@ -172,8 +176,8 @@ class Retiming:
                 "spacing must be positive and no longer than the motion, "
                 f"{self.duration:.4g} s, got {spacing:g} s"
             )
-        if not isinstance(degree, int | np.integer) or degree < 1:
-            raise ValueError(f"degree must be a whole number, at least 1, got {degree!r}")
+        check_count("degree", degree, most=MOST_ORDER)
+        check_quotient("control points", self.duration / spacing, MOST_INTERVALS)
         still = self.speed[[0, -1]] == 0.0  # a control point more for each derivative up to snap
         spans = max(1, round(self.duration / spacing))
         width = self.duration / spans
@@ -454,8 +458,7 @@ def _nodes(path: SmoothReference, intervals: int) -> _Grid:
         raise TypeError(
             f"what is to be followed must be a SmoothReference, not {type(path).__name__}: {remedy}"
         )
-    if not isinstance(intervals, int | np.integer) or intervals < 1:
-        raise ValueError(f"intervals must be a whole number, at least 1, got {intervals!r}")
+    check_count("intervals", intervals, most=MOST_INTERVALS)
     spans = np.diff(path.t)
     counts = np.maximum(np.round(intervals * spans / spans.sum()).astype(int), LEAST_INTERVALS)
     pieces = [

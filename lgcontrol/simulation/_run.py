@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_list, level_outside
+from ..codegen import check_list, check_quotient, level_outside
 from ..groups import LieGroup, Product
 from ..systems import Measurement, ParameterValues, ReferenceLike, System, Trajectory
 from ._clock import Clock, as_fraction
@@ -130,6 +130,16 @@ def choose_feedback(
                 + "; give an estimator, or feedback='state' to feed back the true state"
             )
     return wish
+
+
+def check_step_count(seconds: float, times: list[tuple[str, float]], longest: float | None) -> None:
+    """Refuse runs of more steps than anybody can wait for, or keep."""
+    times = [*times, ("max_step", longest or seconds)]
+    name, step = min((time for time in times if time[1] > 0), key=lambda time: time[1])
+    check_quotient(
+        f"steps of {name} = {step:g} s in seconds = {seconds:g}", seconds / step,
+        remedy=f"shorten the run or give a longer {name}",
+    )  # fmt: skip
 
 
 def make_clock(plant: System, times: list[tuple[str, float]]) -> Clock:

@@ -49,6 +49,7 @@ from ._run import (
     Run,
     bind_sensors,
     check_estimator,
+    check_step_count,
     choose_feedback,
     early_end,
     fast_losses,
@@ -236,6 +237,7 @@ def simulate(
     times = [("seconds", seconds), *pushes.times()]
     times += [time for part in (*stages, *bound) for time in part.times.named()]
     times += [] if record_dt is None else [("record_dt", record_dt)]
+    check_step_count(seconds, times, max_step)
     clock = make_clock(plant, times)
     motion = make_motion(plant, method, float(tolerance), max_step, seconds)
     end = clock.ticks("seconds", seconds)

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, named_options, unknown_name
+from ..codegen import (
+    MOST_ORDER,
+    MOST_SUBSTEPS,
+    UnknownNameError,
+    Value,
+    check_count,
+    check_quotient,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
 from ._blocks import block_slices, blocks_of, narrower_later, shared_names
@@ -279,7 +288,10 @@ def input_bias(signal: str) -> SignalStage:
 
 
 def _chain(signal: Input, seconds: float, dt: float) -> SignalStage:
-    count = round(seconds / dt)
+    count = check_quotient(
+        f"samples of {dt:g} s in the delay of {signal.name!r}", seconds / dt, MOST_SUBSTEPS,
+        "shorten the delay, or sample more slowly",
+    )  # fmt: skip
     if count < 1 or abs(count * dt - seconds) > 1e-9 * seconds:
         raise ValueError(
             f"delay of {signal.name!r}: {seconds:g} s is not a multiple of the sample time "
@@ -298,8 +310,7 @@ def _legendre(signal: Input, seconds: float, order: int) -> SignalStage:
     The states are coefficients of the input of the last T seconds in Legendre polynomials, which
     keeps the equations well scaled and the output free of jumps.
     """
-    if order < 1:
-        raise ValueError(f"delay_order must be at least 1, got {order}")
+    check_count("delay_order", order, most=MOST_ORDER)
     i, j = np.meshgrid(np.arange(order), np.arange(order), indexing="ij")
     A = (2 * i + 1) * np.where(i < j, -1.0, (-1.0) ** (i - j + 1))
     B = (2 * np.arange(order) + 1) * (-1.0) ** np.arange(order)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import interruptible
+from ..codegen import MOST_SUBSTEPS, check_count, interruptible
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
@@ -73,6 +73,7 @@ def check_system(
     >>> max(check_system(pendulum).values()) < 1e-6
     True
     """
+    check_count("samples", samples, most=MOST_SUBSTEPS)
     points = _sample(system, x, u, p, samples, seed)
     found: dict[str, tuple[float, str]] = {}
     for name, check in CHECKS.items():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, check_shape, level_outside, named_options
+from ..codegen import ModelFunction, chain, check_count, check_shape, level_outside, named_options
 from ..integrators import Method, get_method
 from ._constraints import on_constraints
 from ._definition import SystemDefinition
@@ -327,6 +327,7 @@ def _input_sequence(system: SystemDefinition, u: Any, steps: int | None) -> np.n
                 f"a constant input of shape {u.shape} needs steps=N; "
                 f"a sequence has shape (..., N, {system.n_inputs})"
             )
+        steps = check_count("steps", steps, remedy="go on from the last state, or step longer")
         u = np.broadcast_to(u, (steps, *u.shape))
     u = complete_input(system, "u", u, (None,), batch=True)
     if steps is not None and u.shape[-2] != steps:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import MOST_ORDER, UnknownNameError, check_count, check_shape, unknown_name
 from ..groups import LieGroup, Product, check_element
 from ._smooth_reference import SmoothReference, check_knots
 from ._trajectory import Trajectory
@@ -189,8 +189,7 @@ def _remedy(nodes: int, duration: float, degree: int) -> str:
 
 
 def _check_degree(degree: Any) -> None:
-    if not isinstance(degree, int | np.integer) or degree < 1:
-        raise ValueError(f"degree must be a whole number, at least 1, got {degree!r}")
+    check_count("degree", degree, most=MOST_ORDER)
 
 
 def _clamped(knots: np.ndarray, degree: int) -> np.ndarray:

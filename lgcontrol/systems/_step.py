@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value
+from ..codegen import MOST_SUBSTEPS, ModelFunction, Value, check_count
 from ..integrators import LiftedMotion, Method, Motion, get_method, nan_as_infinite
 from ._constraints import on_constraints
 from ._definition import SystemDefinition
@@ -259,8 +259,7 @@ def _method_for(system: SystemDefinition, method: str | Method, substeps: int) -
             'which know dt, take "auto"'
         )
     scheme = get_method(method)
-    if substeps < 1:
-        raise ValueError(f"substeps must be at least 1, got {substeps}")
+    check_count("substeps", substeps, most=MOST_SUBSTEPS, remedy="shorten the step")
     if scheme.memory:
         raise ValueError(
             f"{system.name}: {scheme.name} carries {scheme.memory} from step to step, which a "

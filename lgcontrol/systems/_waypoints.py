@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import ModelFunction, check_shape, trace
+from ..codegen import MOST_ORDER, ModelFunction, check_count, check_shape, trace
 from ..groups import LieGroup, check_element
 from ._smooth_reference import DERIVATIVES, SmoothReference, check_knots, velocity_of_exponential
 
@@ -115,6 +115,7 @@ def rest_to_rest(order: int) -> np.ndarray:
 def _check_order(order: Any, stops: bool, given: int) -> None:
     if not isinstance(order, int | np.integer) or order < 1 or order % 2 == 0:
         raise ValueError(f"order must be odd, 1, 3, 5, …, got {order!r}")
+    check_count("order", order, most=MOST_ORDER)
     if not stops and order not in PASSING:
         raise ValueError(
             f"order of a motion that passes must be one of {', '.join(map(str, PASSING))}, got "

@@ -162,5 +162,5 @@ def test_what_chains_refuse(options, message):
 
 
 def test_a_chain_needs_steps():
-    with pytest.raises(ValueError, match="needs at least 1 step, got 0"):
+    with pytest.raises(ValueError, match="must be a whole number, at least 1, got 0"):
         pendulum_chain(0)

@@ -173,7 +173,11 @@ FAULTS = {
     "nothing": ({}, ValueError, "give delay, lag, bias or integrate"),
     "lag": ({"lag": -0.1}, ValueError, "lag of 'rotor1' must be positive seconds, got -0.1"),
     "delay": ({"delay": np.nan}, ValueError, "delay of 'rotor1' must be positive seconds"),
-    "order": ({"delay": 0.1, "delay_order": 0}, ValueError, "delay_order must be at least 1"),
+    "order": (
+        {"delay": 0.1, "delay_order": 0},
+        ValueError,
+        "delay_order must be a whole number, at least 1",
+    ),
     "input": ({"lag": {"rotor5": 1}}, KeyError, "unknown input 'rotor5'; valid names are rotor1"),
     "bias": ({"bias": "pose.w"}, KeyError, "unknown input or output error 'pose.w'"),
     "output": ({"integrate": "pose.qx"}, KeyError, "unknown output error 'pose.qx'"),

@@ -184,7 +184,7 @@ def test_projection_ends_every_step():
         ({"dt": -0.1}, "pendulum: dt must be positive, got -0.1 s"),
         ({"p": [1.0]}, r"p has shape \(1,\), expected \(..., 2\)"),
         ({"method": "rk5"}, "unknown integration method 'rk5'; valid names are euler"),
-        ({"substeps": 0}, "substeps must be at least 1, got 0"),
+        ({"substeps": 0}, "substeps must be a whole number, at least 1, got 0"),
         ({"t0": np.inf}, "t0 is not finite"),
         (
             {"x0": np.tile([1.0, 0.0, 1.0], (2, 1)), "u": np.ones((4, 5, 1))},
