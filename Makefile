@@ -14,7 +14,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 STALE := stale
 endif
 
-.PHONY: help demo test test-thorough lint format types notebooks bench clean stale
+.PHONY: help demo test test-thorough test-versions lint format types notebooks bench clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ test: $(READY) ## run the tests and the docstring examples (ARGS="-k groups" sel
 
 test-thorough: $(READY) ## run the cases that `make test` leaves out: further joints, robots, orders
 	$(BIN)/pytest -n auto --dist worksteal -m thorough $(ARGS)
+
+test-versions: ## run a quick part of them with the oldest and newest supported versions (ARGS="oldest-3.11")
+	tools/test_versions.sh $(ARGS)
 
 # Kept bytecode saves every process of the tests seconds, whatever the environment says.
 test test-thorough: export PYTHONDONTWRITEBYTECODE :=

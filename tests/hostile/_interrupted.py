@@ -178,7 +178,7 @@ def interrupt(name: str, after: float) -> Moment:
             os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=press)
-    outcome, told = "lost", ""
+    outcome, told, ended = "lost", "", time.perf_counter()
     try:
         try:
             thread.start()

@@ -1,10 +1,14 @@
 """Every promise of docs/promises.md, and every row of tests/hostile, names a test that exists."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
+from ._mutated import MUTATIONS
 from ._repository import ROOT
 
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
@@ -26,6 +30,25 @@ def test_every_promise_names_one():
     promises = [text for text in re.split(r"^- ", PAGE, flags=re.MULTILINE)[1:]]
     assert len(promises) > 15
     assert [text for text in promises if "::test_" not in text] == []
+
+
+def test_promises_that_were_broken_on_purpose_are_marked():
+    promises = [text for text in re.split(r"^- ", PAGE, flags=re.MULTILINE)[1:]]
+    marked = [re.search(r"`(tests/\S+::\w+)`", text[text.index("⊘") :])[1] for text in promises if "⊘" in text]  # fmt: skip  # noqa: E501
+    assert sorted(marked) == sorted(MUTATIONS)
+
+
+@pytest.mark.parametrize("test", MUTATIONS)
+@pytest.mark.usually(test=list(MUTATIONS)[:1])
+def test_a_promise_that_is_broken_fails_its_test(test):
+    """Most take a compiler or longer: all but one are thorough."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.project._mutated"]
+    ended = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-p", "no:xdist", test],
+        cwd=ROOT, env={**os.environ, "LGCONTROL_MUTATION": test}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ended.returncode == 1, ended.stdout[-2000:]  # tests ran, and one failed
+    assert " failed" in ended.stdout
 
 
 def test_every_point_of_the_hostile_table_names_one():
