@@ -199,7 +199,8 @@ class ElasticLaw(Controller):
         # What is at a bound does not wind up.
         if self.has_integral and self.info.status == CallStatus.OK:
             group = self.arm.tree.configuration
-            self._sum = self._sum + self.dt * group.minus(own[: group.nq], goal.x)
+            later = self._sum + self.dt * group.minus(own[: group.nq], goal.x)
+            self._sum = later if np.isfinite(later).all() else self._sum
         return u
 
     def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:

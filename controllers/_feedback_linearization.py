@@ -192,7 +192,9 @@ class FeedbackLinearization(ElasticLaw):
         )
         self.gains["held"] = held
         u, after = self._go_on(np.array(super()._inputs(x, goal)), held)
-        self._kept = np.concatenate(after)
+        kept = np.concatenate(after)
+        # what overflowed is nothing to go on with: begin anew
+        self._kept = kept if np.isfinite(kept).all() and np.isfinite(u).all() else None
         return u
 
     def _go_on(self, u: Value, held: Value) -> tuple[Value, list[Value]]:

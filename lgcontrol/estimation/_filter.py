@@ -331,17 +331,18 @@ class Filter(ABC):
     def _replay(self, name: str, y: np.ndarray, taken: float) -> UpdateStatus:
         """Go back to when a measurement was taken, and forth again with it."""
         now, sample = self.t or 0.0, self.system.dt
-        if sample:  # a discrete system is nowhere between two steps
-            taken = max(taken, now - self.window - sample)
-            taken = now - round((now - taken) / sample) * sample
-        if not self._past or taken < self._past[0].t - SAME_TIME:
+        if not self._past or taken < self._past[0].t - max(SAME_TIME, sample / 2):
             return UpdateStatus.STALE
+        if sample:  # a discrete system is nowhere between two steps
+            taken = now - round((now - taken) / sample) * sample
         later: list[_LogEntry] = []
         # corrections at the very time stay in front of it: they came first
         while self._past and (
             self._past[-1].end > taken + SAME_TIME or self._past[-1].t > taken + SAME_TIME
         ):
             later.append(self._past.pop())
+        if not later:
+            return self._correct(name, y)
         first = later[-1]
         self.column, self.t = first.z, first.t
         if first.name is None and taken > first.t + SAME_TIME:
@@ -725,7 +726,8 @@ class Filter(ABC):
         return made.x_next, A, G
 
     def _is_finite(self, x: Value, lower: Value) -> Value:
-        return ca.sumsqr(ca.vertcat(x, self._witnesses(lower))) < LARGEST
+        # not of squares: that of a root is taken for its argument, which may be negative
+        return ca.norm_1(ca.vertcat(x, self._witnesses(lower))) < np.sqrt(LARGEST)
 
     # What a filter says
 

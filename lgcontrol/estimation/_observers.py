@@ -118,7 +118,8 @@ class MomentumObserver:
             s; times that do not go on begin anew with the residual as it is.
         x : array_like, shape (nq,)
             Measured or estimated. Where it is not finite the residual stays, and the next
-            interval reaches back to the last state that was.
+            interval reaches back to the last state that was. It stays as well where what the model
+            expects of a state is not finite.
         u : array_like, shape (n_inputs,) or (n_controls,)
         spring_torque : array_like, shape (joints,), optional
             What torque sensors in a series-elastic arm measured, in place of what the springs have
@@ -143,9 +144,9 @@ class MomentumObserver:
                 begin = self.momentum(before, state, u, self.p)
                 expected = begin.rate + end.rate + sensed_before + sensed
                 mean = (end.momentum - gained) / dt - expected / 2
-                self.residual = self.residual + -np.expm1(-self.bandwidth * dt) * (
-                    mean - self.residual
-                )
+                share = -np.expm1(-self.bandwidth * dt)
+                later = self.residual + share * (mean - self.residual)
+                self.residual = later if np.isfinite(later).all() else self.residual
         self._before = float(t), end.momentum.copy(), x, sensed
         return self.residual.copy()
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lgcontrol.estimation import EKF, Log
+from lgcontrol.estimation import EKF, UKF, Log, gnss
 from lgcontrol.groups import Rn
 from lgcontrol.systems import System
 
-from ._models import CART, PLACE
+from ._models import CART, PLACE, PLANAR
 from .test_filters import EXACT
 from .test_outcomes import ESTIMATORS, FILTERS
 
@@ -73,6 +73,18 @@ def test_a_refused_interval_is_a_gap_to_the_next(make):
     ekf.predict(0.2, [1.0], 0.1)
     assert ekf.t == pytest.approx(0.3) and ekf.x[0] == pytest.approx(0.3)
     assert ekf.counts["predict"] == {"predicted": 2, "refused": 1, "gap": 1}
+
+
+def test_a_factor_that_rounding_made_negative_is_refused():
+    """Far away all of a fix cancels: the UKF's root of a pivot was NaN, and stayed."""
+    fix = gnss(PLANAR, lever_arm=[0.5, 0.2], std_discrete=0.3)
+    ukf, rng = UKF(PLANAR, [fix], std0=0.3, noise={"velocity": 0.2}), np.random.default_rng(5)
+    for k in range(60):
+        size = 10.0 ** rng.uniform(0, 24) if k % 4 == 0 else 1.0
+        ukf.predict(0.05 * k, size * rng.normal(size=3), 0.05)
+        ukf.update("gnss", rng.normal(size=2))
+        assert np.isfinite(ukf.x).all() and np.isfinite(ukf.P).all()
+    assert ukf.counts["gnss"]["singular"] > 0
 
 
 @every_estimator

@@ -188,7 +188,7 @@ def test_bad_intervals_and_inputs_have_an_outcome(make):
 def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted(make):
     t = np.r_[np.arange(10), np.nan, 8, 9, 10, 30, 31] * 0.1
     u = np.ones((len(t), 3))
-    fixes = ([-1.0, 0.55, 0.2, 99.0, np.nan, 0.55], np.zeros((6, 2)))
+    fixes = ([-1.0, 0.55, 0.2, 99.0, np.nan, 0.55], 1e-3 * np.arange(12).reshape(6, 2))
     with pytest.warns(RuntimeWarning, match="row 11 .* at 0.8 s after one at 0.9 s; 1 of 16 rows"):
         log = Log(t, u, {"gnss": fixes})
     ekf = make(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1})

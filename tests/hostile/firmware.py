@@ -65,7 +65,7 @@ def width_of(estimator):
     return max([estimator.system.n_inputs, *sizes])
 
 
-def mpc_program(mpc, into, name="own"):
+def mpc_program(mpc, into, name="firm"):
     """Takes ``[t, x]``, answers ``[status, u]``."""
     folder = mpc.export_c(into / name, name=name)
     nq, m = mpc.problem.system.state.nq, len(mpc.problem.input_limits.controls)
