@@ -280,20 +280,21 @@ def _places(word: str, rows: np.ndarray, columns: np.ndarray) -> list[str]:
 
 
 class EntryPoints(NamedTuple):
-    """Functions of a kernel, and its numbers of work memory.
+    """Functions of a kernel.
 
     Attributes
     ----------
     solve, start, slope, go_back : callable
         ``lg_solve``, ``lg_start``, ``lg_slope`` and ``lg_go_back``.
-    work : int
+    work : callable
+        Numbers of work memory by horizon and sweeps for equalities.
     """
 
     solve: Callable[[Any, Any], int]
     start: Callable[[Any, Any, int], float]
     slope: Callable[[Any], float]
     go_back: Callable[[Any], int]
-    work: int
+    work: Callable[[int, int], int]
 
 
 def load(model: StageModel) -> EntryPoints | None:
@@ -389,8 +390,7 @@ def _open(path: Path, model: StageModel) -> EntryPoints:
             raise BuildError(
                 f"{mirror.__name__} has {ctypes.sizeof(mirror)} bytes in Python and {size(k)} in C"
             )
-    sizes = work(model.problem.horizon, model.settings.equality_sweeps_most)
-    return EntryPoints(solve, start, slope, go_back, int(sizes))
+    return EntryPoints(solve, start, slope, go_back, work)
 
 
 def _difference(model: StageModel, entries: EntryPoints) -> str | None:
@@ -436,7 +436,8 @@ class Memory:
     def __init__(self, model: StageModel, entries: EntryPoints, most: int) -> None:
         problem, self.most = model.problem, most
         self._entries = entries
-        memory = np.zeros(entries.work + 8)
+        count = entries.work(problem.horizon, model.settings.equality_sweeps_most)
+        memory = np.zeros(count + 8)
         start = -memory.ctypes.data % 64 // 8
         shapes, constants = self.shapes(model, most), self.constants(model)
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}

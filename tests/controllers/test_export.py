@@ -52,6 +52,7 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     OptimalControlProblem,
     Residual,
+    Settings,
     SQPSolver,
     _kernel,
 )

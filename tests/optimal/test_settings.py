@@ -145,7 +145,14 @@ def swing(**options):
     )  # fmt: skip
 
 
-OTHER = Settings(boundary=0.9, barrier=0.3, push=0.05, step_good=0.6, real_time_barrier=1e-2)
+OTHER = Settings(
+    boundary=0.9,
+    equality_sweeps_most=9,
+    barrier=0.3,
+    push=0.05,
+    step_good=0.6,
+    real_time_barrier=1e-2,
+)
 
 
 @pytest.mark.compiled
