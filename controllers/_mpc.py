@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +33,7 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
+    Plan,
     Rates,
     Residual,
     Settings,
@@ -61,6 +61,7 @@ from lgcontrol.systems import (
 
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
+from ._mpc_state import state_layout, state_of, take_state
 from ._restarts import Usual, fading_of, is_better, is_same
 from ._steady_disturbance import Piece, SteadyDisturbance
 
@@ -147,7 +148,7 @@ TEST_ERROR = 0.1
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
     "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals", "costs",
-    "method", "substeps", "plan", "bias", "rates", "settings",
+    "method", "substeps", "plan", "state", "bias", "rates", "settings",
 )  # fmt: skip
 _CHANGEABLE = (
     "parameters", "reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay",
@@ -250,6 +251,8 @@ class MPC(Controller):
         Of the problem, weights as matrices.
     plan : Trajectory
         What the last call intends: N + 1 states and N inputs. None before the first.
+    state : Plan
+        What the next call goes on from; see `reset`.
     info : MPCInfo
 
     Examples
@@ -356,7 +359,7 @@ class MPC(Controller):
         if settings is not None and solver in (None, "interior_point"):
             solver = InteriorPointSolver(settings=settings)
         self.solver: Solver = make_solver(solver, self.problem)
-        if split and not hasattr(self.solver, "first_feedback"):
+        if split and not self.solver.has_feedback:
             raise ValueError(
                 f"split=True needs the feedback of a plan, which {type(self.solver).__name__} does "
                 "not have: take solver='interior_point'"
@@ -427,14 +430,7 @@ class MPC(Controller):
     def _forget(self) -> None:
         """Know nothing of earlier calls."""
         self.info = MPCInfo()
-        self._found: OptimalSolution | None = None
-        self._checked = np.zeros(0)  # parameters for which there are enough substeps
-        self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
-        self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
-        self._ready: _Ready | None = None
-        self._clock: float | None = None  # of the last call
-        self._usual, self._due = Usual(), ""  # why the next plan is to begin anew
-        self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
+        self._loop = Loop()
 
     horizon = _of_problem("horizon", "Number of steps.")
     Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
@@ -477,26 +473,28 @@ class MPC(Controller):
     @property
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
-        if self._found is None or self.rates is None:
-            return None if self._found is None else self._found.trajectory
-        x, rates, nq = self._found.x, self._found.u, self.system.state.nq
+        if self._loop.found is None or self.rates is None:
+            return None if self._loop.found is None else self._loop.found.trajectory
+        x, rates, nq = self._loop.found.x, self._loop.found.u, self.system.state.nq
         u = np.empty((len(rates), self.system.n_inputs))
         others = np.setdiff1d(np.arange(self.system.n_inputs), self._controls)
         u[:, self._controls] = x[:-1, nq:] + self._held * rates[:, : len(self._controls)]
         u[:, others] = rates[:, len(self._controls) :]
-        return Trajectory._of(self.system.state, self._found.t, x[:, :nq], u, self.system.inputs)
+        return Trajectory._of(
+            self.system.state, self._loop.found.t, x[:, :nq], u, self.system.inputs
+        )
 
     @property
     def applied(self) -> np.ndarray:
         """Controls that act when the next answer takes effect, at which rates begin."""
-        if self._sent:
-            return self._sent[-1][1].copy()
+        if self._loop.sent:
+            return self._loop.sent[-1][1].copy()
         return self._resting_input(self._time, self.reference)
 
     @applied.setter
     def applied(self, controls: ArrayLike) -> None:
         given = check_shape("applied", controls, (len(self._controls),))
-        self._sent[-1:] = [(self._sent[-1][0] if self._sent else self._time, given)]
+        self._loop.sent[-1:] = [(self._loop.sent[-1][0] if self._loop.sent else self._time, given)]
 
     @property
     def _held(self) -> float:
@@ -507,7 +505,7 @@ class MPC(Controller):
         """State of the problem: with rates what acts is beside that of the system."""
         if self.rates is None:
             return x
-        now = self._sent[-1][1] if self._sent else self._resting_input(t, reference)
+        now = self._loop.sent[-1][1] if self._loop.sent else self._resting_input(t, reference)
         return np.concatenate([x, now])
 
     def _inputs(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -516,15 +514,42 @@ class MPC(Controller):
             return u
         return x[self.system.state.nq :] + self._held * u[: len(self._controls)]
 
-    def reset(self) -> None:
-        """Forget the plan; a new loop begins, for which the problem's functions are compiled."""
+    @property
+    def state(self) -> Plan:
+        """What the next call goes on from: a value to copy, pickle, save or stack.
+
+        It holds the plan with its multipliers and gains, recent cost, answers that are on their
+        way, the estimate of the disturbance and the last clock. ``reset(state)`` of this MPC, or of
+        another one of the same task, goes on from it to the last bit. A preview is not part of it.
+        """
+        return state_of(self)
+
+    def reset(self, state: Plan | None = None) -> None:
+        """Begin a new loop, for which the problem's functions are compiled.
+
+        Parameters
+        ----------
+        state : Plan, optional
+            Of `state`, to go on from; without it everything is forgotten.
+
+        Raises
+        ------
+        ValueError
+            If the state belongs to another task.
+        """
+        if state is not None:
+            state.check(state_layout(self))
         super().reset()
         self._forget()
+        if state is not None and int(state.number("substeps")) != self.problem.substeps:
+            self._take(replace(self.problem, substeps=int(state.number("substeps"))))
         self.solver.reset()
         self.solver.prepare()
         if self._bias is not None:
             self._bias.reset()
             self._bias.prepare()
+        if state is not None:
+            take_state(self, state)
 
     @interruptible
     def prepare(
@@ -565,10 +590,7 @@ class MPC(Controller):
             self.check_reference(goal)
         if wait:
             prepare_sampling(self.system, goal, self.problem.horizon + 1)
-        if wait or not isinstance(self.solver, InteriorPointSolver):
-            self.solver.prepare()
-        else:
-            self.solver.prepare(wait=False)
+        self.solver.prepare(wait=wait)
         if x is None:
             return
         with np.errstate(all="ignore"):
@@ -606,17 +628,16 @@ class MPC(Controller):
             If there was no call before.
         """
         goal = self.reference if reference is None else reference
-        if self._seen is None or self._found is None:
+        if self._loop.seen is None or self._loop.found is None:
             raise RuntimeError("there is nothing to go on from: call the controller first")
-        feedback = getattr(self.solver, "first_feedback", None)
-        if feedback is None:
+        if not self.solver.has_feedback:
             raise RuntimeError(
                 f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
             )
         t, began, before = clock_time(t), time.perf_counter(), self.info
         with np.errstate(all="ignore"):
             self._p = self._values.at(t)
-            seen, x = self._seen
+            seen, x = self._loop.seen
             if not self._follows(seen, t):  # nothing says where the state will be then
                 return
             start = t + self.delay
@@ -628,8 +649,8 @@ class MPC(Controller):
             if found.status is SolveStatus.FAILED:
                 self.info = before
                 return
-            K = feedback()
-        self._ready = _Ready(t, start, state, found, K, goal, self._p.copy(), self.info)
+            K = self.solver.feedback(found.plan)
+        self._loop.ready = _Ready(t, start, state, found, K, goal, self._p.copy(), self.info)
         self.info = replace(before, preview_time=time.perf_counter() - began)
 
     def feedback(self, x: ArrayLike) -> np.ndarray:
@@ -648,7 +669,7 @@ class MPC(Controller):
         RuntimeError
             If no preview waits for its state.
         """
-        ready = self._ready
+        ready = self._loop.ready
         if ready is None:
             raise RuntimeError("no preview waits for a state: preview(t) comes first")
         return self(ready.t, x, ready.reference)
@@ -727,7 +748,7 @@ class MPC(Controller):
         }  # fmt: skip
         if self.rates is not None:
             options["holds"] = False
-        if self.reference is None or not isinstance(self.solver, InteriorPointSolver):
+        if self.reference is None or not self.solver.has_export:
             return self.solver.export_c(folder, **options)  # which says what is missing
         return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])
 
@@ -736,7 +757,7 @@ class MPC(Controller):
         system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other.restarts = word, False  # as in firmware
-        if getattr(self.solver, "is_prepared", False):
+        if self.solver.is_prepared:
             other.solver.prepare()
         if x0 is None:
             start = sample_reference(system, self.reference, np.zeros(1), self._own).x[0]
@@ -748,8 +769,8 @@ class MPC(Controller):
         for k in range(calls):
             states.append(other._whole(x, t[k], self.reference))
             u = other(t[k], x)
-            assert other._found is not None
-            answers.append(u if self.rates is None else other._found.u[0, : len(u)])
+            assert other._loop.found is not None
+            answers.append(u if self.rates is None else other._loop.found.u[0, : len(u)])
             statuses.append(other.info.status.name)
             x = self._move(t[k], x, system.full_input(u), self.dt)
         return ExportCase(t, np.array(states), np.array(answers), statuses)
@@ -814,17 +835,23 @@ class MPC(Controller):
             x = on_constraints(self.system, "x", x, self._own, warn=False)
         except ValueError as error:
             return self._noted(t + self.delay, self._hold(t, reference, str(error)))
-        ready = self._ready
+        ready = self._loop.ready
         if ready is not None:
-            self._ready = None
+            self._loop.ready = None
         outrun = self._keep_to_known(t, x)
-        if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
-            self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
+        if (
+            self._bias is not None
+            and self._loop.seen is not None
+            and t > self._loop.seen[0] + EARLY
+        ):
+            self._bias.observe(
+                self._loop.seen[1], self._pieces(self._loop.seen[0], t), x, self._own
+            )
         start, state = self._start(t, x)
         if state is not x and not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
-        self._seen = t, x
+        self._loop.seen = t, x
         if ready is not None and not outrun and ready.fits(t, reference, self._p):
             state = self._whole(state, start, reference)
             u = self._inputs(state, ready.answer(self.problem, state))
@@ -839,7 +866,7 @@ class MPC(Controller):
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         self._noted(start, self._limited(u))
-        answer = self._sent[-1][1]
+        answer = self._loop.sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)
         return answer
@@ -853,30 +880,28 @@ class MPC(Controller):
         budget: float,
     ) -> OptimalSolution:
         """Go on from the last plan, or plan anew where there is none or something jumped."""
-        last = self._found
+        last = self._loop.found
         if last is None:  # nobody prepared this loop
             self._keep_up(x, self.problem.times(start), reference)
         if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
-        due, self._due = self._due, ""
+        due, self._loop.due = self._loop.due, ""
 
-        def step(solver: Solver, iterations: int) -> OptimalSolution:
-            return solver.step(
-                x, reference=self._aimed(reference, start), t0=start, p=self._p,
+        def step(plan: Plan, iterations: int) -> OptimalSolution:
+            return self.solver.step(
+                x, plan=plan, reference=self._aimed(reference, start), t0=start, p=self._p,
                 iterations=iterations, time_limit=budget - (time.perf_counter() - began),
             )  # fmt: skip
 
-        found = self._found = step(self.solver, self.iterations)
+        found = self._loop.found = step(last.plan, self.iterations)
         if due:
-            solver = self._at_a_start(x, start, reference)
-            other = step(solver, max(1, self.iterations - 1))
+            other = step(self._at_a_start(x, start, reference), max(1, self.iterations - 1))
             taken = found.iterations[-1].number + other.iterations[-1].number
             # What going on costs is usual from now on, so that noise is no jump again and again.
-            self._usual = self._usual.later(found.cost, 0.0, self._p, reference)
+            self._loop.usual = self._loop.usual.later(found.cost, 0.0, self._p, reference)
             if is_better(other, found):
-                object.__setattr__(self, "solver", solver)
-                found = self._found = other
+                found = self._loop.found = other
             else:
                 due = ""
             info = MPCInfo.of(found, time.perf_counter() - began, due)
@@ -885,16 +910,18 @@ class MPC(Controller):
         if self.restarts and not self.problem.costs:
             fading = fading_of(last, found, self.settings)
             going_on = found.iterations[-1].cost  # after the steps that a change took
-            self._due = self._usual.jump(going_on, fading, self._p, reference, self.settings)
-            if self._due:
+            self._loop.due = self._loop.usual.jump(
+                going_on, fading, self._p, reference, self.settings
+            )
+            if self._loop.due:
                 has_time = time.perf_counter() - began < budget
                 if has_time and self.restarts == "at once":
-                    cause, self._due = self._due, ""
+                    cause, self._loop.due = self._loop.due, ""
                     return self._first(x, start, reference, began, cause, budget, going_on)
                 if has_time and found.iterations[-1].number == self.iterations:
-                    found = self._found = step(self.solver, self.settings.steps_more)
+                    found = self._loop.found = step(found.plan, self.settings.steps_more)
             dearest = max(found.iterations[0].cost, going_on)
-            self._usual = self._usual.later(dearest, fading, self._p, reference)
+            self._loop.usual = self._loop.usual.later(dearest, fading, self._p, reference)
         self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
@@ -905,14 +932,13 @@ class MPC(Controller):
             return self.initial
         return "cheapest" if self.problem.system.policy is None else "policy"
 
-    def _at_a_start(self, x: np.ndarray, start: float, reference: ReferenceLike | None) -> Solver:
-        """A solver that goes on from where plans start, next to the one that has the last plan."""
-        solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
+    def _at_a_start(self, x: np.ndarray, start: float, reference: ReferenceLike | None) -> Plan:
+        """The plan of the initial guess."""
         options: dict[str, Any] = {
             "max_iterations": 0, "reference": self._aimed(reference, start), "t0": start,
             "p": self._p,
         }  # fmt: skip
-        other = solver.solve(x, guess=self._word, **options)
+        other = self.solver.solve(x, guess=self._word, **options)
         if other.iterations[-1].gap > ACCEPTABLE_RESIDUAL:
             # States that are no motion, as those at rest, cost little: what counts is where their
             # inputs lead.
@@ -921,8 +947,8 @@ class MPC(Controller):
             def inputs(t: float, x: np.ndarray, reference: Any) -> np.ndarray:
                 return plan[min(int((t - start) / self.problem.dt + EARLY), last_one)]
 
-            solver.solve(x, guess=inputs, **options)
-        return solver
+            other = self.solver.solve(x, guess=inputs, **options)
+        return other.plan
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
         """The reference, or what meets it in spite of the disturbances that are known."""
@@ -942,23 +968,27 @@ class MPC(Controller):
 
     def _keep_to_clock(self, t: float) -> None:
         """After a jump of the clock only the last answer counts, as one that acts from now on."""
-        if self._clock is not None and not self._follows(self._clock, t):
-            self._sent, self._seen, self._ready = [(t, u) for _, u in self._sent[-1:]], None, None
-        self._clock = t
+        if self._loop.clock is not None and not self._follows(self._loop.clock, t):
+            self._loop.sent, self._loop.seen, self._loop.ready = (
+                [(t, u) for _, u in self._loop.sent[-1:]],
+                None,
+                None,
+            )
+        self._loop.clock = t
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
         if not self.delay:
-            self._sent.clear()
-        self._sent.append((start, u))
+            self._loop.sent.clear()
+        self._loop.sent.append((start, u))
         return u
 
     def _start(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Time at which an answer takes effect, and the state then."""
         if not self.delay:
             return t, x
-        while len(self._sent) > 1 and self._sent[1][0] <= t + EARLY:
-            self._sent.pop(0)  # replaced by a later one
+        while len(self._loop.sent) > 1 and self._loop.sent[1][0] <= t + EARLY:
+            self._loop.sent.pop(0)  # replaced by a later one
         return t + self.delay, self._predict(t, x, t + self.delay)
 
     def _first(
@@ -977,7 +1007,7 @@ class MPC(Controller):
         """
         aim = self._aimed(reference, start)
         options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
-        last, best = self._found, None
+        last, best = self._loop.found, None
         for guess in self._starts():
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
@@ -988,21 +1018,21 @@ class MPC(Controller):
                 break
         if np.isfinite(budget):
             options["time_limit"] = max(budget - (time.perf_counter() - began), 0.0)
-        self._found = self.solver.solve(
+        self._loop.found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, **options
         )
         is_gain = last is None or (
-            best is not last and self.settings.jump * self._found.cost < last.cost
+            best is not last and self.settings.jump * self._loop.found.cost < last.cost
         )
-        usual = max(self._found.cost, 0.0 if is_gain else going_on)
-        self._usual = self._usual.later(usual, 0.0, self._p, reference)
-        self.info = MPCInfo.of(self._found, time.perf_counter() - began, cause)
-        return self._found
+        usual = max(self._loop.found.cost, 0.0 if is_gain else going_on)
+        self._loop.usual = self._loop.usual.later(usual, 0.0, self._p, reference)
+        self.info = MPCInfo.of(self._loop.found, time.perf_counter() - began, cause)
+        return self._loop.found
 
     def _starts(self) -> Iterator[OptimalSolution | Controller | Trajectory | str]:
         """Initial guesses of a new plan: the last plan first."""
-        if self._found is not None:
-            yield self._found
+        if self._loop.found is not None:
+            yield self._loop.found
         yield self._word if isinstance(self.initial, str) else self.initial
 
     def _keep_to_known(self, t: float, x: np.ndarray) -> str:
@@ -1011,14 +1041,16 @@ class MPC(Controller):
         Nothing is built in a call: where modes became too fast for the substeps there are, the
         system's parameters stay as they were in the last call.
         """
-        if self._found is None or self._own.tobytes() == self._checked.tobytes():
+        if self._loop.found is None or self._own.tobytes() == self._loop.checked.tobytes():
             return ""
         at = self._whole(x, t, None), self.problem.system.nominal_input, t
         text = self.problem.too_few_substeps(*at, self._own)
-        if not text or self.problem.too_few_substeps(*at, self._checked):  # the state is to blame
-            self._checked = self._own.copy()
+        if not text or self.problem.too_few_substeps(
+            *at, self._loop.checked
+        ):  # the state is to blame
+            self._loop.checked = self._own.copy()
             return ""
-        self._p = np.concatenate([self._checked, self._p[len(self._checked) :]])
+        self._p = np.concatenate([self._loop.checked, self._p[len(self._loop.checked) :]])
         return (
             f"{text}. The plan keeps the system's last parameters that it can follow: prepare() "
             "with the new ones between calls, or make the MPC with substeps=…"
@@ -1031,20 +1063,20 @@ class MPC(Controller):
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
         if finer is not self.problem:
-            ready = getattr(self.solver, "is_prepared", False)
-            found, sent, last, seen = self._found, self._sent, self._last, self._seen
-            clock = self._clock
+            ready = self.solver.is_prepared
+            found, sent, last, seen = self._loop.found, self._loop.sent, self._last, self._loop.seen
+            clock = self._loop.clock
             self._take(finer)
-            self._found, self._sent, self._last, self._seen = found, sent, last, seen
-            self._clock = clock
+            self._loop.found, self._loop.sent, self._last, self._loop.seen = found, sent, last, seen
+            self._loop.clock = clock
             if ready:
                 self.solver.prepare()
-        self._checked = self._own.copy()
+        self._loop.checked = self._own.copy()
 
     def _pieces(self, t: float, end: float) -> list[Piece]:
         """Starts, inputs and lengths of what answers do until then; before the first nominal."""
         nominal = np.clip(self.system.nominal_input[self._controls], self._lower, self._upper)
-        pieces = [(t, nominal), *((min(max(when, t), end), v) for when, v in self._sent)]
+        pieces = [(t, nominal), *((min(max(when, t), end), v) for when, v in self._loop.sent)]
         ends = [start for start, _ in pieces[1:]] + [end]
         return [
             (start, self.system.full_input(v), stop - start)
@@ -1071,16 +1103,54 @@ class MPC(Controller):
 
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Last controls, within limits as they are now; before there are any those of the plan."""
-        if self._last is None and self._found is not None:
-            first = self._found.u[0, self.problem.input_limits.controls]
-            return self._limited(self._inputs(self._found.x[0], first))
+        if self._last is None and self._loop.found is not None:
+            first = self._loop.found.u[0, self.problem.input_limits.controls]
+            return self._limited(self._inputs(self._loop.found.x[0], first))
         return self._limited(super()._fallback(t, reference))
 
     def _limited(self, u: np.ndarray) -> np.ndarray:
         """Controls within their hard limits, those that are parameters as they are now."""
-        if self._p is not self._limits[0]:
-            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
-        return np.minimum(np.maximum(u, self._limits[1]), self._limits[2])
+        if self._p is not self._loop.limits[0]:
+            self._loop.limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
+        return np.minimum(np.maximum(u, self._loop.limits[1]), self._loop.limits[2])
+
+
+class Loop:
+    """What changes from call to call, besides what all controllers remember.
+
+    Attributes
+    ----------
+    found : OptimalSolution or None
+        Of the last call, whose plan the next one goes on from.
+    checked : ndarray
+        Parameters of the system for which there are enough substeps.
+    sent : list of (float, ndarray)
+        Answers with the times of their effect.
+    seen : (float, ndarray) or None
+        The last state and its time.
+    clock : float or None
+        Of the last call, s.
+    ready : _Ready or None
+        A preview that waits for its state.
+    usual : Usual
+        Recent cost of warm starts.
+    due : str
+        Why the next plan is to begin anew.
+    limits : tuple
+        Parameters, and the limits of inputs that belong to them.
+    """
+
+    __slots__ = ("checked", "clock", "due", "found", "limits", "ready", "seen", "sent", "usual")
+
+    def __init__(self) -> None:
+        self.found: OptimalSolution | None = None
+        self.checked = np.zeros(0)
+        self.sent: list[tuple[float, np.ndarray]] = []
+        self.seen: tuple[float, np.ndarray] | None = None
+        self.clock: float | None = None
+        self.ready: _Ready | None = None
+        self.usual, self.due = Usual(), ""
+        self.limits: tuple[Any, ...] = (None,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,24 @@ class SteadyDisturbance:
         """Nothing is known."""
         self.estimate, self._rest = np.zeros(self.system.n_inputs), None
 
+    def numbers(self) -> np.ndarray:
+        """The estimate, and where the search for a target goes on; NaN where it begins anew."""
+        system, m = self.system, len(self.system.input_index("control"))
+        k, dim = system.n_errors + m, system.state.dim
+        sizes = system.state.nq, m, dim, (k + dim) ** 2
+        rest = [np.full(size, np.nan) for size in sizes] if self._rest is None else self._rest
+        return np.concatenate([self.estimate, *(np.ravel(part) for part in rest)])
+
+    def take(self, numbers: np.ndarray) -> None:
+        """Go on from `numbers`."""
+        system, m = self.system, len(self.system.input_index("control"))
+        k, dim = system.n_errors + m, system.state.dim
+        ends = np.cumsum([system.n_inputs, system.state.nq, m, dim])
+        estimate, *rest, inverse = np.split(numbers.copy(), ends)
+        self.estimate, self._rest = estimate, None
+        if np.isfinite(inverse).all():
+            self._rest = (*rest, inverse.reshape(k + dim, k + dim))
+
     def observe(self, x0: np.ndarray, pieces: list[Piece], x: np.ndarray, p: np.ndarray) -> None:
         """Correct the estimate by the state x that follows on x0 after some inputs."""
         system, count, seconds = self.system, len(self.index), 0.0

@@ -6,6 +6,7 @@ from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
+from ._node_plans import plan_layout as plan_layout
 from ._obstacles import Capsule as Capsule
 from ._obstacles import Cone as Cone
 from ._obstacles import HalfSpace as HalfSpace
@@ -19,6 +20,8 @@ from ._path_task import PathTask as PathTask
 from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._phases import PhasedSolution as PhasedSolution
+from ._plan import Plan as Plan
+from ._plan import PlanLayout as PlanLayout
 from ._problem import SOLVERS as SOLVERS
 from ._problem import GuessLike as GuessLike
 from ._problem import OptimalControlProblem as OptimalControlProblem
@@ -47,6 +50,7 @@ from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
+from ._solutions import recalled as recalled
 from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution

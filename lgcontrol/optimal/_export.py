@@ -233,7 +233,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
         limits = ["" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in pairs]
         vectors.append(CVector("r", "inputs that the controls take", len(taken), taken, limits))
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
-    shapes = Memory.iterate_shapes(model)
+    shapes = model.iterate_shapes
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
     most = max(loop.first_iterations, loop.iterations) + model.settings.steps_more + 1
     ns = max(1, len(model.sides.row))

@@ -288,17 +288,23 @@ def steps_later(
     problem: OptimalControlProblem, last: Nodes, times: np.ndarray, settings: Settings = DEFAULT
 ) -> tuple[int, bool]:
     """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
-    steps = _elapsed(problem, last, times) / problem.dt
+    return steps_between(problem, float(last.t[0]), float(times[0]), settings)
+
+
+def steps_between(
+    problem: OptimalControlProblem, before: float, now: float, settings: Settings
+) -> tuple[int, bool]:
+    """The same by the starts of two plans in s."""
+    steps = _elapsed(problem, before, now) / problem.dt
     whole = round(steps)
-    rounding = settings.same_node_roundings * ulp(float(times[0])) / problem.dt
+    rounding = settings.same_node_roundings * ulp(now) / problem.dt
     rounding = max(settings.same_node, rounding)
     return whole, abs(steps - whole) < rounding and 0 <= whole <= 1
 
 
-def _elapsed(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> float:
+def _elapsed(problem: OptimalControlProblem, before: float, now: float) -> float:
     """Time in s between two plans; a clock that jumped says no more than none, or a horizon."""
-    passed = float(times[0]) - float(last.t[0])
-    return min(max(passed, 0.0), problem.horizon * problem.dt)
+    return min(max(now - before, 0.0), problem.horizon * problem.dt)
 
 
 def moved_on(
@@ -342,7 +348,7 @@ def moved_on(
             x = np.vstack([x[1:], step(last.t[-1], x[-1], u[-1], p, problem.dt)])
         return Nodes(times, x.copy(), u)
     plan = Trajectory._of(system.state, problem.times(0.0), last.x, last.u)
-    later = problem.times(_elapsed(problem, last, times))
+    later = problem.times(_elapsed(problem, float(last.t[0]), float(times[0])))
     # Rounding takes no input of the node before.
     begun = later[:-1] + settings.same_node * problem.dt
     return Nodes(times, plan(later).x, following(plan(begun).u))

@@ -17,6 +17,7 @@ from ._outcome import (
     sentence,
     worst_violations,
 )
+from ._plan import Plan
 from ._problem import OptimalSolution
 from ._runs import Run, Watch, iterations_of
 from ._settings import Settings
@@ -61,6 +62,7 @@ class Results:
         watch: Watch,
         tolerance: float | None,
         is_infeasible: bool,
+        plan: Plan,
     ) -> OptimalSolution:
         """What a run led to.
 
@@ -77,6 +79,8 @@ class Results:
             None for real-time steps.
         is_infeasible : bool
             Whether hard bounds were tried at a price, too.
+        plan : Plan
+            To go on from.
 
         Returns
         -------
@@ -89,7 +93,7 @@ class Results:
         )
         if is_step and is_plain and not self.has_excess(run.rows):
             status = self._status(run, np.nan, (), watch, None)
-            return self.taken(run.log, status, nodes, setting, watch.started)
+            return self.taken(run.log, status, nodes, setting, watch.started, plan)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
@@ -133,12 +137,18 @@ class Results:
 
         solution = solution_at(
             problem, nodes, setting, t, last, later,
-            status=status, violations=violations, times=_times(seconds), gap=gap,
+            status=status, violations=violations, times=_times(seconds), gap=gap, plan=plan,
         )  # fmt: skip
         return judged(solution, setting)
 
     def taken(
-        self, log: np.ndarray, status: SolveStatus, nodes: Nodes, setting: Setting, started: float
+        self,
+        log: np.ndarray,
+        status: SolveStatus,
+        nodes: Nodes,
+        setting: Setting,
+        started: float,
+        plan: Plan,
     ) -> OptimalSolution:
         """The result of real-time steps that keep all rows.
 
@@ -151,6 +161,7 @@ class Results:
         setting : Setting
         started : float
             When they began, s.
+        plan : Plan
 
         Returns
         -------
@@ -163,6 +174,7 @@ class Results:
             self.model.problem, nodes, setting, nodes.t, last,
             lambda: {"message": _message(self.model.settings, status, last, (), None)},
             status=status, violations=(), iterations=iterations, times=_times(seconds), gap=0.0,
+            plan=plan,
         )  # fmt: skip
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:

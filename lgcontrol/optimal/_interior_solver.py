@@ -29,7 +29,7 @@ from ..codegen import (
 from ..systems import ReferenceLike, Trajectory, check_state, on_constraints
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
-from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
+from ._guess import STARTS, make_guess, moved_on, starts_of, steps_between, steps_later
 from ._interior_point import Barrier, InteriorPoint, extended, number_of_limits
 from ._interior_results import Results
 from ._kernel import (
@@ -49,6 +49,7 @@ from ._kernel import (
 )
 from ._least_violation import Look
 from ._outcome import Iteration, SolveStatus
+from ._plan import GAINS, IS_PENALISED, MU_MOST, START, Plan, PlanLayout
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples, check_constant
 from ._runs import Kept, Run, Start, Watch, run_in_c, run_in_numpy, told
@@ -96,6 +97,8 @@ class InteriorPointSolver:
     ----------
     is_prepared : bool
         Whether it was built, as far as it is to be.
+    plan : Plan or None
+        That of the last solve or step.
 
     References
     ----------
@@ -118,6 +121,8 @@ class InteriorPointSolver:
     converged
     """
 
+    has_feedback = has_export = True
+
     def __init__(
         self,
         problem: OptimalControlProblem | None = None,
@@ -138,11 +143,8 @@ class InteriorPointSolver:
         self._memory: Memory | None = None
         self._entries: EntryPoints | None = None
         self._given: Given | None = None
-        self._found: Nodes | None = None
-        self._ended: Run | None = None  # where that is from, with gains and multipliers
-        self._later: Kept | None = None  # the same, if it is still to be taken apart
-        self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
-        self._real_time = Barrier.of_real_time(settings)
+        self.plan: Plan | None = None
+        self._barrier_of_call = Barrier.of_real_time(settings)  # made once, it seldom changes
         if problem is not None:
             self._model = StageModel(
                 Transcription(problem), curved=second_derivatives, settings=settings
@@ -151,7 +153,6 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
-        self._last = self._last
         built = dict.fromkeys(("_memory", "_entries", "_build"))
         return self.__dict__ | built | {"is_prepared": False}
 
@@ -161,29 +162,17 @@ class InteriorPointSolver:
         build = "" if self._build is None else f", {self._build}"
         return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
 
-    def __copy__(self) -> InteriorPointSolver:
-        """With the library and its memory; what is found is the copy's own."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
-
-    @property
-    def _last(self) -> Run | None:
-        """How what was found last was found."""
-        if self._later is not None:
-            self._ended, self._later = self._later.run(), None
-        return self._ended
-
-    @_last.setter
-    def _last(self, run: Run | None) -> None:
-        self._ended, self._later = run, None
-
     @property
     def model(self) -> StageModel:
         """Functions of the problem."""
         if self._model is None:
             raise ValueError(f"{self!r} has no problem yet: InteriorPointSolver(problem, …)")
         return self._model
+
+    @property
+    def plan_layout(self) -> PlanLayout:
+        """Where the parts of a plan are."""
+        return self.model.plan_layout
 
     @property
     def transcription(self) -> Transcription:
@@ -256,10 +245,8 @@ class InteriorPointSolver:
         self.is_prepared = True
 
     def reset(self) -> None:
-        """Forget what was found; the next solve is as the first."""
-        self._found = self._last = None
-        self._is_priced = False
-        self._real_time = Barrier.of_real_time(self.settings)
+        """Forget the plan; the next solve is as the first."""
+        self.plan = None
 
     @interruptible
     def export_c(
@@ -449,9 +436,18 @@ class InteriorPointSolver:
             lost = (stalled if is_stuck else run).after(Look(self.model, setting, times))
             run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
-        self._is_priced = self._excess(run) > self.settings.violation_kept
-        self._real_time = Barrier.of_real_time(self.settings)
-        return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
+        is_penalised = self._excess(run) > self.settings.violation_kept
+        mu_most = self.settings.real_time_barrier
+        if run.status != NOT_FINITE:
+            nodes = Nodes(times, run.point.x, run.point.u)
+            plan = self._plan_of(run, times[0], mu_most, is_penalised)
+        else:
+            plan = Plan.of(
+                self.model.plan_layout, t=times[0], x=nodes.x, u=nodes.u, mu_most=mu_most,
+                is_penalised=float(is_penalised),
+            )  # fmt: skip
+        self.plan = plan
+        return self._results.solution(run, nodes, times, setting, watch, tolerance, is_stuck, plan)
 
     def _best_of(
         self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
@@ -460,18 +456,17 @@ class InteriorPointSolver:
         if not guesses:
             raise ValueError("guess is an empty tuple: give one guess or more")
         began, best = time.perf_counter(), None
-        found = self._found, self._last, self._is_priced
         for guess in guesses:
             left = seconds - (time.perf_counter() - began)
             if best is not None and left <= 0:
                 break
             other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
             if best is None or (not other.success, other.cost) < (not best.success, best.cost):
-                best, found = other, (self._found, self._last, self._is_priced)
+                best = other
             if other.status is SolveStatus.STOPPED:
                 break
         assert best is not None
-        self._found, self._last, self._is_priced = found
+        self.plan = best.plan
         spent = time.perf_counter() - began
         return replace(best, times=best.times | {"total": spent, "model": spent})
 
@@ -563,7 +558,7 @@ class InteriorPointSolver:
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
         other._given, other._results = copy.copy(self._given), Results(other._model)
-        other._found = other._last = None
+        other.plan = None
         if self._memory is not None:
             other._entries, other.is_prepared = self._entries, True
             assert self._entries is not None
@@ -750,6 +745,7 @@ class InteriorPointSolver:
         self,
         x0: ArrayLike,
         *,
+        plan: Plan | None = None,
         reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
@@ -757,123 +753,144 @@ class InteriorPointSolver:
         iterations: int = 1,
         time_limit: float = np.inf,
     ) -> OptimalSolution:
-        """Iterations from what was found last, moved on to t0.
+        """Real-time iterations from a plan, shifted to t0.
 
-        The plan is moved on with its feedback, followed from x0, and improved.
+        The plan is shifted with its feedback, followed from x0, and improved.
 
         Parameters
         ----------
         x0 : array_like, shape (nq,)
             An element of the group.
+        plan : Plan, optional
+            Of an earlier solve or step; the last one of this solver if left out.
         reference, t0, p, arrival
             As for `solve`.
         iterations : int
-            Four more where the last began far off, was cut short or left hard bounds exceeded.
-            Those are at a price from the next call on, until they are kept.
+            `Settings.steps_more` further ones where the last began far off, was cut short or
+            violates hard constraints. Those are penalised from the next call on, until they hold.
         time_limit : float
             In s, looked at after every iteration; one is taken in any case.
 
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken, with violations where hard bounds are exceeded
-            and nobody can say yet whether they could be kept: for the first time, or where the plan
-            that has them at a price is still far from an optimum; "time limit" where more steps
-            were due; "infeasible" where they are exceeded next to that optimum, by the least that
-            was found; "failed" where there is no step: then with the plan moved on
-            or, where that diverges, with what was found last.
+            "iteration limit" where steps were taken, with violations where hard constraints are
+            violated and it is not known yet whether they can hold: for the first time, or where
+            the penalised plan is still far from an optimum; "time limit" where more steps were due;
+            "infeasible" where they are violated next to that optimum, as little as was found;
+            "failed" where there is no step: then with the shifted plan or, where that diverges,
+            with the one that was given.
 
         Raises
         ------
         ValueError
-            If nothing was found yet: `solve` comes first.
+            If there is no plan yet, or it belongs to another problem.
         """
         self._take_built()
-        last = self._found
-        if last is None:
+        plan = self.plan if plan is None else plan
+        if plan is None:
             raise ValueError("there is nothing to go on from: solve first")
+        plan.check(self.model.plan_layout)
         started = time.perf_counter()
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        status, is_priced, run = None, self._is_priced, None
+        status, run, is_penalised = None, None, plan.head[IS_PENALISED] > 0
         most = min(iterations, self.settings.iterations_most)
-        if time_limit == np.inf:
-            status = self._went_on(x0, last, times, setting, most)
+        if time_limit == np.inf and not is_penalised:
+            status = self._went_on(x0, plan, t0, times, setting, most)
         if status is not None:
             assert self._memory is not None
             kept = Kept.of(status, self._memory)
-            self._adapt(kept)
             is_kept = bool(self._memory.about.keeps) or (
                 not self._results.has_excess(kept.rows)
                 and self._excess(kept) <= self.settings.violation_kept
             )
             if status == ITERATIONS and is_kept:
-                self._found, self._later = Nodes(times, *kept.nodes), kept
+                mu_most = self._mu_most(plan, kept)
+                found = self._memory.plan(t0, kept.log[-1][0], mu_most, is_penalised=False)
+                self.plan, nodes = found, Nodes(times, found["x"], found["u"])
                 status = SolveStatus.ITERATION_LIMIT
-                return self._results.taken(kept.log, status, self._found, setting, started)
+                return self._results.taken(kept.log, status, nodes, setting, started, found)
             run = kept.run()
         watch = Watch(started, time_limit, None, most)
+        last = Nodes(plan.head[START] + self._grid, plan["x"], plan["u"])
         if run is None:
-            start, at = self._moved_on(last, times, setting), nullcontext()
-            if is_priced:
+            start, at = self._moved_on(plan, last, times, setting), nullcontext()
+            if is_penalised:
                 _, is_shift = steps_later(self.problem, last, times, self.settings)
                 at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
-                run = self._improve(x0, start, setting, watch)
-            self._adapt(run)
+                run = self._improve(x0, plan, start, setting, watch)
+        found, nodes, is_infeasible = plan, last, False
         if run.status != NOT_FINITE:
-            self._is_priced = self._excess(run) > self.settings.violation_kept
-        is_infeasible = is_priced and self._is_priced and run.is_settled(self.settings)
-        return self._solution(run, last, times, setting, watch, None, is_infeasible)
+            is_violated = self._excess(run) > self.settings.violation_kept
+            is_infeasible = is_penalised and is_violated and run.is_settled(self.settings)
+            nodes = Nodes(times, run.point.x, run.point.u)
+            found = self._plan_of(run, t0, self._mu_most(plan, run), is_violated)
+        else:
+            is_infeasible = is_penalised and run.is_settled(self.settings)
+        self.plan = found
+        return self._results.solution(run, nodes, times, setting, watch, None, is_infeasible, found)
 
     def _went_on(
-        self, x0: np.ndarray, last: Nodes, times: np.ndarray, setting: Setting, most: int
+        self,
+        x0: np.ndarray,
+        plan: Plan,
+        t0: float,
+        times: np.ndarray,
+        setting: Setting,
+        most: int,
     ) -> int | None:
         """Status of a kernel's steps from what it left itself, as in loops; None if that is not so.
 
         Nothing has to be written to its memory then but the state and the times.
         """
-        memory, later, model = self._memory, self._later, self.model
-        if memory is None or self._is_priced or model.is_implicit or setting.box.contradictions:
+        memory, model = self._memory, self.model
+        if memory is None or model.is_implicit or setting.box.contradictions:
             return None
-        held = later.iterate if later is not None else self._ended and self._ended.point
-        whole, is_shift = steps_later(self.problem, last, times, self.settings)
-        if not (is_shift and memory.holds(held, setting)):
+        whole, is_shift = steps_between(self.problem, plan.head[START], t0, self.settings)
+        if not (is_shift and memory.holds(plan, setting)):
             return None
         memory.give(setting, times)
         status = memory.run(
-            x0, REAL_TIME, max_iterations=most, barrier=self._real_time, shift=whole == 1,
+            x0, REAL_TIME, max_iterations=most, barrier=self._real_time(plan), shift=whole == 1,
             curved=self.second_derivatives, resume=WARM,
         )  # fmt: skip
         if status != NOT_FINITE:
             memory.go_back()
         return status
 
-    def _adapt(self, run: Run | Kept) -> None:
-        """The highest weight of the barrier in the next call, by how this one ended."""
-        if run.status == NOT_FINITE:
-            return
-        barrier, first = self._real_time, self.settings.real_time_barrier
-        _, stationarity, violation, *_ = run.log[-1].tolist()
-        is_short = (
-            run.step < self.settings.step_short and max(stationarity, violation) > self.settings.far
-        )
-        if (
-            is_short and self._excess(run) <= self.settings.violation_kept
-        ):  # a price of hard rows is another problem
-            first = min(
-                self.settings.real_time_barrier_most,
-                self.settings.real_time_barrier_rise * barrier.first,
-            )
-        elif run.step < self.settings.step_good:
-            return
-        else:
-            first = max(first, barrier.factor * barrier.first)
-        self._real_time = barrier._replace(first=first)
+    def _real_time(self, plan: Plan) -> Barrier:
+        """The barrier of the next call."""
+        first = plan.head[MU_MOST]
+        if first != self._barrier_of_call.first:
+            self._barrier_of_call = self._barrier_of_call._replace(first=first)
+        return self._barrier_of_call
 
-    def first_feedback(self) -> np.ndarray:
-        """Derivative of the first controls by the error of the start, of what was found last.
+    def _mu_most(self, plan: Plan, run: Run | Kept) -> float:
+        """The largest barrier parameter of the next call, by how this one ended."""
+        first, own = plan.head[MU_MOST], self.settings
+        _, stationarity, violation, *_ = run.log[-1].tolist()
+        is_short = run.step < own.step_short and max(stationarity, violation) > own.far
+        if is_short and self._excess(run) <= own.violation_kept:  # a penalty is another problem
+            return min(own.real_time_barrier_most, own.real_time_barrier_rise * first)
+        if run.step < own.step_good:
+            return first
+        return max(own.real_time_barrier, own.real_time_barrier_factor * first)
+
+    def _plan_of(self, run: Run, t: float, mu_most: float, is_penalised: bool) -> Plan:
+        plan = run.plan(self.model.plan_layout, t, mu_most, is_penalised=is_penalised)
+        if self._memory is not None:
+            self._memory.says(run.point, plan)
+        return plan
+
+    def feedback(self, plan: Plan) -> np.ndarray:
+        """Derivative of the first controls of a plan by the error of the first state.
+
+        Parameters
+        ----------
+        plan : Plan
 
         Returns
         -------
@@ -883,15 +900,15 @@ class InteriorPointSolver:
         Raises
         ------
         ValueError
-            If nothing was found yet.
+            If the plan belongs to another problem or has no gains.
         """
-        if self._last is None or self._last.K is None:
-            raise ValueError("there is nothing to go on from: solve first")
-        return self._last.K[0].copy()
+        if plan.check(self.model.plan_layout).number("content") != GAINS:
+            raise ValueError("the plan has no feedback yet: solve or step first")
+        return plan["K"][0].T.copy()
 
-    def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> Start:
-        """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
-        problem, run = self.problem, self._last
+    def _moved_on(self, plan: Plan, last: Nodes, times: np.ndarray, setting: Setting) -> Start:
+        """A plan at the times of new nodes; a shift by a step is left to a kernel."""
+        problem, run = self.problem, Run.of_plan(plan)
         whole, is_shift = steps_later(problem, last, times, self.settings)
         if self._memory is not None and is_shift:
             return Start(last._replace(t=times), run, whole)
@@ -901,10 +918,12 @@ class InteriorPointSolver:
             nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
         return Start(nodes, moved, 0)
 
-    def _improve(self, x0: np.ndarray, start: Start, setting: Setting, watch: Watch) -> Run:
+    def _improve(
+        self, x0: np.ndarray, plan: Plan, start: Start, setting: Setting, watch: Watch
+    ) -> Run:
         """Real-time steps; a kernel shifts the nodes by itself."""
         memory, run = self._memory, start.run
-        mode, barrier, is_warm = REAL_TIME, self._real_time, run is not None
+        mode, barrier, is_warm = REAL_TIME, self._real_time(plan), run is not None
         if memory is None:
             given = {} if run is None else {"before": run.point, "mu": run.mu, "K": run.K}
             point = self._starting_point(mode, start.nodes, setting, barrier, x0, **given)
@@ -914,7 +933,8 @@ class InteriorPointSolver:
         if run is None:
             arrays["K"][:], memory.about.cost = 0.0, np.nan
         else:
-            memory.take(run.point, run.K)
+            is_moved = start.nodes.t[0] != plan.number("t") and start.shift == 0
+            memory.take(self._plan_of(run, 0.0, 0.0, False) if is_moved else plan)
             about = memory.about
             about.mu, about.step, about.cost = run.mu, run.step, run.log[-1][0]
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
@@ -952,26 +972,6 @@ class InteriorPointSolver:
             or about.step < self.settings.step_good
             or not (excess <= self.settings.violation_kept).all()
         )
-
-    def _solution(
-        self,
-        run: Run,
-        before: Nodes,
-        t: np.ndarray,
-        setting: Setting,
-        watch: Watch,
-        tolerance: float | None,
-        is_infeasible: bool,
-    ) -> OptimalSolution:
-        """The result, to go on from; without a tolerance that of a real-time step."""
-        if run.status != NOT_FINITE:
-            nodes = Nodes(t, run.point.x, run.point.u)
-            self._found, self._last = nodes, run
-        else:
-            nodes = before
-            if tolerance is not None:
-                self._found, self._last = nodes, None
-        return self._results.solution(run, nodes, t, setting, watch, tolerance, is_infeasible)
 
 
 SOLVERS["interior_point"] = InteriorPointSolver

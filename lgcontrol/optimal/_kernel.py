@@ -28,6 +28,7 @@ from ..codegen import (
 )
 from ._bounds import ROUNDING
 from ._interior_point import Barrier, InteriorPoint, Point
+from ._plan import GAINS, NUMBERS, Plan
 from ._settings import c_settings, settings_mirror
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
@@ -441,14 +442,13 @@ class Memory:
         start = -memory.ctypes.data % 64 // 8
         shapes, constants = self.shapes(model, most), self.constants(model)
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-        self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
-        count = 0
-        for name, shape in self.iterate_shapes(model).items():
-            self._places[name] = slice(count, count + int(np.prod(shape))), shape
-            count = self._places[name][0].stop
-        self.iterate = np.zeros(count)
-        for name, (place, shape) in self._places.items():
-            arrays[name] = self.iterate[place].reshape(shape)
+        self.layout = model.plan_layout
+        self._column = np.zeros(self.layout.size)
+        self._names = tuple(model.iterate_shapes)
+        for name in self._names:
+            place, shape = self.layout.places[name]
+            arrays[name] = self._column[place].reshape(shape)
+        self._first = self.layout.places[NUMBERS[0]][0].start
         for name, value in constants.items():
             kind = np.int64 if name in ("row", "equal") else np.float64
             arrays[name] = np.array(value, dtype=kind, order="C")
@@ -464,7 +464,7 @@ class Memory:
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
-        self._held: Point | np.ndarray | None = None  # what the arrays of the iterate say
+        self._held: Point | Plan | None = None  # what the arrays of the iterate say
         self._given: Setting | None = None  # and those of the setting
         self._wanted: tuple[Any, ...] = ()  # and how the last run was to go
 
@@ -489,54 +489,36 @@ class Memory:
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
             "lower": (model.m,), "upper": (model.m,),
             "log": (most + model.settings.steps_more + 1, len(LOG)),
-            **Memory.iterate_shapes(model),
+            **model.iterate_shapes,
         }  # fmt: skip
 
-    @staticmethod
-    def iterate_shapes(model: StageModel) -> dict[str, tuple[int, ...]]:
-        """Shapes of what iterations change: those of `Point`, then gains and rows."""
-        problem, n, m = model.problem, model.n, model.m
-        N, ns, ne = problem.horizon, len(model.sides.row), len(model.sides.equal)
-        return {
-            "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
-            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
-            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
-            "K": (N, n, m), "rows": (N + 1, len(model.transcription.rows.names)),
-        }  # fmt: skip
-
-    def keep(self) -> np.ndarray:
-        """A copy of the iterate, which the next run writes over, for `nodes` and `parts`."""
-        self._held = kept = self.iterate.copy()
-        return kept
-
-    def nodes(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs of what was kept."""
-        (x, x_shape), (u, u_shape) = self._places["x"], self._places["u"]
-        return kept[x].reshape(x_shape), kept[u].reshape(u_shape)
-
-    def parts(self, kept: np.ndarray) -> tuple[Point, np.ndarray, np.ndarray]:
-        """What was kept as iterate, gains (N, m, n) and rows."""
-        *values, K, rows = [
-            kept[place].reshape(shape) if place.stop > place.start else self.arrays[name]
-            for name, (place, shape) in self._places.items()
-        ]
-        point = Point(*values)
-        if self._held is kept:
-            self._held = point
+    def keep(self) -> tuple[Point, np.ndarray, np.ndarray]:
+        """Copies of the iterate, of gains (N, m, n) and of rows."""
+        *values, K, rows = [self.arrays[name].copy() for name in self._names]
+        self._held = point = Point(*values)
         return point, K.transpose(0, 2, 1), rows
 
-    def holds(self, what: Point | np.ndarray | None, setting: Setting) -> bool:
-        """Whether the arrays say this, kept or taken apart, for that setting."""
-        return what is not None and what is self._held and setting is self._given
+    def plan(self, t: float, cost: float, mu_most: float, *, is_penalised: bool) -> Plan:
+        """The plan that the arrays hold, from a time on."""
+        numbers, about, i = self._column.copy(), self.about, self._first
+        own = (t, about.mu, about.step, cost, float(is_penalised), mu_most, GAINS)
+        numbers[i : i + len(own)] = own
+        self._held = plan = Plan._taking(self.layout, numbers, _head=own)
+        return plan
 
-    def take(self, point: Point, K: np.ndarray | None) -> None:
-        """Write an iterate, unless it is what the last run left."""
-        if point is self._held:
-            return
-        for name in self._places:
-            if name not in ("K", "rows"):
-                self.arrays[name][:] = getattr(point, "equal" if name == "equal_price" else name)
-        self.arrays["K"][:] = 0.0 if K is None else K.transpose(0, 2, 1)
+    def says(self, point: Point, plan: Plan) -> None:
+        """Note that the arrays hold a plan, where they hold the point that it is of."""
+        if self._held is point:
+            self._held = plan
+
+    def holds(self, plan: Plan, setting: Setting) -> bool:
+        """Whether the arrays hold a plan, for that setting."""
+        return plan is self._held and setting is self._given
+
+    def take(self, plan: Plan) -> None:
+        """Write a plan, unless it is what the last run left."""
+        if plan is not self._held:
+            self._column[:] = plan.numbers
 
     def give(self, setting: Setting, t: np.ndarray) -> None:
         """Write what a solve is given."""

@@ -25,7 +25,9 @@ from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program
+from ._node_plans import nodes_of, plan_layout
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._plan import Plan, PlanLayout
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
 from ._solutions import judged, solution_at
@@ -88,6 +90,8 @@ class NLPSolver:
     converged
     """
 
+    has_feedback = has_export = False
+
     def __init__(
         self,
         problem: OptimalControlProblem | None = None,
@@ -109,7 +113,7 @@ class NLPSolver:
         self._built: tuple[dict[str, Any], ProgramLayout] | None = None
         self._solvers: dict[tuple[float, int, float], Any] = {}
         self._told: _Told | None = None
-        self._found: Nodes | None = None
+        self.plan: Plan | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what CasADi cannot pickle; it is built again."""
@@ -132,19 +136,47 @@ class NLPSolver:
         """What is solved."""
         return self.transcription.problem
 
+    @property
+    def plan_layout(self) -> PlanLayout:
+        """Where the parts of a plan are."""
+        return plan_layout(self.problem)
+
     def for_problem(self, problem: OptimalControlProblem) -> NLPSolver:
         """A solver with the same settings for a problem."""
         return NLPSolver(problem, plugin=self.plugin, options=self.options)
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the program is built."""
+        return self._built is not None
+
     @interruptible
-    def prepare(self) -> NLPSolver:
-        """Build the program, which the first solve does otherwise, and return the solver."""
+    def prepare(self, *, wait: bool = True) -> NLPSolver:
+        """Build the program, which the first solve does otherwise, and return the solver.
+
+        Parameters
+        ----------
+        wait : bool
+            It always waits.
+        """
         self._program()
         return self
 
     def reset(self) -> None:
-        """Forget what was found; the next solve is as the first."""
-        self._found = None
+        """Forget the plan; the next solve is as the first."""
+        self.plan = None
+
+    def feedback(self, plan: Plan) -> np.ndarray:
+        """Refused: nothing here tells the derivative of a plan.
+
+        Raises
+        ------
+        NotImplementedError
+            The interior point has the feedback of its plans.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no feedback of plans: solver='interior_point' has"
+        )
 
     def export_c(self, folder: str | Path, **options: Any) -> Path:
         """Refused: IPOPT and fatrop are libraries of their own.
@@ -242,18 +274,21 @@ class NLPSolver:
         self,
         x0: ArrayLike,
         *,
+        plan: Plan | None = None,
         reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
         time_limit: float = np.inf,
     ) -> OptimalSolution:
-        """A whole solve from what was found last, moved on to t0: these solvers have no less.
+        """A whole solve from a plan, shifted to t0: these solvers have no less.
 
         Parameters
         ----------
         x0, reference, t0, p
             As for `solve`.
+        plan : Plan, optional
+            Of an earlier solve or step; the last one of this solver if left out.
         iterations : int
             Not asked for.
         time_limit : float
@@ -266,15 +301,17 @@ class NLPSolver:
         Raises
         ------
         ValueError
-            If nothing was found yet: `solve` comes first.
+            If there is no plan yet, or it belongs to another problem.
         """
-        if self._found is None:
+        plan = self.plan if plan is None else plan
+        if plan is None:
             raise ValueError("there is nothing to go on from: solve first")
+        last = nodes_of(self.problem, plan)
         problem = self.problem
         assert self._given is not None
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
-        nodes = moved_on(problem, self._found, times, setting)
+        nodes = moved_on(problem, last, times, setting)
         x0 = np.asarray(x0, dtype=np.float64)
         return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, time_limit, None)
 
@@ -443,7 +480,6 @@ class NLPSolver:
             status = SolveStatus.ACCEPTABLE
         else:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.STALLED
-        self._found = nodes
         total = time.perf_counter() - spent[0]
         text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
         solution = solution_at(
@@ -451,6 +487,7 @@ class NLPSolver:
             message="; ".join([text, *map(str, violations)]), iterations=tuple(log),
             times={"total": total, "model": total - spent[1], "qp": spent[1]},
         )  # fmt: skip
+        self.plan = solution.plan
         return judged(solution, setting)
 
 

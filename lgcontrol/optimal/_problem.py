@@ -49,6 +49,7 @@ from ._expressions import entries_of, parameter_index
 from ._input_limits import InputLimits
 from ._outcome import Iteration, SolveStatus, Violation
 from ._places import control_places, error_places, free_errors
+from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import bounded_along
 from ._terms import Cost, Residual, of_quantity
@@ -701,6 +702,8 @@ class OptimalSolution:
     times : dict
         Seconds in "total", "model" (functions and derivatives) and "qp".
     problem : OptimalControlProblem
+    plan : Plan
+        What `Solver.step` goes on from.
     """
 
     status: SolveStatus
@@ -714,6 +717,7 @@ class OptimalSolution:
     iterations: tuple[Iteration, ...]
     times: dict[str, float]
     problem: OptimalControlProblem
+    plan: Plan
 
     @classmethod
     def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
@@ -815,28 +819,44 @@ GuessLike: TypeAlias = Start | tuple[Start, ...] | None
 
 
 class Solver(Protocol):
-    """What solves an `OptimalControlProblem`, to convergence or one step a call.
+    """What solves an `OptimalControlProblem`: the contract that `MPC` relies on, and nothing else.
 
-    A solver holds settings, one problem, and what it found last. Without a problem it is good for
-    its settings: ``MPC(…, solver=SQPSolver(qp="daqp"))``. It never raises because a problem is
-    hard: the status says how it went, and the result is the best iterate.
+    A solver holds settings and one problem. It is made ready (`for_problem`, `prepare`), solves to
+    convergence (`solve`) or takes real-time steps from a plan (`step`), and tells the feedback of a
+    plan (`feedback`). A plan is a value, the `plan` of the solution that solves and steps return.
+    Without a problem it is good for its settings: ``MPC(…, solver=SQPSolver(qp="daqp"))``. It never
+    raises because a problem is hard: the status says how it went, and the result is the best
+    iterate.
 
     Attributes
     ----------
     problem : OptimalControlProblem
+    is_prepared : bool
+        Whether it is ready for a loop.
+    has_feedback, has_export : bool
+        Whether `feedback` and `export_c` answer, or refuse by name.
     """
+
+    has_feedback: bool
+    has_export: bool
+    is_prepared: bool
 
     @property
     def problem(self) -> OptimalControlProblem:
         """What is solved; refused by a solver that has none yet."""
         ...
 
+    @property
+    def plan_layout(self) -> PlanLayout:
+        """Parts of its plans; `plan_layout` where they are nodes alone."""
+        ...
+
     def for_problem(self, problem: OptimalControlProblem) -> Solver:
         """A solver with the same settings for a problem, which has found nothing yet."""
         ...
 
-    def prepare(self) -> Solver:
-        """Compile what a loop calls, and return the solver."""
+    def prepare(self, *, wait: bool = True) -> Solver:
+        """Compile what a loop calls, and return the solver; beside the program where it can."""
         ...
 
     def solve(
@@ -859,17 +879,22 @@ class Solver(Protocol):
         self,
         x0: ArrayLike,
         *,
+        plan: Plan | None = None,
         reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
         time_limit: float = np.inf,
     ) -> OptimalSolution:
-        """Some full steps from what was found last, moved on to t0: for control in real time."""
+        """Some full steps from a plan, shifted to t0: for control in real time."""
+        ...
+
+    def feedback(self, plan: Plan) -> np.ndarray:
+        """Derivative (m, n) of a plan's first controls by the error of its first state."""
         ...
 
     def reset(self) -> None:
-        """Forget what was found: the next solve is as the first."""
+        """Forget the last plan: the next solve is as the first."""
         ...
 
     def export_c(

@@ -15,11 +15,14 @@ from ._interior_point import Barrier, InteriorPoint, Point, Residuals
 from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look
 from ._outcome import Iteration, SolveStatus
+from ._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from ._settings import Settings
 from ._transcription import Nodes
 
 # Seconds that a kernel iterates before Python looks whether it was interrupted.
 LONGEST_CALL = 0.1
+# Parts of a plan that are those of `Point`, in its order.
+POINT = ("x", "u", "below", "above", "slack", "price", "excess", "relief", "equal_price")
 
 
 class Run(NamedTuple):
@@ -59,7 +62,7 @@ class Run(NamedTuple):
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
-        point, K, rows = memory.parts(memory.keep())
+        point, K, rows = memory.keep()
         about = memory.about
         return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
 
@@ -84,6 +87,31 @@ class Run(NamedTuple):
             off <= settings.far and self.step >= settings.step_good
         )
 
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Run | None:
+        """What a plan goes on from; None where it is of nodes alone."""
+        if plan.number("content") == NODES:
+            return None
+        K = plan["K"].transpose(0, 2, 1) if plan.number("content") == GAINS else None
+        log = np.array([[plan.number("cost")]])
+        mu, step = plan.number("mu"), plan.number("step")
+        point = Point(*(plan[name] for name in POINT))
+        return cls(ITERATIONS, point, plan["rows"], K, 0, log, mu, step)
+
+    def plan(self, layout: PlanLayout, t: float, mu_most: float, *, is_penalised: bool) -> Plan:
+        """What the next solve or step goes on from."""
+        point, numbers = self.point, np.zeros(layout.size)
+        K, content = (None, MULTIPLIERS) if self.K is None else (self.K.transpose(0, 2, 1), GAINS)
+        parts: dict[str, Any] = {
+            **dict(zip(POINT, vars(point).values(), strict=True)), "K": K, "rows": self.rows,
+            "t": t, "mu": self.mu, "step": self.step, "cost": self.log[-1][0],
+            "is_penalised": float(is_penalised), "mu_most": mu_most, "content": content,
+        }  # fmt: skip
+        for name, value in parts.items():
+            if value is not None:
+                numbers[layout.places[name][0]] = np.ravel(value)
+        return Plan._taking(layout, numbers)
+
     def later(self, steps: int) -> Run:
         """With gains and multipliers of that many steps later; the last ones are held."""
 
@@ -97,24 +125,21 @@ class Run(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a kernel left, copied but not yet taken apart: loops read little of it.
+    """What a kernel left in its memory until its next run: loops read little of it.
 
     Attributes
     ----------
     memory : Memory
-    iterate : ndarray
     status, steps : int
     log : ndarray
-    mu, step : float
+    step : float
         As of `Run`.
     """
 
     memory: Memory
-    iterate: np.ndarray
     status: int
     steps: int
     log: np.ndarray
-    mu: float
     step: float
 
     @classmethod
@@ -123,22 +148,16 @@ class Kept(NamedTuple):
         about, log = memory.about, told(status, memory)
         if status == NOT_FINITE and not about.iterations:
             log[:] = np.nan
-        return cls(memory, memory.keep(), status, about.iterations, log, about.mu, about.step)
-
-    @property
-    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs."""
-        return self.memory.nodes(self.iterate)
+        return cls(memory, status, about.iterations, log, about.step)
 
     @property
     def rows(self) -> np.ndarray:
-        """Values of rows, until the next run of the kernel."""
+        """Values of rows."""
         return self.memory.arrays["rows"]
 
     def run(self) -> Run:
-        """All of it."""
-        point, K, rows = self.memory.parts(self.iterate)
-        return Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
+        """All of it, copied."""
+        return Run.of(self.status, self.memory, self.steps, self.log)
 
 
 def told(status: int, memory: Memory) -> np.ndarray:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..systems import Trajectory, resolved_step, step_residuals, unsolved
+from ._node_plans import nodes_of, plan_of
 from ._outcome import Iteration, SolveStatus
+from ._plan import Plan
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._transcription import Nodes, Setting
 
@@ -53,6 +55,8 @@ def solution_at(
         } | ({} if later is None else later())
 
     known.setdefault("gap", last.gap)
+    if "plan" not in known:
+        known["plan"] = plan_of(problem, nodes)
     return OptimalSolution._later(
         make,
         problem=problem,
@@ -62,6 +66,35 @@ def solution_at(
         _u=_read_only(nodes.u),
         **known,
     )
+
+
+def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) -> OptimalSolution:
+    """A solution as far as its plan tells it.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    plan : Plan
+        One of the problem.
+    status : SolveStatus
+
+    Returns
+    -------
+    OptimalSolution
+        Without residuals, violations and iterations; its reference is the plan itself.
+    """
+    nodes = nodes_of(problem, plan)
+    group, inputs = problem.system.state, problem.system.inputs
+
+    def make() -> dict[str, Any]:
+        made = Trajectory._of(group, *map(_read_only, nodes), inputs)
+        return {"trajectory": made, "reference": made}
+
+    return OptimalSolution._later(
+        make, problem=problem, status=status, message="", cost=plan.number("cost"), kkt=np.nan,
+        gap=0.0, violations=(), iterations=(), times={}, plan=plan,
+        _t=_read_only(nodes.t), _u=_read_only(nodes.u),
+    )  # fmt: skip
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

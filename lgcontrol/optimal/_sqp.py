@@ -14,6 +14,7 @@ from ..codegen import Progress, check_shape, interruptible, named_options
 from ..systems import ReferenceLike, check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
+from ._node_plans import nodes_of, plan_layout
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -23,6 +24,7 @@ from ._outcome import (
     sentence,
     worst_violations,
 )
+from ._plan import Plan, PlanLayout
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._qp import Backend, QPSolver
 from ._reference import ReferenceSamples
@@ -83,12 +85,14 @@ class SQPSolver:
     converged
     """
 
+    has_feedback = has_export = False
+
     def __init__(
         self, problem: OptimalControlProblem | None = None, *, qp: str | Backend = "auto"
     ) -> None:
         self.qp, self._backend = QPSolver(qp), qp
         self.is_prepared = False
-        self._found: Nodes | None = None
+        self.plan: Plan | None = None
         self._transcription: Transcription | None = None
         if problem is not None:
             if len(problem.free_start):
@@ -115,18 +119,28 @@ class SQPSolver:
         """What is solved."""
         return self.transcription.problem
 
+    @property
+    def plan_layout(self) -> PlanLayout:
+        """Where the parts of a plan are."""
+        return plan_layout(self.problem)
+
     def for_problem(self, problem: OptimalControlProblem) -> SQPSolver:
         """A solver with the same settings for a problem."""
         return SQPSolver(problem, qp=self._backend)
 
     @interruptible
-    def prepare(self) -> SQPSolver:
+    def prepare(self, *, wait: bool = True) -> SQPSolver:
         """Compile the problem's functions to machine code, and return the solver.
 
         Takes seconds the first time, a tenth of a millisecond an operation, and milliseconds when
         the code is found on disk, as it is for other weights, step lengths and horizons.
         Evaluating and differentiating the problem is then about ten times quicker. Nothing is
         compiled where `lgcontrol.codegen.set_compile_policy` is "off".
+
+        Parameters
+        ----------
+        wait : bool
+            It always waits.
 
         Returns
         -------
@@ -137,9 +151,21 @@ class SQPSolver:
         return self
 
     def reset(self) -> None:
-        """Forget what was found; the next solve is as the first."""
-        self._found = None
+        """Forget the plan; the next solve is as the first."""
+        self.plan = None
         self.qp.reset()
+
+    def feedback(self, plan: Plan) -> np.ndarray:
+        """Refused: nothing here tells the derivative of a plan.
+
+        Raises
+        ------
+        NotImplementedError
+            The interior point has the feedback of its plans.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no feedback of plans: solver='interior_point' has"
+        )
 
     def export_c(self, folder: str | Path, **options: Any) -> Path:
         """Refused: QP back-ends are libraries of their own.
@@ -159,18 +185,21 @@ class SQPSolver:
         self,
         x0: ArrayLike,
         *,
+        plan: Plan | None = None,
         reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
         time_limit: float = np.inf,
     ) -> OptimalSolution:
-        """Full Gauss-Newton steps from what was found last, moved on to t0.
+        """Full Gauss-Newton steps from a plan, shifted to t0.
 
         Parameters
         ----------
         x0 : array_like, shape (nq,)
             An element of the group.
+        plan : Plan, optional
+            Of an earlier solve or step; the last one of this solver if left out.
         reference, t0, p
             As for `solve`.
         iterations : int
@@ -187,15 +216,17 @@ class SQPSolver:
         Raises
         ------
         ValueError
-            If nothing was found yet: `solve` comes first.
+            If there is no plan yet, or it belongs to another problem.
         """
-        if self._found is None:
+        plan = self.plan if plan is None else plan
+        if plan is None:
             raise ValueError("there is nothing to go on from: solve first")
+        last = nodes_of(self.problem, plan)
         started, problem, transcription = time.perf_counter(), self.problem, self.transcription
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
         x0 = np.asarray(x0, dtype=np.float64)
-        nodes = moved_on(problem, self._found, times, setting)
+        nodes = moved_on(problem, last, times, setting)
         status, message, spent = SolveStatus.ITERATION_LIMIT, "", 0.0
         log: list[Iteration] = []
         violations: tuple[Violation, ...] = ()
@@ -227,13 +258,13 @@ class SQPSolver:
                 message = f"{number} steps after {spent_all:.3g} s, more were due"
             if spent_all > time_limit:
                 break
-        self._found = nodes
         total = time.perf_counter() - started
         solution = solution_at(
             problem, nodes, setting, times, log[-1],
             status=status, message=message, violations=violations, iterations=tuple(log),
             times={"total": total, "model": total - spent, "qp": spent},
         )  # fmt: skip
+        self.plan = solution.plan
         return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
@@ -289,7 +320,7 @@ class SQPSolver:
         limits = Limits(tolerance, max_iterations, time_limit, callback)
         descent = Descent(self.transcription, self.qp, x0, nodes, setting, limits)
         solution = descent.finish(descent.iterate())
-        self._found = Nodes(solution.t, solution.x, solution.u)
+        self.plan = solution.plan
         return solution
 
 

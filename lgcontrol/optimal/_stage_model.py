@@ -12,6 +12,8 @@ import numpy as np
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
 from ..systems import System, resolved_step, step_derivatives
+from ._node_plans import plan_layout
+from ._plan import PlanLayout
 from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
@@ -105,6 +107,23 @@ class StageModel:
     def __getstate__(self) -> dict[str, Any]:
         """Without the calls, which are bound to memory."""
         return self.__dict__ | {"_calls": {}}
+
+    @property
+    def iterate_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what iterations change: those of `Point`, then gains and rows."""
+        n, m = self.n, self.m
+        N, ns, ne = self.problem.horizon, len(self.sides.row), len(self.sides.equal)
+        return {
+            "x": (N + 1, self.group.nq), "u": (N, self.problem.system.n_inputs),
+            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
+            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
+            "K": (N, n, m), "rows": (N + 1, len(self.transcription.rows.names)),
+        }  # fmt: skip
+
+    @cached_property
+    def plan_layout(self) -> PlanLayout:
+        """Where the parts of a plan of this problem are."""
+        return plan_layout(self.problem, self.iterate_shapes)
 
     def prepare(self) -> None:
         """Compile the functions, as `set_compile_policy` says."""

@@ -130,7 +130,7 @@ def test_an_mpc_takes_a_clock_as_it_comes(loop, clock):
             assert np.abs(u).max() <= 1.0 and mpc.info.status == "ok", (t, mpc.info)
             answers.append(u)
             x = step(0.0, x, [u[0], 0.0], [], 0.1)
-        assert len(mpc._sent) <= 4 and abs(mpc.bias.get("gust", 0.0)) < 0.05
+        assert len(mpc._loop.sent) <= 4 and abs(mpc.bias.get("gust", 0.0)) < 0.05
         both.append(answers[-3:])
     np.testing.assert_allclose(*both, atol=0.03)
 

@@ -270,7 +270,7 @@ def test_a_call_ends_with_its_budget_and_says_so(solver):
     x = [np.cos(1.0), np.sin(1.0), 0.5]  # far from where it is expected
     answers = [mpc(0.1, x) for mpc in (free, tight)]
     assert tight.info.solve is SolveStatus.TIME_LIMIT
-    assert "more were due" in tight._found.message
+    assert "more were due" in tight._loop.found.message
     assert tight.info.iterations == 1 < free.info.iterations
     assert free.info.solve is SolveStatus.ITERATION_LIMIT
     assert all(abs(u[0]) <= 2.0 for u in answers)
@@ -365,7 +365,7 @@ def test_jumps_of_reference_and_state_begin_a_new_plan():
     fresh = swing()
     fresh.reset()
     fresh(4.0, HANGING)
-    assert mpc._found.cost <= fresh._found.cost * (1 + 1e-3)
+    assert mpc._loop.found.cost <= fresh._loop.found.cost * (1 + 1e-3)
     x = after_calls(mpc, 40)
     mpc(4.0, x, [0.0, 1.0, 0.0])
     assert mpc.info.restart == "reference"
@@ -608,7 +608,7 @@ def test_plans_that_end_in_the_set_can_always_be_continued():
     for k in range(12):
         u = mpc(0.1 * k, x)
         assert mpc.info.status is CallStatus.OK
-        found = solver.solve(x, guess=mpc._found, reference=UPRIGHT)
+        found = solver.solve(x, guess=mpc._loop.found, reference=UPRIGHT)
         assert found.success and region.contains(found.x[-1])
         assert found.cost <= cost + 1e-6  # what the continued plan promised
         later = region.continued(found)

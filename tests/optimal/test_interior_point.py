@@ -27,6 +27,7 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
 from lgcontrol.optimal._kernel import pattern_of
+from lgcontrol.optimal._runs import Run
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System, Trajectory
@@ -276,6 +277,13 @@ def test_zeros_of_a_step_are_left_out_of_the_sweep_in_c(count, kept, rng):
     assert a.status == b.status == "converged"
 
 
+def logged(solver):
+    """The logs of a solver's runs, with the barrier parameter that iterations do not tell."""
+    make, logs = solver._results.solution, []
+    solver._results.solution = lambda run, *rest: logs.append(run.log) or make(run, *rest)
+    return logs
+
+
 @pytest.mark.compiled
 def test_the_barrier_starts_lower_where_a_plan_costs_little():
     problem, _ = PROBLEMS["swing, soft"]
@@ -283,13 +291,14 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
     problem = replace(problem, horizon=12, reference=nearby)
     limits = 12 * 2 + 12 * 2  # of the torque, and of the rate at all nodes but the given first
     solvers = InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()
+    kept = {solver: logged(solver) for solver in solvers}
     assert [solver.is_compiled for solver in solvers] == [False, True]
     for x0, first in ((HANGING, None), (nearby, 1e-4), (np.r_[SO2.exp([0.2]), 5.0], 1.0)):
         logs = []
         for solver in solvers:
             found = solver.solve(x0, guess="reference", tolerance=1e-7)
-            assert found.success and solver._last is not None
-            logs.append(solver._last.log)
+            assert found.success
+            logs.append(kept[solver][-1])
         a, b = logs
         assert len(a) == len(b) and np.abs(a[:, -1] - b[:, -1]).max() <= 1e-12
         assert a[0, -1] == pytest.approx(a[0, 0] / limits if first is None else first)
@@ -299,8 +308,8 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
     logs, costs = [], []
     for solver in solvers:
         found = solver.solve(HANGING, guess=still, tolerance=1e-7)
-        assert found.success and solver._last is not None
-        logs.append(solver._last.log)
+        assert found.success
+        logs.append(kept[solver][-1])
         costs.append(solver.solve(HANGING, guess=still, max_iterations=0).cost)
     a, b = logs
     assert len(a) == len(b) and np.abs(a[:3] - b[:3]).max() <= 1e-12
@@ -512,7 +521,7 @@ def test_of_several_guesses_the_best_result_is_the_answer():
     ends = {guess: solver.solve(x0, guess=guess) for guess in ("rest", "reference", "screw")}
     best = solver.solve(x0, guess=tuple(ends))
     assert best.cost == min(entry.cost for entry in ends.values() if entry.success)
-    assert solver._last is not None and np.array_equal(solver._last.point.x, best.x)
+    assert np.array_equal(solver.plan["x"], best.x) and solver.plan is best.plan
     with pytest.raises(ValueError, match="empty tuple"):
         solver.solve(x0, guess=())
 
@@ -525,8 +534,8 @@ def test_the_step_after_several_guesses_prices_what_the_best_one_exceeds():
     solver, x0 = InteriorPointSolver(problem), [-0.6, 0.8, 0.0]
     # Nothing is iterated: states at rest miss the end and cost less than a motion that keeps it.
     solver.solve(x0, guess=("rest", "reference"), max_iterations=0)
-    assert solver._last is not None and solver._excess(solver._last) > 0.1
-    assert solver._is_priced
+    assert solver._excess(Run.of_plan(solver.plan)) > 0.1
+    assert solver.plan.number("is_penalised")
 
 
 def test_an_idle_row_that_is_no_number_at_the_start_stops_nothing():
@@ -686,7 +695,7 @@ def test_solutions_read_late_are_those_read_at_once():
         solver, goal = InteriorPointSolver(problem).prepare(), np.array(UP)
         kept = [look(solver.solve(HANGING, reference=goal))]
         for k in range(1, 8):
-            x = solver._found.x[1] + [0.0, 0.0, 2.0 * (k == 3)]
+            x = solver.plan["x"][1] + [0.0, 0.0, 2.0 * (k == 3)]
             if k == 6:
                 goal[:] = HANGING
             p = np.array([1.0 + 0.1 * (k > 4)])
@@ -749,10 +758,10 @@ def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
     if is_built:
         solver.prepare()
     assert solver.solve([0.5, 0.0]).status is not SolveStatus.FAILED
-    gains = solver._last.K.copy()
+    gains = solver.feedback(solver.plan)
     stuck = solver.step([0.0, 0.0])
     assert stuck.status is SolveStatus.FAILED and stuck.message
-    assert np.isfinite(stuck.u).all() and np.array_equal(solver._last.K, gains)
+    assert np.isfinite(stuck.u).all() and np.array_equal(solver.feedback(solver.plan), gains)
 
 
 def test_controls_a_satellite():
@@ -839,26 +848,27 @@ def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
     assert np.abs(there.u - here.u).max() < 1e-6
 
 
-def test_copies_share_the_code_and_a_step_is_the_same_whoever_has_used_its_memory():
+def test_a_step_from_a_plan_is_the_same_whoever_has_used_the_memory():
     problem = swing()
     solver = InteriorPointSolver(problem).prepare()
     first = solver.solve(HANGING)
-    other = copy.copy(solver)
-    assert other.is_compiled == solver.is_compiled
-    x = first.x[1]
-    mine = solver.step(x, t0=problem.dt)
-    again = other.step(x, t0=problem.dt)  # the memory holds what the solver found since
-    watched = copy.copy(other)
-    for k in (2, 3):
-        x = mine.x[1]
-        mine = solver.step(x, t0=k * problem.dt)
-        again = other.step(x, t0=k * problem.dt)
-        looked_at = watched.step(x, t0=k * problem.dt, time_limit=1e3)  # one iteration at a time
+    plans, x = [first.plan] * 3, first.x[1]
+    for k in (1, 2, 3):
+        t0 = k * problem.dt
+        mine = solver.step(x, plan=plans[0], t0=t0)
+        again = solver.step(x, plan=plans[1], t0=t0)  # the memory holds what was found since
+        looked_at = solver.step(x, plan=plans[2], t0=t0, time_limit=1e3)  # one step at a time
         for found in (again, looked_at):
             assert np.array_equal(found.u, mine.u) and np.array_equal(found.x, mine.x)
             assert found.cost == mine.cost and found.status is mine.status
             assert np.array_equal(found.reference.x, mine.reference.x)
-    assert np.array_equal(solver.first_feedback(), other.first_feedback())
+            assert np.array_equal(found.plan.numbers, mine.plan.numbers)
+        plans, x = [mine.plan, again.plan, looked_at.plan], mine.x[1]
+    copied = copy.copy(solver)  # which builds its own memory
+    assert not copied.is_compiled and copied.prepare().is_compiled == solver.is_compiled
+    there = copied.step(x, plan=plans[0], t0=4 * problem.dt)
+    here = solver.step(x, plan=plans[0], t0=4 * problem.dt)
+    assert np.array_equal(there.plan.numbers, here.plan.numbers)
 
 
 @pytest.mark.compiled

@@ -208,5 +208,5 @@ def test_the_rules_of_the_loop_are_settings():
         x = np.array([-np.cos(0.1), np.sin(0.1), 0.0])
         for k in range(5):
             mpc(0.1 * k, x, UP if k < 4 else [np.cos(2.0), np.sin(2.0), 0.0])
-        causes[jump] = mpc._due
+        causes[jump] = mpc._loop.due
     assert causes == {2.0: "reference", 1e6: ""}
