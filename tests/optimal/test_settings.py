@@ -39,6 +39,8 @@ OTHERS = {
     ("_interior_point.c", 1e-200): "far from what doubles cannot hold",
     ("_interior_point.c", 1e200): "far from what doubles cannot hold",
     ("_interior_point.c", 30): "a bound of Jacobi's sweeps that none comes near",
+    ("_runs.py", 0.1): "between two looks at an interrupt, s",
+    ("_runs.py", 1e-9): "no time of a clock is shorter, s",
     ("_kernel.py", 3): "of the code that is written, not of what it finds",
     ("_kernel.py", 100_000): "of the code that is written, not of what it finds",
     ("_kernel.py", 1e-6): "of the check of a build",
