@@ -83,6 +83,20 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
+def robot_file(request):
+    """Return the function from a robot's file name to its path.
+
+    That of tests/data/robots where the robot is there, without shapes, else of the shared data.
+    """
+
+    def found(name: str) -> Path:
+        own = ROOT / "tests" / "data" / "robots" / name
+        return own if own.is_file() else request.getfixturevalue("shared") / "robots" / name
+
+    return found
+
+
+@pytest.fixture(scope="session")
 def closed_form_error():
     """Return the function that compares the derivatives of a mechanical system with AD."""
     return _closed_form_error

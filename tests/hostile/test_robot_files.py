@@ -70,8 +70,8 @@ def arm(world=None, kind="fixed", more=""):
 
 
 @pytest.mark.parametrize("name", ["z1.urdf", "ur5_robot.urdf"])
-def test_arms_whose_root_is_the_world_get_a_free_base(name, shared):
-    path = shared / "robots" / name
+def test_arms_whose_root_is_the_world_get_a_free_base(name, robot_file):
+    path = robot_file(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fixed, free = Multibody.from_urdf(path), Multibody.from_urdf(path, base="free")

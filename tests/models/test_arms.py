@@ -42,11 +42,11 @@ ROUNDING = 1e-9
     ],
     ids=["panda", "panda-fingers", "panda-lossless", "ur5-tool", "ur5-ee"],
 )
-def test_arm_equals_the_manufacturers_file(file, frame, tree, shared, rng):
+def test_arm_equals_the_manufacturers_file(file, frame, tree, robot_file, rng):
     losses = "panda" not in file or tree.bias_forces(tree.neutral, np.ones(tree.nv))[6] != 0
     lossless = tree.name == "panda" and _is_lossless(tree)
     there = Multibody.from_urdf(
-        shared / "robots" / f"{file}.urdf", on_finding="ignore", losses=losses and not lossless
+        robot_file(f"{file}.urdf"), on_finding="ignore", losses=losses and not lossless
     )
     if tree.nv == 7:
         there = there.lock(panda_finger_joint1=0.0)

@@ -51,8 +51,8 @@ def test_known_counts(name, rng):
 
 
 @pytest.mark.parametrize("file, count", [("ur5_robot", 36), ("panda", 43)])
-def test_known_counts_of_robots(file, count, shared):
-    tree = Multibody.from_urdf(shared / "robots" / f"{file}.urdf", on_finding="ignore")
+def test_known_counts_of_robots(file, count, robot_file):
+    tree = Multibody.from_urdf(robot_file(f"{file}.urdf"), on_finding="ignore")
     fingers = {name: 0.0 for name in tree.joints if "finger" in name}
     assert len(tree.lock(**fingers).base_parameters()) == count
 
@@ -204,9 +204,9 @@ def motion(tree, rng, n=1500):
 NOISE = np.array([2.0, 2.0, 1.0, 0.3, 0.3, 0.1])  # N m
 
 
-def test_identification_of_an_arm_from_noisy_torques(shared, rng):
+def test_identification_of_an_arm_from_noisy_torques(robot_file, rng):
     """Predictions on a fresh motion are off by far less than the noise: 36 of 9000 numbers."""
-    arm = Multibody.from_urdf(shared / "robots" / "ur5_robot.urdf", on_finding="ignore")
+    arm = Multibody.from_urdf(robot_file("ur5_robot.urdf"), on_finding="ignore")
     drives = JointProperties(damping=1.5, friction=2.0, armature=0.1)
     arm = arm.with_properties(**{name: drives for name in arm.joints})
     base = arm.base_parameters()

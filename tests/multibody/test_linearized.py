@@ -189,9 +189,9 @@ def test_whirling_frame_has_the_gyroscopic_terms():
     assert error(K[1:, 1:], np.diag([50.0, 80.0]) - 2.0 * speed**2 * np.eye(2)) < KNOWN
 
 
-def test_what_nothing_holds_has_frequency_zero(shared):
+def test_what_nothing_holds_has_frequency_zero(robot_file):
     """Upright axes of a robot: weight does not act on them, and rounding of K must not either."""
-    arm = Multibody.from_urdf(shared / "robots" / "panda.urdf", on_finding="ignore")
+    arm = Multibody.from_urdf(robot_file("panda.urdf"), on_finding="ignore")
     squares = arm.normal_modes(arm.neutral).squared_frequencies
     raw = arm.linearized_equations(arm.neutral, np.zeros(arm.nv), np.zeros(arm.nv))
     assert (squares == 0.0).sum() == np.sum(np.linalg.svd(raw.K, compute_uv=False) < 1e-9)

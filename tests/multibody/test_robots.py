@@ -34,8 +34,8 @@ EXACT = 1e-9
 MOST_OPERATIONS = 30_173
 
 
-def robot(shared, name, **options):
-    path = shared / "robots" / f"{name}.urdf"
+def robot(robot_file, name, **options):
+    path = robot_file(f"{name}.urdf")
     return read_urdf(path), Multibody.from_urdf(path, on_finding="ignore", **options)
 
 
@@ -136,8 +136,8 @@ def test_losses_of_a_file_can_be_left_out(shared):
     assert difference[:7] == pytest.approx(0.003 * np.ones(7))  # the file's damping
 
 
-def test_base_may_be_any_joint(shared):
-    path = shared / "robots" / "double_pendulum_continuous.urdf"
+def test_base_may_be_any_joint(shared, robot_file):
+    path = robot_file("double_pendulum_continuous.urdf")
     tree = Multibody.from_urdf(path, base=SE2, on_finding="ignore")
     assert tree.configuration.blocks["root_joint"] == SE2
     tree = Multibody.from_urdf(path, base=Joint.of("universal"), on_finding="ignore")

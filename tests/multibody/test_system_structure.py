@@ -165,8 +165,8 @@ def test_a_tree_of_one_body_has_the_derivatives_of_the_body(rng):
 @pytest.mark.parametrize(
     ("name", "base"), [(name, base) for name, bases in ROBOTS.items() for base in bases]
 )
-def test_robots_with_the_losses_of_their_files(name, base, shared, rng, closed_form_error):
-    path = shared / "robots" / f"{name}.urdf"
+def test_robots_with_the_losses_of_their_files(name, base, robot_file, rng, closed_form_error):
+    path = robot_file(f"{name}.urdf")
     tree = Multibody.from_urdf(path, base=base, on_finding="ignore")
     system = tree.system(
         wrenches={tree.bodies[-1]: "hybrid"},

@@ -148,9 +148,9 @@ def test_a_stage_of_the_panda_stays_within_its_budget():
 
 
 @pytest.mark.thorough
-def test_losses_too_fast_for_explicit_steps_are_planned_with(shared):
+def test_losses_too_fast_for_explicit_steps_are_planned_with(robot_file):
     """The wrist of z1 needs 677 substeps of rk4 in 0.05 s; with the linearly implicit step, one."""
-    arm = Multibody.from_urdf(shared / "robots" / "z1.urdf").system()
+    arm = Multibody.from_urdf(robot_file("z1.urdf")).system()
     lower, upper = (limit[:7] for limit in arm.state_limits)
     rest = arm.state.join(configuration=np.clip(0.05, lower, upper))
     goal = arm.state.join(configuration=np.clip(0.35, lower, upper))

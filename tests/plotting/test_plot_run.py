@@ -423,7 +423,7 @@ def test_panels_fill_the_figure_and_times_stand_below_each_column(count):
     grid = places[0].get_gridspec()
     filled = [(r, c) for p in places for r in p.rowspan for c in p.colspan]
     assert sorted(filled) == [(r, c) for r in range(grid.nrows) for c in range(grid.ncols)]
-    shown = [ax.xaxis.get_tick_params()["labelbottom"] for ax in axes]
+    shown = [ax.xaxis.get_major_ticks()[0].label1.get_visible() for ax in axes]
     below = [
         any(b.rowspan.start > a.rowspan.start and b.colspan == a.colspan for b in places)
         for a in places

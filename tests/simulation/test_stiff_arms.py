@@ -15,8 +15,8 @@ SPREAD = 1e-10  # of references at two tolerances
 @pytest.mark.filterwarnings("ignore:tiago", "ignore:.*beyond the limits", "ignore:.*tiago.urdf")
 @pytest.mark.usually(name=["z1"])
 @pytest.mark.parametrize(("name", "rate"), [("z1", 3e4), ("tiago", 4e4)])
-def test_losses_of_files_are_resolved_to_the_tolerance(shared, name, rate):
-    tree = Multibody.from_urdf(shared / "robots" / f"{name}.urdf")
+def test_losses_of_files_are_resolved_to_the_tolerance(robot_file, name, rate):
+    tree = Multibody.from_urdf(robot_file(f"{name}.urdf"))
     # Nothing in the hand is as fast as the elbow, and its 36 joints take a minute to trace.
     tree = tree.lock(**{joint: 0.0 for joint in tree.joints if joint.startswith("hand")})
     plant, tolerance, seconds = tree.system(), 1e-6, 0.02

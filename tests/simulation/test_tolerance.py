@@ -92,9 +92,9 @@ def test_a_wrist_with_losses_of_15000_per_second():
     assert run.status == "completed"
 
 
-def test_z1_with_the_losses_of_its_file(shared):
+def test_z1_with_the_losses_of_its_file(robot_file):
     """Poles to −4.9e4 1/s."""
-    tree = Multibody.from_urdf(shared / "robots" / "z1.urdf", on_finding="ignore")
+    tree = Multibody.from_urdf(robot_file("z1.urdf"), on_finding="ignore")
     plant, x0 = tree.system(), np.zeros(tree.nq + tree.nv)
     x0[: tree.nq] = tree.neutral
     run = simulate(plant, x0=x0, seconds=0.1)

@@ -63,8 +63,8 @@ def test_all_models(name):
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("robot", "base"), ROBOTS)
-def test_robot_files(robot, base, shared):
-    system = Multibody.from_urdf(shared / "robots" / f"{robot}.urdf", base=base).system()
+def test_robot_files(robot, base, robot_file):
+    system = Multibody.from_urdf(robot_file(f"{robot}.urdf"), base=base).system()
     assert error(system, "linearly_implicit_euler", dt=1e-3) < EXACT
 
 
@@ -226,11 +226,11 @@ def test_a_linearly_implicit_step_costs_what_an_explicit_one_costs():
 
 
 @pytest.mark.thorough
-def test_fast_losses_choose_the_method(shared):
+def test_fast_losses_choose_the_method(robot_file):
     """z1 with the losses of its file: poles to −4.9e4 1/s, 677 substeps of rk4 in 0.05 s."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        z1 = Multibody.from_urdf(shared / "robots" / "z1.urdf").system()
+        z1 = Multibody.from_urdf(robot_file("z1.urdf")).system()
     x = z1.state.identity
     assert stable_substeps(z1, x, None, 0.05) > 100
     assert choose_method(z1, 0.05) == "linearly_implicit_euler"

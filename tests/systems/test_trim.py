@@ -248,8 +248,8 @@ def test_disturbances_carry_no_weight_that_controls_cannot():
 @pytest.mark.parametrize("name", ["solo12", "hyq_no_sensors", "talos_reduced"])
 @pytest.mark.parametrize("wrenches", [(), "trunk", "all"])
 @pytest.mark.thorough
-def test_legged_robots_without_contacts_are_refused_at_once(shared, name, wrenches):
-    tree = Multibody.from_urdf(shared / f"robots/{name}.urdf", base="free", on_finding="ignore")
+def test_legged_robots_without_contacts_are_refused_at_once(robot_file, name, wrenches):
+    tree = Multibody.from_urdf(robot_file(f"{name}.urdf"), base="free", on_finding="ignore")
     links = list(tree.bodies)
     on = {"trunk": links[:1], "all": [links[0], links[-1]]}.get(wrenches, ())
     with pytest.raises(TrimError, match="free controls reaches velocity.root_joint.x"):
