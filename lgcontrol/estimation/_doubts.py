@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,40 @@ def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
             found = [*_size_and_order(said), *_holes(said, end)]
             lines += [f"{name}: {text}" for text in found]
     return lines
+
+
+def window_doubts(
+    total: float, count: int, independent: float, solved: int, unlikely: int
+) -> list[str]:
+    """The same of the windows of a `MovingHorizon`, by what their costs are left with.
+
+    Parameters
+    ----------
+    total : float
+        Sum of twice the costs.
+    count : int
+        Entries of all measurements in these windows.
+    independent : float
+        How many of these are independent.
+    solved, unlikely : int
+        Windows, and those whose cost is no noise.
+    """
+    found = []
+    if independent >= FEW:
+        mean = total / count
+        low, high = (chi_squared_quantile(p, round(independent)) / independent
+                     for p in (CHANCE, 1 - CHANCE))  # fmt: skip
+        if mean > max(LARGEST, high) or mean < min(SMALLEST, low):
+            found.append(
+                f"windows: costs are {mean:.3g} times what noise as stated leaves; check units, "
+                "signs, axes and std_discrete of the measurements, and the noise of the inputs"
+            )
+    if unlikely:
+        found.append(
+            f"windows: {unlikely} of {solved} have a cost that is no noise: outliers, or an "
+            "estimate that was off"
+        )
+    return found
 
 
 def _size_and_order(said: Innovations) -> list[str]:
@@ -92,6 +127,44 @@ def _holes(said: Innovations, end: float) -> list[str]:
     gaps = np.diff(times)
     usual = float(np.median(np.diff(said.t))) if len(said.t) > 1 else np.inf
     k = int(np.argmax(gaps))
-    if not gaps[k] > max(LOST * usual, SHARE * (times[-1] - said.t[0])):
+    return _hole(float(gaps[k]), float(times[k]), usual, float(times[-1] - said.t[0]))
+
+
+def _hole(length: float, begin: float, usual: float, whole: float) -> list[str]:
+    if not length > max(LOST * usual, SHARE * whole):
         return []
-    return [f"none used for {gaps[k]:.4g} s from {times[k]:.6g} s on, every {usual:.3g} s before"]
+    return [f"none used for {length:.4g} s from {begin:.6g} s on, every {usual:.3g} s else"]
+
+
+class Uses(NamedTuple):
+    """When measurements of a kind were used, told one after the other.
+
+    Attributes
+    ----------
+    first, last : float
+        Times in s.
+    longest, begin : float
+        The longest time between two, and where it began, s.
+    count : int
+    """
+
+    first: float = np.inf
+    last: float = -np.inf
+    longest: float = 0.0
+    begin: float = 0.0
+    count: int = 0
+
+    def with_one(self, t: float) -> Uses:
+        """And one taken at a time."""
+        if not self.count:
+            return Uses(t, t, 0.0, t, 1)
+        longest, begin = max((self.longest, self.begin), (t - self.last, self.last))
+        return Uses(self.first, max(self.last, t), longest, begin, self.count + 1)
+
+    def holes(self, now: float) -> list[str]:
+        """The longest time without one, up to now."""
+        if self.count < FEW:
+            return []
+        usual = (self.last - self.first - self.longest) / (self.count - 2)
+        length, begin = max((self.longest, self.begin), (now - self.last, self.last))
+        return _hole(length, begin, usual, now - self.first)

@@ -43,6 +43,7 @@ from ..systems import (
     place_of,
 )
 from ._arrival import ArrivalCost
+from ._doubts import IMPOSSIBLE, Uses, window_doubts
 from ._estimates import Estimates
 from ._export_window import ExportedWindow, export_window
 from ._given import (
@@ -64,7 +65,7 @@ from ._intervals import (
     rounding_of,
 )
 from ._log import MOST_PIECES, SAME_TIME, Log, Rows
-from ._normal import likely_square
+from ._normal import chi_squared_quantile, likely_square
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._storage import flattened, symmetric_of
 from ._window import WindowInputs
@@ -76,6 +77,7 @@ MOST = 100  # iterations of these
 REPLAYED = 4  # steps that the run of an export goes on for when the window is full
 # What calls change: an interrupted one leaves it as it was.
 _CARRIED = (
+    "_squares", "_used",
     "t", "info", "_behind", "_prior", "_begin", "_count", "_u", "_partial", "_x", "_after",
     "_is_new", "_has_moved", "_has_plan",
 )  # fmt: skip
@@ -300,6 +302,8 @@ class MovingHorizon:
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._behind = 0
+        self._squares: tuple[float, int, int, int] = 0.0, 0, 0, 0  # see `_doubt`
+        self._used: dict[str, Uses] = {}
         self._begin_at(0.0, self.x0, self.P0)
 
     def _begin_at(self, t: float, x0: np.ndarray, P0: np.ndarray) -> None:
@@ -525,6 +529,7 @@ class MovingHorizon:
         row[part] = bound.group.normalize(y)
         row[flag] = 1.0
         self._is_new = True
+        self._used = self._used | {name: self._used.get(name, Uses()).with_one(taken)}
         return word
 
     # Solutions
@@ -560,7 +565,18 @@ class MovingHorizon:
         else:
             self._x = found.x.copy()
             self._u[:-1, : self._inputs.offset] = found.u[:, : self._inputs.offset]
+            self._doubt(2 * float(found.cost))
         self._carry()
+
+    def _doubt(self, square: float) -> None:
+        """Add up the squares that windows are left with: χ² of as many as they have measured."""
+        flags = ((self.measurements[name].group.dim, self._inputs.places[name][1])
+                 for name in self.measurements)  # fmt: skip
+        rows = sum(dim * int(self._u[:, flag].sum()) for dim, flag in flags)
+        if rows:
+            total, count, solved, unlikely = self._squares
+            is_unlikely = square > chi_squared_quantile(1 - IMPOSSIBLE, rows)
+            self._squares = total + square, count + rows, solved + 1, unlikely + is_unlikely
 
     def _without_noise(self) -> np.ndarray:
         """States that follow from the prior alone; from where they are not finite the last one."""
@@ -727,8 +743,16 @@ class MovingHorizon:
         return events
 
     def summary(self) -> str:
-        """Say how often what became of intervals and measurements."""
-        return summary_of(self.counts)
+        """Say how often what became of intervals and measurements, and what speaks against them.
+
+        The cost of a window is half of χ² of what was measured in it, if all noise is as stated.
+        """
+        total, count, solved, unlikely = self._squares
+        # windows share measurements: as many are independent as fit beside each other
+        found = window_doubts(total, count, count / (1 + self.horizon), solved, unlikely)
+        for name, uses in self._used.items():
+            found += [f"{name}: {hole}" for hole in uses.holes(self.t or 0.0)]
+        return "\n".join([summary_of(self.counts), *found])
 
 
 def is_positive(P: np.ndarray) -> bool:

@@ -4,13 +4,15 @@ import re
 
 import pytest
 
-from lgcontrol.estimation import EKF, UKF
+from lgcontrol.estimation import EKF, UKF, MovingHorizon
 
 from . import _faults as faults
 
 SCENES = {"car": faults.Car(), "ahrs": faults.Ahrs(), "ins": faults.Ins()}
 TABLES = {"car": faults.CAR, "ahrs": faults.AHRS, "ins": faults.INS}
-MAKERS = {"ahrs": {"EKF": None}}  # that filter is one
+FILTERS = {"EKF": EKF, "UKF": UKF}
+MAKERS = {"car": {**FILTERS, "MovingHorizon": MovingHorizon},
+          "ahrs": {"EKF": None}, "ins": FILTERS}  # fmt: skip
 USUAL = {
     "car": ("fixes in millimetres", "frozen fixes", "fixes lost on the way", "fixes doubled",
             "one fix 500 m off", "rate clockwise", "fixes said to be ten times as noisy",
@@ -22,9 +24,8 @@ USUAL = {
 
 def cases():
     for scene, table in TABLES.items():
-        makers = MAKERS.get(scene, {"EKF": EKF, "UKF": UKF})
         for fault in table:
-            for name, make in makers.items():
+            for name, make in MAKERS[scene].items():
                 is_usual = fault.name in USUAL[scene] and name == "EKF"
                 yield pytest.param(scene, make, fault, id=f"{scene}-{name}-{fault.name}",
                                    marks=() if is_usual else pytest.mark.thorough)  # fmt: skip
