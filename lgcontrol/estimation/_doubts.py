@@ -38,7 +38,7 @@ def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
 
 
 def window_doubts(
-    total: float, count: int, independent: float, solved: int, unlikely: int
+    total: float, count: int, independent: float, solved: int, unlikely: int, least: bool
 ) -> list[str]:
     """The same of the windows of a `MovingHorizon`, by what their costs are left with.
 
@@ -52,13 +52,15 @@ def window_doubts(
         How many of these are independent.
     solved, unlikely : int
         Windows, and those whose cost is no noise.
+    least : bool
+        Whether costs that are too small count, as no weight makes them so.
     """
     found = []
     if independent >= FEW:
         mean = total / count
         low, high = (chi_squared_quantile(p, round(independent)) / independent
                      for p in (CHANCE, 1 - CHANCE))  # fmt: skip
-        if mean > max(LARGEST, high) or mean < min(SMALLEST, low):
+        if mean > max(LARGEST, high) or (least and mean < min(SMALLEST, low)):
             found.append(
                 f"windows: costs are {mean:.3g} times what noise as stated leaves; check units, "
                 "signs, axes and std_discrete of the measurements, and the noise of the inputs"

@@ -749,7 +749,9 @@ class MovingHorizon:
         """
         total, count, solved, unlikely = self._squares
         # windows share measurements: as many are independent as fit beside each other
-        found = window_doubts(total, count, count / (1 + self.horizon), solved, unlikely)
+        independent = count / (1 + self.horizon)
+        plain = not self._robust and all(b.lasting == 1 for b in self.measurements.values())
+        found = window_doubts(total, count, independent, solved, unlikely, plain)
         for name, uses in self._used.items():
             found += [f"{name}: {hole}" for hole in uses.holes(self.t or 0.0)]
         return "\n".join([summary_of(self.counts), *found])
