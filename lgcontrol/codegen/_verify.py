@@ -25,6 +25,7 @@ _AMPLIFICATION = 1e4
 # Terms that cancel exactly in one of the two leave their rounding in the other.
 _FLOOR = 1e-12
 _ROUNDING = 2.0**-52
+_SHAKES = 4  # such changes of the inputs
 # Relative changes of inputs that tell what rounding leaves undefined from what is so, and how many
 # are tried of each size.
 _CHANGES, _TRIES = (1e-14, 1e-12, 1e-10, 1e-8), 6
@@ -54,26 +55,33 @@ def disagreement(program: Program, run: Callable[[int], int], width: int) -> str
     for sample in samples:
         arguments = _random_arguments(program, sample)
         expected, failed = _interpreted(program, arguments)
-        shaken = [a * (1 + _ROUNDING * rng.choice([-1.0, 1.0], size=a.shape)) for a in arguments]
-        changed, failed_too = _interpreted(program, shaken)
+        # one change may leave by chance what another one amplifies, or turn no branch
+        shaken = [
+            _interpreted(program, [
+                a * (1 + _ROUNDING * rng.choice([-1.0, 1.0], size=a.shape)) for a in arguments
+            ])
+            for _ in range(_SHAKES)
+        ]  # fmt: skip
+        changed = [np.stack(results) for results in zip(*(made for made, _ in shaken), strict=True)]
         found = _compiled(program, run, width, arguments)
-        evaluated = ~(failed | failed_too)
+        evaluated = ~(failed | np.any([also for _, also in shaken], axis=0))
         compared = compared or bool(evaluated.any())
         finite = False
         for name, want, near, have in zip(names, expected, changed, found, strict=True):
-            undefined = np.isnan(want) & np.isnan(near)  # not by the last digit of an input
+            # not by the last digit of an input
+            undefined = np.isnan(want) & np.isnan(near).all(axis=0)
             if np.any(undefined[evaluated] & np.isfinite(have[evaluated])):
                 if not _is_on_edge(
                     program, arguments, names.index(name), undefined & np.isfinite(have), rng
                 ):
                     return f"{name} has numbers where the function is undefined"
-            usable = evaluated & np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=1)
-            want, near, have = want[usable], near[usable], have[usable]
+            usable = evaluated & np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=(0, 2))
+            want, near, have = want[usable], near[:, usable], have[usable]
             if not want.size:
                 finite = finite or bool(usable.any())
                 continue
             size = np.abs(want).max(axis=1)
-            rounding = _AMPLIFICATION * np.abs(near - want).max(axis=1)
+            rounding = _AMPLIFICATION * np.abs(near - want).max(axis=(0, 2))
             # Without a digit that an input's last one does not change there is nothing to compare.
             certain = rounding < np.maximum(size, _FLOOR)
             want, have, size, rounding = (
