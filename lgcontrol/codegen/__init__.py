@@ -97,4 +97,5 @@ from ._validate import format_shape as format_shape
 from ._validate import is_symbolic as is_symbolic
 from ._validate import level_outside as level_outside
 from ._validate import named_options as named_options
+from ._validate import read_only as read_only
 from ._validate import unknown_name as unknown_name

@@ -364,6 +364,28 @@ def level_outside() -> int:
     return 1
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """View of an array that nobody writes to: what others go on from.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> read_only(np.zeros(2))[0] = 1.0
+    Traceback (most recent call last):
+    ValueError: assignment destination is read-only
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     """Write a shape as in ``(..., 3)``; unknown lengths are ``n``.
 

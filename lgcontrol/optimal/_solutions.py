@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import read_only
 from ..systems import Trajectory, resolved_step, step_residuals, unsolved
 from ._node_plans import nodes_of, plan_of
 from ._outcome import Iteration, SolveStatus
@@ -46,8 +47,8 @@ def solution_at(
     """
 
     def make() -> dict[str, Any]:
-        own, x, u = map(_read_only, nodes)
-        when, x_ref, u_ref = map(_read_only, (t, setting.x_ref, setting.u_ref))
+        own, x, u = map(read_only, nodes)
+        when, x_ref, u_ref = map(read_only, (t, setting.x_ref, setting.u_ref))
         group = problem.system.state
         return {
             "trajectory": Trajectory._of(group, own, x, u, problem.system.inputs),
@@ -62,8 +63,8 @@ def solution_at(
         problem=problem,
         cost=last.cost,
         kkt=last.kkt,
-        _t=_read_only(nodes.t),
-        _u=_read_only(nodes.u),
+        _t=read_only(nodes.t),
+        _u=read_only(nodes.u),
         **known,
     )
 
@@ -87,21 +88,14 @@ def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) ->
     group, inputs = problem.system.state, problem.system.inputs
 
     def make() -> dict[str, Any]:
-        made = Trajectory._of(group, *map(_read_only, nodes), inputs)
+        made = Trajectory._of(group, *map(read_only, nodes), inputs)
         return {"trajectory": made, "reference": made}
 
     return OptimalSolution._later(
         make, problem=problem, status=status, message="", cost=plan.number("cost"), kkt=np.nan,
         gap=0.0, violations=(), iterations=(), times={}, plan=plan,
-        _t=_read_only(nodes.t), _u=_read_only(nodes.u),
+        _t=read_only(nodes.t), _u=read_only(nodes.u),
     )  # fmt: skip
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that nobody writes to: solvers go on from what solutions show."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
