@@ -11,6 +11,7 @@ import scipy
 from ..codegen import Value, factor_symmetric
 
 LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
+IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
 DEPENDENT = 1e-30  # share of a row's square that may be left where it depends on others: rounding
 
 

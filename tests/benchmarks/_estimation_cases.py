@@ -27,8 +27,8 @@ from . import _ukfm_peer
 
 ODOMETRY = odometry()
 
-# One setting a kind of sensor: positions and landmarks from first headings that are off by 15° to
-# 45° take the iterated filter, all others the filter as it stands.
+# One setting a kind of sensor. Positions and landmarks from first headings that are off by 15° to
+# 45° need the five rounds that are the default.
 UNKNOWN_HEADING = {"iterations": 5}
 
 
@@ -289,21 +289,20 @@ class Kitti:
     held: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, recording):
+    def of(cls, recording, **options):
         t, fixes = recording.measurements["gnss"]
         there = np.isfinite(fixes).all(axis=1)
         t, fixes = t[there], fixes[there]
         way = fixes[3] - fixes[1]
         # two fixes where a car stands say nothing of where it looks
         heading = min(np.sqrt(2) * 0.05 / (np.linalg.norm(way[:2]) + 1e-9), np.pi / np.sqrt(3))
-        iterated = UNKNOWN_HEADING if heading > 0.2 else {}
         turn = SO3.from_rotation_vector([0, 0, np.arctan2(way[1], way[0])])
         body = SE23.from_rotation(turn, [fixes[1], way / (t[3] - t[1])])
         ekf = EKF(
             NAVIGATION, [gnss(NAVIGATION, std_discrete=0.05)], NAVIGATION.state.join(body=body),
             std0={"body": 0.1, "body.vx": 1.0, "body.vy": 1.0, "body.vz": 1.0, 
                   "body.rz": np.hypot(0.2, heading), "gyro_bias": 0.01, "accelerometer_bias": 0.2},
-            noise=DENSITIES | WALKS, covariance_method="euler", **iterated,
+            noise=DENSITIES | WALKS, covariance_method="euler", **options,
         )  # fmt: skip
         later = recording.t > t[1]
         first = np.flatnonzero(later)[0] - 1
