@@ -144,8 +144,8 @@ class OperationalSpace(Controller):
             "frame_ref": space.nq, "frame_v_ref": k, "frame_a_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "v_ref": n, "a_ref": n, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
-        # Of the frame alone: a posture may be held softly, and the frame comes first.
-        sampling = Sampling(dt, self.damping.min(initial=np.inf), self._own)
+        slowest = min(x.min(initial=np.inf) for x in (self.damping, self._posture_gains[1]))
+        sampling = Sampling(dt, slowest, self._own)
         self.law = TreeLaw(tree, system, "operational_space", sizes, law, sampling=sampling)
         self._check_loop()
 

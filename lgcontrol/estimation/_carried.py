@@ -22,15 +22,15 @@ class FilterColumn:
         Coordinates of the state.
     n : int
         Rows of the covariance, or of its factor; one triangle is kept.
-    counters : int
-        Measurements: rejections in a row of each.
+    sensors : int
+        Measurements: rejections in a row of each, then the width of the gate of each.
     inputs : int
         The last usable value of each input.
     """
 
     nq: int
     n: int
-    counters: int
+    sensors: int
     inputs: int
 
     @property
@@ -41,26 +41,26 @@ class FilterColumn:
     @property
     def size(self) -> int:
         """Entries of the column."""
-        return self.nq + self.triangle + self.counters + self.inputs
+        return self._bounds[-1]
 
     @property
     def _bounds(self) -> list[int]:
-        parts = [0, self.nq, self.triangle, self.counters, self.inputs]
+        parts = [0, self.nq, self.triangle, 2 * self.sensors, self.inputs]
         return np.cumsum(parts).tolist()
 
     def split(self, z: Value) -> tuple[Value, Value, Value, Value]:
-        """State, lower triangular matrix, counters, inputs; CasADi columns."""
-        x, packed, counters, inputs = ca.vertsplit(z, self._bounds)
-        return x, self.lower(packed), counters, inputs
+        """State, lower triangular matrix, what gates remember, inputs; CasADi columns."""
+        x, packed, gates, inputs = ca.vertsplit(z, self._bounds)
+        return x, self.lower(packed), gates, inputs
 
     def lower(self, packed: Value) -> Value:
         """Lower triangular matrix of its columns."""
         return type(packed)(ca.Sparsity.lower(self.n), packed)
 
-    def join(self, x: Value, lower: Value, counters: Value, inputs: Value) -> Value:
+    def join(self, x: Value, lower: Value, gates: Value, inputs: Value) -> Value:
         """Column of its parts; of the matrix, the lower triangle is taken."""
         packed = ca.project(lower, ca.Sparsity.lower(self.n)).nz[:]
-        return ca.vertcat(x, packed, counters, inputs)
+        return ca.vertcat(x, packed, gates, inputs)
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -68,11 +68,11 @@ class FilterColumn:
         columns, rows = np.triu_indices(self.n)
         return rows, columns
 
-    def pack(self, x: Any, lower: Any, inputs: Any, counters: Any = 0.0) -> np.ndarray:
-        """Column of NumPy parts."""
+    def pack(self, x: Any, lower: Any, inputs: Any, rejections: float = 0.0) -> np.ndarray:
+        """Column of NumPy parts; gates are as wide as they are stated."""
         rows, columns = self.places
-        held = np.broadcast_to(counters, (self.counters,))
-        return np.concatenate([x, np.asarray(lower)[rows, columns], held, inputs])
+        gates = np.repeat([rejections, 1.0], self.sensors)
+        return np.concatenate([x, np.asarray(lower)[rows, columns], gates, inputs])
 
     def unpack(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """State and lower triangular matrix, with the batch axes of z."""

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ._innovations import Innovations
-from ._normal import chi_squared_quantile
+from ._normal import IMPOSSIBLE, chi_squared_quantile
 
 # Means of NIS that are doubted: deviations that are off by a fifth, and more than chance leaves
 # once in a thousand runs. KITTI has 1.08 with densities by its likelihood, to a factor of two.
 SMALLEST, LARGEST, CHANCE = 1 / 1.5, 1.5, 1e-3
 CORRELATED = 0.4  # of innovations with those before; more than five deviations from none, too
 FEW = 20  # innovations that are too few for a mean
-IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
 LOST = 10.0  # usual intervals without a measurement that is used
 SHARE = 0.05  # of the log's time, that such a hole takes at least
 
@@ -76,20 +75,9 @@ def window_doubts(
 def _size_and_order(said: Innovations) -> list[str]:
     used, m, found = said.is_used, said.whitened.shape[-1], []
     squares = np.where(used, said.nis, np.nan) * said.lasting
-    n, mean = int(used.sum()), float(np.nanmean(squares)) / m
-    few = n < FEW * (said.lasting if said.lasting > 1 else 1)
-    low, high = (chi_squared_quantile(p, n * m) / (n * m) for p in (CHANCE, 1 - CHANCE))
-    check = "check its unit, sign, axes and std_discrete, and the noise of the inputs"
-    if mean > max(LARGEST, high) and not few:
-        found.append(
-            f"NIS {mean:.3g}, expected 1: innovations are {np.sqrt(mean):.2g} times as large as "
-            f"stated; {check}"
-        )
-    elif mean < min(SMALLEST, low) and said.lasting == 1 and not few:
-        found.append(
-            f"NIS {mean:.3g}, expected 1: innovations are {np.sqrt(mean):.2g} times as large as "
-            "stated; lower its std_discrete or the noise of the inputs"
-        )
+    n = int(used.sum())
+    if size := of_size(float(np.nansum(squares)), n, m, said.lasting):
+        found.append(size)
     correlation = _correlation(said)
     if said.lasting == 1 and n >= FEW and abs(correlation) > max(CORRELATED, 5 / np.sqrt(n)):
         found.append(
@@ -105,6 +93,43 @@ def _size_and_order(said: Innovations) -> list[str]:
             "estimate that was off"
         )
     return found
+
+
+def of_size(squares: float, n: int, m: int, lasting: float) -> str:
+    """What the sum of n squares of innovations says against their noise; empty for nothing.
+
+    Parameters
+    ----------
+    squares : float
+        Sum of NIS, each times `lasting`.
+    n : int
+        How many there are.
+    m : int
+        Entries of each.
+    lasting : float
+        `Innovations.lasting`.
+    """
+    if n < FEW * lasting:
+        return ""
+    mean = squares / (n * m)
+    low, high = (chi_squared_quantile(p, n * m) / (n * m) for p in (CHANCE, 1 - CHANCE))
+    text = f"NIS {mean:.3g}, expected 1: innovations are {np.sqrt(mean):.2g} times as large as "
+    if mean > max(LARGEST, high):
+        return (
+            f"{text}stated; check its unit, sign, axes and std_discrete, and the noise of the "
+            "inputs"
+        )
+    if mean < min(SMALLEST, low) and lasting == 1:
+        return f"{text}stated; lower its std_discrete or the noise of the inputs"
+    return ""
+
+
+def of_unlikely(count: int) -> str:
+    """What is to be done about measurements that were used and are no noise."""
+    return (
+        f"{count} innovations are no noise and were used; keep outliers out by gate=0.999 or "
+        "robust='huber', or check its unit, its frame and P0"
+    )
 
 
 def _correlation(said: Innovations) -> float:

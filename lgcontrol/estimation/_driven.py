@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen import UnknownNameError, read_only, unknown_name
 from ..systems import (
     Measurement,
     System,
@@ -74,14 +74,14 @@ class SensorDriven:
     @property
     def x(self) -> np.ndarray:
         """State of the plant."""
-        return self._state(*self._here)
+        return read_only(self._state(*self._here))
 
     @property
     def P(self) -> np.ndarray:
         """Covariance of the plant's error: that of the estimate and that of the sensor."""
         made = self._derivatives(*self._here)
         D = made.D[:, self._rows]
-        return made.J @ self.filter.P @ made.J.T + D @ self._covariance @ D.T
+        return read_only(made.J @ self.filter.P @ made.J.T + D @ self._covariance @ D.T)
 
     @property
     def _here(self) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from ._export_frame import replay_example, status_names
 STEPS = 20  # intervals of the run that the example replays
 STEP = 0.01  # s, of systems in continuous time
 SPREAD = 0.3  # of the inputs of that run, about the nominal ones
+OUTLIERS, OUTLYING = (13, 15, 16), 30.0  # intervals that end in outliers; in deviations
 
 
 class ExportedFilter(NamedTuple):
@@ -188,7 +189,10 @@ def _source(made: ExportedFilter, name: str, works: dict[str, int]) -> str:
 
 
 def _run(made: ExportedFilter, name: str) -> str:
-    """A run with noise, and what the filter has after each event; a measurement is broken."""
+    """A run with noise, and what the filter has after each event.
+
+    A measurement of each kind is broken, and later ones are outliers, for what gates remember.
+    """
     system, rng = made.system, np.random.default_rng(0)
     dt = system.dt or STEP
     z, t = made.start, 0.0
@@ -217,6 +221,8 @@ def _run(made: ExportedFilter, name: str) -> str:
             y = bound.draw(t, x, u, made.p, rng)
             if k == STEPS // 2:
                 y = np.full_like(y, np.nan)
+            elif k in OUTLIERS:
+                y = bound.group.plus(y, OUTLYING * np.sqrt(np.diagonal(bound.covariance)))
             z, _ = made.updates[key](z, t, made.p, y, made.noise_scale[i])
             record(i + 1, y)
     upper_name = name.upper()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import casadi as ca
 import numpy as np
@@ -22,6 +22,7 @@ from ..codegen import (
     factor_symmetric,
     interruptible,
     named_options,
+    read_only,
     solve_factored,
     trace,
     unknown_name,
@@ -37,6 +38,7 @@ from ..systems import (
     step_derivatives,
 )
 from ._carried import FilterColumn
+from ._doubts import of_size, of_unlikely
 from ._error_side import Error, ErrorSide
 from ._estimates import Estimates
 from ._export import ExportedFilter, export_filter
@@ -44,20 +46,21 @@ from ._given import (
     OFF_UNIT,
     bind_all,
     first_covariance,
+    first_estimate,
     for_each,
-    gate_threshold,
-    known_inputs,
+    interval_inputs,
     measured,
     noise_densities,
+    warn_of_no_noise,
 )
 from ._innovations import Said
-from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of
+from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of, warn_of_interval
 from ._log import SAME_TIME, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
 from ._smoothing import LONG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
-from ._weighing import Weight, weigh
+from ._weighing import Gate, Weight, weigh
 
 LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
@@ -84,7 +87,8 @@ class Filter(ABC):
     noise : mapping of str to float, optional
         White noise on inputs of any role, as density in unit/√Hz by name; ``"gyro"`` stands for
         ``"gyro.x"``, ``"gyro.y"``, … An input is held over a step, so that its variance is
-        ``density² / dt``.
+        ``density² / dt``. If left out there is a warning, since the covariance shrinks to zero; an
+        empty mapping says that the model is exact.
     method : str or Method
         Of the step.
     error : {"left", "right"}
@@ -97,12 +101,15 @@ class Filter(ABC):
         Parameters of the system.
     gate : float or mapping of str to float, optional
         Probability up to which a measurement is believed; 0.999 rejects one in a thousand good
-        ones. By name of the measurement, or for all; none if left out.
+        ones. By name of the measurement, or for all; none if left out. Each recovery (``lockout``)
+        makes it twice as wide, in deviations; ``1 / (1 - gate)`` used measurements take that back.
     robust : {"huber", "cauchy"} or mapping, optional
         Less weight for unlikely measurements, instead of a gate or besides.
     lockout : int
         This rejection in a row makes the filter doubt itself: the covariance of the state is
-        inflated until the measurement is likely, and it is used.
+        inflated until the measurement is likely, and it is used. The estimate runs away between two
+        rejections: more than two cost an inertial system meters at each manoeuvre that its noise
+        does not cover.
     settle : int
         Measurements of a sensor that are used before its gate begins to act.
     window : float, optional
@@ -138,7 +145,7 @@ class Filter(ABC):
         p: Any = None,
         gate: float | Mapping[str, float] | None = None,
         robust: Weight | Mapping[str, Weight] | None = None,
-        lockout: int = 5,
+        lockout: int = 2,
         settle: int = 10,
         window: float | None = None,
     ) -> None:
@@ -152,9 +159,7 @@ class Filter(ABC):
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
         self._numbers = {name: k for k, name in enumerate(names)}
-        self._gates = {
-            k: gate_threshold(k, v, self._dim(k)) for k, v in for_each(gate, names).items()
-        }
+        self._gates = {k: Gate.of(k, v, self._dim(k)) for k, v in for_each(gate, names).items()}
         self._weights = for_each(robust, names)
         for weight in self._weights.values():
             if weight not in ("huber", "cauchy"):
@@ -162,14 +167,15 @@ class Filter(ABC):
         if lockout < 1 or settle < 0:
             raise ValueError(f"lockout must be at least 1, settle 0; got {lockout}, {settle}")
         self.lockout, self.settle = lockout, settle
-        self._noisy, self.densities = noise_densities(system, noise or {})
+        self._noisy, self.densities = noise_densities(system, {} if noise is None else noise)
         self.noise_scale: np.ndarray = np.ones(len(names))
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self.layout = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
-        start = system.home if x0 is None else x0
-        self.x0: np.ndarray = check_start(system, "x0", start, self.p)
+        self.x0: np.ndarray = first_estimate(system, x0, self.p)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
+        if noise is None:
+            warn_of_no_noise(type(self).__name__, system)
         self.reset()
 
     def __repr__(self) -> str:
@@ -183,13 +189,13 @@ class Filter(ABC):
 
     @property
     def x(self) -> np.ndarray:
-        """The estimate, shape (nq,)."""
-        return self.column[: self.layout.nq]
+        """The estimate, shape (nq,); a read-only view of what the filter goes on from."""
+        return read_only(self.column[: self.layout.nq])
 
     @property
     def P(self) -> np.ndarray:
-        """Covariance of ``system.error(truth, x)``, shape (n, n)."""
-        return self.covariances(self.column)
+        """Covariance of ``system.error(truth, x)``, shape (n, n); read-only."""
+        return read_only(self.covariances(self.column))
 
     def covariances(self, z: np.ndarray) -> np.ndarray:
         """Covariances of carried columns, shape (..., n, n)."""
@@ -218,6 +224,20 @@ class Filter(ABC):
         self.info: dict[str, Any] = {}
         self._past: deque[_LogEntry] = deque()
         self._behind, self._usual = 0, 0.0  # see `Interval`; length of the last interval, s
+        self._squares: dict[str, tuple[float, int]] = dict.fromkeys(self.measurements, (0.0, 0))
+        self._warned: set[PredictStatus] = set()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where smoothing is: of logs, and of what the filter remembers."""
+            who, more = type(self).__name__, ""
+            if name == "smooth":
+                more = (
+                    f"; smooth a whole log by {who}.run(log).smooth(), the last seconds of a loop "
+                    f"by {who}(…, window=seconds).smoothed(t)"
+                )
+            raise AttributeError(f"{who} has no {name!r}{more}", name=name, obj=self)
 
     # One call at a time
 
@@ -229,12 +249,19 @@ class Filter(ABC):
         t : float
             Start of the interval in s.
         u : array_like, shape (n_inputs,)
-            Known inputs; those of noise and disturbances nominal.
+            Known inputs; those of noise and disturbances nominal. Or the controls and measured
+            inputs alone, as in a `Log`.
         dt : float
             Length of the interval in s.
+
+        Warns
+        -----
+        RuntimeWarning
+            Once, if an interval is negative, or lies before the time of the estimate altogether.
         """
-        u = known_inputs(f"{type(self).__name__}.predict: u", self.system, u)
+        u = interval_inputs(f"{type(self).__name__}.predict: u", self.system, u)
         new = new_part(self.t, t, dt, self._behind, self.system.dt)
+        warn_of_interval(self._warned, type(self).__name__, new, t, dt, self.t)
         self._behind = new.behind
         if new.status is not None:
             self._count("predict", new.status)
@@ -278,6 +305,9 @@ class Filter(ABC):
         else:
             status = self._correct(measurement, y)
         self._count(measurement, status)
+        if status.is_used:
+            total, count = self._squares[measurement]
+            self._squares[measurement] = total + self.info["nis"], count + 1
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
         steps = 1
@@ -362,12 +392,24 @@ class Filter(ABC):
 
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
         self.counts[what][status.word] += 1
-        if isinstance(status, UpdateStatus) and status > UpdateStatus.SINGULAR:
+        if status in (UpdateStatus.STALE, UpdateStatus.FUTURE):
             self.info = {"measurement": what, "status": status.word, "nis": np.nan}
 
     def summary(self) -> str:
-        """Say how often what became of intervals and measurements."""
-        return summary_of(self.counts)
+        """Say how often what became of intervals and measurements, and what speaks against them.
+
+        A line for each measurement whose innovations are larger or smaller than its noise, or so
+        far off that they are none, as `EstimationResult.summary` has them.
+        """
+        lines = [summary_of(self.counts)]
+        for name, bound in self.measurements.items():
+            squares, n = self._squares[name]
+            unlikely = self.counts[name][UpdateStatus.UNLIKELY.word]
+            if size := of_size(squares * bound.lasting, n, bound.group.dim, bound.lasting):
+                lines.append(f"{name}: {size}")
+            if unlikely:
+                lines.append(f"{name}: {of_unlikely(unlikely)}")
+        return "\n".join(lines)
 
     # A whole log
 
@@ -640,7 +682,7 @@ class Filter(ABC):
         self, z: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
     ) -> list[Value]:
         """Next column, and a `PredictStatus`."""
-        x, lower, counters, held = self.layout.split(z)
+        x, lower, gates, held = self.layout.split(z)
         usable = [ca.fabs(u[i]) < LARGEST for i in range(self.system.n_inputs)]
         taken = [ca.if_else(ok, u[i], held[i]) for i, ok in enumerate(usable)]
         saturated: Value = ca.SX(0)
@@ -653,9 +695,9 @@ class Filter(ABC):
         given = ca.vertcat(*taken) if taken else held
         h: Value = self.system.dt or dt
         x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
-        made = self.layout.join(x_next, lower_next, counters, given)
+        made = self.layout.join(x_next, lower_next, gates, given)
         if self.system.is_discrete:  # its step knows no length: intervals of none are no step
-            stays = self.layout.join(x, lower, counters, given)
+            stays = self.layout.join(x, lower, gates, given)
             made = ca.if_else(dt > h / 2, made, stays)
         fine = self._is_finite(x_next, lower_next)
         missing = ca.logic_not(_all(usable))
@@ -670,7 +712,8 @@ class Filter(ABC):
         """Next column, and what is said of the measurement; see `Said`."""
         name = list(self.measurements)[k]
         bound = self.measurements[name]
-        x, lower, counters, u = self.layout.split(z)
+        x, lower, gates, u = self.layout.split(z)
+        at = k + self.layout.sensors
         expected = bound.function(t, x, u, p)
         finite = ca.sumsqr(y) < LARGEST
         usable = ca.if_else(finite, y, expected)
@@ -685,18 +728,15 @@ class Filter(ABC):
         nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
         said = whiten(S, nu)
         weighed = weigh(
-            said, self._dim(name), counters[k], self._weights.get(name), self._gates.get(name),
-            self.lockout,
+            said, self._dim(name), gates[k], gates[at], self._weights.get(name),
+            self._gates.get(name), self.lockout,
         )  # fmt: skip
         x_next, lower_next = self._corrected(
             bound, t, x, self._inflated(lower, weighed.inflation), u, p, usable, weighed.R * R
         )
-        likely = counters[:]
-        likely[k] = ca.fmin(counters[k] + 1, 0)
-        unlikely = counters[:]
-        unlikely[k] = counters[k] + 1
-        made = self.layout.join(x_next, lower_next, likely, u)
-        stays = self.layout.join(x, lower, unlikely, u)
+        gates[k], gates[at] = weighed.counter, weighed.width
+        made = self.layout.join(x_next, lower_next, gates, u)
+        stays = self.layout.join(x, lower, gates, u)
         fine = ca.logic_and(said.is_definite, self._is_finite(x_next, lower_next))
         given = _all([finite, on_group, inside])
         status = ca.if_else(fine, weighed.status, int(UpdateStatus.SINGULAR))

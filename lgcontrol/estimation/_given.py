@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
@@ -14,16 +15,17 @@ from ..codegen import (
     check_list,
     check_semidefinite,
     check_shape,
+    level_outside,
     unknown_name,
 )
 from ..systems import (
     BoundMeasurement,
     Measurement,
     System,
+    check_start,
     narrower_later,
     not_a_system,
 )
-from ._normal import chi_squared_quantile
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 
@@ -37,7 +39,42 @@ def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, B
         if measurement.name in (*found, "predict"):
             raise ValueError(f"two measurements are called {measurement.name!r}")
         found[measurement.name] = measurement.bind(system)
+        _check_noise(found[measurement.name])
     return found
+
+
+def _check_noise(bound: BoundMeasurement) -> None:
+    """Refuse what a filter would take as exact: its covariance would be singular from then on."""
+    name, R = bound.measurement.name, bound.covariance
+    exact = np.flatnonzero(np.diagonal(R) <= 0)
+    if len(exact):
+        entries = ", ".join(bound.group.tangent_names[i] for i in exact)
+        raise ValueError(
+            f"measurement {name!r} has no noise in {entries}, and an estimator would take it as "
+            "exact: give std_discrete, the standard deviation of a measurement (or density, or "
+            "covariance_discrete)"
+        )
+    if np.linalg.matrix_rank(bound.noise_factor) < len(R):
+        raise ValueError(
+            f"covariance_discrete of measurement {name!r} is singular, and an estimator would take "
+            f"a combination of its entries as exact: add noise to each of the {len(R)} entries"
+        )
+
+
+def first_estimate(system: System, x0: Any, p: np.ndarray) -> np.ndarray:
+    """First estimate, shape (nq,): as given, or the home of the system.
+
+    Parameters
+    ----------
+    system : System
+    x0 : array_like, shape (nq,), optional
+    p : ndarray
+
+    Returns
+    -------
+    ndarray, shape (nq,)
+    """
+    return check_start(system, "x0", system.home if x0 is None else x0, p)
 
 
 def measured(
@@ -56,22 +93,50 @@ def measured(
 
 
 def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
-    """Inputs of an interval, shape (n_inputs,); those that are no number are the filter's to hold.
+    """All inputs, shape (..., n_inputs), from all or from the controls and measured ones.
+
+    Those that are not given are nominal; those that are no number are the filter's to hold.
 
     Parameters
     ----------
     what : str
         Of which call they are, for the message.
     system : System
-    u : array_like, shape (n_inputs,)
+    u : array_like, shape (..., n_inputs) or (..., number of controls and measured inputs)
+
+    Returns
+    -------
+    ndarray, shape (..., n_inputs)
     """
     u = np.asarray(u, dtype=np.float64)
-    if u.shape != (system.n_inputs,):
-        raise ValueError(
+    if u.shape[-1:] == (system.n_inputs,):
+        return u
+    known = np.sort(np.concatenate([system.input_index(r) for r in ("control", "measured")]))
+    if u.shape[-1:] != (len(known),):
+        message = (
             f"{what} has shape {u.shape}, expected ({system.n_inputs},): "
             f"{', '.join(system.input_names)}"
         )
-    return u
+        if 0 < len(known) < system.n_inputs:
+            message += (
+                f"; or ({len(known)},), the controls and measured inputs: "
+                f"{', '.join(system.input_names[i] for i in known)}"
+            )
+        raise ValueError(message)
+    full = np.broadcast_to(system.nominal_input, (*u.shape[:-1], system.n_inputs)).copy()
+    full[..., known] = u
+    return full
+
+
+def interval_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
+    """`known_inputs` of one interval, shape (n_inputs,)."""
+    full = known_inputs(what, system, u)
+    if full.ndim != 1:
+        raise ValueError(
+            f"{what} has shape {np.shape(u)}, expected one row of inputs: a whole log goes through "
+            "run(Log(t, u, …))"
+        )
+    return full
 
 
 def for_each(value: Any, names: list[str]) -> dict[str, Any]:
@@ -86,11 +151,20 @@ def for_each(value: Any, names: list[str]) -> dict[str, Any]:
     return dict(value)
 
 
-def gate_threshold(name: str, probability: float, m: int) -> float:
-    """Squared distance, in deviations, that a good measurement keeps with a probability."""
-    if isinstance(probability, str) or not 0 < probability < 1:
-        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability!r}")
-    return chi_squared_quantile(probability, m)
+def warn_of_no_noise(who: str, system: System) -> None:
+    """Warn of a filter of a class that was given no noise; an empty mapping says that none is."""
+    names = system.input_names
+    remedy = (
+        f"Give noise={{{names[0]!r}: density}} in unit/√Hz (inputs are {', '.join(names)})"
+        if names
+        else "Give the model an input of role noise, and its density as noise={name: density}"
+    )
+    warnings.warn(
+        f"{who} of {system.name} has no noise: its covariance shrinks to zero, and measurements "
+        f"count less and less. {remedy}, or noise={{}} for a model that is exact",
+        RuntimeWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from math import inf, isfinite, ulp
 from typing import NamedTuple
 
+from ..codegen import level_outside
 from ._log import MOST_PIECES, SAME_TIME
 from ._status import PredictStatus
 
@@ -77,6 +79,43 @@ def new_part(now: float | None, t: float, dt: float, behind: int, sample: float 
     if behind + 1 < BACK:
         return Interval(0.0, 0.0, PredictStatus.OVERLAP, behind + 1)
     return Interval(0.0, dt, PredictStatus.JUMP, 0)
+
+
+def warn_of_interval(
+    warned: set[PredictStatus], who: str, new: Interval, t: float, dt: float, now: float | None
+) -> None:
+    """Warn of an interval that is negative, or known already as a whole: once of each.
+
+    All are counted, and a loop would repeat the warning for ever.
+
+    Parameters
+    ----------
+    warned : set of PredictStatus
+        What was warned of before; it grows.
+    who : str
+        Class of the estimator.
+    new : Interval
+    t, dt : float
+        As they were given.
+    now : float or None
+        Time of the estimate in s.
+    """
+    if new.status is PredictStatus.REFUSED and dt < 0:
+        message = f"dt = {dt:g} s is negative; give t, its start, and dt, its length"
+    elif new.status is PredictStatus.OVERLAP and new.dt == 0 < dt:
+        message = (
+            f"the estimate is at {now:.9g} s already; predict each interval once, with t its "
+            "start, and reset() where another run begins"
+        )
+    else:
+        return
+    if new.status not in warned:
+        warned.add(new.status)
+        warnings.warn(
+            f"{who}.predict: the interval from {t:.9g} to {t + dt:.9g} s is left out: {message}",
+            RuntimeWarning,
+            stacklevel=level_outside(),
+        )
 
 
 def pieces_of(gap: float, usual: float) -> int:

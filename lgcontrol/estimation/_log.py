@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen import UnknownNameError, check_shape, level_outside, unknown_name
 from ..systems import BoundMeasurement, System
+from ._given import known_inputs
 
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
@@ -134,7 +135,7 @@ class Rows:
             if name not in bounds:
                 raise UnknownNameError(unknown_name("measurement", name, bounds))
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
-        t, u = _increasing(log.t, _all_inputs(log.u, system), counts["predict"])
+        t, u = _increasing(log.t, known_inputs("u of the log", system, log.u), counts["predict"])
         first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)
         taken: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for name in bounds:
@@ -182,21 +183,6 @@ def whole_steps(system: System, seconds: float) -> int:
             f"{system.name} is discrete with dt = {system.dt:g} s: {seconds:g} s is no multiple"
         )
     return steps
-
-
-def _all_inputs(u: np.ndarray, system: System) -> np.ndarray:
-    if u.shape[-1] == system.n_inputs:
-        return u
-    known = np.sort(np.concatenate([system.input_index(r) for r in ("control", "measured")]))
-    if u.shape[-1] != len(known):
-        raise ValueError(
-            f"u of the log has {u.shape[-1]} columns, expected {system.n_inputs}, all inputs of "
-            f"{system.name}, or {len(known)}, its controls and measured inputs: "
-            f"{', '.join(system.input_names[i] for i in known)}"
-        )
-    full = np.broadcast_to(system.nominal_input, (*u.shape[:-1], system.n_inputs)).copy()
-    full[..., known] = u
-    return full
 
 
 def _latest_before(t: np.ndarray) -> np.ndarray:

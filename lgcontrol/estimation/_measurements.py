@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import casadi as ca
 import numpy as np
@@ -15,8 +17,27 @@ from ..systems import Measurement, System, block_slices
 from ._inertial import STANDARD_GRAVITY
 
 _AXES = "xyz"
+_Given = ParamSpec("_Given")
 
 
+def _told(build: Callable[_Given, Measurement]) -> Callable[_Given, Measurement]:
+    """Have errors of a builder say which measurement it was to make."""
+    default = inspect.signature(build).parameters["name"].default
+
+    @wraps(build)
+    def made(*args: _Given.args, **options: _Given.kwargs) -> Measurement:
+        try:
+            return build(*args, **options)
+        except (TypeError, ValueError, LookupError) as error:
+            name = options.get("name", default)
+            if repr(name) in str(error):
+                raise
+            raise type(error)(f"measurement {name!r}: {error}") from error
+
+    return made
+
+
+@_told
 def gnss(
     system: System[Any],
     block: str | None = None,
@@ -59,6 +80,7 @@ def gnss(
     return Measurement(name, h, _vector(body.size, "m"), **noise)
 
 
+@_told
 def altimeter(
     system: System[Any], block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, name: str = "altimeter", **noise: Any,
@@ -81,6 +103,7 @@ def altimeter(
     return Measurement(name, h, Rn(1, ("z",), ("m",)), **noise)
 
 
+@_told
 def depth(
     system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
 ) -> Measurement:
@@ -99,6 +122,7 @@ def depth(
     return replace(above, h=lambda t, x, u, p: -height(t, x, u, p), output=below)
 
 
+@_told
 def magnetometer(
     system: System[Any], field: Any, block: str | None = None, *, bias: str | None = None,
     name: str = "magnetometer", **noise: Any,
@@ -121,6 +145,7 @@ def magnetometer(
     )
 
 
+@_told
 def imu(
     system: System[Any], block: str | None = None, *, twist: str = "twist",
     gravity: float = STANDARD_GRAVITY, name: str = "imu", **noise: Any,
@@ -154,6 +179,7 @@ def imu(
     return Measurement(name, h, Rn(6, tuple(names), ("rad/s",) * 3 + ("m/s²",) * 3), **noise)
 
 
+@_told
 def magnetic_heading(
     system: System[Any], inputs: str = "magnetometer", block: str | None = None, *,
     name: str = "magnetic_heading", **noise: Any,
@@ -190,6 +216,7 @@ def magnetic_heading(
     return Measurement(name, h, SO2, directions=vertical, **noise)
 
 
+@_told
 def dvl(
     system: System[Any], block: str | None = None, *, twist: str = "twist", lever_arm: Any = None,
     name: str = "dvl", **noise: Any,
@@ -215,6 +242,7 @@ def dvl(
     return Measurement(name, h, _vector(body.size, "m/s"), **noise)
 
 
+@_told
 def zero_velocity(
     system: System[Any], block: str | None = None, *, axes: str = "xyz", frame: str = "body",
     twist: str = "twist", name: str = "zero_velocity", **noise: Any,
@@ -248,6 +276,7 @@ def zero_velocity(
     return Measurement(name, h, Rn(len(axes), tuple(axes), ("m/s",) * len(axes)), **noise)
 
 
+@_told
 def wheel_odometry(
     system: System[Any], radius: float, track: float, block: str | None = None, *,
     twist: str = "twist", name: str = "wheel_odometry", **noise: Any,
@@ -272,6 +301,7 @@ def wheel_odometry(
     return Measurement(name, h, Rn(2, ("left", "right"), ("rad/s",) * 2), **noise)
 
 
+@_told
 def beacon_range(
     system: System[Any], beacon: Any, block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, scale: str | None = None, name: str = "range", **noise: Any,
@@ -299,6 +329,7 @@ def beacon_range(
     return Measurement(name, h, Rn(1, ("range",), ("m",)), **noise)
 
 
+@_told
 def bearing(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "bearing",
     **noise: Any,
@@ -322,6 +353,7 @@ def bearing(
     return Measurement(name, h, SO2 if body.size == 2 else _vector(3, ""), **noise)
 
 
+@_told
 def landmark_position(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "landmark",
     **noise: Any,
@@ -345,6 +377,7 @@ def landmark_position(
     return Measurement(name, h, _vector(body.size, "m"), **noise)
 
 
+@_told
 def relative_pose(
     system: System[Any], first: str, second: str, *, name: str = "relative_pose", **noise: Any
 ) -> Measurement:
@@ -367,6 +400,7 @@ def relative_pose(
     return Measurement(name, h, a, **noise)
 
 
+@_told
 def encoders(
     system: System[Any], block: str, *, resolution: Any = None, name: str = "encoders",
     **noise: Any,

@@ -19,6 +19,7 @@ from ..codegen import (
     check_count,
     interruptible,
     named_options,
+    read_only,
     unknown_name,
 )
 from ..codegen import compile as compile_functions
@@ -50,8 +51,9 @@ from ._given import (
     OFF_UNIT,
     bind_all,
     first_covariance,
+    first_estimate,
     for_each,
-    known_inputs,
+    interval_inputs,
     measured,
     noise_densities,
 )
@@ -63,6 +65,7 @@ from ._intervals import (
     Interval,
     new_part,
     rounding_of,
+    warn_of_interval,
 )
 from ._log import MOST_PIECES, SAME_TIME, Log, Rows
 from ._normal import chi_squared_quantile, likely_square
@@ -205,8 +208,7 @@ class MovingHorizon:
         lower, upper = self.problem.system.input_bounds
         is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
         self._tolerance = LIMITED if is_limited else CONVERGED
-        start = system.home if x0 is None else x0
-        self.x0: np.ndarray = check_start(system, "x0", start, self.p)
+        self.x0: np.ndarray = first_estimate(system, x0, self.p)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         _check_positive(self.P0)
         self.reset()
@@ -253,7 +255,7 @@ class MovingHorizon:
 
     def _residual(self, name: str) -> Any:
         bound, part, flag = self.measurements[name], *self._inputs.places[name]
-        whitening = np.linalg.inv(_positive(name, bound))
+        whitening = np.linalg.inv(bound.white_factor)
         knee = likely_square(bound.group.dim)
 
         def residual(t: Any, x: Any, u: Any, p: Any) -> Any:
@@ -298,6 +300,7 @@ class MovingHorizon:
 
     def reset(self) -> None:
         """Back to the first estimate; counts begin anew."""
+        self._warned: set[PredictStatus] = set()
         self.t: float | None = None
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
@@ -357,10 +360,11 @@ class MovingHorizon:
         dt : float
             Length in s.
         """
-        u = known_inputs("MovingHorizon.predict: u", self.system, u)
+        u = interval_inputs("MovingHorizon.predict: u", self.system, u)
         new = new_part(self.t, t, dt, self._behind)
         if new.status is not PredictStatus.REFUSED and ulp(t) >= CLOCK_ROUNDING * self.dt:
             new = Interval(0.0, 0.0, PredictStatus.REFUSED, self._behind)
+        warn_of_interval(self._warned, "MovingHorizon", new, t, dt, self.t)
         with self._whole():
             self._behind, said = new.behind, self.counts["predict"]
             if new.status is not None:
@@ -619,17 +623,17 @@ class MovingHorizon:
         self._solve()
         k, (total, length) = self._count, self._partial
         if length <= SAME_TIME or self.system.is_discrete:
-            return self._x[k].copy()
+            return read_only(self._x[k].copy())
         u = total / length
         u[self._inputs.noisy] += self._inputs.deviation * self._u[k, : self._inputs.offset]
         assert self.t is not None  # since `predict`
-        return self._moved(self.t - length, self._x[k], u, length).copy()
+        return read_only(self._moved(self.t - length, self._x[k], u, length).copy())
 
     @property
     def P(self) -> np.ndarray:
         """Covariance of ``system.error(truth, x)`` at the last node; limits are not in it."""
         self._solve()
-        return self._arrival.covariance(self._after[self._count])
+        return read_only(self._arrival.covariance(self._after[self._count]))
 
     @property
     def window(self) -> Trajectory:
@@ -776,11 +780,3 @@ def _is_prior(arrival: ArrivalCost, made: tuple[np.ndarray, ...]) -> bool:
 def _check_positive(P0: np.ndarray) -> None:
     if not np.linalg.eigvalsh(P0)[0] > 0:
         raise ValueError("P0 of a MovingHorizon must be positive definite")
-
-
-def _positive(name: str, bound: BoundMeasurement) -> np.ndarray:
-    """Factor of the covariance, which must have an inverse."""
-    L = bound.white_factor
-    if np.linalg.matrix_rank(L) < len(L):
-        raise ValueError(f"measurement {name!r} needs noise on every entry for a MovingHorizon")
-    return L

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import read_only
 from ..optimal import points_of
 from ..systems import System
 
@@ -135,17 +136,17 @@ class OffsetFree:
     @property
     def x(self) -> np.ndarray:
         """Estimate of the plant's state."""
-        return np.array(self.estimator.x)[: self._nq]
+        return read_only(np.array(self.estimator.x)[: self._nq])
 
     @property
     def P(self) -> np.ndarray:
         """Covariance of ``plant.error(truth, x)``."""
-        return np.array(self.estimator.P)[: self._n, : self._n]
+        return read_only(np.array(self.estimator.P)[: self._n, : self._n])
 
     @property
     def bias(self) -> np.ndarray:
         """Estimate of what the model has beyond the plant."""
-        return np.array(self.estimator.x)[self._nq :]
+        return read_only(np.array(self.estimator.x)[self._nq :])
 
     def predict(self, t: float, u: Any, dt: float) -> None:
         """Move the estimate over an interval; u are inputs of the plant."""

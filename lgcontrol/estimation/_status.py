@@ -13,12 +13,15 @@ class UpdateStatus(IntEnum):
     ``USED``: as it is. ``WEIGHTED``: with less weight than its covariance says, as it is unlikely.
     ``REJECTED``: not used, as it is more unlikely than the gate allows. ``RECOVERED``: used in
     spite of that, after several rejections in a row, with a covariance of the state inflated until
-    the measurement is a likely one. ``NOT_FINITE``, ``OFF_GROUP`` (no element of the group of the
-    measurement: a quaternion that is far from unit length), ``SATURATED`` (at an end of the
-    measurement's limits or beyond: it says that much alone), ``SINGULAR`` (its covariance
-    and that of the state leave a combination of its entries without any uncertainty, or the
-    correction is not finite): not used, nothing changes. ``STALE`` (older than its validity, or
-    than what the filter remembers), ``FUTURE`` (taken after the time of the estimate): not used.
+    the measurement is a likely one. ``UNLIKELY``: used, since no gate acts and there are no robust
+    weights, although one of a billion good ones is as far off: an outlier, another unit or frame,
+    or a first estimate that is worse than its covariance says. ``NOT_FINITE``, ``OFF_GROUP`` (no
+    element of the group of the measurement: a quaternion that is far from unit length),
+    ``SATURATED`` (at an end of the measurement's limits or beyond: it says that much alone),
+    ``SINGULAR`` (its covariance and that of the state leave a combination of its entries without
+    any uncertainty, or the correction is not finite): not used, nothing changes. ``STALE`` (older
+    than its validity, or than what the filter remembers), ``FUTURE`` (taken after the time of the
+    estimate): not used.
     """
 
     NONE = 0
@@ -32,6 +35,7 @@ class UpdateStatus(IntEnum):
     SINGULAR = 8
     STALE = 9
     FUTURE = 10
+    UNLIKELY = 11
 
     @property
     def word(self) -> str:
@@ -41,7 +45,12 @@ class UpdateStatus(IntEnum):
     @property
     def is_used(self) -> bool:
         """Whether the estimate was corrected."""
-        return self in (UpdateStatus.USED, UpdateStatus.WEIGHTED, UpdateStatus.RECOVERED)
+        return self in (
+            UpdateStatus.USED,
+            UpdateStatus.WEIGHTED,
+            UpdateStatus.RECOVERED,
+            UpdateStatus.UNLIKELY,
+        )
 
 
 class PredictStatus(IntEnum):

@@ -116,7 +116,7 @@ class Estimator(Protocol):
         """The estimate, coordinates of the state."""
         ...
 
-    def predict(self, t: float, u: np.ndarray, dt: float) -> None:
+    def predict(self, t: float, u: np.ndarray, dt: float, /) -> None:
         """Move the estimate over an interval.
 
         Parameters
@@ -130,7 +130,7 @@ class Estimator(Protocol):
         """
         ...
 
-    def update(self, name: str, y: np.ndarray) -> None:
+    def update(self, name: str, y: np.ndarray, /) -> None:
         """Correct the estimate by a measurement, at the time up to which it was predicted.
 
         Parameters

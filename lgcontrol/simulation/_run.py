@@ -83,8 +83,10 @@ def bind_sensors(
     return tuple(BoundSensor(as_sensor(sensor), plant, seed) for sensor in sensors)
 
 
-def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:
-    """Refuse what is no estimator, and one that nothing is measured for."""
+def check_estimator(
+    estimator: object, plant: System, sensors: Sequence[BoundSensor], feedback: str | None
+) -> None:
+    """Refuse what is no estimator, one of another plant, and one that nothing is measured for."""
     if estimator is None:
         return
     if isinstance(estimator, type):
@@ -105,6 +107,28 @@ def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:
             ) from None
     if not sensors:
         raise ValueError("an estimator needs sensors: simulate(..., sensors=[Sensor(...)])")
+    model = getattr(estimator, "plant", getattr(estimator, "system", None))
+    if isinstance(model, System):
+        _check_estimated(type(estimator).__name__, model, plant, feedback)
+
+
+def _check_estimated(who: str, model: System, plant: System, feedback: str | None) -> None:
+    """Refuse a model whose inputs, or whose state where it is fed back, are not the plant's."""
+    remedy = (
+        f"Make the estimator of the model of {plant.name}, or wrap it: SensorDriven where a sensor "
+        "drives the model, OffsetFree where the model has more states"
+    )
+    if model.input_names != plant.input_names:
+        raise ValueError(
+            f"estimator: {who} is of {model.name}, whose inputs are "
+            f"{', '.join(model.input_names) or 'none'}; those of the plant {plant.name} are "
+            f"{', '.join(plant.input_names) or 'none'}. {remedy}"
+        )
+    if feedback == "estimate" and model.state != plant.state:
+        raise ValueError(
+            f"estimator: {who} is of {model.name} on {model.state}; the plant {plant.name} is on "
+            f"{plant.state}. {remedy}"
+        )
 
 
 def choose_feedback(

@@ -228,8 +228,8 @@ def simulate(
         check_model(plant, stages[-1])
     pushes = Disturbances(plant, disturbances, seed)
     bound = bind_sensors(sensors, plant, seed)
-    check_estimator(estimator, bound)
     feedback = choose_feedback(feedback, plant, bool(stages), bound, estimator is not None)
+    check_estimator(estimator, plant, bound, feedback if stages else None)
     if record_dt is not None:
         check_period("record_dt", record_dt)
     elif not stages or parameters.functions:

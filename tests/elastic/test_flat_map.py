@@ -308,19 +308,3 @@ def test_operations():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(5, 6))
     np.testing.assert_allclose(arm.flat_map()(*values).u, np.array(ad(*values)[3]).ravel(), 1e-11)
-
-
-def test_a_damped_motion_starts_in_the_middle_of_a_bend():
-    """A torque of second degree in time: ``K δ = τ − ε τ̇ + ε² τ̈`` from the first sample on."""
-    K, epsilon = 200.0, 0.4
-    tree = links(["revolute"])  # about the vertical
-    arm = SeriesElastic(tree, {"j0": Motor(0.2, LinearSpring(K, damping=epsilon * K))})
-    t = np.linspace(0.0, 0.5, 6)[:, None]
-    q = t**2 / 2 + t**3 / 6 + t**4 / 4
-    rates = [t + t**2 / 2 + t**3, 1 + t + 3 * t**2, 1 + 6 * t, 6 + 0 * t]
-    inertia = tree.mass_matrix([0.0])[0, 0]
-    tau, tau_dot, tau_ddot = (inertia * rate[:, 0] for rate in rates[1:])
-    path = arm.damped_motion(t[:, 0], q, *rates)
-    deflection = (tau - epsilon * tau_dot + epsilon**2 * tau_ddot) / K
-    np.testing.assert_allclose(path.x[:, 2] - q[:, 0], deflection, atol=1e-12)
-    assert abs(epsilon**2 * tau_ddot[0] / K) > 1e-3 * abs(deflection).max()

@@ -322,32 +322,3 @@ def test_damping_and_friction_move_to_losses(rng):
         own = np.diag([link.filled.damping[0] for link in arm.tree._moving_links])
         coriolis = slope.d_tau_d_v - own
         np.testing.assert_allclose(-M @ by_v, D + coriolis, atol=1e-9)
-
-
-def test_losses_of_a_motor_behind_its_gear():
-    """Damping of the rotor counts with the square of the ratio, dry friction with the ratio."""
-    tree = links(["revolute"])
-    J, d, f, N = 2e-5, 1e-4, 2e-3, 50.0
-    arm = SeriesElastic(tree, {"j0": Motor(J, 200.0, d, f, ratio=N)})
-    system, speed = arm.system(), 0.15
-    for w in (speed, -speed):
-        x = np.array([0.0, 0.0, 0.01, w])  # deflected by 0.01 rad
-        rate = system.f(0.0, x, [0.0])[3]
-        taken = N**2 * d * w + N * f * np.tanh(w / arm.motors["j0"].friction_speed)
-        assert rate == pytest.approx((-200.0 * 0.01 - taken) / (N**2 * J), rel=1e-12)
-    # On the rotor itself, before the gear: its own speed, torque and inertia.
-    rotor = (-200.0 * 0.01 / N - d * N * w - f * np.tanh(w / arm.motors["j0"].friction_speed)) / J
-    assert rate == pytest.approx(rotor / N, rel=1e-12)
-
-
-def test_derivatives_of_dampers_in_closed_form(rng):
-    """By positions and speeds on both sides of each spring, against differences of the field."""
-    arm = damped()
-    system, (x, u) = arm.system(), random_state(arm, rng)
-    Df, Bf = system.derivatives(0.0, x, u)
-    steps = 1e-6 * np.eye(system.state.dim)
-    ahead, back = (system.f(0.0, system.state.plus(x, s * steps), u) for s in (1.0, -1.0))
-    np.testing.assert_allclose(Df, (ahead - back).T / 2e-6, atol=1e-6)
-    by_speed = Df[system.state.tangent_slice("motor_velocity"), :]
-    places = system.state.tangent_slice("motor_velocity")
-    assert (np.diagonal(by_speed[:, places]) < 0).all()  # a damper takes from its motor

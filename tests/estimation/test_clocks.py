@@ -14,6 +14,8 @@ from .test_outcomes import ESTIMATORS, FILTERS
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 every_filter = pytest.mark.parametrize("make", FILTERS.values(), ids=FILTERS)
 
+quiet = pytest.mark.filterwarnings("ignore:.*is left out")  # clocks that go back are warned of
+
 
 def cart(make, system=CART):
     return make(system, [PLACE], [0.0, 0.0], std0=1.0, noise={"push": 0.3})
@@ -25,6 +27,7 @@ def moved(estimator, times, dt=0.1):
         estimator.update("place", [1.0])
 
 
+@quiet
 @every_estimator
 @pytest.mark.parametrize("system", [CART, EXACT], ids=["continuous", "discrete"])
 def test_clocks_that_jump_have_one_outcome(make, system):
@@ -110,7 +113,7 @@ def test_gaps_and_late_data_of_a_discrete_system_need_not_be_whole_steps(make):
 
 def test_a_system_without_inputs_has_gaps_too():
     still = System("still", Rn(1), lambda t, x, u, p: -x)
-    ekf = EKF(still, [], [1.0], std0=0.1)
+    ekf = EKF(still, [], [1.0], std0=0.1, noise={})
     ekf.predict(0.0, [], 0.1)
     ekf.predict(0.5, [], 0.1)
     assert ekf.x[0] == pytest.approx(np.exp(-0.6), rel=1e-5)

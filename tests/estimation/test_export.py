@@ -104,6 +104,7 @@ def hostile_calls(estimator, rng, count, *, stamps=True):
 @pytest.mark.usually(name=("small",))
 @needs_compiler
 @pytest.mark.parametrize("name", [*WINDOWS, "small"])
+@pytest.mark.filterwarnings("ignore:.*is left out")
 def test_an_exported_window_takes_what_python_takes(name, tmp_path):
     """Unaligned, late, absurd and broken calls: the same words, estimates, covariances."""
     mhe = WINDOWS[name]() if name in WINDOWS else small_window()

@@ -253,7 +253,7 @@ def test_the_square_root_form_keeps_digits_that_the_covariance_loses():
     exact = 2e-18  # of x1 = both - first: the variances add up
     errors = []
     for root in (False, True):
-        ekf = EKF(pair, [both, first], std0=1e3, square_root=root)
+        ekf = EKF(pair, [both, first], std0=1e3, noise={}, square_root=root)
         ekf.update("both", [3.0], t=0.0)
         ekf.update("first", [1.0])
         errors.append(abs(ekf.P[1, 1] / exact - 1))

@@ -24,7 +24,7 @@ def test_without_noise_the_gramian_is_what_the_filter_learns():
     """Its covariance at the end, moved back to the start."""
     t, u, places, speeds = cart_log(np.random.default_rng(0), 9)
     log = Log(t, u, {"place": (t[1:], places), "speed": (t[3::3], speeds)})
-    ekf = EKF(EXACT, [PLACE, SPEED], [0.5, 0.2], P0)
+    ekf = EKF(EXACT, [PLACE, SPEED], [0.5, 0.2], P0, noise={})
     shown = observability_along(ekf, log)
     A = np.linalg.matrix_power(EXACT.linearize(np.zeros(2), np.zeros(2)).A, 9)
     back = np.linalg.inv(A)
@@ -49,7 +49,7 @@ def test_yaw_of_an_inertial_system_needs_acceleration(is_turning):
     start = ins.state.identity
     start[3] = 2.0 * is_turning
     # fixes where it comes by without noise: the linearization stays on its way
-    ekf = EKF(ins, [gnss(ins, std_discrete=0.1)], start, std0=0.3)
+    ekf = EKF(ins, [gnss(ins, std_discrete=0.1)], start, std0=0.3, noise={})
     way = ekf.run(Log(t, u)).x[1:]
     log = Log(t, u, {"gnss": (t[5::5], way[4::5, :3])})
     unseen = observability_along(ekf, log).unseen()
@@ -81,7 +81,7 @@ def test_what_turns_and_moves_the_whole_map_is_seen_by_nobody(group, rng):
         return np.einsum("ik,ij,jk->k", whole, np.linalg.inv(P), whole)
 
     def gained(**options):
-        ekf = EKF(mapping, seen, x0, P0, **options)
+        ekf = EKF(mapping, seen, x0, P0, noise={}, **options)
         before, x = known(ekf), truth
         own = np.random.default_rng(1)
         for k in range(6):

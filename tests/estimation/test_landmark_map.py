@@ -164,7 +164,7 @@ def test_landmarks_beyond_the_map_are_refused():
 
 def test_the_map_is_drawn_with_its_deviations():
     slam = LandmarkMap(
-        3, std0={"x": 0.5, "y": 0.25, "rz": 0.0}, noise=NOISE, std_discrete=0.0, x0=[1, 2, 0, 1]
+        3, std0={"x": 0.5, "y": 0.25, "rz": 0.0}, noise=NOISE, std_discrete=1e-4, x0=[1, 2, 0, 1]
     )
     slam.update(2, [2.0, 1.0])
     lines = {line.get_label(): line.get_xydata() for line in slam.plot().axes[0].lines}

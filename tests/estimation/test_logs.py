@@ -86,6 +86,16 @@ def test_the_first_minute_of_kitti(data):
 
 
 @pytest.mark.thorough
+def test_a_gate_costs_kitti_next_to_nothing(data):
+    """Good fixes that the noise does not cover: 3.7 m with a lockout of five and gates that stay as
+    they are, 0.60 m with a lockout of two and such gates, 0.25 m without a gate."""
+    case = cases.Kitti.of(read_kitti_imu_gnss(data / KITTI), gate=0.999)
+    run = case.run()
+    assert case.score(run) < 0.3
+    assert run.counts["gnss"]["recovered"] and run.counts["gnss"]["rejected"] < 5
+
+
+@pytest.mark.thorough
 def test_imu_and_gnss_of_kitti(data):
     """At the fixes that are not used; noise by the likelihood of those that are."""
     case = cases.Kitti.of(read_kitti_imu_gnss(data / KITTI))

@@ -138,6 +138,7 @@ def test_data_beyond_a_limit_are_no_trouble():
         assert mhe.info["status"] == "converged" and mhe.info["iterations"] < 45
 
 
+@pytest.mark.filterwarnings("ignore:.*is left out")
 def test_bad_measurements_and_intervals_have_an_outcome():
     place = replace(PLACE, limits=(-1.0, 1.0))
     mhe = MovingHorizon(EXACT, [place], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
@@ -241,6 +242,7 @@ def test_an_absurd_value_is_outlived(wrong, iterations):
         assert np.abs(down - [0.0, 0.0, 1.0]).max() < 0.3  # EKF: 0.37
 
 
+@pytest.mark.filterwarnings("ignore:.*is left out")
 def test_beyond_the_horizon_the_prior_moves_alone_as_the_filter_does():
     """Six minutes without a call, an interval of a minute, and what belongs to no clock."""
     given = (CART, [PLACE], [0.5, 0.2], P0)
@@ -339,7 +341,7 @@ def test_priors_are_carried_far_from_chart_to_chart():
         ({"noise": {}}, "a density above zero"),
         ({"P0": np.zeros((2, 2))}, "must be positive definite"),
         ({"robust": "tukey"}, "valid names are huber"),
-        ({"measurements": [Measurement("place", lambda t, x, u, p: x[0], Rn(1))]}, "needs noise"),
+        ({"measurements": [Measurement("place", lambda t, x, u, p: x[0], Rn(1))]}, "has no noise"),
         ({"bounds": [Bound("known.push", -1, 1)]},
          r"unknown bounded state or noise 'known\.push'; valid names are (?!.*known).*push\."),
         ({"system": tank(), "noise": {"rain": 1.0}, "measurements": []}, "give dt"),

@@ -132,7 +132,7 @@ def test_what_is_refused():
     cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["v"])
     measured = lg.Sensor("y", 0.1, std_discrete=0.1)
     with pytest.raises(ValueError, match="bias"):
-        OffsetFree(None, EKF(cart, [measured], std0=1.0), cart)
+        OffsetFree(None, EKF(cart, [measured], std0=1.0, noise={}), cart)
 
 
 def test_a_run_gets_the_controller_ready_for_the_biases():

@@ -125,8 +125,8 @@ def test_a_fixed_lag_is_the_smoother_of_the_log_up_to_then(rng):
 def test_certain_directions_stay_certain():
     """No noise and no doubt on one entry, and perfect correlation of two: P is singular."""
     log, _ = textbook()
-    sure = EKF(EXACT, [PLACE], [0.5, 0.2], np.diag([1.0, 0.0]))
-    twins = EKF(EXACT, [PLACE], [0.5, 0.2], np.ones((2, 2)))
+    sure = EKF(EXACT, [PLACE], [0.5, 0.2], np.diag([1.0, 0.0]), noise={})
+    twins = EKF(EXACT, [PLACE], [0.5, 0.2], np.ones((2, 2)), noise={})
     places = {"place": log.measurements["place"]}
     for kalman in (sure, twins):
         run = kalman.run(Log(log.t, log.u, places))

@@ -50,7 +50,7 @@ MISTAKES = {
     "a tree in a filter": (lambda: EKF(arm(), []), r"not Multibody; give its .system\(\)"),
     "the name of a sensor": (lambda: EKF(cart(), ["gps"]), r"=\[Measurement\(…\)\]; got 'gps'"),
     "the name of a log": (
-        lambda: EKF(cart(), [], std0=1).run("log"),
+        lambda: EKF(cart(), [], std0=1, noise={}).run("log"),
         "log must be a Log, .* not str",
     ),
     "equal times": (lambda: Trajectory(Rn(1), [0, 0], [[0], [0]]), r"t\[0\] = 0 and t\[1\] = 0"),

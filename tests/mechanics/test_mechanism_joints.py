@@ -337,28 +337,3 @@ def test_rates_that_break_constraints_are_brought_to_them():
     _, _, rdot, omega = consistent(forms, start)["j"]
     assert rdot == pytest.approx(np.zeros(3), abs=1e-15)
     assert omega == pytest.approx([0, 0, 2], abs=1e-15)
-
-
-@pytest.mark.parametrize("first", ["body", "ground"])
-def test_a_motor_that_pushes_acts_along_the_axis_through_the_second_point(first, rng):
-    """In any attitudes, with points apart: its wrenches, and the power on the way it pushes."""
-    poses = {name: np.r_[rng.normal(size=3), SO3.random(rng)] for name in ("j", "k")}
-    bodies = [MechanismBody(name, CUBE, pose) for name, pose in poses.items()]
-    z = rng.normal(size=3)
-    z = z / np.linalg.norm(z)
-    own, other = rng.normal(size=3), rng.normal(size=3)
-    i = Marker("j" if first == "body" else "ground", own, z=z)
-    motor = mc.MechanismMotor("motor", i, Marker("k", other), kind="force")
-    assert motor.input.unit == "N"
-    pushed = Mechanism("two", bodies, motors=[motor], gravity=[0, 0, 0])
-    F = pushed.dynamics()(0.0, pushed.coordinates(), np.zeros(12), [2.0]).F.reshape(2, 6)
-    (r_j, A_j), (r_k, A_k) = ((pose[:3], SO3.matrix(pose[3:])) for pose in (poses["j"], poses["k"]))
-    axis = A_j @ i.z if first == "body" else np.asarray(i.z)
-    point = r_k + A_k @ other
-    np.testing.assert_allclose(F[1, :3], 2 * axis, atol=1e-12)
-    np.testing.assert_allclose(F[1, 3:], A_k.T @ np.cross(point - r_k, 2 * axis), atol=1e-12)
-    if first == "ground":
-        np.testing.assert_allclose(F[0], 0, atol=1e-12)
-        return
-    np.testing.assert_allclose(F[0, :3], -2 * axis, atol=1e-12)
-    np.testing.assert_allclose(F[0, 3:], A_j.T @ np.cross(point - r_j, -2 * axis), atol=1e-12)

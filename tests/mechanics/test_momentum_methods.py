@@ -26,7 +26,6 @@ from lgcontrol.mechanics import (
     Multibody,
     RigidBody,
     SpatialInertia,
-    Spring,
     WorldWrench,
     WrenchInput,
 )
@@ -369,28 +368,3 @@ def test_functions_of_a_method_are_freed_with_their_system(method):
     del system
     gc.collect()
     assert gone() is None
-
-
-def test_energy_and_momentum_of_a_potential_with_a_symmetry():
-    """A body on a spring to the origin, fixed at a point of its own: all turns leave both alone.
-
-    The forces of a step act at several points of the way, and are carried to its end from there.
-    """
-    inertia = SpatialInertia(
-        2.0, [0.1, -0.2, 0.3], [[0.5, 0.02, 0.01], [0.02, 0.4, 0.03], [0.01, 0.03, 0.6]]
-    )
-    spring = Spring(40.0, point=[0.2, 0.1, -0.3], rest_length=0.7)
-    system = RigidBody("ball", SE3, inertia, [spring]).system()
-    M = system.structure.mass_matrix(system.state.identity, [])
-    x = system.state.join(
-        pose=np.r_[0.5, -0.3, 0.8, SO3.exp([0.4, 0.2, -0.3])],
-        twist=[0.3, -0.2, 0.5, 1.0, -2.0, 1.5],
-    )
-    made = system.rollout(x, None, 0.01, steps=50, method="energy_momentum").x
-    moments = np.array([(SE3.Ad(SE3.inverse(y[:7])).T @ M @ y[7:])[3:] for y in made])
-    np.testing.assert_allclose(moments, moments[:1].repeat(len(made), 0), atol=1e-12)
-    stored = system.quantities["potential_energy"](0.0, made)[:, 0]
-    energy = system.quantities["kinetic_energy"](0.0, made)[:, 0] + stored
-    np.testing.assert_allclose(energy, energy[0], rtol=1e-12)
-    # The spring does work.
-    assert np.ptp(stored) > 0.1 * energy[0]
