@@ -20,6 +20,8 @@ from .user_tasks import TASKS
 
 # Both forms sum in different orders: iterates part by rounding, more so the longer a solve is.
 SAME_LOG, SAME_NODES, TOLERANCE = 1e-6, 1e-8, 1e-6
+# A solve ends within 1e-9 of active bounds: of such distances seven digits are right.
+SAME_STEPS = 1e-6
 FAST = turned(2.0, 2) + np.r_[np.zeros(4), 1.5, 0.0, 0.0]  # beyond its limit at the first node
 
 
@@ -71,6 +73,36 @@ def test_c_goes_the_way_of_numpy(name):
     np.testing.assert_allclose(ours.log[:, 4:], oracle.log[:, 4:], rtol=SAME_LOG)
     np.testing.assert_allclose(ours.x, oracle.iterate.x, atol=SAME_NODES)
     np.testing.assert_allclose(ours.u, oracle.iterate.u, atol=SAME_NODES)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["swing, soft", "slew, slow"])
+def test_real_time_steps_in_c_are_those_of_numpy(name):
+    ready = Ready(*CASES[name])
+    solver = NewtonKKTSolver(ready.model)
+    solver.solve(ready.nodes, ready.setting, ready.x0, tolerance=TOLERANCE)
+    given = ready.model, ready.setting, ready.nodes, ready.x0, NewtonSettings(), TOLERANCE
+    oracle = NewtonKKT(*given)
+    oracle.solve(500)
+    move = 0.05 * np.random.default_rng(0).normal(size=ready.model.n)
+    x0 = np.asarray(ready.model.retract(ready.x0, move, ready.setting.p))
+    ours = solver.step(ready.nodes.t, ready.setting, x0, shift=0, steps=2)
+    assert oracle.step(x0, steps=2) == (ours.status != "stalled")
+    np.testing.assert_allclose(ours.x, oracle.it.x, atol=SAME_STEPS)
+    np.testing.assert_allclose(ours.u, oracle.it.u, atol=SAME_STEPS)
+
+
+@pytest.mark.compiled
+def test_real_time_steps_lead_to_the_goal():
+    ready = Ready(*CASES["slew, slow"])
+    problem, x = ready.model.problem, ready.x0
+    solver = NewtonKKTSolver(ready.model)
+    plan = solver.solve(ready.nodes, ready.setting, x, tolerance=TOLERANCE)
+    for _ in range(25):
+        x = problem.system.step(problem.method)(0.0, x, plan.u[0], [], problem.dt)
+        plan = solver.step(ready.nodes.t, ready.setting, x)
+        assert np.abs(x[4:]).max() <= 0.5 + 1e-3
+    assert np.abs(problem.system.error(x, ready.setting.x_ref[0])).max() < 0.02
 
 
 @pytest.mark.usually(name=("swing", "swing, soft", "swing, stopped"))

@@ -188,6 +188,7 @@ class NewtonKKT:
         self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.weight = np.r_[sides.weight, np.full(self.ne, np.inf)]
         self.factorizations = self.evaluations = 0
+        self.is_linear = False
         self._begin(nodes)
 
     def _begin(self, nodes: Nodes) -> None:
@@ -238,9 +239,7 @@ class NewtonKKT:
         )  # fmt: skip
         self.it = self.least_squares(it)
         self.filter = StepFilter.at(o, self.theta(self.it, ex.gaps, ex.rows))
-        self.alpha, self.shortened, self.tiny, self.left = 1.0, 0, 0, 0
-        self.watch: Any = None
-        self.blocked, self.error_before = False, 0.0
+        self.alpha, self.tiny, self.left, self.error_before = 1.0, 0, 0, 0.0
 
     # -- the problem -------------------------------------------------------------------------------
 
@@ -569,21 +568,24 @@ class NewtonKKT:
     def taken(
         self, trial: PlanIterate, d: NewtonStep | None, alpha: float, dual: float
     ) -> PlanIterate:
-        """The trial with its multipliers."""
+        """The trial with its multipliers: along the step, or by linearized complementarity."""
         it, mu, most = self.it, self.mu, self.o.sigma_most
 
-        def near(z: np.ndarray, dz: Any, room: np.ndarray, on: Any) -> np.ndarray:
-            safe = np.where(on, room, 1.0)
-            return np.where(on, np.clip(z + dual * dz, mu / (most * safe), most * mu / safe), 0.0)
+        def followed(z: np.ndarray, dz: Any, before: np.ndarray, room: np.ndarray, on: Any) -> Any:
+            safe, before = np.where(on, room, 1.0), np.where(on, before, 1.0)
+            own = (mu - z * (safe - before)) / before if self.is_linear else z + dual * dz
+            return np.where(on, np.clip(own, mu / (most * safe), most * mu / safe), 0.0)
 
         step: Any = d or NewtonStep(*[0.0] * 10)
         lower, upper = self.rooms(trial.u)
+        low, high = self.rooms(it.u)
         active, relaxed = self.form.active, self.form.active & self.form.relaxed
         return replace(
             trial,
-            z=near(it.z, step.z, trial.s, active), y=near(it.y, step.y, trial.e, relaxed),
-            zl=near(it.zl, step.zl, lower, np.isfinite(lower)),
-            zu=near(it.zu, step.zu, upper, np.isfinite(upper)),
+            z=followed(it.z, step.z, it.s, trial.s, active),
+            y=followed(it.y, step.y, it.e, trial.e, relaxed),
+            zl=followed(it.zl, step.zl, low, lower, np.isfinite(lower)),
+            zu=followed(it.zu, step.zu, high, upper, np.isfinite(upper)),
             lam=it.lam + alpha * step.lam, nu=it.nu + alpha * step.nu,
         )  # fmt: skip
 
@@ -656,7 +658,6 @@ class NewtonKKT:
         if alpha < o.rollout:
             rolled = self.roll_out(fac.K, tau, d)
             if rolled is not None and self._is_worth(*rolled, ref):
-                self.shortened = 0
                 return self.taken(rolled[0], d, 1.0, dual), 1.0
         is_first = True
         while alpha >= least or is_first:
@@ -664,7 +665,6 @@ class NewtonKKT:
             found = self.values(trial)
             good, theta = self.judge(alpha, trial, found, ref)
             if good:
-                self.shortened = 0 if is_first else self.shortened + 1
                 return self.taken(trial, d, alpha, dual), alpha
             if is_first and good is not None and theta >= ref.theta:
                 before, own = ref.theta, alpha
@@ -680,7 +680,6 @@ class NewtonKKT:
                     found = self.values(trial)
                     good, theta = self.judge(alpha, trial, found, ref)
                     if good:
-                        self.shortened = 0
                         return self.taken(trial, other, own, own_dual), own
                     if good is None or theta > o.correction_decrease * before:
                         break
@@ -738,7 +737,7 @@ class NewtonKKT:
         lower, upper = self.rooms(it.u)
         it = replace(it, zl=self.mu / lower, zu=self.mu / upper)
         self.filter = StepFilter.at(self.o, self.theta(it, ex.gaps, ex.rows))
-        self.shortened, self.watch, self.tiny = 0, None, 0
+        self.tiny = 0
         self.it = self.least_squares(it)
 
     def end_elastic(self, *, is_optimal: bool) -> None:
@@ -764,7 +763,7 @@ class NewtonKKT:
         relaxed = form.active & form.relaxed
         e, y = np.where(relaxed, it.e, 0.0), np.where(relaxed, it.y, 0.0)
         self.it = replace(it, s=s, z=z, e=e, y=y, nu=nu)
-        self.shortened, self.watch, self.tiny = 0, None, 0
+        self.tiny = 0
         if not is_optimal:
             self.it = self.least_squares(self.it)
 
@@ -773,12 +772,12 @@ class NewtonKKT:
         share = self.o.elastic_decrease * self.outer[2]
         if self.violated()[0] > share:
             return False
-        kept = self.it, self.mu, self.filter, self.shortened, self.tiny, self.left
+        kept = self.it, self.mu, self.filter, self.tiny, self.left
         self.end_elastic(is_optimal=False)
         theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
         if theta <= share and self.filter.accepts(theta, self.phi(self.it, self.ex.cost)):
             return True
-        self.it, self.mu, self.filter, self.shortened, self.tiny, self.left = kept
+        self.it, self.mu, self.filter, self.tiny, self.left = kept
         self.elastic = True
         self._set_form()
         return False
@@ -799,17 +798,20 @@ class NewtonKKT:
         self._set_form()
         self.it = self.fit_slacks(self.it, self.ex.rows, with_multipliers=True)
         self.filter = StepFilter.at(o, self.theta(self.it, self.ex.gaps, self.ex.rows))
-        self.shortened, self.tiny = 0, 0
+        self.tiny = 0
         return ITERATIONS
 
-    def roll_out(self, K: np.ndarray, tau: float, d: NewtonStep | None = None) -> Any:
+    def roll_out(
+        self, K: np.ndarray, tau: float, d: NewtonStep | None = None, x0: Any = None
+    ) -> Any:
         """A rollout under feedback with the changes of a step: an iterate and its values, or None.
 
-        Controls are clipped at the boundary.
+        It starts at x0 where that is given; controls are clipped at the boundary.
         """
         it, controls = self.it, self.model.controls
         nodes = Nodes(self.t, it.x, it.u)
         x, u = it.x.copy(), it.u.copy()
+        x[0] = it.x[0] if x0 is None else x0
         lower, upper = self.rooms(it.u)
         if d is not None and len(self.model.free):
             x[0] = self.model.retract(it.x[0], d.eps[0], self.setting.p)
@@ -861,9 +863,9 @@ class NewtonKKT:
     def advance(self) -> int:
         """One more step; ITERATIONS where the solve goes on."""
         o = self.o
-        is_fast = self.alpha >= o.fast_step and self.dw == 0 and self.shortened == 0
+        is_fast = self.alpha >= o.fast_step and self.dw == 0
         error = 0.0
-        while self.watch is None and self.mu > self.last:
+        while self.mu > self.last:
             error = self.error(self.mu)
             is_fast = is_fast and error <= o.fast_error * self.error_before
             if not error <= o.mu_error * self.mu and not is_fast:
@@ -881,27 +883,8 @@ class NewtonKKT:
                 d = self.direction(fac, b, sigma, *misses)
                 d = d if d.is_finite else None
             found: Any = None
-            begins = d is not None and self.watch is None and not self.blocked
-            if begins and o.watchdog_tries > 0 and self.shortened >= o.watchdog_after:
-                self.watch, self.tries = (self.it, self.reference(d), self.dw_last), 0
-            if self.watch is not None:
-                good: Any = None
-                self.tries += 1
-                if d is not None:
-                    alpha, dual = self.longest(d, tau)
-                    trial = self.moved(d, alpha)
-                    good, _ = self.judge(alpha, trial, self.values(trial), self.watch[1])
-                    found = self.taken(trial, d, alpha, dual), alpha
-                if good:
-                    self.watch, self.shortened = None, 0
-                elif good is None or self.tries > o.watchdog_tries:
-                    self.it, _, self.dw_last = self.watch
-                    self.watch, self.shortened, self.blocked = None, 0, True
-                    self.ex = self.expand(self.it)
-                    continue
-            elif d is not None and fac is not None:
+            if d is not None and fac is not None:
                 found = self.search(d, fac, b, sigma, tau)
-                self.blocked = False
             self.alpha = 0.0 if found is None else found[1]
             if found is not None:
                 self.it = found[0]
@@ -918,7 +901,7 @@ class NewtonKKT:
     def solve(self, most: int) -> NewtonOutcome:
         """Iterate to convergence, so many steps at most."""
         log: list[np.ndarray] = []
-        self.K = None
+        self.K: Any = None
 
         def ended(status: int) -> NewtonOutcome:
             return NewtonOutcome(status, self.it, np.array(log), self.K)
@@ -941,11 +924,46 @@ class NewtonKKT:
                     self.residuals()
                 if len(log) > most:
                     return ended(ITERATIONS)
-                if self.elastic and self.watch is None and self.leaves():
+                if self.elastic and self.leaves():
                     self.residuals()
                 status = self.advance()
                 if status != ITERATIONS:
                     return ended(status)
+
+    def step(self, x0: np.ndarray, steps: int = 1) -> bool:
+        """Real-time steps from the iterate of a solve; False where a line search failed.
+
+        The iterate is rolled out from x0 under its gains and improved by steps of the solve at a
+        barrier parameter that stays.
+        """
+        o = self.o
+        self.o = replace(o, sigma_most=o.real_time_sigma, rollout=o.real_time_rollout)
+        self.mu, tau = o.real_time_mu, max(o.boundary, 1 - o.real_time_mu)
+        try:
+            with np.errstate(all="ignore"):
+                rolled = self.roll_out(self.K, tau, x0=x0)
+                if rolled is not None:
+                    self.it = self.taken(rolled[0], None, 0.0, 0.0)
+                else:
+                    self.it.x[0] = x0
+                self.is_linear = True
+                for _ in range(steps):
+                    self.ex = self.expand(self.it)
+                    rows = self.ex.rows
+                    misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
+                    self.filter = StepFilter.at(o, self.theta(self.it, self.ex.gaps, rows))
+                    fac, b, sigma = self.regularized()
+                    d = None if fac is None else self.direction(fac, b, sigma, *misses)
+                    if d is None or fac is None or not d.is_finite:
+                        return False
+                    self.K = fac.K
+                    found = self.search(d, fac, b, sigma, tau)
+                    if found is None:
+                        return False
+                    self.it, self.alpha = found
+                return True
+        finally:
+            self.o, self.is_linear = o, False
 
 
 def split(

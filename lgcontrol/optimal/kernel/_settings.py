@@ -79,8 +79,6 @@ class NewtonSettings:
         Most sweeps that refine the multipliers of equalities.
     refined : float
         What they leave of an equality, relative to its violation, at most.
-    watchdog_after, watchdog_tries : float
-        Shortened steps in a row before the watchdog begins, and steps that it takes unseen.
     penalty_first, penalty_grow, penalty_most : float
         Penalty ρ on violations of the elastic problem, its growth and the largest one.
     elastic_decrease : float
@@ -90,6 +88,13 @@ class NewtonSettings:
         elastic problem certifies infeasibility. Own.
     tiny_most : float
         Reductions of μ after failed line searches before the solve ends as stalled.
+
+    real_time_mu : float
+        Barrier parameter of real-time steps. Own.
+    real_time_sigma : float
+        As `sigma_most`, of real-time steps. Own.
+    real_time_rollout : float
+        As `rollout`, of real-time steps: above 1 the rollout is always tried first. Own.
 
     References
     ----------
@@ -135,14 +140,15 @@ class NewtonSettings:
     compliance: float = 1e-8
     refinements: float = 10
     refined: float = 1e-9
-    watchdog_after: float = 10
-    watchdog_tries: float = 3
     penalty_first: float = 1e4
     penalty_grow: float = 100.0
     penalty_most: float = 1e7
     elastic_decrease: float = 0.9
     certificate: float = 1e-2
     tiny_most: float = 10
+    real_time_mu: float = 1e-3
+    real_time_sigma: float = 1e2
+    real_time_rollout: float = 2.0
 
     def __post_init__(self) -> None:
         """Refuse numbers that no kernel can use."""

@@ -178,17 +178,12 @@ class KernelMemory:
         arrays["weight"][:] = np.inf
         arrays["weight"][: len(weight)] = weight
 
-    def run(self, **options: Any) -> int:
-        """A solve with options of the task; returns the status."""
+    def run(self, entry: Any, **options: Any) -> int:
+        """An entry point of the kernel with options of the task; returns the status."""
         for name, value in options.items():
             setattr(self.task, name, value)
-        return int(
-            self.kernel.solve(
-                ctypes.addressof(self.model),
-                ctypes.addressof(self.task),
-                ctypes.addressof(self.settings),
-            )
-        )
+        given = self.model, self.task, self.settings
+        return int(entry(*(ctypes.addressof(struct) for struct in given)))
 
 
 class NewtonKKTSolver:
@@ -227,16 +222,43 @@ class NewtonKKTSolver:
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
         status = memory.run(
-            resume=0, tolerance=tolerance, max_iterations=min(max_iterations, memory.most)
-        )
+            memory.kernel.solve, resume=0, tolerance=tolerance,
+            max_iterations=min(max_iterations, memory.most),
+        )  # fmt: skip
         return self._report(status, time.perf_counter() - started)
 
-    def _report(self, status: int, seconds: float) -> PlanReport:
+    def step(
+        self, t: np.ndarray, setting: Setting, x0: np.ndarray, *, shift: int = 1, steps: int = 1
+    ) -> PlanReport:
+        """Real-time steps from the last plan, moved on by some stages.
+
+        Parameters
+        ----------
+        t : ndarray, shape (N + 1,)
+            Times of the nodes.
+        setting : Setting
+        x0 : ndarray, shape (nq,)
+            State now.
+        shift, steps : int
+
+        Returns
+        -------
+        PlanReport
+        """
+        memory, started = self.memory, time.perf_counter()
+        memory.give(setting, t, x0, self.model.sides.weight)
+        status = memory.run(
+            memory.kernel.step, shift=shift, max_iterations=steps,
+            mu_fixed=self.settings.real_time_mu,
+        )  # fmt: skip
+        return self._report(status, time.perf_counter() - started, is_step=True)
+
+    def _report(self, status: int, seconds: float, *, is_step: bool = False) -> PlanReport:
         memory, task = self.memory, self.memory.task
         return PlanReport(
             STATUS[status],
             task.iterations,
-            memory.arrays["log"][: task.iterations + 1].copy(),
+            memory.arrays["log"][: 1 if is_step else task.iterations + 1].copy(),
             memory.parts["x"].copy(),
             memory.parts["u"].copy(),
             memory.arrays["K"].copy(),

@@ -107,7 +107,7 @@ TASK = _table("""
 size horizon steps
 size max_iterations of this call
 size resume whether the iterate of the last call goes on
-size fixed whether this is a real-time step: mu stays and no line search is made
+size shift stages by which real-time steps move the plan on
 size exact whether second derivatives are used
 number dt step, s
 number tolerance largest error of a converged solve

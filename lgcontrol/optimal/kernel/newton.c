@@ -608,6 +608,20 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   return fine;
 }
 
+/* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0. */
+static void split(double h, double w1, double w2, double mu, double *e, double *s)
+{
+  const double over = larger(h, 0), under = larger(-h, 0), w = w1 + w2 * over;
+  const double root = sqrt(w * w * h * h + 4 * mu * mu), whole = root + w * fabs(h);
+  double v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
+  for (int i = 0; i < 8 && w2 > 0; i++) {
+    const double a = v + over, b = v + under;
+    v -= (w1 + w2 * a - mu / a - mu / b) / (w2 + mu / (a * a) + mu / (b * b));
+    if (!(v > 0)) v = smaller(a - over, b - under) / 10;
+  }
+  *e = v + over, *s = v + under;
+}
+
 LG_INLINE double within(double most, double v, double dv, double tau)
 {
   return dv < 0 && v > 0 && isfinite(v) ? smaller(most, -tau * v / dv) : most;
@@ -632,11 +646,10 @@ static void longest(const lg_model *m, const lg_task *q, const lg_state *s, doub
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       if (s->active[i] == 0) continue;
-      a = within(a, s->now.s[i], s->ds[i], tau);
       b = within(b, s->now.z[i], s->dz[i], tau);
-      if (s->elastic[j] == 0) continue;
-      a = within(a, s->now.e[i], s->de[i], tau);
-      b = within(b, s->now.y[i], s->dy[i], tau);
+      if (s->elastic[j] != 0) b = within(b, s->now.y[i], s->dy[i], tau);
+      a = within(a, s->now.s[i], s->ds[i], tau);
+      if (s->elastic[j] != 0) a = within(a, s->now.e[i], s->de[i], tau);
     }
   *primal = a, *dual = b;
 }
@@ -664,26 +677,36 @@ LG_INLINE double near(double z, double distance, double mu, double most)
   return isfinite(distance) ? clip(z, mu / (most * distance), most * mu / distance) : 0;
 }
 
+/* The multiplier of a bound after a step: along its own direction, or by complementarity linearized
+ * about the way that its distance went, where steps are rolled out. */
+LG_INLINE double followed(const lg_state *s, double z, double dz, double dual, double before,
+                          double after, double most)
+{
+  const double own = s->linear ? (s->mu - z * (after - before)) / before : z + dual * dz;
+  return near(own, after, s->mu, most);
+}
+
 /* Take the trial with its multipliers. */
 static void accept(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double alpha,
                    double dual)
 {
   const int64_t N = q->horizon, M = N + 1, nv = m->nv, na = m->ns + m->ne;
+  const double most = o->sigma_most;
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < nv; j++) {
-      const int64_t i = k * nv + j;
-      const double v = s->trial.u[k * m->nu + m->controls[j]];
-      s->trial.zl[i] = near(s->now.zl[i] + dual * s->dzl[i], v - s->lower[j], s->mu, o->sigma_most);
-      s->trial.zu[i] = near(s->now.zu[i] + dual * s->dzu[i], s->upper[j] - v, s->mu, o->sigma_most);
+      const int64_t i = k * nv + j, c = k * m->nu + m->controls[j];
+      const double old = s->now.u[c], v = s->trial.u[c];
+      s->trial.zl[i] = followed(s, s->now.zl[i], s->dzl[i], dual, old - s->lower[j], v - s->lower[j], most);
+      s->trial.zu[i] = followed(s, s->now.zu[i], s->dzu[i], dual, s->upper[j] - old, s->upper[j] - v, most);
     }
   for (int64_t k = 0; k < M; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       s->trial.z[i] = s->trial.y[i] = 0;
       if (s->active[i] == 0) continue;
-      s->trial.z[i] = near(s->now.z[i] + dual * s->dz[i], s->trial.s[i], s->mu, o->sigma_most);
+      s->trial.z[i] = followed(s, s->now.z[i], s->dz[i], dual, s->now.s[i], s->trial.s[i], most);
       if (s->elastic[j] != 0)
-        s->trial.y[i] = near(s->now.y[i] + dual * s->dy[i], s->trial.e[i], s->mu, o->sigma_most);
+        s->trial.y[i] = followed(s, s->now.y[i], s->dy[i], dual, s->now.e[i], s->trial.e[i], most);
     }
   for (int64_t i = 0; i < N * m->nx; i++) s->trial.lam[i] = s->now.lam[i] + alpha * s->d_lam[i];
   for (int64_t i = 0; i < M * m->ne; i++) s->trial.nu[i] = s->now.nu[i] + alpha * s->d_nu[i];
@@ -776,20 +799,6 @@ static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *
 
 /* ---- restoration ------------------------------------------------------------------------------*/
 
-/* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0. */
-static void split(double h, double w1, double w2, double mu, double *e, double *s)
-{
-  const double over = larger(h, 0), under = larger(-h, 0), w = w1 + w2 * over;
-  const double root = sqrt(w * w * h * h + 4 * mu * mu), whole = root + w * fabs(h);
-  double v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
-  for (int i = 0; i < 8 && w2 > 0; i++) {
-    const double a = v + over, b = v + under;
-    v -= (w1 + w2 * a - mu / a - mu / b) / (w2 + mu / (a * a) + mu / (b * b));
-    if (!(v > 0)) v = smaller(a - over, b - under) / 10;
-  }
-  *e = v + over, *s = v + under;
-}
-
 /* Slacks that fit the rows of a point, with their multipliers where `dual` is set. */
 static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
                        lg_point *at, const double *rows, int dual)
@@ -864,13 +873,13 @@ static void begin_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_s
   mem->outer = mem->filter, mem->outer_mu = mem->mu;
   mem->outer_theta = theta(m, q, s->gap, s->rho, s->missed);
   violated(m, q, s, &most);
-  mem->elastic = 1, mem->penalty = o->penalty_first, mem->raised = 0;
+  mem->elastic = 1, mem->penalty = o->penalty_first;
   mem->mu = s->mu = larger(mem->mu, most);
   set_form(m, q, s);
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
-  mem->shortened = mem->watched = mem->tiny = 0;
+  mem->tiny = 0;
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < m->nv; j++) {
       const double v = s->now.u[k * m->nu + m->controls[j]];
@@ -909,14 +918,14 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
       }
     }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  mem->shortened = mem->watched = mem->tiny = 0;
+  mem->tiny = 0;
   if (!optimal) least_squares(m, q, s, o);
 }
 
-/* A rollout into the trial under the gains, with the step's changes of controls where `stepped` is
- * set; controls are clipped at the boundary. 0 where it is not finite. */
+/* A rollout into the trial under the gains, from x0 where that is given, with the step's changes of
+ * controls where `stepped` is set; controls are clipped at the boundary. 0 where it is not finite. */
 static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
-                    int stepped, double *f)
+                    int stepped, const double *x0, double *f)
 {
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
@@ -926,7 +935,7 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     double *const out[] = {s->trial.x};
     call(&m->retract, 1, in, out, s->scratch);
   } else {
-    copy(s->trial.x, s->now.x, m->nq);
+    copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
   }
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
@@ -970,13 +979,12 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   }
   least *= o->step_least;
   double f;
-  if (most < o->rollout && roll_out(m, q, s, o, tau, 1, &f)) {
+  if (most < o->rollout && roll_out(m, q, s, o, tau, 1, 0, &f)) {
     double t = INFINITY;
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->rollout_decrease * ref[2];
     if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
         && judge(m, q, s, o, 1, f, ref, &t) == LG_TAKEN) {
-      s->mem->shortened = 0;
       accept(m, q, s, o, 1, dual);
       return 1;
     }
@@ -987,7 +995,6 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     f = move(m, q, s, alpha);
     const int got = judge(m, q, s, o, alpha, f, ref, &t);
     if (got == LG_TAKEN) {
-      s->mem->shortened = first ? 0 : s->mem->shortened + 1;
       accept(m, q, s, o, alpha, dual);
       return alpha;
     }
@@ -1007,7 +1014,6 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
         f = move(m, q, s, own);
         const int other = judge(m, q, s, o, alpha, f, ref, &t);
         if (other == LG_TAKEN) {
-          s->mem->shortened = 0;
           accept(m, q, s, o, own, own_dual);
           return own;
         }
@@ -1094,7 +1100,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   least_squares(m, q, s, o);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
-  mem->alpha = 1, mem->started = 1;
+  mem->alpha = 1;
 }
 
 static void lower_barrier(lg_state *s, const lg_settings *o, double last)
@@ -1151,15 +1157,6 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   return 0;
 }
 
-static void go_back(const lg_model *m, lg_task *q, lg_state *s)
-{
-  lg_memory *mem = s->mem;
-  copy(s->now.x, s->saved_memory, s->plan);
-  mem->watched = mem->shortened = 0, mem->blocked = 1, mem->dw_last = mem->watch_dw;
-  expand(m, q, s);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-}
-
 /* After a failed line search: a rollout, or the elastic problem; 0 where neither helps. */
 static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int has_gains)
 {
@@ -1167,7 +1164,7 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
   double f;
   augment(&mem->filter, th, phi(m, q, s, &s->now, s->f));
-  if (has_gains && roll_out(m, q, s, o, tau, 0, &f)) {
+  if (has_gains && roll_out(m, q, s, o, tau, 0, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
@@ -1188,9 +1185,9 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 {
   lg_memory *mem = s->mem;
   const double last = o->mu_last * q->tolerance;
-  int fast = mem->alpha >= o->fast_step && mem->dw == 0 && mem->shortened == 0;
+  int fast = mem->alpha >= o->fast_step && mem->dw == 0;
   double error = 0;
-  while (!mem->watched && s->mu > last) {
+  while (s->mu > last) {
     double products;
     error = error_of(m, q, s, o, s->mu, &products);
     fast = fast && error <= o->fast_error * mem->error;
@@ -1204,34 +1201,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     const int has_gains = regularize(m, q, s, o);
     const int fine = has_gains && direction(m, q, s, o, s->gap, s->rho, s->missed);
     double alpha = 0;
-    if (fine && !mem->watched && !mem->blocked && o->watchdog_tries > 0
-        && (double)mem->shortened >= o->watchdog_after) {
-      copy(s->saved_memory, s->now.x, s->plan);
-      mem->watched = 1, mem->tries = 0, mem->watch_dw = mem->dw_last;
-      mem->watch_theta = theta(m, q, s->gap, s->rho, s->missed);
-      mem->watch_phi = phi(m, q, s, &s->now, s->f), mem->watch_slope = slope(m, q, s);
-    }
-    if (mem->watched) {
-      const double ref[3] = {mem->watch_theta, mem->watch_phi, mem->watch_slope};
-      double dual, t, f;
-      int got = LG_NAN;
-      mem->tries++;
-      if (fine) {
-        longest(m, q, s, tau, &alpha, &dual);
-        f = move(m, q, s, alpha);
-        got = judge(m, q, s, o, alpha, f, ref, &t);
-      }
-      if (got == LG_TAKEN) {
-        mem->watched = mem->shortened = 0;
-      } else if (got == LG_NAN || (double)mem->tries > o->watchdog_tries) {
-        go_back(m, q, s);
-        continue;
-      }
-      accept(m, q, s, o, alpha, dual);
-    } else if (fine) {
-      alpha = search(m, q, s, o, tau);
-      mem->blocked = 0;
-    }
+    if (fine) alpha = search(m, q, s, o, tau);
     mem->alpha = alpha;
     if (alpha > 0) {
       expand(m, q, s);
@@ -1263,7 +1233,7 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
-  mem->shortened = mem->tiny = 0;
+  mem->tiny = 0;
   return LG_ITERATIONS;
 }
 
@@ -1313,16 +1283,78 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
       residuals(m, q, s);
     }
     if (q->iterations >= q->max_iterations) return close_task(m, q, s, LG_ITERATIONS);
-    if (s->mem->elastic && !s->mem->watched && leaves(m, q, s, o)) residuals(m, q, s);
+    if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s);
     status = advance(m, q, s, o);
     if (status != LG_ITERATIONS) return close_task(m, q, s, status);
   }
 }
 
-/* Real-time steps from the plan at a barrier parameter that stays: whole Newton steps, as far as
- * bounds let them. */
-LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
+/* Blocks of some numbers move on by one; the last one stays. */
+static void move_on(double *v, int64_t blocks, int64_t size)
 {
-  (void)m, (void)q, (void)o;
-  return LG_STALLED;
+  if (blocks > 1) memmove(v, v + size, (size_t)((blocks - 1) * size) * sizeof(double));
+}
+
+static void shift(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  lg_point *o = &s->now;
+  move_on(o->x, M, m->nq), move_on(o->u, N, m->nu);
+  move_on(o->s, M, na), move_on(o->z, M, na), move_on(o->e, M, na), move_on(o->y, M, na);
+  move_on(o->zl, N, m->nv), move_on(o->zu, N, m->nv);
+  move_on(o->lam, N, m->nx), move_on(o->nu, M, m->ne);
+  move_on(s->K, N, m->nv * padded(m->nx));
+}
+
+/* Real-time steps: the plan moves on by `shift` stages, is rolled out from x0 under its gains, and
+ * is improved by steps of the solve at a barrier parameter that stays; a line search that fails
+ * leaves the plan. */
+LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *given)
+{
+  const int64_t N = q->horizon;
+  lg_settings settings = *given;
+  const lg_settings *o = &settings;
+  lg_state own, *s = &own;
+  settings.sigma_most = given->real_time_sigma, settings.rollout = given->real_time_rollout;
+  open_task(m, q, s);
+  s->mu = s->mem->mu = q->mu_fixed, s->scale = q->scale = s->mem->scale;
+  for (int64_t i = 0; i < q->shift; i++) shift(m, q, s);
+  const double tau = larger(o->boundary, 1 - s->mu);
+  double f = NAN;
+  if (roll_out(m, q, s, o, tau, 0, q->x0, &f))
+    accept(m, q, s, o, 0, 0);
+  else
+    copy(s->now.x, q->x0, m->nq);
+  int status = LG_ITERATIONS;
+  for (;;) {
+    expand(m, q, s);
+    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+    if (!isfinite(s->f)) status = LG_NOT_FINITE;
+    if (status != LG_ITERATIONS || q->iterations >= q->max_iterations) break;
+    q->iterations++;
+    begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+    if (!regularize(m, q, s, o) || !direction(m, q, s, o, s->gap, s->rho, s->missed)) {
+      status = LG_STALLED;
+      break;
+    }
+    s->linear = 1;
+    s->mem->alpha = search(m, q, s, o, tau);
+    if (s->mem->alpha == 0) {
+      status = LG_STALLED;
+      break;
+    }
+    if (q->iterations < q->max_iterations) continue;
+    /* What the caller is told is known without another expansion. */
+    s->f = 0;
+    for (int64_t k = 0; k <= N; k++) s->f += s->t_cost[k];
+    copy(s->rows, s->t_rows, (N + 1) * m->nr), copy(s->gap, s->t_gap, N * m->nx);
+    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+    break;
+  }
+  double *row = q->log;
+  row[0] = s->f, row[1] = NAN, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
+  row[2] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),
+                   largest(s->missed, (N + 1) * m->ne, 0)));
+  row[6] = s->mu, row[7] = (double)s->mem->elastic;
+  return close_task(m, q, s, status);
 }

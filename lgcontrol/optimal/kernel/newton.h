@@ -33,8 +33,8 @@ typedef struct {
 typedef struct {
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
   double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
-  double error, outer_theta, watch_theta, watch_phi, watch_slope, watch_dw;
-  int64_t elastic, shortened, watched, tries, blocked, tiny, left, started, raised;
+  double error, outer_theta;
+  int64_t elastic, tiny, left;
 } lg_memory;
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
   double *trial_memory, *saved_memory;
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
-  int64_t sweeps, trials;
+  int64_t sweeps, trials, linear;
   double f, mu, scale;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   lg_memory *mem;
