@@ -6,7 +6,8 @@ Plants are problems A, B and C, the users' tasks, the designs that plan, and the
 Their first start is the task's own; the others are drawn around it with stored seeds. All
 contenders begin at the nodes that the solver in use chooses. Stored of each plant: how many solves
 converge or are said to be infeasible, the median of iterations and of the thread's time on the
-processor, and where the costs of converged solves differ. IPOPT runs on the first `--ipopt` starts of a plant.
+processor, and where the costs of converged solves differ. IPOPT runs on the first `--ipopt` starts
+of a plant.
 """
 
 from __future__ import annotations
