@@ -172,26 +172,26 @@ class Uses(NamedTuple):
         Times in s.
     longest, begin : float
         The longest time between two, and where it began, s.
-    count : int
+    number : int
     """
 
     first: float = np.inf
     last: float = -np.inf
     longest: float = 0.0
     begin: float = 0.0
-    count: int = 0
+    number: int = 0
 
     def with_one(self, t: float) -> Uses:
         """And one taken at a time."""
-        if not self.count:
+        if not self.number:
             return Uses(t, t, 0.0, t, 1)
         longest, begin = max((self.longest, self.begin), (t - self.last, self.last))
-        return Uses(self.first, max(self.last, t), longest, begin, self.count + 1)
+        return Uses(self.first, max(self.last, t), longest, begin, self.number + 1)
 
     def holes(self, now: float) -> list[str]:
         """The longest time without one, up to now."""
-        if self.count < FEW:
+        if self.number < FEW:
             return []
-        usual = (self.last - self.first - self.longest) / (self.count - 2)
+        usual = (self.last - self.first - self.longest) / (self.number - 2)
         length, begin = max((self.longest, self.begin), (now - self.last, self.last))
         return _hole(length, begin, usual, now - self.first)

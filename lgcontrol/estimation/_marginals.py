@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup
 from ..plotting import plot_path
+from ..systems import Trajectory
 from ._normal_equations import NormalEquations
 from ._selected_inverse import SelectedInverse
 
@@ -147,18 +148,9 @@ class Marginals:
         """
         if name not in self._groups:
             raise UnknownNameError(unknown_name("variables", name, self._groups))
-        return plot_path(
-            _Path(name, self._groups[name], self.x[name]), covariances=self.covariances[name]
-        )
-
-
-@dataclass(frozen=True)
-class _Path:
-    """What `plot_path` asks of a run."""
-
-    name: str
-    group: LieGroup
-    x: np.ndarray
+        x = self.x[name]
+        path: Any = Trajectory(self._groups[name], np.arange(len(x)), x)
+        return plot_path(path, covariances=self.covariances[name])
 
 
 UNKNOWN = (
