@@ -208,7 +208,7 @@ class Cache:
         `LONGEST_WAIT` or was stopped, work is done twice.
         """
         # Few files for many keys: waiting for an unrelated build is harmless.
-        descriptor = _acquire(self.folder / f"lock-{key[:2]}")
+        descriptor = _acquire(self.folder / f"lock-{key[:3]}")
         try:
             yield
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, field, fields
 from functools import cache
+from inspect import cleandoc
 from math import isfinite
 from typing import Any
 
@@ -555,15 +556,15 @@ class Settings:
 
 
 def _documented() -> str:
-    """The docstring with a section of parameters, made of the table."""
-    head, rest = str(Settings.__doc__).split("    Raises\n", 1)
-    lines = ["    Parameters", "    ----------"]
+    """The docstring with a section of parameters, made of the table; Python 3.13 indents none."""
+    head, title, rest = cleandoc(Settings.__doc__ or "").partition("Raises\n")
+    lines = ["Parameters", "----------"]
     for entry in fields(Settings):
         about = entry.metadata
         unit = "" if about["unit"] == "1" else f", in {about['unit']}"
-        lines += [f"    {entry.name} : {type(entry.default).__name__}"]
-        lines += [f"        {about['meaning'][0].upper()}{about['meaning'][1:]}{unit}."]
-    return "\n".join([head.rstrip(), "", *lines, "", f"    Raises\n{rest}"])
+        lines += [f"{entry.name} : {type(entry.default).__name__}"]
+        lines += [f"    {about['meaning'][0].upper()}{about['meaning'][1:]}{unit}."]
+    return "\n".join([head.rstrip(), "", *lines, "", title + rest])
 
 
 Settings.__doc__ = _documented()

@@ -568,7 +568,7 @@ def test_a_build_that_does_not_end_is_waited_for_and_then_done_here(
             assert holder.stdout.readline() == "holds\n"
             if stopped:
                 holder.send_signal(signal.SIGSTOP)
-            with Cache(tmp_path).lock("ab"):  # another key with the same letters
+            with Cache(tmp_path).lock("ab"):
                 told = notices()
         finally:
             holder.kill()
