@@ -135,7 +135,7 @@ def test_what_is_not_usable_adds_nothing():
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"count": 0}, ValueError, "must be positive"),
+        ({"count": 0}, ValueError, "a whole number, at least 1"),
         ({"std0": {"x": 1.0}}, ValueError, "expected each of x, y, rz"),
         ({"sees": lambda b: b}, ValueError, "go together"),
         ({"inputs": ["left", "right"]}, ValueError, "inputs and velocity"),
