@@ -3,13 +3,16 @@
 import ctypes
 from dataclasses import fields, replace
 
+import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
 from lgcontrol.optimal.kernel import _library
+from lgcontrol.optimal.kernel._interpreter import Interpreted
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
 from lgcontrol.optimal.kernel._settings import NewtonSettings
 from lgcontrol.optimal.kernel._solver import EXACT, STATUS, NewtonKKTSolver
@@ -146,6 +149,42 @@ def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
 
     monkeypatch.setattr(_library, "Task", Longer)
     assert "bytes" in _library._wrong_sizes(kernel)
+
+
+@pytest.mark.compiled
+def test_interpreted_stages_lead_where_compiled_ones_do():
+    ready = Ready(*CASES["swing, stopped"])
+    compiled = ready.in_c()
+    solver = NewtonKKTSolver(ready.model, interprets=True)
+    ours = solver.solve(ready.nodes, ready.setting, ready.x0, tolerance=TOLERANCE)
+    assert ours.status == compiled.status and ours.iterations == compiled.iterations
+    np.testing.assert_allclose(ours.x, compiled.x, atol=SAME_NODES)
+
+
+@pytest.mark.compiled
+def test_the_interpreter_knows_what_casadi_does(rng):
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    one = [ca.sin, ca.cos, ca.tan, ca.exp, ca.tanh, ca.sinh, ca.cosh, ca.atan, ca.asinh, ca.erf,
+           ca.floor, ca.ceil, ca.sign, ca.fabs, ca.expm1, ca.logic_not]  # fmt: skip
+    two = [ca.atan2, ca.fmin, ca.fmax, ca.fmod, ca.hypot, ca.copysign, ca.remainder]
+    values = [f(x) for f in one] + [f(x, y) for f in two]
+    values += [ca.log(1 + x**2), ca.sqrt(1 + y**2), ca.log1p(x**2), ca.asin(x / 9), ca.acos(y / 9)]
+    values += [ca.atanh(x / 9), ca.acosh(1 + y**2), x / y, -x, 2 * x, 1 / y, (1 + x**2) ** y]
+    values += [x < y, x <= y, x == y, x != y, ca.logic_and(x < y, y > 0), ca.logic_or(x < y, y > 0)]
+    values += [ca.if_else(x > y, x, y), ca.if_else(x > 0, ca.sqrt(x), 0), x - y, x * y + 3.0]
+    f = ModelFunction(ca.Function("f", [x, y], [ca.vertcat(*values)], ["x", "y"], ["z"]))
+    kernel = _library.load_kernel()
+    program = Interpreted(f, (), kernel.interpret)
+    items = rng.normal(size=(11, 2)) * 3
+    given = [np.ascontiguousarray(items[:, i]) for i in range(2)]
+    found, scratch = np.zeros((11, len(values))), np.zeros(program.scratch + 8)
+    at = scratch.ctypes.data + -scratch.ctypes.data % 64
+    inputs = (ctypes.c_void_p * 2)(*(v.ctypes.data for v in given))
+    outputs = (ctypes.c_void_p * 1)(found.ctypes.data)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p, ctypes.c_int64] + [ctypes.c_void_p] * 3)
+    call(kernel.interpret)(program.entry.own, 11, inputs, outputs, at)
+    want = np.array([f.function(*item).full().ravel() for item in items])
+    np.testing.assert_allclose(found, want, rtol=1e-14)
 
 
 def test_header_has_all_fields():

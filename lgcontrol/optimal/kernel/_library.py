@@ -26,6 +26,7 @@ from ...codegen import (
     unit_source,
 )
 from .._stage_model import StageModel
+from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
 from ._table import Function, Model, Numbers, Task, header
 
@@ -56,11 +57,14 @@ class KernelEntries(NamedTuple):
     ----------
     solve, step, sizes : callable
         ``lg_newton_solve``, ``lg_newton_step`` and ``lg_newton_sizes``.
+    interpret : int
+        Address of ``lg_interpret``.
     """
 
     solve: Any
     step: Any
     sizes: Any
+    interpret: int
 
 
 def _head(width: int) -> str:
@@ -78,7 +82,7 @@ def _sweep(n: str, m: str, name: str, how: str) -> str:
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
     any_size = _sweep("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    return _head(width) + any_size + NEWTON.read_text(encoding="utf-8")
+    return _head(width) + any_size + NEWTON.read_text(encoding="utf-8") + interpreter_source()
 
 
 def sweep_source(width: int, n: int, m: int) -> str:
@@ -134,7 +138,9 @@ def _open_kernel(path: Path) -> KernelEntries:
     for function in (solve, step):
         function.argtypes, function.restype = [_ADDRESS] * 3, ctypes.c_int
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
-    return KernelEntries(solve, step, sizes)
+    interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
+    assert interpret is not None
+    return KernelEntries(solve, step, sizes, interpret)
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
@@ -296,6 +302,25 @@ def load_stages(model: StageModel) -> Stages | None:
         notice(name, f"the {name} are interpreted: {error}")
         return None
     return found
+
+
+def interpreted_stages(model: StageModel) -> Stages:
+    """Functions of a problem for the kernel's interpreter: no compiler, some ten times slower.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is no kernel, or a function is not made of scalar operations.
+    """
+    kernel = load_kernel()
+    if kernel is None:
+        raise NotImplementedError("there is no planning kernel: no compiler was found")
+    made = {
+        name: Interpreted(function, shared, kernel.interpret)
+        for name, (function, shared) in (plain_parts(model) | curved_parts(model)).items()
+    }
+    entries = {name: program.entry for name, program in made.items()}
+    return Stages(entries, max(program.scratch for program in made.values()), made)
 
 
 def _open_stages(path: Path) -> Stages:

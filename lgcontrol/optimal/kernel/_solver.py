@@ -14,6 +14,7 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import (
     Stages,
+    interpreted_stages,
     load_kernel,
     load_stages,
     load_sweeps,
@@ -196,15 +197,27 @@ class NewtonKKTSolver:
     settings : NewtonSettings, optional
     most : int
         Iterations that the log holds.
+    interprets : bool
+        Whether functions of the problem are interpreted even where there is a compiler for them.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is no kernel, or a function is not made of scalar operations: `NewtonKKT` solves.
     """
 
     def __init__(
-        self, model: StageModel, settings: NewtonSettings | None = None, *, most: int = 1000
+        self,
+        model: StageModel,
+        settings: NewtonSettings | None = None,
+        *,
+        most: int = 1000,
+        interprets: bool = False,
     ) -> None:
         self.model, self.settings = model, settings or NewtonSettings()
-        stages = load_stages(model)
-        if stages is None or load_kernel() is None:
-            raise NotImplementedError("no machine code: solve with `solve_in_numpy`")
+        stages = None if interprets else load_stages(model)
+        if stages is None:
+            stages = interpreted_stages(model)
         self.memory = KernelMemory(model, stages, self.settings, most)
 
     def solve(

@@ -1,0 +1,102 @@
+"""Functions of a problem as programs of the kernel's interpreter, where nobody compiles them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import ModelFunction
+from ._table import Function
+
+INTERPRETER = Path(__file__).with_name("interpreter.c")
+LANES, END = 8, 999
+
+# An instruction and a program, as `interpreter.c` has them.
+INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b")])
+
+
+class _Code(ctypes.Structure):
+    """``lg_program``."""
+
+    _fields_ = [(n, ctypes.c_void_p) for n in ("code", "constants", "in_steps", "out_steps")]
+
+
+@cache
+def operations() -> dict[str, int]:
+    """CasADi's numbers of the operations that the interpreter knows, by name."""
+    text = INTERPRETER.read_text(encoding="utf-8")
+    names = sorted(set(re.findall(r"LG_(OP_\w+)", text)) - {"OP_END", "OP_"})
+    return {name: getattr(ca, name) for name in names}
+
+
+def interpreter_source() -> str:
+    """C text of the interpreter with the numbers of operations."""
+    listed = [f"LG_{name} = {value}" for name, value in operations().items()]
+    text = INTERPRETER.read_text(encoding="utf-8")
+    return f"enum {{ {', '.join([*listed, f'LG_OP_END = {END}'])} }};\n{text}"
+
+
+class Interpreted:
+    """A function as a program.
+
+    Parameters
+    ----------
+    function : ModelFunction
+        Of scalar operations.
+    shared : tuple of str or None
+        Arguments that all items have in common.
+    entry : int
+        Address of ``lg_interpret``.
+
+    Attributes
+    ----------
+    scratch : int
+        Numbers of work memory.
+    entry : Function
+        For the kernel's table; valid as long as this object lives.
+
+    Raises
+    ------
+    NotImplementedError
+        If the function is not made of scalar operations.
+    """
+
+    def __init__(self, function: ModelFunction, shared: Any, entry: int) -> None:
+        flat = function._backend.program.flat
+        if flat is None:
+            raise NotImplementedError(f"{function.name} is not made of scalar operations")
+        known, constants = set(operations().values()), []
+        code = np.zeros(flat.n_instructions() + 1, dtype=INSTRUCTION)
+        for k in range(flat.n_instructions()):
+            op, to, given = (
+                flat.instruction_id(k), flat.instruction_output(k), flat.instruction_input(k),
+            )  # fmt: skip
+            if op not in known:
+                raise NotImplementedError(f"{function.name} has operation {op} of CasADi")
+            if op == ca.OP_INPUT:
+                code[k] = op, to[0], given[0], given[1]
+            elif op == ca.OP_OUTPUT:
+                code[k] = op, given[0], to[0], to[1]
+            elif op == ca.OP_CONST:
+                code[k] = op, to[0], len(constants), 0
+                constants.append(flat.instruction_constant(k))
+            else:
+                code[k] = op, to[0], given[0], given[-1]
+        code[-1]["op"] = END
+        common = shared or ()
+        steps = [
+            0 if name in common else flat.nnz_in(i) for i, name in enumerate(function.arguments)
+        ]
+        self._keep = [
+            code, np.array(constants, dtype=float), np.array(steps, dtype=np.int64),
+            np.array([flat.nnz_out(i) for i in range(flat.n_out())], dtype=np.int64),
+        ]  # fmt: skip
+        self._program = _Code(*(array.ctypes.data for array in self._keep))
+        self.scratch = LANES * flat.sz_w()
+        self.entry = Function(entry, ctypes.addressof(self._program))
