@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import casadi as ca
@@ -16,7 +16,7 @@ from lgcontrol.systems import Parameters, ReferenceLike, System
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
 from ._goal import state_goal, still_state
-from ._losses import commanded_joints, commanded_velocity, held_states, loss_change
+from ._losses import commanded_joints, commanded_velocity, dragged, held_states, loss_change
 from ._tracking import (
     MechanicalBlocks,
     actuation,
@@ -34,7 +34,8 @@ class GeometricPD(Controller):
     For a satellite (SO3), an underwater vehicle (SE3), a vessel (SE2): wherever the controls can
     produce any acceleration. From almost every error, 180° included, the reference is reached along
     the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`. Losses in
-    joints that the sampled loop is too slow to cancel are compensated as in `ComputedTorque`.
+    joints and drag that the sampled loop is too slow to cancel are compensated as in
+    `ComputedTorque`, at the velocity that the law commands.
 
     Parameters
     ----------
@@ -98,9 +99,14 @@ class GeometricPD(Controller):
         self._tracking = _tracking(system, self.blocks)
         slowest = self.damping.min(initial=np.inf)
         self.commanded = commanded_joints(system, self.blocks, self._own, dt, slowest)
-        self._loss_change = None
+        self._loss_change = self._commanded_state = None
         if self.commanded.any():
             self._loss_change = _loss_change(system, self.blocks, self.commanded)
+        slow_down = dragged(system, self.blocks, self._actuation, self._own, dt, slowest)
+        slow_down &= ~self.commanded
+        if slow_down.any():
+            self._commanded_state = _commanded_state(system, self.blocks, slow_down)
+            self.commanded = self.commanded | slow_down
         effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect
         rank = np.linalg.matrix_rank(effect)
         if rank < self.blocks.group.dim:
@@ -119,7 +125,11 @@ class GeometricPD(Controller):
         if self._loss_change is not None:
             wanted = wanted + self._loss_change(x, x_ref, self.stiffness, self.damping, self._own)
         now = self._actuation(t, x, u_ref, self._p)
-        start, missing = u_ref[self._controls], wanted - now.rate
+        rate = now.rate
+        if self._commanded_state is not None:
+            there = self._commanded_state(x, x_ref, self.stiffness, self.damping)
+            rate = self._actuation(t, there, u_ref, self._p).rate
+        start, missing = u_ref[self._controls], wanted - rate
         free = start + np.linalg.pinv(now.effect) @ missing
         if not self.saturate:
             self.info = ControlInfo()
@@ -141,15 +151,18 @@ class GeometricPD(Controller):
         blocks = self.blocks
 
         def wanted(
-            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value
-        ) -> tuple[Value, Value]:
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value,
+            rate_at: Callable[[Value], Value],
+        ) -> tuple[Value, Value]:  # fmt: skip
             del drift
             goal = x_ref[blocks.q], x_ref[blocks.v], rate_ref[blocks.dv]
             gains = self.stiffness, self.damping
             asked = self._tracking.function(x[blocks.q], x[blocks.v], *goal, *gains)
             if self._loss_change is not None:
                 asked += self._loss_change.function(x, x_ref, *gains, p)
-            return now[1], asked - now[0]
+            if self._commanded_state is None:
+                return now[1], asked - now[0]
+            return now[1], asked - rate_at(self._commanded_state.function(x, x_ref, *gains))
 
         return exported_law(self, self._actuation, wanted, is_relative=True)
 
@@ -170,6 +183,28 @@ def _loss_change(system: System, blocks: MechanicalBlocks, chosen: np.ndarray) -
         "loss_change", [x, x_ref, stiffness, damping, p], [ca.densify(push)], list(sizes), ["push"]
     )
     shapes = {name: (size,) for name, size in sizes.items()} | {"push": (blocks.group.dim,)}
+    return ModelFunction(function, shapes=shapes)
+
+
+def _commanded_state(system: System, blocks: MechanicalBlocks, chosen: np.ndarray) -> ModelFunction:
+    """The state with the commanded velocity in the chosen degrees of freedom.
+
+    What resists a velocity fast holds it there: the field is asked what it does then.
+    """
+    sizes = {
+        "x": system.state.nq, "x_ref": system.state.nq, "stiffness": blocks.group.dim,
+        "damping": blocks.group.dim,
+    }  # fmt: skip
+    x, x_ref, stiffness, damping = (ca.SX.sym(name, size) for name, size in sizes.items())
+    goal = x_ref[blocks.q], x_ref[blocks.v]
+    velocity = commanded_velocity(blocks.group, x[blocks.q], *goal, stiffness, damping)
+    there, places = ca.SX(x), np.arange(system.state.nq)[blocks.v]
+    for i in np.flatnonzero(chosen).tolist():
+        there[int(places[i])] = velocity[i]
+    function = ca.Function(
+        "commanded_state", [x, x_ref, stiffness, damping], [there], list(sizes), ["there"]
+    )
+    shapes = {name: (size,) for name, size in sizes.items()} | {"there": (system.state.nq,)}
     return ModelFunction(function, shapes=shapes)
 
 

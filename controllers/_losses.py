@@ -14,7 +14,7 @@ from collections.abc import Callable
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import Value
+from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.groups import LieGroup
 from lgcontrol.systems import System
 
@@ -29,6 +29,7 @@ LEAST_EFFECT = 0.5
 # Speeds in rad/s or m/s that are tried until this share of the slope of dry friction is left, and
 # one at which nothing is.
 SLOWEST, DOUBLINGS, SATURATED, FAST = 1e-4, 20, 0.01, 1e4
+STEP = 1e-6  # of differences by velocities, rad/s or m/s
 SAMPLES, SEED = 20, 0  # states at which the inertia that a joint moves is judged
 
 
@@ -98,7 +99,7 @@ def commanded_joints(
     x[:, blocks.v] = 0.0  # where dry friction is steepest
     slopes = np.array([np.diagonal(structure.loss_jacobian(one, p)) for one in x])
     mobility = np.array([np.diagonal(np.linalg.inv(structure.mass_matrix(one, p))) for one in x])
-    return is_commanded(dt * slopes * mobility, damping * dt).any(axis=0)
+    return np.asarray(is_commanded(dt * slopes * mobility, damping * dt).any(axis=0))
 
 
 def held_states(
@@ -121,11 +122,13 @@ def held_states(
     structure = system.structure
     if structure is None or structure.losses is None or structure.velocity != blocks.rate_name:
         return [rest]
+    jacobian = structure.loss_jacobian
+    assert jacobian is not None
     sliding, velocities = rest.copy(), np.zeros(blocks.group.dim)
 
     def slopes(v: np.ndarray | float) -> np.ndarray:
         sliding[blocks.v] = v
-        return np.diagonal(structure.loss_jacobian(sliding, p))
+        return np.diagonal(jacobian(sliding, p))
 
     still, far = slopes(0.0), slopes(FAST)
     for k in range(DOUBLINGS):
@@ -135,6 +138,34 @@ def held_states(
         velocities[dry] = SLOWEST * 2.0**k
     sliding[blocks.v] = velocities
     return [rest, sliding]
+
+
+def dragged(
+    system: System, blocks: MechanicalBlocks, actuation: ModelFunction, p: np.ndarray, dt: float,
+    damping: float,
+) -> np.ndarray:  # fmt: skip
+    """The same for whatever resists a velocity, such as drag: by the slopes of the field at rest.
+
+    Parameters
+    ----------
+    system : System
+    blocks : MechanicalBlocks
+    actuation : ModelFunction
+        ``(t, x, u, p) → rate, effect``, see `lgcontrol.controllers`' tracking.
+    p : ndarray
+        The system's parameters.
+    dt, damping : float
+        As for `commanded_joints`.
+    """
+    rest, places = system.home.copy(), np.arange(system.state.nq)[blocks.v]
+    rest[blocks.v] = 0.0
+    slopes = np.zeros(blocks.group.dim)
+    for i, place in enumerate(places):
+        ahead, back = rest.copy(), rest.copy()
+        ahead[place], back[place] = STEP, -STEP
+        rates = [actuation(0.0, x, system.nominal_input, p).rate[i] for x in (ahead, back)]
+        slopes[i] = (rates[1] - rates[0]) / (2 * STEP)
+    return np.asarray(is_commanded(dt * np.maximum(slopes, 0.0), damping * dt))
 
 
 def loss_change(

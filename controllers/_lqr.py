@@ -112,7 +112,7 @@ class LQR(Controller):
             system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion, p=p
         )
         self.saturate = saturate
-        self._tracked = error_weight("Q", Q, system).any(axis=1)
+        self._tracked = np.asarray(error_weight("Q", Q, system).any(axis=1))
         if delay:  # which the design does not know
             lin = system.linearize(self.regulator.x, self.regulator.u, t=offset, p=values)
             B = lin.B[:, self._controls]
@@ -216,7 +216,7 @@ class TVLQR(Controller):
         period = sample_time(system, spacing if dt is None else dt)
         super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory, p=p)
         self.saturate = saturate
-        self._tracked = error_weight("Q", Q, system).any(axis=1)
+        self._tracked = np.asarray(error_weight("Q", Q, system).any(axis=1))
 
     def __repr__(self) -> str:
         """System, period, and the time it covers."""

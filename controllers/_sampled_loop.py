@@ -95,7 +95,7 @@ def loop_matrix(
 def largest_mode(step: np.ndarray) -> tuple[complex, np.ndarray]:
     """Eigenvalue of largest size, and its vector; infinite where the matrix is not finite."""
     if not np.isfinite(step).all():
-        return complex(np.inf), np.isfinite(step).all(axis=1) * 0.0 + ~np.isfinite(step).all(axis=1)
+        return complex(np.inf), np.asarray(~np.isfinite(step).all(axis=1), dtype=np.float64)
     values, vectors = np.linalg.eig(step)
     most = int(np.abs(values).argmax())
     return complex(values[most]), np.abs(vectors[:, most])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import casadi as ca
@@ -164,9 +164,10 @@ class ThrustVectorPD(Controller):
         blocks, frame = self.blocks, ca.DM(self._frame)
 
         def wanted(
-            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value
-        ) -> tuple[Value, Value]:
-            del p
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value, p: Value,
+            rate_at: Callable[[Value], Value],
+        ) -> tuple[Value, Value]:  # fmt: skip
+            del p, rate_at
             q, v = blocks.q, blocks.v
             lift, turn = self._law.function(
                 x[q], x[v], drift[:3], x_ref[q], x_ref[v], rate_ref[blocks.dv]

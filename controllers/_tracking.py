@@ -189,8 +189,8 @@ def exported_law(
     controller : Controller
     actuation : ModelFunction
     wanted : callable
-        ``(x, x_ref, rate_ref, (rate, effect), drift, p) → effect, wanted``; the drift is the rate
-        without controls.
+        ``(x, x_ref, rate_ref, (rate, effect), drift, p, rate_at) → effect, wanted``; the drift is
+        the rate without controls, ``rate_at(x)`` that of another state with the same inputs.
     is_relative : bool
         Whether what is wanted is to be added to the effect of the reference's controls.
     priority : ndarray, optional
@@ -206,7 +206,12 @@ def exported_law(
     x, x_ref, rate_ref, u_ref, p = values.values()
     now = actuation.function(t, x, u_ref, p)
     start = u_ref[controls]
-    effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start, p)
+    drift = now[0] - now[1] @ start
+
+    def rate_at(state: Value) -> Value:
+        return actuation.function(t, state, u_ref, p)[0]
+
+    effect, missing = wanted(x, x_ref, rate_ref, now, drift, p, rate_at)
     free = effect.T @ ca.solve(effect @ effect.T, missing)
     origin = start if is_relative else 0 * start
     given = {"t": t} | values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -221,7 +221,9 @@ def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> 
     reference : optional
         Of configurations or states.
     """
-    value = None if reference is None or moves(reference) else getattr(reference, "x", reference)
+    value: Any = None
+    if reference is not None and not moves(reference):
+        value = getattr(reference, "x", reference)
     if value is None or np.shape(value) not in ((tree.nq,), (tree.nq + tree.nv,)):
         return random_configuration(tree, 0)
     return np.asarray(value, dtype=np.float64)[: tree.nq]
