@@ -523,7 +523,7 @@ class Controller(ABC):
     def _check_loop(self) -> None:
         """Warn of a sampled loop in which errors grow, and keep what there is to say."""
         system, probe = self.system, self._copy()
-        probe.saturate = False
+        vars(probe)["saturate"] = False  # which each law that holds states has
         u, controls = system.nominal_input, self._controls
         with np.errstate(all="ignore"):
             for x, goal in probe._held_states():
