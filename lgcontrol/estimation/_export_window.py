@@ -29,8 +29,8 @@ from ..systems import System
 from ._arrival import ArrivalCost
 from ._export_frame import replay_example, status_names
 from ._given import OFF_UNIT
-from ._intervals import CLOCK_ROUNDING, LARGEST, MOST_STEPS, ULPS
-from ._log import MOST_PIECES, SAME_TIME
+from ._intervals import CLOCK_ROUNDING, LARGEST, MOST_STEPS
+from ._log import MOST_PIECES, SAME_TIME, ULPS
 
 
 class ExportedWindow(NamedTuple):

@@ -260,6 +260,8 @@ class Filter(ABC):
             Once, if an interval is negative, or lies before the time of the estimate altogether.
         """
         u = interval_inputs(f"{type(self).__name__}.predict: u", self.system, u)
+        if self.system.is_discrete and isfinite(t) and isfinite(dt):
+            whole_steps(self.system, dt, t)  # which refuses other intervals
         new = new_part(self.t, t, dt, self._behind, self.system.dt)
         warn_of_interval(self._warned, type(self).__name__, new, t, dt, self.t)
         self._behind = new.behind
@@ -312,8 +314,7 @@ class Filter(ABC):
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
         steps = 1
         if self.system.is_discrete:
-            steps = whole_steps(self.system, dt)
-            dt = self.system.dt
+            steps, dt = round(dt / self.system.dt), self.system.dt
         status, t = PredictStatus.PREDICTED, self.t or 0.0
         for _ in range(steps):
             column, said = self._predict(self.column, t, u, self.p, dt, self.densities)

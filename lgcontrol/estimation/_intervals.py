@@ -7,7 +7,7 @@ from math import inf, isfinite, ulp
 from typing import NamedTuple
 
 from ..codegen import level_outside
-from ._log import MOST_PIECES, SAME_TIME
+from ._log import MOST_PIECES, SAME_TIME, ULPS
 from ._status import PredictStatus
 
 LONGEST_GAP = 600.0  # s; who says nothing for longer has another clock, or has been off
@@ -16,7 +16,6 @@ BACK = 5  # intervals in a row whose ends are known already: the clock was set b
 LARGEST = 1e150  # numbers that are not below it, NaN as well, count as not finite: they are squared
 CLOCK_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
 LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
-ULPS = 4  # of two times that are the same, reached by different sums
 
 
 class Interval(NamedTuple):

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ulp
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ._given import known_inputs
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
 MOST_PIECES = 1000  # that a gap is divided into
+ULPS = 4  # of two times that are the same, reached by different sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +177,10 @@ class Rows:
         return cls(starts, dt, u[..., held, :], y, present, places, counts)
 
 
-def whole_steps(system: System, seconds: float) -> int:
-    """Steps of a discrete system in an interval."""
+def whole_steps(system: System, seconds: float, t: float = 0.0) -> int:
+    """Steps of a discrete system in an interval, which may be a difference of times near t."""
     steps = round(seconds / system.dt)
-    if abs(steps * system.dt - seconds) > 1e-6 * system.dt:
+    if abs(steps * system.dt - seconds) > max(1e-6 * system.dt, ULPS * ulp(t)):
         raise ValueError(
             f"{system.name} is discrete with dt = {system.dt:g} s: {seconds:g} s is no multiple"
         )

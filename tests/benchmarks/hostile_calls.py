@@ -1,6 +1,6 @@
 """Calls that no loop should make, of all controllers and estimators, in Python and in C.
 
-    python -m tests.benchmarks.hostile_calls [--calls 1000000] [--growth] [--out FILE.json]
+    python -m tests.benchmarks.hostile_calls [--calls 1000000] [--processes 2] [--growth]
 
 Each caller gets random states, measurements, inputs, intervals and clocks: most are usual ones, the
 rest is not finite, absurdly large, off its group, late, early, of another clock, or of no clock.
@@ -17,6 +17,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +45,7 @@ from tests.hostile import firmware
 RESULTS = Path(__file__).with_name("results") / "hostile_calls.json"
 ODD = [np.nan, np.inf, -np.inf, 1e5, -1e5, 1e20, -1e160, 1e300, 0.0]
 CLOCKS = [np.nan, np.inf, -1e300, 1e300, 1.7e9, -1e6, 0.0, 3600.0]
+PARTS = 4  # of the calls of each, with seeds of their own
 USUAL = 0.85  # share of calls of which nothing is wrong
 
 
@@ -293,36 +296,56 @@ def growth(calls_of_filter=1_000_000, calls_of_mpc=100_000):
     return found
 
 
+def job(kind, name, count, seed):
+    """Tally of one caller, and its longest call in s; for a process of its own."""
+    warnings.simplefilter("ignore")
+    if kind == "C":
+        with tempfile.TemporaryDirectory() as scratch:
+            made = call_firmware(count, seed, Path(scratch))
+        return {key: (tally.pop("calls"), tally, 0.0) for key, tally in made.items()}
+    if kind == "controller":
+        make, goal, _ = CONTROLLERS[name]
+        tally, longest = call_controller(make(), goal, count, seed)
+    elif kind == "estimator":
+        tally, longest = call_estimator(ESTIMATORS[name][0](), count, seed)
+    else:
+        tally, longest = call_observer(name, count, seed)
+    return {name: (count, tally, longest)}
+
+
+def jobs(calls):
+    """All callers, with as many calls as are their share, in `PARTS` parts."""
+    of = {"controller": {name: entry[-1] for name, entry in CONTROLLERS.items()},
+          "estimator": {name: entry[-1] for name, entry in ESTIMATORS.items()},
+          "observer": OBSERVERS}  # fmt: skip
+    each = calls * 0.8 / sum(sum(shares.values()) for shares in of.values()) / PARTS
+    for seed in range(PARTS):
+        for kind, shares in of.items():
+            for name, share in shares.items():
+                yield kind, name, int(each * share) + 1, seed
+        yield "C", "", int(calls / 15 / PARTS) + 1, seed
+
+
 def main():
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    shares = sum(share for *_, share in (*CONTROLLERS.values(), *ESTIMATORS.values()))
-    each, table = options.calls * 0.8 / (shares + sum(OBSERVERS.values())), {}
-
-    def note(name, count, result):
-        tally, longest = result
-        table[name] = {"calls": int(count), "longest [ms]": round(1e3 * longest, 2), **tally}
-        print(f"{name:45s} {table[name]}", flush=True)
-        if tally.first:
-            print(tally.first)
-
-    for seed, (name, (make, goal, share)) in enumerate(CONTROLLERS.items()):
-        note(name, each * share, call_controller(make(), goal, int(each * share), seed))
-    for seed, (name, (make, share)) in enumerate(ESTIMATORS.items()):
-        note(name, each * share, call_estimator(make(), int(each * share), seed))
-    for seed, (name, share) in enumerate(OBSERVERS.items()):
-        note(name, each * share, call_observer(name, int(each * share), seed))
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, tally in call_firmware(int(options.calls / 15), 0, Path(scratch)).items():
-            note(name, tally.pop("calls"), (tally, 0.0))
-    results = {"callers": table}
+    table = {}
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        for found in as_completed(pool.submit(job, *given) for given in jobs(options.calls)):
+            for name, (count, tally, longest) in found.result().items():
+                row = table.setdefault(name, Counter())
+                ms = max(row.pop("longest [ms]", 0.0), round(1e3 * longest, 2))
+                row.update({"calls": count, **tally})
+                row["longest [ms]"] = ms
+                print(f"{name:45s} {dict(row)}\n{tally.first}", flush=True)
+    results = {"callers": {name: table[name] for name in sorted(table)}}
     for word in ("calls", "exceptions", "not finite", "beyond bounds", "off its group"):
-        results[word] = sum(row.get(word, 0) for row in table.values())
+        results[word] = sum(row[word] for row in table.values())
     if options.growth:
         results["growth"] = growth()
     print({key: value for key, value in results.items() if key != "callers"})

@@ -104,10 +104,14 @@ def test_a_first_measurement_of_no_time_sets_no_clock(make, stamp):
 def test_gaps_and_late_data_of_a_discrete_system_need_not_be_whole_steps(make):
     """Its clock is that of the data to half a step; nothing is raised where they fall between."""
     ekf = make(EXACT, [PLACE], std0=1.0, noise={"push": 0.3}, window=1.0)
+    start = 1.7e9  # whose stamps are 2e-7 s apart
     for k in range(60):
-        ekf.predict(0.103 * k, [0.0, 0.0], 0.1)
-        ekf.update("place", [1.0], t=0.103 * k - 0.04)
-        assert abs(ekf.t - 0.103 * k - 0.1) < 0.051
+        t, later = start + 0.103 * k, start + 0.103 * k + 0.1
+        ekf.predict(t, [0.0, 0.0], later - t)
+        ekf.update("place", [1.0], t=t - 0.04)
+        assert abs(ekf.t - later) < 0.051
+    with pytest.raises(ValueError, match="0.05 s is no multiple"):
+        ekf.predict(ekf.t, [0.0, 0.0], 0.05)
     assert ekf.counts["predict"]["gap"] == 2  # 0.177 s in all
 
 
@@ -117,6 +121,25 @@ def test_a_system_without_inputs_has_gaps_too():
     ekf.predict(0.0, [], 0.1)
     ekf.predict(0.5, [], 0.1)
     assert ekf.x[0] == pytest.approx(np.exp(-0.6), rel=1e-5)
+
+
+@pytest.mark.parametrize("system", [CART, EXACT], ids=["continuous", "discrete"])
+@every_estimator
+def test_the_work_of_a_gap_is_bounded(make, system, monkeypatch):
+    """Steps of a prediction: a thousand, ten thousand of a discrete system, whatever the gap."""
+    estimator, steps = cart(make, system), []
+    estimator.predict(0.0, [0.0, 0.0], 0.001 if system is CART else 0.1)
+    is_filter = make in FILTERS.values()
+    place, name = (estimator, "_predict") if is_filter else (estimator._arrival, "alone")
+    function = getattr(place, name)
+    monkeypatch.setitem(place.__dict__, name, lambda *given: steps.append(1) or function(*given))
+    now, most = estimator.t, 1000 if system is CART else 10_000
+    for gap in (599.0, 1e5, 1e11):
+        steps.clear()
+        estimator.predict(now + gap, [0.0, 0.0], 0.1)
+        now = estimator.t
+        assert len(steps) <= most + 1 and np.isfinite(estimator.P).all()
+        assert (len(steps) > 900) == (gap < 600.0)
 
 
 @every_filter
