@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Schedule, Value
 from lgcontrol.optimal import (
+    TIME_ROUNDING,
     Regulator,
     TrajectoryRegulator,
     WeightLike,
@@ -36,7 +37,7 @@ from ._law_function import law_function
 from ._sampled_loop import Feedback
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
-EARLY = 1e-9
+EARLY = TIME_ROUNDING
 
 PERIOD = 0.01  # of feedback of continuous systems unless given, s
 

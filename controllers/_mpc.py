@@ -689,7 +689,7 @@ class MPC(Controller):
         is in one struct of the caller's, nothing is allocated and nothing is global. The header
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
         and may be written at run time; a reference that moves is refused. The first plan starts as
-        `initial` says. Firmware does not look for jumps, as `restarts` does here: call ``_reset``
+        `initial` says. Firmware predicts over the delay as Python does. It does not look for jumps, as `restarts` does here: call ``_reset``
         after one. With `rates` the state ends with the inputs that act, and answers are rates of
         these, none where the state is no state: firmware adds them up. Besides, the folder holds
         test vectors, an example that checks
@@ -715,7 +715,7 @@ class MPC(Controller):
         FileExistsError
             If the folder holds anything that was not exported, or was changed since.
         NotImplementedError
-            If the solver, the delay, the start or a reference that moves have no C code; the
+            If the solver, the start or a reference that moves have no C code; the
             message says what has.
         """
         for word, is_used, remedy in (
@@ -727,10 +727,10 @@ class MPC(Controller):
         ):  # fmt: skip
             if is_used:
                 raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
-        if self.delay:
+        if self.delay and self.rates is not None:
             raise NotImplementedError(
-                "an exported MPC does not predict over its delay: give it the state then, or model "
-                "the delay, system.augment(delay=…), and make the MPC with delay=0"
+                "an exported MPC with rates does not predict over its delay: give it the state "
+                "then, or model the delay, system.augment(delay=…), and make the MPC with delay=0"
             )
         if not isinstance(self.initial, str):
             raise NotImplementedError(
@@ -748,6 +748,8 @@ class MPC(Controller):
         }  # fmt: skip
         if self.rates is not None:
             options["holds"] = False
+        if self.delay:
+            options["delay"] = self.delay
         if self.reference is None or not self.solver.has_export:
             return self.solver.export_c(folder, **options)  # which says what is missing
         return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])

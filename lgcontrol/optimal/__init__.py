@@ -33,6 +33,7 @@ from ._qp import QPSolver as QPSolver
 from ._rates import Rates as Rates
 from ._rates import beside_inputs as beside_inputs
 from ._rates import with_rates as with_rates
+from ._reference import TIME_ROUNDING as TIME_ROUNDING
 from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import check_constant as check_constant
 from ._reference import depends_on_time as depends_on_time

@@ -420,6 +420,101 @@ static int is_time(double t)
   return fabs(t) * DBL_EPSILON < lg_given.clock_rounding * LG_MPC_PERIOD;
 }
 
+#if LG_QUEUE > 0
+static void drop_first(lg_mpc *m)
+{
+  m->queued -= 1;
+  for (int k = 0; k < m->queued; k++) {
+    m->queue_t[k] = m->queue_t[k + 1];
+    for (int i = 0; i < NV; i++) m->queue_u[k][i] = m->queue_u[k + 1][i];
+  }
+}
+
+/* Keep an answer in mind until it has taken effect. */
+static void note(lg_mpc *m, double t, const double *u)
+{
+  if (m->queued == LG_QUEUE) drop_first(m);
+  m->queue_t[m->queued] = t;
+  for (int i = 0; i < NV; i++) m->queue_u[m->queued][i] = u[i];
+  m->queued += 1;
+}
+
+/* Drop answers that later ones replaced. After a jump of the clock, back or on by a horizon, only the
+ * last one counts, as one that acts from now on. */
+static void keep_to_clock(lg_mpc *m, double t)
+{
+  const double passed = t - m->clock;
+  const int follows = passed >= -LG_EARLY && passed <= LG_MPC_N * LG_MPC_DT + LG_EARLY;
+  if (m->has_clock && !follows && m->queued > 0) {
+    while (m->queued > 1) drop_first(m);
+    m->queue_t[0] = t;
+  }
+  m->clock = t, m->has_clock = 1;
+  while (m->queued > 1 && m->queue_t[1] <= t + LG_EARLY) drop_first(m);
+}
+
+/* Move a state on for some seconds under inputs; 0 if it is no number afterwards. */
+static int move(const lg_problem *q, lg_state *s, double t, double seconds, const double *u,
+                double *x)
+{
+  const double steps = seconds / LG_MPC_DT;
+  const double parts = LG_DISCRETE ? nearbyint(steps) : ceil(steps - LG_EARLY);
+  const double h = LG_DISCRETE ? LG_MPC_DT : seconds / parts;
+  double after[NQ], e[NX], cost;
+  for (double j = 0; j < parts; j++) {
+    const double now = t + j * h;
+    lg_roll(&now, x, u, x, q->x_ref, q->u_ref, q->p, q->w, &h, after, &cost, e, s->t_rows,
+            s->scratch);
+    for (int i = 0; i < NQ; i++) x[i] = after[i];
+  }
+  return all_finite(x, NQ);
+}
+
+/* The state when an answer takes effect, under those that are on their way; 0 if it is no number. */
+static int predict(lg_mpc *m, double t, double *x)
+{
+  lg_problem q;
+  lg_state s;
+  const double end = t + LG_MPC_DELAY;
+  double now = t, u[NU];
+  int is_finite = 1;
+  attach(m, &q);
+  lay_out(&s, q.work, q.horizon, lg_given.equality_sweeps_most);
+  for (int i = 0; i < NU; i++) u[i] = lg_inputs[i];
+  for (int i = 0; i < NV; i++) u[lg_controls[i]] = clip(lg_nominal[i], lg_lower[i], lg_upper[i]);
+  for (int k = 0; k <= m->queued; k++) {
+    const double next = k < m->queued ? fmin(fmax(m->queue_t[k], t), end) : end;
+    if (next - now > LG_EARLY) is_finite &= move(&q, &s, now, next - now, u, x);
+    now = next;
+    for (int i = 0; i < NV && k < m->queued; i++) u[lg_controls[i]] = m->queue_u[k][i];
+  }
+  return is_finite;
+}
+#endif
+
+/* The answer to a state, by a plan that goes on from the last one, or is made anew. */
+static int call(lg_mpc *m, double t, const double x[], double u[], int is_anew)
+{
+  double state[NQ], start = t;
+  if (!is_time(t) || !element(x, state, m->work)) return hold(m, u);
+#if LG_QUEUE > 0
+  keep_to_clock(m, t);
+  start = t + LG_MPC_DELAY;
+  if (!predict(m, t, state)) {
+    hold(m, u);
+    note(m, start, u);
+    return m->status;
+  }
+#endif
+  const int is_first = is_anew || !m->is_planned;
+  const int status = is_first ? plan(m, start, state) : improve(m, start, state);
+  answer(m, status, u);
+#if LG_QUEUE > 0
+  note(m, start, u);
+#endif
+  return m->status;
+}
+
 int lg_mpc_init(lg_mpc *m)
 {
   memset(m, 0, sizeof *m);
@@ -434,6 +529,9 @@ int lg_mpc_init(lg_mpc *m)
 void lg_mpc_reset(lg_mpc *m)
 {
   m->is_planned = m->has_answered = 0;
+#if LG_QUEUE > 0
+  m->queued = m->has_clock = 0;
+#endif
 }
 
 void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX],
@@ -447,15 +545,10 @@ void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX],
 
 int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
 {
-  double state[NQ];
-  if (!is_time(t) || !element(x, state, m->work)) return hold(m, u);
-  return answer(m, plan(m, t, state), u);
+  return call(m, t, x, u, 1);
 }
 
 int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
 {
-  double state[NQ];
-  if (!m->is_planned) return lg_mpc_solve(m, t, x, u);
-  if (!is_time(t) || !element(x, state, m->work)) return hold(m, u);
-  return answer(m, improve(m, t, state), u);
+  return call(m, t, x, u, 0);
 }

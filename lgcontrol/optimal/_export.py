@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH
 from ._interior_point import Barrier
 from ._kernel import LOG, SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
+from ._reference import TIME_ROUNDING
 from ._settings import c_settings, c_values
 from ._stage_model import StageModel
 from ._transcription import Setting
@@ -91,6 +93,8 @@ class ExportSetting:
         Of motions without rows, of others, and of real-time steps.
     holds : bool
         Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
+    delay : float
+        Time from call to effect, s.
     """
 
     period: float
@@ -105,6 +109,12 @@ class ExportSetting:
     central: Barrier
     real_time: Barrier
     holds: bool
+    delay: float
+
+    @property
+    def queue(self) -> int:
+        """Answers that may be on their way at once."""
+        return 2 * ceil(self.delay / self.period) + 2 if self.delay else 0
 
 
 def export_interior_point(
@@ -237,6 +247,11 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
     most = max(loop.first_iterations, loop.iterations) + model.settings.steps_more + 1
     ns = max(1, len(model.sides.row))
+    queue = ""
+    if loop.queue:
+        queue = f"""
+  double clock, queue_t[{loop.queue}], queue_u[{loop.queue}][LG_MPC_NU]; /* answers on their way */
+  int has_clock, queued;"""
     tried = ", tried[2]" if len(model.hard_limits) else ""  # hard rows at a penalty
     numbers = [
         ("N", N, "steps of a plan"),
@@ -251,6 +266,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
         ("EXCESS", model.settings.violation_kept, "over a hard bound that still counts as kept"),
+        *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
         ("WORK", work, "doubles of work memory"),
     ]
     wide = max(len(f"{key} {value}") for key, value, _ in numbers)
@@ -310,7 +326,7 @@ typedef struct {{
   double contradiction;
   int is_planned, has_answered, is_priced;
   double highest; /* weight of the barrier */
-  double last[LG_MPC_NU];
+  double last[LG_MPC_NU];{queue}
   double soft_weight[{ns}];
   struct lg_mpc_prices {{
 {chr(10).join(prices)}
@@ -365,6 +381,8 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_ELEMENT_TOLERANCE {ELEMENT_TOLERANCE!r}",
         f"#define LG_ELEMENT_ROUNDING {ELEMENT_ROUNDING!r}",
         f"#define LG_HOLDS {int(loop.holds)}",
+        f"#define LG_QUEUE {loop.queue}",
+        f"#define LG_EARLY {TIME_ROUNDING!r}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)
@@ -378,6 +396,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         c_table("double", "lg_lower", model.problem.input_limits.lower),
         c_table("double", "lg_upper", model.problem.input_limits.upper),
         c_table("double", "lg_nominal", system.nominal_input[model.controls]),
+        c_table("double", "lg_inputs", system.nominal_input) if loop.queue else "",
         c_table("double", "lg_x_ref", setting.x_ref),
         c_table("double", "lg_u_ref", setting.u_ref),
         c_table("double", "lg_p", setting.p),

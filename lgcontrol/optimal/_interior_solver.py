@@ -262,6 +262,7 @@ class InteriorPointSolver:
         tolerance: float = 1e-6,
         guess: str | None = None,
         holds: bool = True,
+        delay: float = 0.0,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
@@ -284,6 +285,8 @@ class InteriorPointSolver:
             Where a first plan starts, a word as for `solve`.
         holds : bool
             Whether the last inputs go on where there is no answer; else nominal ones.
+        delay : float
+            Time from call to effect in s, over which the model predicts.
         cases : sequence of ExportCase
             Test vectors.
 
@@ -314,6 +317,7 @@ class InteriorPointSolver:
             central=self._barrier(FREE_STATES, tolerance),
             real_time=Barrier.of_real_time(self.settings),
             holds=holds,
+            delay=delay,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)

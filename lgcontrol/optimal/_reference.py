@@ -23,7 +23,7 @@ from ..systems import (
 from ._settings import Settings
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
-ROUNDING = 1e-9
+TIME_ROUNDING = 1e-9
 # Singular values of the effect of inputs that count as none, as shares of the largest.
 RANK = Settings.rank
 # Calls that a loop is taken to last for.
@@ -212,7 +212,7 @@ def _at_rest_after(
     """
     end = trajectory.t[-1]
     has_own = trajectory.u.shape[-2] == len(trajectory)  # the input at the last time itself
-    after = times > end + ROUNDING if has_own else times > end - ROUNDING
+    after = times > end + TIME_ROUNDING if has_own else times > end - TIME_ROUNDING
     if len(trajectory) < 2 or not after.any():
         return u
     rest = _at_rest(system, trajectory.x[-1:])

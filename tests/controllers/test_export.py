@@ -51,6 +51,7 @@ from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
     OptimalControlProblem,
+    Rates,
     Residual,
     Settings,
     SQPSolver,
@@ -135,6 +136,12 @@ CASES = {
     "called more often, another parameter": lambda: (
         mpc(period=0.06, p={"pull": 1.3}), [1.0, 0.0, 0.3],
     ),
+    "late, called more often": lambda: (
+        mpc(period=0.06, delay=0.2), [0.6, 0.8, 0.3],
+    ),
+    "late by more than a step, a hard limit": lambda: (
+        mpc(delay=0.35, bounds=[Bound("rate", -0.7, 0.7)]), [0.0, 1.0, 0.2],
+    ),
     "hard limit that cannot be kept": lambda: (
         mpc(bounds=[Bound("rate", -0.5, 0.5)]), [0.0, 1.0, 0.9],
     ),
@@ -191,6 +198,7 @@ def printed(folder, body, into, level="-O1"):
 # One with first derivatives, one with soft limits whose calls solve: builds take seconds.
 @pytest.mark.usually(
     name=(
+        "late, called more often",
         "on the way, first derivatives",
         "soft limits that cut steps short, so that calls solve",
     )
@@ -274,13 +282,14 @@ def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypat
     assert len(seen) > 2
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.2])
 @needs_compiler
-def test_what_is_no_state_and_no_time_is_answered_as_python_does(tmp_path):
+def test_what_is_no_state_and_no_time_is_answered_as_python_does(delay, tmp_path):
     states = np.array([[1.0, 0.0, 0.2], [np.nan, 0, 0], [0.5, 0.5, 0.0], [0.98, 0.199, 0.3]])
     states = np.concatenate([states, states[-1:], [[0.8000001, 0.6, 0.1]]])
     times = np.array([0.0, 0.15, 0.3, 0.45, 1e16, 5.0])
     first = ExportCase(times[:0], states[:0], np.zeros((0, 1)), [])
-    controller = mpc()
+    controller = mpc(delay=delay)
     controller.restarts = False  # firmware begins anew when it is told to
     answers, statuses = [], []
     for t, x in zip(times, states, strict=True):
@@ -289,7 +298,7 @@ def test_what_is_no_state_and_no_time_is_answered_as_python_does(tmp_path):
     assert statuses == ["OK", "HELD", "HELD", "OK", "HELD", "OK"]
     held = ExportCase(times, states, np.array(answers), statuses)
     folder = controller.solver.export_c(
-        tmp_path / "swing", name="swing", reference=UP, cases=[first, held]
+        tmp_path / "swing", name="swing", reference=UP, cases=[first, held], delay=delay
     )
     code, text = ran(folder, tmp_path)
     assert code == 0, text
@@ -422,8 +431,8 @@ def test_what_has_no_c_is_refused_by_name(tmp_path):
     folder = tmp_path / "folder"
     with pytest.raises(NotImplementedError, match="SQPSolver does not export.*interior_point"):
         mpc(solver=SQPSolver()).export_c(folder)
-    with pytest.raises(NotImplementedError, match="does not predict over its delay"):
-        mpc(delay=0.1).export_c(folder)
+    with pytest.raises(NotImplementedError, match="with rates does not predict over its delay"):
+        mpc(delay=0.1, rates=Rates(weight=0.1)).export_c(folder)
     with pytest.raises(NotImplementedError, match="cannot start from MPC"):
         mpc(initial=mpc()).export_c(folder)
     with pytest.raises(ValueError, match="has no reference to follow"):

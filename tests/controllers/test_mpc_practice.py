@@ -12,6 +12,7 @@ from lgcontrol.optimal import (
     Cost,
     InteriorPointSolver,
     OptimalControlProblem,
+    Rates,
     ReferenceSamples,
     Residual,
     SolveStatus,
@@ -625,7 +626,7 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     for options, message in (
         ({"budget": 1e-3}, "has no budget: bound `iterations`"),
         ({"split": True}, "has no split"),
-        ({"delay": 0.05}, "does not predict over its delay"),
+        ({"delay": 0.05, "rates": Rates(weight=0.1)}, "with rates does not predict over its delay"),
     ):
         with pytest.raises(NotImplementedError, match=message):
             swing(**options).export_c(tmp_path / "none")
