@@ -689,11 +689,11 @@ class MPC(Controller):
         is in one struct of the caller's, nothing is allocated and nothing is global. The header
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
         and may be written at run time; a reference that moves is refused. The first plan starts as
-        `initial` says. Firmware predicts over the delay as Python does. It does not look for jumps, as `restarts` does here: call ``_reset``
-        after one. With `rates` the state ends with the inputs that act, and answers are rates of
-        these, none where the state is no state: firmware adds them up. Besides, the folder holds
-        test vectors, an example that checks
-        them and prints sizes, and a CMakeLists.txt.
+        `initial` says. Firmware predicts over the delay as Python does. It does not look for jumps,
+        as `restarts` does here: call ``_reset`` after one. With `rates` the state ends with the
+        inputs that act, and answers are rates of these, none where the state is no state: firmware
+        adds them up. Besides, the folder holds test vectors, an example that checks them and prints
+        sizes, and a CMakeLists.txt.
 
         Parameters
         ----------
