@@ -1,9 +1,11 @@
 """What users get wrong with estimators: refused, warned of or told, with argument and remedy."""
 
 import inspect
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -293,6 +295,8 @@ print(ekf.run(Log([0.0], np.zeros((1, 1)))).smooth().std, ekf.x + 1, ekf.P[0], e
 def test_documented_calls_type_check(tmp_path):
     pytest.importorskip("pyright")
     (tmp_path / "calls.py").write_text(CHECKED)
+    found = {"extraPaths": [str(Path(__file__).parents[2])]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(found))
     done = subprocess.run(
         [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "calls.py"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
