@@ -152,11 +152,13 @@ class Controller(ABC):
         run is no success.
     """
 
+    _own_checks = ""  # arguments that a law itself refuses with better words
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every law say what its options are called."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            named_options(cls)
+            named_options(own=cls._own_checks)(cls)
 
     def __init__(
         self,

@@ -270,6 +270,8 @@ class MPC(Controller):
     array([0.5])
     """
 
+    _own_checks = "horizon dt bounds residuals costs parameters substeps"
+
     info: MPCInfo
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape
+from lgcontrol.codegen import Value, as_numbers, check_shape
 from lgcontrol.groups import LieGroup
 
 
@@ -30,7 +30,7 @@ def spring_damper(
 
 def gain(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """Diagonal of a gain, shape (size,); refuses negative ones."""
-    array = np.asarray(value, dtype=np.float64)
+    array = as_numbers(name, value)
     array = check_shape(name, array, () if array.ndim == 0 else (size,))
     if (array < 0).any():
         raise ValueError(f"{name} must not be negative, got {value}")

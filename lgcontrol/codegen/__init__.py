@@ -83,6 +83,7 @@ from ._validate import MOST_SUBSTEPS as MOST_SUBSTEPS
 from ._validate import NO_LIMIT as NO_LIMIT
 from ._validate import UnknownNameError as UnknownNameError
 from ._validate import as_names as as_names
+from ._validate import as_numbers as as_numbers
 from ._validate import ask_degrees as ask_degrees
 from ._validate import check_count as check_count
 from ._validate import check_increasing as check_increasing
@@ -94,6 +95,7 @@ from ._validate import check_semidefinite as check_semidefinite
 from ._validate import check_shape as check_shape
 from ._validate import check_symmetric as check_symmetric
 from ._validate import format_shape as format_shape
+from ._validate import in_degrees as in_degrees
 from ._validate import is_symbolic as is_symbolic
 from ._validate import level_outside as level_outside
 from ._validate import named_options as named_options

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import casadi as ca
 import numpy as np
 
+from ._arguments import Kind, kinds_of, refusal
 from ._interrupt import interruptible
 
 WHOLE = 30  # names that a message lists completely
@@ -88,18 +90,7 @@ def check_shape(
     if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
         array = value
     else:
-        try:
-            given = np.asarray(value)
-            if given.dtype.kind == "c":
-                raise TypeError("complex numbers would lose their imaginary parts")
-            if given.dtype.kind in "SU":  # which NumPy would read
-                raise TypeError(f"got the text {value!r}")
-            if given.dtype.kind == "O" and any(entry is None for entry in given.flat):  # as NaN
-                raise TypeError(f"got {value!r}")
-            array = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            wanted = "an array of numbers" if len(shape) else "a number"
-            raise TypeError(f"{name} must be {wanted}: {error}") from None
+        array = as_numbers(name, value, "an array of numbers" if len(shape) else "a number")
     expected = tuple(shape)
     tail = array.shape[len(array.shape) - len(expected) :] if batch else array.shape
     if tail != expected and (
@@ -172,6 +163,44 @@ def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str 
             f"{remedy or 'give a smaller one'}"
         )
     return round(value)
+
+
+def as_numbers(name: str, value: Any, wanted: str = "an array of numbers") -> np.ndarray:
+    """`value` as a float array of its own shape, or an error that names it.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like
+    wanted : str
+        What the message asks for.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+
+    Examples
+    --------
+    >>> as_numbers("u", [1, 2]).dtype
+    dtype('float64')
+    """
+    try:
+        if isinstance(value, Mapping):
+            keys = ", ".join(map(repr, list(value)[:4]))
+            raise TypeError(
+                f"got a mapping of {keys}; of a Product, state.join(block=…) makes coordinates"
+            )
+        given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers would lose their imaginary parts")
+        if given.dtype.kind in "SU":  # which NumPy would read
+            raise TypeError(f"got the text {value!r}")
+        if given.dtype.kind == "O" and any(entry is None for entry in given.flat):  # as NaN
+            raise TypeError(f"got {value!r}")
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be {wanted}: {error}") from None
 
 
 def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:
@@ -456,15 +485,24 @@ list, parametric(*names)
             )
 
 
-def named_options(called: F) -> F:
-    """Let a function, or a class, say what its arguments are called when it is given another.
+@overload
+def named_options(called: F) -> F: ...
+@overload
+def named_options(*, own: str) -> Callable[[F], F]: ...
+def named_options(called: Any = None, *, own: str = "") -> Any:
+    """Let a function, or a class, say what its arguments are called and what they have to be.
+
+    Refused are names that it does not have, too many arguments by position, and arguments of
+    another kind than annotated: a text for a number, a tree for a system. Shapes and values are the
+    function's own business.
 
     What stands behind is `interruptible`.
 
     Parameters
     ----------
     called : callable
-        What takes all options by name stays as it is.
+    own : str
+        Arguments, between spaces, that the function itself refuses with better words.
 
     Returns
     -------
@@ -484,25 +522,60 @@ Did you mean 'degrees'?
     Traceback (most recent call last):
     ...
     TypeError: turn() takes 1 argument by position (angle), got 2: name the others (degrees)
+    >>> @named_options
+    ... def wait(seconds: float): ...
+    >>> wait("long")
+    Traceback (most recent call last):
+    ...
+    TypeError: wait(): seconds must be a number, got 'long'
     """
+    if called is None:
+        return lambda called: _checked(called, frozenset(own.split()))
+    return _checked(called, frozenset())
+
+
+def _checked(called: Any, own: frozenset[str]) -> Any:
+    """See `named_options`."""
     made: Any = called
     function: Any = made.__init__ if isinstance(called, type) else called
-    parameters = signature(function).parameters.values()
-    kinds = {entry.kind for entry in parameters}
-    if Parameter.VAR_KEYWORD in kinds or getattr(function, "__wrapped__", None):
+    if getattr(function, "__wrapped__", None):
         return made
+    parameters = list(signature(function).parameters.values())
+    kinds = {entry.kind for entry in parameters}
     names = [entry.name for entry in parameters if entry.name != "self"]
-    known = frozenset(names)
+    known = None if Parameter.VAR_KEYWORD in kinds else frozenset(names)
     ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
     most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
     makes = function.__name__ == "__init__"
     called = interruptible(function)
+    required = [
+        entry.name
+        for entry in parameters
+        if entry.default is entry.empty and entry.kind not in _VARIABLE
+    ]
+    single = {p.name: p for p in parameters if p.kind not in _VARIABLE}
+    single = {key: entry for key, entry in single.items() if key not in {"self", *own}}
+    spaces = sys.modules[function.__module__] if makes else None
+    allowed: dict[str, tuple[Kind, ...]] | None = None  # read when first called
+
+    def check(name: str, values: tuple[Any, ...], options: dict[str, Any]) -> None:
+        nonlocal allowed
+        if allowed is None:
+            space = vars(spaces) if spaces else function.__globals__
+            allowed = {key: _allowed(entry, space) for key, entry in single.items()}
+        given = [*zip(ordered, values, strict=False), *options.items()]
+        for key, value in given:
+            kinds = allowed.get(key)
+            if kinds:
+                wrong = refusal(key, value, kinds)
+                if wrong:
+                    raise TypeError(f"{name}(): {wrong}")
 
     @wraps(function)
     def checked(*values: Any, **options: Any) -> Any:
         name = type(values[0]).__name__ if makes else function.__name__
         for option in options:
-            if option not in known:
+            if known is not None and option not in known:
                 raise TypeError(f"{name}(): {unknown_name('argument', option, names)}")
         if len(values) > most:
             own = [entry for entry in ordered if entry != "self"]
@@ -514,6 +587,11 @@ Did you mean 'degrees'?
                 f"{name}() takes {count}{shown}, got {len(values) - less}"
                 + f": name the others{others}" * bool(others)
             )
+        taken = ordered[: len(values)]
+        missing = [key for key in required if key not in options and key not in taken]
+        if missing:
+            raise TypeError(f"{name}() lacks {', '.join(missing)}: give {missing[0]}=…")
+        check(name, values, options)
         return called(*values, **options)
 
     if makes:
@@ -523,6 +601,13 @@ Did you mean 'degrees'?
     return made
 
 
+def _allowed(entry: Parameter, space: Mapping[str, Any]) -> tuple[Kind, ...]:
+    """Kinds of an argument; None is one where it is the default."""
+    kinds = () if entry.annotation is entry.empty else kinds_of(entry.annotation, space)
+    return (*kinds, *kinds_of(None, {})) if kinds and entry.default is None else kinds
+
+
+_VARIABLE = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -598,6 +683,26 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
 # Angles in rad beyond which one asks whether they are degrees, the two turns of a long cable, and
 # limits beyond which they stand for none.
 LONG_CABLE, NO_LIMIT = 4.0 * np.pi, 720.0
+BY_HAND = 5.0  # angles that people write in degrees are multiples; those in rad hardly ever
+
+
+def in_degrees(values: Any) -> float:
+    """The first of some angles in rad that looks like one in degrees; 0 if none does.
+
+    Parameters
+    ----------
+    values : array_like
+        In rad. Asked about are multiples of 5 from two turns to 720.
+
+    Examples
+    --------
+    >>> in_degrees([0.3, 90]), in_degrees([0.3, 6.5])
+    (90.0, 0.0)
+    """
+    for value in np.ravel(values).tolist():
+        if LONG_CABLE < abs(value) <= NO_LIMIT and value % BY_HAND == 0:
+            return float(value)
+    return 0.0
 
 
 def ask_degrees(

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape, level_outside
+from ..codegen import Value, check_shape, level_outside, named_options
 from ..groups import SO2, SO3, Product, Rn
 from ..systems import ErrorCoordinates, Input, Measurement, System
 from ._ekf import EKF
@@ -26,6 +26,7 @@ _STATE = Product(
 _ERRORS = 9  # the field is memory, not estimated: it has no error
 
 
+@named_options
 def attitude_model(
     *, gravity: float = STANDARD_GRAVITY, field_time: float = 60.0, deviation_time: float = 0.5
 ) -> System[Any]:
@@ -91,6 +92,7 @@ TINY = 1e-300
 UNKNOWN = 1e6  # rad, of a heading that a magnetometer of zeros shows
 
 
+@named_options
 class AttitudeHeading:
     """Attitude and heading of an IMU with a magnetometer, world frame with z up and x to the east.
 

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, congruence, solve_symmetric
+from ..codegen import Value, congruence, named_options, solve_symmetric
 from ..groups import Rn
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, symbols_of
@@ -21,6 +21,7 @@ ROUNDING = 1e-9  # relative rise of a cost that does not count
 SHORTER = 0.25  # factor on a step whose cost is higher
 
 
+@named_options(own="measurements")
 class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 

@@ -13,8 +13,10 @@ import numpy as np
 from ..codegen import (
     ModelFunction,
     UnknownNameError,
+    as_numbers,
     check_shape,
     interruptible,
+    named_options,
     trace,
     unknown_name,
 )
@@ -35,6 +37,7 @@ SHARES = (1.0, 0.5, 0.25, 0.125)  # of a step; long arms that turn overshoot, da
 STEP_TOLERANCE = 1e-12  # largest entry of a step that changes nothing
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Variables:
     """Elements of a group that are to be found.
@@ -55,13 +58,14 @@ class Variables:
     fixed: Any = ()
 
     def __post_init__(self) -> None:
-        given = np.atleast_2d(np.asarray(self.start, dtype=np.float64))
+        given = np.atleast_2d(as_numbers(f"start of {self.name!r}", self.start))
         start = check_element(f"start of {self.name!r}", given, self.group, batch=True)
         fixed = checked_indices(f"fixed of {self.name!r}", self.fixed, len(start))
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "fixed", fixed)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Factors:
     """Terms ``½ ρ(rᵀ Ω r)`` of a cost, all of one kind.

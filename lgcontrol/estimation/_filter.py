@@ -66,7 +66,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
-@named_options
+@named_options(own="measurements")
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -241,6 +241,7 @@ class Filter(ABC):
 
     # One call at a time
 
+    @named_options
     def predict(self, t: float, u: Any, dt: float) -> None:
         """Move the estimate over an interval; see `PredictStatus` for what may become of it.
 
@@ -279,6 +280,7 @@ class Filter(ABC):
             self._count("predict", self._advance(u, new.dt))
             self._usual = new.dt
 
+    @named_options
     def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
         """Correct the estimate by a measurement; see `UpdateStatus` for what may become of it.
 

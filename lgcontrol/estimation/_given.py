@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen import (
     UnknownNameError,
+    as_numbers,
     check_list,
     check_semidefinite,
     check_shape,
@@ -81,9 +82,9 @@ def measured(
     measurements: Mapping[str, BoundMeasurement], name: str, y: ArrayLike
 ) -> tuple[BoundMeasurement, np.ndarray]:
     """Measurement of a name with what it measured, of the right size; that may be no number."""
-    if name not in measurements:
+    if not isinstance(name, str) or name not in measurements:
         raise UnknownNameError(unknown_name("measurement", name, measurements))
-    bound, y = measurements[name], np.asarray(y, dtype=np.float64)
+    bound, y = measurements[name], as_numbers(f"y of {name!r}", y)
     if y.shape != (bound.group.nq,):
         raise ValueError(
             f"measurement {name!r} has shape {y.shape}, expected ({bound.group.nq},): "
@@ -108,7 +109,7 @@ def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., n_inputs)
     """
-    u = np.asarray(u, dtype=np.float64)
+    u = as_numbers(f"u of {what}", u)
     if u.shape[-1:] == (system.n_inputs,):
         return u
     known = np.sort(np.concatenate([system.input_index(r) for r in ("control", "measured")]))
@@ -216,7 +217,7 @@ def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.n
         if missing:
             raise ValueError(f"std0 lacks {', '.join(missing)}")
     else:
-        given = np.asarray(std0, dtype=np.float64)
+        given = as_numbers("std0", std0)
         deviation = check_shape("std0", np.broadcast_to(given, (n,)) if not given.ndim else given,
                                 (n,))  # fmt: skip
     if (deviation < 0).any():

@@ -7,7 +7,7 @@ from typing import Any
 
 import casadi as ca
 
-from ..codegen import Value
+from ..codegen import Value, named_options
 from ..groups import SE2, SE23, SO3, LieGroup, Product, Rn
 from ..systems import Input, System
 
@@ -16,6 +16,7 @@ STANDARD_GRAVITY = 9.80665
 _VECTOR = ("x", "y", "z")
 
 
+@named_options
 def inertial_navigation(
     *,
     gravity: float = STANDARD_GRAVITY,
@@ -91,6 +92,7 @@ def inertial_navigation(
     return System("inertial_navigation", state, rate, inputs=inputs)
 
 
+@named_options
 def odometry(group: LieGroup = SE2, *, scale: bool = False) -> System[Any]:
     """Pose driven by a measured body velocity: wheels, a DVL, visual odometry.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import interruptible
+from ..codegen import named_options
 from ..systems import step_derivatives
 from ._filter import Filter
 from ._log import Log, Rows
@@ -62,7 +62,7 @@ class LogObservability:
         return "\n".join(lines)
 
 
-@interruptible
+@named_options
 def observability_along(filter: Filter, log: Log, x0: Any = None) -> LogObservability:
     """Which directions of the first state the measurements of a log show, and how well.
 

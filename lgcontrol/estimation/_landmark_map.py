@@ -20,6 +20,7 @@ from ..codegen import (
     check_count,
     check_shape,
     congruence,
+    named_options,
     trace,
 )
 from ..codegen import compile as compile_functions
@@ -39,6 +40,7 @@ SEEN = "landmark"
 POINT = (1.0, 0.5, 0.25)  # m: off all axes
 
 
+@named_options
 class LandmarkMap:
     """Simultaneous localization and mapping with landmarks of known identity.
 

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, check_shape, level_outside, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    as_numbers,
+    check_shape,
+    level_outside,
+    named_options,
+    unknown_name,
+)
 from ..systems import BoundMeasurement, System
 from ._given import known_inputs
 
@@ -21,6 +28,7 @@ MOST_PIECES = 1000  # that a gap is divided into
 ULPS = 4  # of two times that are the same, reached by different sums
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Log:
     """Inputs and measurements over time.
@@ -50,8 +58,8 @@ class Log:
 
     def __post_init__(self) -> None:
         t = check_shape("t of a log", self.t, (None,), finite=False)
-        u = np.asarray(self.u, dtype=np.float64)
-        u = u[:, None] if u.ndim == 1 else u
+        u = as_numbers("u of a log", self.u)
+        u = u.reshape(-1, 1) if u.ndim < 2 else u
         if not len(t):
             raise ValueError("a log needs at least one time")
         if u.shape[-2] != len(t):

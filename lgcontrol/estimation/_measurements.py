@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import UnknownNameError, Value, check_shape, named_options, unknown_name
 from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
 from ..systems import Measurement, System, block_slices
 from ._inertial import STANDARD_GRAVITY
@@ -38,6 +38,7 @@ def _told(build: Callable[_Given, Measurement]) -> Callable[_Given, Measurement]
 
 
 @_told
+@named_options
 def gnss(
     system: System[Any],
     block: str | None = None,
@@ -81,6 +82,7 @@ def gnss(
 
 
 @_told
+@named_options
 def altimeter(
     system: System[Any], block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, name: str = "altimeter", **noise: Any,
@@ -104,6 +106,7 @@ def altimeter(
 
 
 @_told
+@named_options
 def depth(
     system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
 ) -> Measurement:
@@ -123,6 +126,7 @@ def depth(
 
 
 @_told
+@named_options
 def magnetometer(
     system: System[Any], field: Any, block: str | None = None, *, bias: str | None = None,
     name: str = "magnetometer", **noise: Any,
@@ -146,6 +150,7 @@ def magnetometer(
 
 
 @_told
+@named_options
 def imu(
     system: System[Any], block: str | None = None, *, twist: str = "twist",
     gravity: float = STANDARD_GRAVITY, name: str = "imu", **noise: Any,
@@ -180,6 +185,7 @@ def imu(
 
 
 @_told
+@named_options
 def magnetic_heading(
     system: System[Any], inputs: str = "magnetometer", block: str | None = None, *,
     name: str = "magnetic_heading", **noise: Any,
@@ -217,6 +223,7 @@ def magnetic_heading(
 
 
 @_told
+@named_options
 def dvl(
     system: System[Any], block: str | None = None, *, twist: str = "twist", lever_arm: Any = None,
     name: str = "dvl", **noise: Any,
@@ -243,6 +250,7 @@ def dvl(
 
 
 @_told
+@named_options
 def zero_velocity(
     system: System[Any], block: str | None = None, *, axes: str = "xyz", frame: str = "body",
     twist: str = "twist", name: str = "zero_velocity", **noise: Any,
@@ -277,6 +285,7 @@ def zero_velocity(
 
 
 @_told
+@named_options
 def wheel_odometry(
     system: System[Any], radius: float, track: float, block: str | None = None, *,
     twist: str = "twist", name: str = "wheel_odometry", **noise: Any,
@@ -302,6 +311,7 @@ def wheel_odometry(
 
 
 @_told
+@named_options
 def beacon_range(
     system: System[Any], beacon: Any, block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, scale: str | None = None, name: str = "range", **noise: Any,
@@ -330,6 +340,7 @@ def beacon_range(
 
 
 @_told
+@named_options
 def bearing(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "bearing",
     **noise: Any,
@@ -354,6 +365,7 @@ def bearing(
 
 
 @_told
+@named_options
 def landmark_position(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "landmark",
     **noise: Any,
@@ -378,6 +390,7 @@ def landmark_position(
 
 
 @_told
+@named_options
 def relative_pose(
     system: System[Any], first: str, second: str, *, name: str = "relative_pose", **noise: Any
 ) -> Measurement:
@@ -401,6 +414,7 @@ def relative_pose(
 
 
 @_told
+@named_options
 def encoders(
     system: System[Any], block: str, *, resolution: Any = None, name: str = "encoders",
     **noise: Any,

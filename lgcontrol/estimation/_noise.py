@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, check_shape, interruptible, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    as_numbers,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ._filter import Filter
 from ._given import named
 from ._log import Log
@@ -46,7 +52,7 @@ class AllanDeviation:
     instability: np.ndarray
 
 
-@interruptible
+@named_options
 def allan_deviation(signal: Any, dt: float) -> AllanDeviation:
     """Allan deviation of a signal at rest, and the noise that explains it.
 
@@ -75,7 +81,7 @@ def allan_deviation(signal: Any, dt: float) -> AllanDeviation:
     ----------
     IEEE Std 952-1997, annex C.
     """
-    signal = np.asarray(signal, dtype=np.float64)
+    signal = as_numbers("signal", signal)
     samples = check_shape("signal", signal[:, None] if signal.ndim == 1 else signal, (None, None))
     if not dt > 0:
         raise ValueError(f"dt must be positive seconds, got {dt}")
@@ -131,7 +137,7 @@ class NoiseFit:
     filter: Filter
 
 
-@interruptible
+@named_options
 def fit_noise(
     filter: Filter, logs: Log | Sequence[Log], names: Iterable[str], *,
     x0: Any = None, P0: Any = None, max_iterations: int = 30,

@@ -8,7 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, Value, check_shape, interruptible, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    Value,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import SE2, SE3, LieGroup, Rn, check_element
 from ..io import PoseGraph
 from ._factor_graph import FactorGraph, Factors, Loss, Variables, checked_indices
@@ -19,7 +25,7 @@ _STARTS = ("chordal", "given")
 DIGITS = 1e-6  # share of an information's largest entry that printing it may take away
 
 
-@interruptible
+@named_options
 def pose_graph(
     recorded: PoseGraph, *, start: Literal["chordal", "given"] = "chordal",
     loss: Loss | None = None,

@@ -8,12 +8,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_symmetric
+from ..codegen import Value, named_options, solve_symmetric
 from ..systems import BoundMeasurement, Measurement, System
 from ._filter import Filter
 from ._normal import cholesky
 
 
+@named_options(own="measurements")
 class UKF(Filter):
     """Unscented Kalman filter: points spread by the covariance stand for the derivatives.
 

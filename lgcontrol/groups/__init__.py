@@ -6,13 +6,14 @@ from ._abelian import Helical as Helical
 from ._abelian import Rn as Rn
 from ._abelian import Translation as Translation
 from ._base import LieGroup as LieGroup
+from ._base import not_a_group as not_a_group
 from ._check import check_group as check_group
 from ._describe import describe_group as describe_group
 from ._describe import group_from_description as group_from_description
 from ._element import ELEMENT_ROUNDING as ELEMENT_ROUNDING
 from ._element import ELEMENT_TOLERANCE as ELEMENT_TOLERANCE
+from ._element import ask_order as ask_order
 from ._element import check_element as check_element
-from ._element import not_a_group as not_a_group
 from ._product import Product as Product
 from ._schoenflies import Schoenflies as Schoenflies
 from ._schoenflies import SchoenfliesGroup as SchoenfliesGroup

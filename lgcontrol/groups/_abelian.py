@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape
+from ..codegen import Shape, Value, check_shape, named_options
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
@@ -39,6 +39,7 @@ class Additive:
         return X
 
 
+@named_options(own="n")
 @dataclass(frozen=True, repr=False)
 class Rn(Additive, LieGroup):
     """Vectors of n numbers under addition: speeds, loads, biases, anything without geometry.

@@ -9,13 +9,32 @@ from operator import index
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape
+from ..codegen import ModelFunction, Shape, Value, ask_degrees, check_shape, in_degrees
 from . import _series
 from ._axis import LARGEST
 from ._operations import apply, operation_function
 from ._quaternion import quaternion_from_rotation
 
 MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
+
+
+def not_a_group(name: str, value: object) -> str:
+    """Message for something that should have been a LieGroup.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+
+    Examples
+    --------
+    >>> not_a_group("state", "SE3")
+    'state must be a LieGroup, not str; groups are objects, such as lgcontrol.groups.SE3'
+    """
+    remedy = "; groups are objects, such as lgcontrol.groups.SE3" if isinstance(value, str) else ""
+    return f"{name} must be a LieGroup, not {type(value).__name__}{remedy}"
 
 
 class LieGroup(ABC):
@@ -49,6 +68,8 @@ class LieGroup(ABC):
     point_size : int
         Length of the points the group acts on.
     """
+
+    _refusal = staticmethod(not_a_group)  # what wrong arguments are told
 
     name: str
     dim: int
@@ -191,8 +212,27 @@ class LieGroup(ABC):
         Returns
         -------
         ndarray or CasADi column, shape (..., nq)
+
+        Warns
+        -----
+        UserWarning
+            If an angle looks like one in degrees.
         """
+        if isinstance(d, list | tuple) or (isinstance(d, np.ndarray) and d.ndim == 1):
+            self._ask_degrees("d", d)
         return self._apply("exp", d)
+
+    def _ask_degrees(self, name: str, d: Value) -> None:
+        """Ask about angles of rotations that look like degrees; angles that add up may be any."""
+        if not self.unit_parts or np.shape(d) != (self.dim,):
+            return
+        turns = [unit == "rad" for unit in self.tangent_units]
+        try:
+            angle = in_degrees([value for value, turn in zip(d, turns, strict=True) if turn])
+        except TypeError:  # CasADi values in a list
+            return
+        if angle:
+            ask_degrees(f"{name}: an angle", angle)
 
     def log(self, X: Value) -> Value:
         """Shortest tangent vector d with ``exp(d) = X``.

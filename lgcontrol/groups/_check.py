@@ -10,10 +10,12 @@ import casadi as ca
 import numpy as np
 import scipy
 
+from ..codegen import named_options
 from ._base import LieGroup
 from ._se3 import SE3
 
 
+@named_options
 def check_group(
     group: LieGroup, *, samples: int = 20, seed: int = 0, tolerance: float = 1e-9
 ) -> dict[str, float]:

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from math import hypot, inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
-from ._base import LieGroup
+from ..codegen import check_shape, level_outside
+from ._base import LieGroup, not_a_group
 
 # Single precision and printed files have six digits; what is further off was not meant to be.
 ELEMENT_TOLERANCE = 1e-6
 # What many steps of arithmetic leave: such elements stay as they are, bit by bit.
 ELEMENT_ROUNDING = 1e-9
-
-
-def not_a_group(name: str, value: object) -> str:
-    """Message for something that should have been a LieGroup.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-        What was given.
-
-    Examples
-    --------
-    >>> not_a_group("state", "SE3")
-    'state must be a LieGroup, not str; groups are objects, such as lgcontrol.groups.SE3'
-    """
-    remedy = "; groups are objects, such as lgcontrol.groups.SE3" if isinstance(value, str) else ""
-    return f"{name} must be a LieGroup, not {type(value).__name__}{remedy}"
 
 
 def check_element(
@@ -80,6 +62,8 @@ def check_element(
     ValueError: heading = [2. 0.] is no element of SO2: (cos, sin) has norm 2, not 1 (normalize \
 brings coordinates onto the group)
     """
+    if not isinstance(group, LieGroup):
+        raise TypeError(not_a_group("group", group))
     given = check_shape(name, value, (group.nq,), batch=batch, finite=False)
     least = min(ELEMENT_ROUNDING, tolerance)
     if tolerance != inf and given.ndim == 1:  # as in loops: no coordinate is off by more than norms
@@ -131,3 +115,27 @@ def _complaint(
     largest = float(np.abs(element[part]).max())
     norm = largest * np.linalg.norm(element[part] / largest)
     return f"{text}{names} has norm {norm:.7g}, not 1 (normalize brings coordinates onto the group)"
+
+
+def ask_order(name: str, X: np.ndarray, group: LieGroup) -> None:
+    """Ask by a warning whether a quaternion that is exactly [1, 0, 0, 0] has w first.
+
+    In the order [x, y, z, w] it is half a turn about x, which computations leave with rounding.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the coordinates.
+    X : ndarray, shape (nq,)
+    group : LieGroup
+    """
+    for part in group.unit_parts:
+        q = X[part]
+        if len(q) == 4 and abs(q[0]) == 1.0 and not q[1:].any():
+            names = ", ".join(group.coordinate_names[part])
+            warnings.warn(
+                f"{name}: ({names}) = {q.tolist()} is half a turn about x in the order "
+                "[x, y, z, w]; is w first? The identity is [0, 0, 0, 1]; give "
+                "SO3.from_quaternion(q, order='wxyz'), or SO3.exp([np.pi, 0, 0]) for the half turn",
+                stacklevel=level_outside(),
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -48,6 +48,9 @@ OPERATIONS: dict[str, tuple[str, str]] = {
 MOST_FUNCTIONS = 2048
 
 
+WRITTEN = 1e-2  # off the norm of what is written by hand with three digits
+
+
 def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     """Result of an operation, of the kind of its values.
 
@@ -56,7 +59,13 @@ def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     """
     inline = any(isinstance(value, ca.SX) for value in values)
     if not inline or any(isinstance(value, ca.MX | ca.DM) for value in values):
-        return operation_function(group, operation)(*values)
+        function = operation_function(group, operation)
+        if operation != "normalize":
+            for name, value in zip(function.arguments, values, strict=True):
+                # What is written by hand is looked at; arrays of loops are not.
+                if name in ("X", "Y") and type(value) is list and np.shape(value) == (group.nq,):
+                    check_written(name, value, group)
+        return function(*values)
     columns = [
         _sx(group, operation, kind, value)
         for kind, value in zip(OPERATIONS[operation][0], values, strict=True)
@@ -64,6 +73,21 @@ def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     if operation != "normalize" and all(column.is_dense() for column in columns):
         return ca.sparsify(operation_function(group, operation).function(*columns))
     return ca.SX(getattr(group, f"_{operation}")(*columns))
+
+
+def check_written(name: str, value: list[Any], group: LieGroup) -> None:
+    """Refuse numbers that are no element by more than rounding of what is printed."""
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf":
+        return
+    for part in group.unit_parts:
+        norm = float(np.linalg.norm(numbers[part]))
+        if not abs(norm - 1.0) <= WRITTEN:
+            names = ", ".join(group.coordinate_names[part])
+            raise ValueError(
+                f"{name} = {value} is no element of {group}: ({names}) has norm {norm:.7g}, not 1; "
+                "normalize brings coordinates onto the group"
+            )
 
 
 @lru_cache(MOST_FUNCTIONS)

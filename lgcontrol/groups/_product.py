@@ -11,8 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, UnknownNameError, Value, unknown_name
-from ._base import LieGroup
-from ._element import not_a_group
+from ._base import LieGroup, not_a_group
 
 
 class Product(LieGroup):

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape
+from ..codegen import Shape, Value, ask_degrees, check_shape, in_degrees
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about
 from ._element import check_element
@@ -121,6 +121,8 @@ def normalize_circle(X: Value) -> Value:
 def circle(angle: Any, degrees: bool) -> np.ndarray:
     """Angles (...) as [cos, sin], shape (..., 2)."""
     angle = check_shape("angle", angle, (), batch=True)
+    if not degrees and angle.ndim == 0 and in_degrees(angle):
+        ask_degrees("an angle", float(angle), "Then give degrees=True")
     angle = np.radians(angle) if degrees else angle
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 

@@ -182,7 +182,7 @@ class SO3Group(LieGroup):
 
 def _order_shift(order: str) -> int:
     shifts = {"xyzw": 0, "wxyz": -1}
-    if order not in shifts:
+    if not isinstance(order, str) or order not in shifts:
         raise UnknownNameError(unknown_name("quaternion order", order, shifts))
     return shifts[order]
 

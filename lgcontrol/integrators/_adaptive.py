@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape, interruptible
+from ..codegen import check_shape, named_options
 from ..groups import check_element
 from ._embedded_step import trial_function
 from ._events import Crossing, Crossings, EventWatch, as_events
@@ -24,7 +24,7 @@ from ._tolerance import Tolerance
 STABLE = 2.8
 
 
-@interruptible
+@named_options
 def integrate(
     problem: Problem,
     x0: Any,

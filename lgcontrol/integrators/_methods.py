@@ -110,6 +110,6 @@ def get_method(method: str | Method) -> Method:
     """
     if isinstance(method, Method):
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise UnknownNameError(unknown_name("integration method", method, METHODS))
     return METHODS[method]

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from ..codegen import named_options
+
 LARGEST_TEXT = 2**28  # bytes of text that are read, unpacked
 LONGEST_LINE = 4096
 _NUMBERS = frozenset("0123456789+-.eE")
@@ -101,6 +103,7 @@ _KINDS = {
 _TORO_PLANAR = ((0, 0, 1, 2, 0, 1), (0, 1, 1, 2, 2, 2))
 
 
+@named_options
 def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     """Read a graph of g2o (``VERTEX_SE3:QUAT``, …) or TORO (``EDGE3``, …), gzipped or not.
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 
+from ..codegen import named_options
 from ._cursor import Cursor
 from ._findings import Report, UrdfError, refuse_warnings
 from ._physics import check_masses
@@ -36,6 +37,7 @@ _OTHER_FORMATS = {
 }
 
 
+@named_options
 def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescription:
     """Robot described by a URDF file.
 
@@ -95,6 +97,7 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
     return _read_robot(_load(path, report), report, path, strict)
 
 
+@named_options
 def parse_urdf(
     text: str | bytes, *, source: str | PathLike[str] | None = None, strict: bool = False
 ) -> RobotDescription:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from xml.sax.saxutils import quoteattr
 
+from ..codegen import named_options
 from ._ending import with_ending
 from ._joint import JOINT_TYPES, JointDescription
 from ._link import InertialDescription, LinkDescription
@@ -19,6 +20,7 @@ Value = str | float | Iterable[float] | None
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+@named_options
 def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     """Write a robot to a URDF file.
 
@@ -49,6 +51,7 @@ def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     )
 
 
+@named_options
 def format_urdf(robot: RobotDescription) -> str:
     """URDF text of a robot.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import UnknownNameError, Value, as_numbers, check_shape, named_options, unknown_name
 from ..groups import SE3, SO3, LieGroup, Translation
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class TaskKinematics(NamedTuple):
     drift: Value
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class FrameTask:
     """A frame of a tree, and which part of its motion matters.
@@ -75,7 +76,7 @@ class FrameTask:
                 f"a task on {self.kind.name}: expected a subgroup with 4 × 4 matrices, such as "
                 f"Schoenflies, or one of {', '.join(_KINDS)}"
             )
-        weight = np.asarray(self.weight, dtype=np.float64)
+        weight = as_numbers(f"weight of the task on {self.frame!r}", self.weight)
         shape = () if weight.ndim == 0 else (self.group.dim,)
         weight = check_shape(f"weight of the task on {self.frame!r}", weight, shape)
         if (weight < 0).any():

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ..codegen import check_shape, level_outside
+from ..codegen import check_shape, level_outside, named_options
 from ..groups import SE3, SO3, check_element
 from ._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
@@ -31,6 +31,10 @@ Check = Literal["raise", "warn", "ignore"]
 """What to do about an inertia that no body has."""
 
 
+THINNEST = 0.01  # kg/m³ that a body has at least, a hundredth of helium's
+
+
+@named_options
 @dataclass(frozen=True, eq=False, init=False)
 class SpatialInertia:
     """Inertia of a rigid body: mass, centre of mass and inertia about the centre of mass.
@@ -142,6 +146,7 @@ pass check="warn" or check="ignore"
         return cls(m, c, about_origin - m * parallel_axis(c), check=check)
 
     @classmethod
+    @named_options
     def point_mass(cls, mass: float, position: Any = (0.0, 0.0, 0.0)) -> SpatialInertia:
         """Concentrate the mass in a point.
 
@@ -160,6 +165,7 @@ pass check="warn" or check="ignore"
         return cls(mass, position, np.zeros((3, 3)))
 
     @classmethod
+    @named_options
     def box(cls, mass: float, size: Any, center_of_mass: Any = (0.0, 0.0, 0.0)) -> SpatialInertia:
         """Fill a box with edges along the axes evenly.
 
@@ -177,9 +183,11 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.box(12.0, [1.0, 2.0, 3.0]).inertia.diagonal()
         array([13., 10.,  5.])
         """
+        _ask_millimetres("box", mass, np.prod(size))
         return cls(mass, center_of_mass, box_inertia(mass, size))
 
     @classmethod
+    @named_options
     def cylinder(
         cls,
         mass: float,
@@ -206,9 +214,11 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.cylinder(12.0, radius=1.0, length=2.0).inertia.diagonal()
         array([7., 7., 6.])
         """
+        _ask_millimetres("cylinder", mass, np.pi * np.square(radius) * length)
         return cls(mass, center_of_mass, cylinder_inertia(mass, radius, length, axis))
 
     @classmethod
+    @named_options
     def sphere(
         cls, mass: float, radius: float, center_of_mass: Any = (0.0, 0.0, 0.0)
     ) -> SpatialInertia:
@@ -228,9 +238,11 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.sphere(5.0, radius=1.0).inertia.diagonal()
         array([2., 2., 2.])
         """
+        _ask_millimetres("sphere", mass, 4.0 / 3.0 * np.pi * np.power(radius, 3))
         return cls(mass, center_of_mass, sphere_inertia(mass, radius))
 
     @classmethod
+    @named_options
     def rod(
         cls,
         mass: float,
@@ -435,3 +447,14 @@ pass check="warn" or check="ignore"
     @property
     def _numbers(self) -> np.ndarray:
         return np.concatenate([[self.mass], self.center_of_mass, self.inertia[INERTIA_ENTRIES]])
+
+
+def _ask_millimetres(shape: str, mass: Any, volume: Any) -> None:
+    """Ask by a warning whether sizes are in mm, where a body would be thinner than any gas."""
+    density = float(mass) / float(volume) if float(volume) > 0 else np.inf
+    if 0 < density < THINNEST:
+        warnings.warn(
+            f"the {shape} of {float(mass):g} kg has {density:.2g} kg/m³, far less than air: is its "
+            "size in mm? Give it in m",
+            stacklevel=level_outside(),
+        )

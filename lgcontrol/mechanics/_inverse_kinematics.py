@@ -13,7 +13,6 @@ from ..codegen import (
     MOST_SUBSTEPS,
     ModelFunction,
     check_count,
-    interruptible,
     named_options,
 )
 from ..groups import check_element
@@ -149,7 +148,7 @@ class InverseKinematics:
         self._root = np.sqrt(weights)
         self.function: ModelFunction = _task_errors(tree, self.tasks)
 
-    @interruptible
+    @named_options
     def solve(
         self, target: Any, start: Any = None, *, restarts: int = 0, seed: int = 0
     ) -> InverseKinematicsResult:

@@ -31,7 +31,7 @@ LIMITS = "limits"
 ROUNDING = 1e-9
 
 
-@named_options
+@named_options(own="of")
 @dataclass(frozen=True, eq=False)
 class Bound:
     """``lower ≤ g ≤ upper`` along the horizon.

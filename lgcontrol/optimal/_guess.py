@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from math import ulp
 from typing import Any
@@ -57,11 +58,19 @@ def make_guess(
             given = check_shape("inputs of the guess", guess(times[:-1]).u, inputs.shape)
             inputs[:, controls] = given[:, controls]
         return Nodes(times, states.copy(), _within(problem, inputs, setting))
+    if isinstance(guess, type):
+        raise TypeError(f"guess is the class {guess.__name__}: make one, {guess.__name__}(…)")
     if not callable(guess):
         raise TypeError(
             "guess must be a word, a Trajectory, a solution, a controller or a tuple of these, not "
             f"{guess!r}"
         )
+    try:
+        inspect.signature(guess).bind(0.0, x0, None)
+    except ValueError:  # no signature, as of some compiled callables
+        pass
+    except TypeError as error:
+        raise TypeError(f"guess must take (t, x, reference): {error}") from None
     return follow(problem, guess, x0, times, inputs, setting, reference)
 
 

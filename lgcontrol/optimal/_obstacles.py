@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Value, check_shape
+from ..codegen import Value, check_shape, named_options
 from ..systems import squared_distance
 from ._bounds import Bound
 from ._expressions import StageFunction
@@ -20,6 +20,7 @@ Place: TypeAlias = ArrayLike | Callable[[Value, Value], Value]
 Radius: TypeAlias = float | Callable[[Value, Value], Value]
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Sphere:
     """Ball, or a disc where the centre has two coordinates.
@@ -44,6 +45,7 @@ class Sphere:
         return _between(body, _place(self.center, t, p), _number(self.radius, t, p) + radius)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Capsule:
     """All points nearer than a radius to a segment.
@@ -69,6 +71,7 @@ class Capsule:
         return _between(body, ends, _number(self.radius, t, p) + radius)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
     """All points behind a plane.
@@ -97,6 +100,7 @@ class HalfSpace:
         return (across.T @ (body - ca.repmat(point, 1, body.shape[1]))).T - radius
 
 
+@named_options
 def keep_out(
     body: StageFunction,
     obstacle: Sphere | Capsule | HalfSpace,
@@ -147,6 +151,7 @@ def keep_out(
     return Bound(clearance, lower=0.0, soft=soft, name=label)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Cone:
     """Directions within an angle of an axis.
@@ -177,7 +182,8 @@ class Cone:
             pass
         elif isinstance(self.half_angle, str) or not 0 < self.half_angle < np.pi:
             raise ValueError(
-                f"half_angle must be between 0 and π rad, got {self.half_angle!r}; for one that "
+                f"half_angle must be between 0 and π rad, got {self.half_angle!r}; of degrees give "
+                "np.radians(angle); for one that "
                 "changes give a function (t, p) → number, such as lambda t, p: p[0]"
             )
         if not callable(self.axis):

@@ -77,7 +77,7 @@ MOST_SUBSTEPS = 20
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 
 
-@named_options
+@named_options(own="horizon dt substeps bounds residuals costs")
 @dataclass(frozen=True, eq=False)
 class OptimalControlProblem:
     """Steer a system over a finite horizon at the least cost.
@@ -625,7 +625,7 @@ class OptimalControlProblem:
             "the system does"
         )
 
-    @interruptible
+    @named_options
     def solve(
         self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
     ) -> OptimalSolution:

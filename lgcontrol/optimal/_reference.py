@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, check_shape, prepare, pseudo_inverse
-from ..groups import check_element
+from ..groups import Product, check_element
 from ..systems import (
     ReferenceLike,
     StateMotion,
@@ -41,6 +41,9 @@ class ReferenceSamples(NamedTuple):
 
     x: np.ndarray
     u: np.ndarray
+
+
+_WRITTEN = (list, tuple, np.ndarray, float, int)  # one state, as people write it
 
 
 def sample_reference(
@@ -92,6 +95,11 @@ def sample_reference(
         raise ValueError(
             f"{system.name} has no reference to follow: give reference=, a state, a TrimPoint or a "
             "Trajectory"
+        )
+    if type(reference) in _WRITTEN and np.ndim(reference) != 1:
+        raise ValueError(
+            f"reference has shape {np.shape(reference)}, expected ({system.state.nq},), one state "
+            f"of {system.name}; states at times are Trajectory({system.name}.state, t, x)"
         )
     times = np.asarray(times, dtype=np.float64)
     p = system.nominal_parameters if p is None else p
@@ -185,6 +193,11 @@ def points_of(reference: ReferenceLike, times: np.ndarray) -> Any:
         return reference
     if isinstance(reference, Trajectory | TrimPoint):
         return reference(times)
+    if isinstance(reference, type):
+        raise TypeError(
+            f"reference is the class {reference.__name__}: give one, {reference.__name__}(…), a "
+            "state, a Trajectory, or a function of time"
+        )
     points = [reference(float(t)) for t in times]
     if hasattr(points[0], "u"):
         return TrajectoryPoint(np.array([e.x for e in points]), np.array([e.u for e in points]))
@@ -196,9 +209,12 @@ def _check_states(system: System, x: Any) -> np.ndarray:
     group, name = system.state, "the reference's state"
     x = check_shape(name, x, (None,), batch=True, finite=False)
     if x.shape[-1] != group.nq:
+        blocks = group.blocks if isinstance(group, Product) else {}
+        alone = [key for key, block in blocks.items() if block.nq == x.shape[-1] != group.nq]
+        join = f"{system.name}.state.join({alone[0]}=…) adds the others" if alone else ""
         raise ValueError(
             f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of "
-            f"{coordinate_sizes(group)}"
+            f"{coordinate_sizes(group)}{join and '; '}{join}"
         )
     return check_element(name, x, group, batch=True)
 

@@ -151,7 +151,7 @@ def lqr(
     return _design(lin, Q, R, sample)
 
 
-@named_options
+@named_options(own="trajectory")
 def tvlqr(
     system: System,
     trajectory: Trajectory,

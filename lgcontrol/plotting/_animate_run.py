@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import named_options
 from ._poses import Bodies, body_poses, is_attitude, is_planar
 from ._run import PlottedRun
 
@@ -63,6 +64,7 @@ class Movie:
         return f'<img src="data:image/gif;base64,{picture}">'
 
 
+@named_options
 def animate_run(
     run: PlottedRun,
     path: str | Path | None = None,

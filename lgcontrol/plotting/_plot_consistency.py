@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..codegen import named_options
 from ._style import COLORS, FAINT, GRID, head, style_axes
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Squares(NamedTuple):
     band: tuple[float, float]
 
 
+@named_options
 def plot_consistency(
     nees: Squares | None,
     nis: Mapping[str, Squares],

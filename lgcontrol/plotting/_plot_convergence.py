@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen import check_shape, named_options
 from ._style import FAINT, INK, SMALL, head, legend, line_colors, style_axes
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MARKERS = "os^Dv<>P"
 
 
+@named_options
 def plot_convergence(
     errors: Mapping[str, Any],
     steps: Any = None,

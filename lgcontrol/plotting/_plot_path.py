@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..codegen import as_numbers, check_shape, named_options
 from ..groups import SE3
 from ._poses import (
     Bodies,
@@ -22,7 +23,7 @@ from ._poses import (
     smooth,
     spread,
 )
-from ._run import PlottedRun
+from ._run import PlottedRun, check_run
 from ._style import (
     AXIS_COLORS,
     COLORS,
@@ -47,6 +48,7 @@ Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]
 MOST_HIGH = 7.5  # inches, of a figure
 
 
+@named_options(own="bodies hull")
 def plot_path(
     run: PlottedRun,
     *,
@@ -116,11 +118,13 @@ def plot_path(
     """
     from ._figure import new_figure
 
+    check_run(run)
     reference = getattr(run, "reference", None)
     poses = body_poses(run.group, smooth(run.group, run.x), bodies)
     goal = None
     if len(goals):
-        goal = np.asarray(goals, dtype=np.float64).reshape(1, -1, 7)
+        given = as_numbers("goals", goals)
+        goal = check_shape("goals", given[None] if given.ndim == 1 else given, (None, 7))[None]
     elif reference is not None:
         goal = body_poses(run.group, smooth(run.group, reference), bodies)
     frames, capsules = max(2, frames), _capsules(obstacles)
@@ -178,7 +182,7 @@ def _capsules(obstacles: Obstacles) -> list[_Obstacle]:
     found = []
     for name, one in named:
         center, radius = _round_body(one)
-        given = np.asarray(center, dtype=np.float64)
+        given = as_numbers("center of an obstacle", center)
         if given.shape not in ((2,), (3,), (2, 2), (2, 3)) or not radius > 0:
             raise ValueError(f"{_WANTED}, got ({center}, {radius})")
         ends = np.zeros((2, 3))

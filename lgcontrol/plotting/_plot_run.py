@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen import UnknownNameError, named_options, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import (
     Panel,
@@ -17,13 +17,14 @@ from ._panels import (
     limited_panels,
     state_panels,
 )
-from ._run import Plant, PlottedNodes, PlottedRun
+from ._run import Plant, PlottedNodes, PlottedRun, check_run
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@named_options
 def plot_run(
     run: PlottedRun, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
 ) -> Figure:
@@ -65,6 +66,7 @@ def plot_run(
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['position (level)']
     """
+    check_run(run)
     kept: Mapping[str, Any] = getattr(run, "bounds", {})
     known = run.group.coordinate_names
     told = {name: (e.lower, e.upper) for name, e in kept.items() if name in known}
@@ -114,6 +116,7 @@ def _tightened(run: PlottedRun, kept: Mapping[str, Any]) -> np.ndarray:
     return bounds
 
 
+@named_options
 def plot_trajectory(
     trajectory: PlottedNodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:

@@ -10,6 +10,20 @@ import numpy as np
 from ..groups import LieGroup
 
 
+def check_run(run: Any) -> None:
+    """Refuse what is no run.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(run, type) or not (hasattr(run, "group") and hasattr(run, "x")):
+        raise TypeError(
+            "run must be a SimulationResult or a Trajectory (of a plan: plan.trajectory), got "
+            f"{type(run).__name__}"
+        )
+
+
 class PlottedRun(Protocol):
     """Times, states, inputs and what was known of them, as in a simulation result."""
 

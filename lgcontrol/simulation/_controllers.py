@@ -118,6 +118,15 @@ def make_stages(
                 f"controller must be a callable (t, x, reference) → controls, not "
                 f"{type(entry).__name__}"
             )
+        try:
+            inspect.signature(entry).bind(0.0, None, None)
+        except ValueError:  # no signature, as of some compiled callables
+            pass
+        except TypeError as error:
+            raise TypeError(
+                f"{label_of(entry)} must take (t, x, reference): {error}; write "
+                "def controller(t, x, reference)"
+            ) from None
         label, taken = label_of(entry), {stage.name for stage in stages}
         name = label
         for k in range(2, len(entries) + 1):

@@ -60,6 +60,7 @@ class Noise:
         return 1.0
 
 
+@named_options
 @dataclass(frozen=True)
 class HeldNoise(Noise):
     """Normal random inputs, drawn anew every dt and held between.
@@ -85,6 +86,7 @@ class HeldNoise(Noise):
     size = "std_discrete"
 
 
+@named_options
 @dataclass(frozen=True)
 class WhiteNoise(Noise):
     """White noise of a density, held over dt: standard deviation ``density / √dt``.
@@ -115,6 +117,7 @@ class WhiteNoise(Noise):
         return np.sqrt(self.dt)
 
 
+@named_options
 @dataclass(frozen=True)
 class InputSignal:
     """Inputs as a function of time, sampled every dt and held between.

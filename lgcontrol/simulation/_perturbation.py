@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import interruptible
+from ..codegen import named_options
 from ..groups import Product
 from ..systems import ErrorCoordinates, Parameter, ParameterValues, ReferenceLike, System
 from ._contract import ControlLaw, RunStatus
@@ -46,7 +46,7 @@ class Robustness:
     runs: int
 
 
-@interruptible
+@named_options
 def robustness(
     task: Task, *, seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> Robustness:

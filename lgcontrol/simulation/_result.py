@@ -320,7 +320,7 @@ class SimulationResult:
         if not isinstance(self.group, Product):
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
         coordinates, tangents = block_slices(self.group)
-        if block not in coordinates:
+        if not isinstance(block, str) or block not in coordinates:
             raise UnknownNameError(unknown_name("block", block, coordinates))
         return coordinates[block], tangents[block]
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, Value, check_shape
+from ..codegen import ModelFunction, Value, check_shape, named_options
 from ..groups import LieGroup
 from ..systems import BoundMeasurement, Measurement, System
 from ._clock import Times
 from ._random import check_deviation, stream
 
 
+@named_options(own="dt")
 @dataclass(frozen=True, eq=False, init=False)
 class Sensor(Measurement):
     """A `Measurement` with a bias and losses: ``y = plus(h(t, x, u, p), bias + noise)``.

@@ -60,6 +60,7 @@ from ._sensor import BoundSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
+LONG = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
 
 
 class SimulationError(RuntimeError):
@@ -74,7 +75,7 @@ class SimulationError(RuntimeError):
     result: SimulationResult
 
 
-@named_options
+@named_options(own="seconds record_dt max_step tolerance sensors disturbances seed")
 def simulate(
     plant: System,
     controller: ControlLaw | Cascade | None = None,
@@ -239,6 +240,14 @@ def simulate(
     times += [] if record_dt is None else [("record_dt", record_dt)]
     check_step_count(seconds, times, max_step)
     clock = make_clock(plant, times)
+    for sensor in bound:
+        if sensor.times.dt > seconds and sensor.times.dt >= LONG and sensor.times.dt % 1 == 0:
+            warnings.warn(
+                f"{sensor.times.what} has dt = {sensor.times.dt:g} s, the run takes {seconds:g} s: "
+                f"is that a rate in Hz? Then give dt=1/{sensor.times.dt:g}",
+                RuntimeWarning,
+                stacklevel=level_outside(),
+            )
     motion = make_motion(plant, method, float(tolerance), max_step, seconds)
     end = clock.ticks("seconds", seconds)
     pushes.schedule(clock, end)

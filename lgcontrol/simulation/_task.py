@@ -17,6 +17,7 @@ from ._result import SimulationResult
 from ._simulate import simulate
 
 
+@named_options
 @dataclass(frozen=True)
 class Criterion:
     """A number of a run and the limits within which it passes.

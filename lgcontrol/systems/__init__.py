@@ -11,6 +11,7 @@ from ._check import check_system as check_system
 from ._constraints import check_start as check_start
 from ._constraints import on_constraints as on_constraints
 from ._definition import LimitedQuantities as LimitedQuantities
+from ._definition import not_a_system as not_a_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
@@ -62,7 +63,6 @@ from ._subspaces import is_stabilizable_when_sampled as is_stabilizable_when_sam
 from ._subspaces import modes_told as modes_told
 from ._subspaces import observability as observability
 from ._system import System as System
-from ._system import not_a_system as not_a_system
 from ._tracing import TracedLater as TracedLater
 from ._tracing import call_with_symbols as call_with_symbols
 from ._tracing import check_state as check_state

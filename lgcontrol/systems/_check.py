@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import MOST_SUBSTEPS, check_count, interruptible
+from ..codegen import MOST_SUBSTEPS, check_count, named_options
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
@@ -18,7 +18,7 @@ from ._step import step_function
 from ._tracing import check_state, complete_input, complete_parameters
 
 
-@interruptible
+@named_options
 def check_system(
     system: SystemDefinition,
     x: Any = None,

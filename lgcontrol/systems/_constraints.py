@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape, level_outside
+from ..groups import ask_order
 from ._definition import SystemDefinition
 from ._tracing import check_state, complete_input, complete_parameters
 
@@ -134,5 +135,32 @@ def read_point(
         x, u = x.x, x.u
     t = 0.0 if t is None else float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
-    x = check_start(system, "x", x, p)
-    return t, x, system.nominal_input if u is None else complete_input(system, "u", u), p
+    try:
+        x = check_start(system, "x", x, p)
+    except ValueError as error:
+        sizes = np.shape(x), np.shape(u)
+        if sizes[0] in ((len(system.inputs),), (len(system.input_index()),)) and sizes[1] == (
+            system.state.nq,
+        ):
+            raise ValueError(f"{error}; x comes first, then u") from None
+        raise
+    ask_order("x", x, system.state)
+    if u is None:
+        return t, x, system.nominal_input, p
+    _ask_swapped(system, x, u)
+    u = complete_input(system, "u", u)
+    return t, x, u, p
+
+
+def _ask_swapped(system: SystemDefinition, x: np.ndarray, u: Any) -> None:
+    """Ask whether x and u of one size were swapped, where only the other order keeps the bounds."""
+    lower, upper = system.input_bounds
+    if np.shape(u) != x.shape or x.shape != lower.shape:
+        return
+    if ((u < lower) | (u > upper)).any() and ((x >= lower) & (x <= upper)).all():
+        warnings.warn(
+            f"u = {np.asarray(u).tolist()} is beyond the bounds of the inputs of {system.name}, "
+            f"x = {x.tolist()} is within: x comes first, then u; are they in this order?",
+            RuntimeWarning,
+            stacklevel=level_outside(),
+        )

@@ -57,6 +57,22 @@ from ._tracing import (
 State = TypeVar("State", bound=LieGroup, covariant=True)
 
 
+def not_a_system(name: str, value: object) -> str:
+    """Message for something that should have been a System; trees and bodies make one.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+    """
+    remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
+    if type(value).__module__.startswith("control."):
+        remedy = "; System.from_control(model) makes one"
+    return f"{name} must be a System, not {type(value).__name__}{remedy}"
+
+
 class LimitedQuantities(NamedTuple):
     """Entries of quantities that have limits.
 
@@ -75,9 +91,11 @@ class LimitedQuantities(NamedTuple):
     function: ModelFunction
 
 
-@named_options
+@named_options(own="inputs parameters")
 class SystemDefinition(Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
+
+    _refusal = staticmethod(not_a_system)  # what wrong arguments are told
 
     def __init__(
         self,
@@ -185,6 +203,17 @@ class SystemDefinition(Generic[State]):
                 f"augment(…), or with {name}= where this one was made"
             )
         super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say where values of parameters and inputs are, which newcomers look for here."""
+        known = self.__dict__.get("parameters", ())
+        if any(entry.name == name for entry in known):
+            raise AttributeError(
+                f"{self.name} has no attribute {name!r} but a parameter: "
+                f"parameter_values() has its value, with_parameters({{{name!r}: …}}) another",
+                name=name,
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
 
     # What it is
 
@@ -528,6 +557,7 @@ class SystemDefinition(Generic[State]):
 
     # Copies
 
+    @named_options
     def with_parameters(self, values: Mapping[str, float] | None = None, /, **named: float) -> Self:
         """Return a copy with other nominal values of some parameters.
 

@@ -79,7 +79,7 @@ def to_nlsys(
     """
     import control
 
-    if coordinates not in get_args(Coordinates):
+    if not isinstance(coordinates, str) or coordinates not in get_args(Coordinates):
         raise UnknownNameError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
     if (about is None) == (coordinates == "error"):
         raise ValueError(

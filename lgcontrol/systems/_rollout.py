@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, check_count, check_shape, level_outside, named_options
+from ..codegen import (
+    ModelFunction,
+    as_numbers,
+    chain,
+    check_count,
+    check_shape,
+    level_outside,
+    named_options,
+)
 from ..integrators import Method, get_method
 from ._constraints import on_constraints
 from ._definition import SystemDefinition
@@ -320,7 +328,7 @@ def _divergence(system: SystemDefinition, made: Trajectory) -> str:
 
 def _input_sequence(system: SystemDefinition, u: Any, steps: int | None) -> np.ndarray:
     """Inputs of shape (..., N, n_inputs)."""
-    u = system.nominal_input if u is None else np.asarray(u, dtype=np.float64)
+    u = system.nominal_input if u is None else as_numbers("u", u)
     if u.ndim == 1:
         if steps is None:
             raise ValueError(

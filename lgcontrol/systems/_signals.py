@@ -16,6 +16,7 @@ from ..codegen import (
     ask_degrees,
     check_shape,
     is_symbolic,
+    named_options,
     unknown_name,
 )
 from ..groups import LieGroup
@@ -27,6 +28,7 @@ InputChoice = Literal["control", "measured", "disturbance", "noise", "all"]
 """A role, or the inputs of all roles."""
 
 
+@named_options
 @dataclass(frozen=True)
 class Input:
     """One scalar input.
@@ -83,6 +85,7 @@ class Input:
                     break
 
 
+@named_options
 @dataclass(frozen=True)
 class Parameter:
     """One scalar parameter; it stays symbolic, so that it can be swept or estimated.
@@ -144,6 +147,7 @@ class Parameter:
             )
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Quantity:
     """A result of a system with names for its entries, so that each may have limits and a unit.
@@ -208,6 +212,11 @@ def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_S
     if isinstance(values, str | kind):
         word = kind.__name__.lower()
         raise TypeError(f"{word}s must be a list, got {values!r}: write {word}s=[{values!r}]")
+    if not hasattr(values, "__iter__"):
+        word = kind.__name__.lower()
+        raise TypeError(
+            f"{word}s must be a list of names or {kind.__name__}s, got {values!r}: write {word}s=[]"
+        )
     signals = tuple(kind(value) if isinstance(value, str) else value for value in values)
     seen: set[str] = set()
     for signal in signals:
@@ -231,7 +240,7 @@ def nominal_of(signals: Sequence[Any]) -> np.ndarray:
 
 def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
     """Positions of the inputs with a role, or of all; integers of shape (k,)."""
-    if choice not in get_args(InputChoice):
+    if not isinstance(choice, str) or choice not in get_args(InputChoice):
         raise UnknownNameError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
     chosen = [i for i, entry in enumerate(inputs) if choice in (entry.role, "all")]
     return np.array(chosen, dtype=int)

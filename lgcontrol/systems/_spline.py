@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import MOST_ORDER, UnknownNameError, check_count, check_shape, unknown_name
+from ..codegen import (
+    MOST_ORDER,
+    UnknownNameError,
+    check_count,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, Product, check_element
 from ._smooth_reference import SmoothReference, check_knots
 from ._trajectory import Trajectory
@@ -18,6 +25,7 @@ MOST_STEPS = 50
 DONE = 1e-10
 
 
+@named_options
 class BSpline(SmoothReference):
     """Motion ``c_k Π exp(B̃_i(t) d_i)`` pulled along by control points c.
 
@@ -144,6 +152,7 @@ class BSpline(SmoothReference):
         return motion
 
 
+@named_options
 class ScrewMotion(SmoothReference):
     """Motion ``X exp(t v)`` with a constant body-fixed velocity: lines, circles, helices.
 

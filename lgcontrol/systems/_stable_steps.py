@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import level_outside
+from ..codegen import level_outside, named_options
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
@@ -119,6 +119,7 @@ def stable_substeps(
     return substeps_for(z, method, accuracy)
 
 
+@named_options
 def choose_method(
     system: SystemDefinition,
     dt: float,

@@ -6,28 +6,12 @@ from typing import Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction, check_shape, named_options
 from ..integrators import Method, get_method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._definition import State, SystemDefinition
 from ._stable_steps import choose_method, warn_if_unstable
 from ._step import IncrementDerivatives, step_function
-
-
-def not_a_system(name: str, value: object) -> str:
-    """Message for something that should have been a System; trees and bodies make one.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-        What was given.
-    """
-    remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
-    if type(value).__module__.startswith("control."):
-        remedy = "; System.from_control(model) makes one"
-    return f"{name} must be a System, not {type(value).__name__}{remedy}"
 
 
 class System(SystemDefinition[State]):
@@ -128,6 +112,7 @@ class System(SystemDefinition[State]):
 
     # Motion
 
+    @named_options
     def step(self, method: str | Method = "rk4", substeps: int = 1) -> ModelFunction:
         """One step ``(t, x, u, p, dt) → x⁺`` of a method of `lgcontrol.integrators`.
 
@@ -152,6 +137,7 @@ class System(SystemDefinition[State]):
         """
         return step_function(self, method, substeps)
 
+    @named_options
     def discretize(
         self, dt: float, method: str | Method = "auto", substeps: int = 1
     ) -> System[State]:

@@ -16,8 +16,17 @@ from typing import Any, Protocol, TypeGuard
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape, level_outside
-from ..groups import LieGroup, Product, check_element
+from ..codegen import (
+    ModelFunction,
+    Shape,
+    Value,
+    ask_degrees,
+    check_shape,
+    format_shape,
+    in_degrees,
+    level_outside,
+)
+from ..groups import LieGroup, Product, ask_order, check_element
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
@@ -71,6 +80,9 @@ class Signature(Protocol):
         ...
 
 
+_CALLED = ("f", "h", "step")  # functions that users call with states that they write down
+
+
 class SystemFunction(ModelFunction):
     """A ModelFunction of a system: p may be a mapping of names, errors say what was meant.
 
@@ -82,7 +94,7 @@ class SystemFunction(ModelFunction):
         As of ModelFunction. Arguments u and p may be left out where `optional` names them.
     """
 
-    _known = ("_parameters", "_dim", "_advice")  # what a copy is told of the system
+    _known = ("_parameters", "_dim", "_advice", "_state", "_is_new")  # what a copy is told
 
     def __init__(
         self,
@@ -94,6 +106,10 @@ class SystemFunction(ModelFunction):
         super().__init__(function, shapes=shapes, defaults=defaults)
         self._parameters = system.parameters
         self._dim = system.state.dim
+        self._state = system.state
+        # Asked once about quaternions, which loops then do not pay for.
+        quaternions = any(part.stop - part.start == 4 for part in system.state.unit_parts)
+        self._is_new = quaternions and self.name in _CALLED
         self._advice = {"u": input_count(system), "p": parameter_names(system)}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,6 +117,21 @@ class SystemFunction(ModelFunction):
         _, (function, shapes, defaults, _, wanted) = super().__reduce__()
         known = {key: getattr(self, key) for key in self._known}
         return _rebuild, (type(self), function, shapes, defaults, known, wanted)
+
+    def __call__(self, *values: Value, **named: Value) -> Any:
+        """Evaluate; the first state is looked at."""
+        if self._is_new:
+            self._is_new = False
+            self._look_at(values, named)
+        return super().__call__(*values, **named)
+
+    def _look_at(self, values: tuple[Value, ...], named: Mapping[str, Value]) -> None:
+        given = {**dict(zip(self.arguments, values, strict=False)), **named}
+        x = given.get("x")
+        if isinstance(x, list | tuple | np.ndarray) and np.shape(x) == (self._state.nq,):
+            x = np.asarray(x)
+            if x.dtype.kind in "iuf":
+                ask_order(f"{self.name}: x", x, self._state)
 
     def _general(self, values: tuple[Value, ...]) -> Any:
         # Arguments that do not fit come this way; calls with plain arrays do not.
@@ -477,6 +508,14 @@ def call_with_symbols(
     with _numpy_noticed(label):
         try:
             return build(*symbols)
+        except NotImplementedError as error:
+            if "Wrong number or type" not in str(error):
+                raise
+            raise TypeError(
+                f"{label} does with CasADi columns what they cannot do ({_place(error)}): entries "
+                "go by number, p[0] or p[1:3], in the order in which they were declared; functions "
+                "are casadi's"
+            ) from error
         except RuntimeError as error:
             if "truth value" not in str(error):
                 raise
@@ -706,7 +745,10 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
-        return check_element(name, x, system.state, batch=batch)
+        found = check_element(name, x, system.state, batch=batch)
+        if found.ndim == 1:
+            _ask_of_state(name, found, system.state)
+        return found
     except ValueError as error:
         size, state = np.shape(x)[-1:], system.state
         if size == (state.dim,) != (state.nq,):
@@ -714,6 +756,14 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
         if size != (state.nq,) and isinstance(state, Product):
             raise ValueError(f"{error}: the coordinates of {coordinate_sizes(state)}") from None
         raise
+
+
+def _ask_of_state(name: str, x: np.ndarray, state: LieGroup) -> None:
+    """Ask about angles that look like degrees."""
+    for i, unit in enumerate(state.coordinate_units):
+        angle = in_degrees(x[i]) if unit == "rad" else 0.0
+        if angle:
+            ask_degrees(f"{name}: {state.coordinate_names[i]}", angle)
 
 
 def sample_time(system: Signature, dt: float | None = None, name: str = "dt") -> float:

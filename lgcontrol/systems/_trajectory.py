@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..codegen import (
+    as_numbers,
     check_increasing,
     check_shape,
     html_page,
     html_table,
+    named_options,
 )
 from ..groups import (
     LieGroup,
@@ -49,6 +51,7 @@ class TrajectoryPoint(NamedTuple):
     u: np.ndarray
 
 
+@named_options
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """States and inputs over time; callable at any time.
@@ -247,7 +250,7 @@ class Trajectory:
             ``x`` of shape (..., nq), ``u`` of shape (..., n_inputs); with the axis of t before
             the last one if t is an array.
         """
-        t = np.asarray(t, dtype=np.float64)
+        t = as_numbers("t", t)
         held = np.searchsorted(self.t, t, side="right") - 1
         last = len(self.t) - 1
         k = np.clip(held, 0, max(last - 1, 0))

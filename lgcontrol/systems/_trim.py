@@ -34,7 +34,7 @@ CONSTANT = 1e-9
 STARTS = 8  # the first from the guess, the others from random states around it
 
 
-@named_options
+@named_options(own="where")
 def trim(
     system: SystemDefinition,
     x: Any = None,
@@ -133,6 +133,11 @@ def trim(
     else:
         limits.clip(x)
     starts = list(_starts(system, x, u, free, bounds, limits))
+    for name, condition in check_mapping("conditions", conditions, "'level': f").items():
+        if not callable(condition):
+            raise TypeError(
+                f"conditions[{name!r}] must be a function (t, x, u, p) → column, got {condition!r}"
+            )
     if not (blocks or conditions):
         _refuse_without_support(system, t, [at for at, _ in starts], u, p, free)
 

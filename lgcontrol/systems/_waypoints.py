@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import MOST_ORDER, ModelFunction, check_count, check_shape, trace
+from ..codegen import MOST_ORDER, ModelFunction, check_count, check_shape, named_options, trace
 from ..groups import LieGroup, check_element
 from ._smooth_reference import DERIVATIVES, SmoothReference, check_knots, velocity_of_exponential
 
@@ -22,6 +22,7 @@ MOST_STEPS = 50
 DONE = 1e-11
 
 
+@named_options(own="order")
 class Waypoints(SmoothReference):
     """Motion ``X_k exp(φ(t))`` from each waypoint to the next, with a polynomial φ of odd order.
 

@@ -33,8 +33,14 @@ MISTAKES = {
     "a number as text": (lambda: check_shape("dt", "0.1", ()), "dt must be a number: got the text"),
     "numbers as texts": (lambda: check_shape("x", [1, "2"], (2,)), "must be an array of numbers"),
     "seconds as text": (lambda: run(seconds="4"), "seconds must be a number of seconds, got '4'"),
-    "a limit as text": (lambda: Input("u", "N", "-1"), "input 'u': lower must be a number"),
-    "a nominal value as text": (lambda: Parameter("m", "kg", "3"), "'m': nominal must be a number"),
+    "a limit as text": (
+        lambda: Input("u", "N", "-1"),
+        r"Input\(\): lower must be a number, got '-1'",
+    ),
+    "a nominal value as text": (
+        lambda: Parameter("m", "kg", "3"),
+        r"Parameter\(\): nominal must be a number, got '3'",
+    ),
     "one sensor": (
         lambda: run(sensors=Measurement("y")),
         r"in sensors=\[Sensor\(…\)\]; got a Meas",
@@ -44,11 +50,14 @@ MISTAKES = {
     "a list of wishes": (lambda: cart().trim(where=[1.0]), r"where=\{'x0': 0.5\}; got \[1.0\]"),
     "the wrong order": (
         lambda: cart().discretize("rk4", 0.1),
-        "must be a number: got the text 'rk4",
+        "dt must be a number, got 'rk4'",
     ),
     "a tree as a system": (lambda: arm().linearize([0.0]), r"its system has: tree.system\(…\).lin"),
     "a tree in a filter": (lambda: EKF(arm(), []), r"not Multibody; give its .system\(\)"),
-    "the name of a sensor": (lambda: EKF(cart(), ["gps"]), r"=\[Measurement\(…\)\]; got 'gps'"),
+    "the name of a sensor": (
+        lambda: EKF(cart(), ["gps"]),
+        r"measurements\[0\] must be a Measurement, got 'gps'",
+    ),
     "the name of a log": (
         lambda: EKF(cart(), [], std0=1, noise={}).run("log"),
         "log must be a Log, .* not str",

@@ -343,7 +343,7 @@ def test_what_is_no_motion_is_named():
         BSpline.fitted(nodes.x, 0.5)
     with pytest.raises(TypeError, match="spacing must be"):
         BSpline.fitted(nodes, "wide")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="seconds must be a number: got None"):
+    with pytest.raises(TypeError, match="seconds must be a number, got None"):
         ScrewMotion(Rn(1), [0.0], [1.0], None)  # type: ignore[arg-type]
 
 

@@ -39,7 +39,7 @@ GROUP_REASON = (
 )
 
 
-@named_options
+@named_options(own="motors")
 class ElasticTree:
     """A tree some of whose joints have a spring: what `SeriesElastic` computes with.
 

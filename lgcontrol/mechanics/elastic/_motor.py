@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from ...codegen import named_options
 from ..multibody import JointProperties
 from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
 
 FRICTION_SPEED = JointProperties().friction_speed
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Motor:
     """A motor, its gear and the spring behind it.

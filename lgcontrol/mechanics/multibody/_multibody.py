@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 from ...systems import System
@@ -29,6 +30,9 @@ from .tree._screws import tree_from_screws
 from .tree._system import multibody_system, velocity_form
 from .tree._tree import Tree
 from .tree._urdf import tree_from_urdf
+
+# What a system is made of, which newcomers look for on its tree.
+_OF_SYSTEMS = frozenset(signature(System).parameters)
 
 
 class Multibody(Tree):
@@ -138,7 +142,7 @@ class Multibody(Tree):
 
     def __getattr__(self, name: str) -> Any:
         """Say where to find what a system has and a tree has not."""
-        if not name.startswith("_") and hasattr(System, name):
+        if not name.startswith("_") and (hasattr(System, name) or name in _OF_SYSTEMS):
             raise AttributeError(
                 f"a Multibody has no {name!r}; its system has: tree.system(…).{name}", name=name
             )

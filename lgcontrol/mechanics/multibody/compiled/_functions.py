@@ -421,6 +421,9 @@ def frame_function(
 
     `options` are what the tree's method takes after the frame and the reference, if it takes one.
     """
+    if not isinstance(frame, str):
+        frames = ", ".join(tree.frames)
+        raise TypeError(f"frame must be a name, got {frame!r}; valid names are {frames}")
     given = (frame, *(() if reference is None else (reference,)), *options)
     if (name, given) in tree._made:
         return tree._made[name, given]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape
+from ....codegen import check_shape, named_options
 from ....groups import LieGroup
 from ....io import LARGEST_MULTIPLIER
 from ..._inertia import SpatialInertia
@@ -24,6 +24,7 @@ _FINITE = ("armature", "damping", "friction", "stiffness")
 FRICTION_SPEED = 0.1  # m/s or rad/s: slow enough to resemble dry friction, not yet stiff
 
 
+@named_options
 @dataclass(frozen=True)
 class JointProperties:
     """Drive, losses, spring and limits of a joint: one number, or one for each degree of freedom.
@@ -64,6 +65,18 @@ class JointProperties:
     upper: float | Sequence[float] = inf
     velocity: float | Sequence[float] = inf
     effort: float | Sequence[float] = inf
+
+    def __post_init__(self) -> None:
+        numbers = {key: np.asarray(getattr(self, key), dtype=float) for key in _CHECKED}
+        for key, value in numbers.items():
+            if key not in ("lower", "upper") and (value < 0).any():
+                raise ValueError(f"{key} must not be negative, got {getattr(self, key)}")
+        if (np.shape(self.lower) == np.shape(self.upper)) and (
+            numbers["lower"] > numbers["upper"]
+        ).any():
+            raise ValueError(
+                f"lower limit {self.lower} is above the upper {self.upper}: the lower comes first"
+            )
 
     def filled(self, dim: int, where: str = "joint") -> JointProperties:
         """The same with one number for each degree of freedom, checked."""
@@ -121,9 +134,13 @@ class JointProperties:
 
 
 # What needs no check.
+_CHECKED = (
+    "armature", "damping", "friction", "stiffness", "lower", "upper", "velocity", "effort",
+)  # fmt: skip
 _DEFAULTS = {entry.name: entry.default for entry in fields(JointProperties)}
 
 
+@named_options
 @dataclass(frozen=True)
 class Mimic:
     """Exact linear coupling of a joint with one coordinate: ``q = multiplier · q_leader + offset``.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape
+from ....codegen import ask_degrees, check_shape, in_degrees
 from ....groups import SE3, LieGroup, check_element
 
 ROUNDING = 1e-12  # what products of a few rotation matrices in doubles leave
@@ -51,7 +51,11 @@ def as_placement(name: str, value: Any) -> np.ndarray:
 
 def as_position(name: str, value: Any, group: LieGroup) -> np.ndarray:
     """Coordinates of a joint's group, shape (nq,); where there is one, a plain number will do."""
-    return check_element(name, [value] if np.ndim(value) == 0 else value, group)
+    found = check_element(name, [value] if np.ndim(value) == 0 else value, group)
+    for entry, unit in zip(found, group.coordinate_units, strict=True):
+        if unit == "rad" and in_degrees(entry):
+            ask_degrees(name, float(entry))
+    return found
 
 
 def freeze(array: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -13,8 +14,12 @@ import numpy as np
 from ....codegen import (
     UnknownNameError,
     Value,
+    ask_degrees,
     check_one_by_one,
     check_shape,
+    in_degrees,
+    level_outside,
+    named_options,
     unknown_name,
 )
 from ....groups import SE3, LieGroup, Product
@@ -38,6 +43,9 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 AnyTree = TypeVar("AnyTree", bound="Tree")
 """A tree's own class: what is made of it again has it too."""
+
+
+STRONGEST = 300.0  # m/s², more than on the sun: gravity in other units
 
 
 class JointCoordinates(NamedTuple):
@@ -77,12 +85,19 @@ class Tree:
         self.gravity: tuple[float, ...] = tuple(
             float(x) for x in check_shape("gravity", gravity, (3,))
         )
+        if max(map(abs, self.gravity)) > STRONGEST:
+            warnings.warn(
+                f"gravity = {list(self.gravity)} m/s² is more than on the sun: is it in mm/s²? "
+                "Give it in m/s², as in gravity=[0, 0, -9.81]",
+                stacklevel=level_outside(),
+            )
         self.parameters: tuple[str, ...] = ()
         self._added_links: tuple[Link, ...] = ()
         self._added_frames: tuple[AddedFrame, ...] = ()
 
     # -- building -----------------------------------------------------------------------------
 
+    @named_options(own="inertia mimic")
     def add_body(
         self,
         name: str,
@@ -145,6 +160,12 @@ class Tree:
             offset=offset,
             **options,
         )
+        units = link.joint.group.tangent_units
+        for what in ("lower", "upper"):
+            limits = np.ravel(getattr(link.properties, what))
+            angle = in_degrees([x for x, unit in zip(limits, units, strict=False) if unit == "rad"])
+            if angle:
+                ask_degrees(f"{what} limit of joint {link.joint_name!r}", angle)
         return self._grown(link)
 
     def add_frame(self, name: str, link: str, placement: Any = None) -> Self:
@@ -179,6 +200,7 @@ class Tree:
         frame = AddedFrame(name, link, as_placement(f"placement of {name!r}", placement))
         return self._grown(frame)
 
+    @named_options
     def attach(self, tree: Tree, link: str, placement: Any = None, prefix: str = "") -> Self:
         """Tree that carries another one, for example a vehicle with an arm.
 
