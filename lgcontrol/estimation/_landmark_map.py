@@ -40,7 +40,7 @@ SEEN = "landmark"
 POINT = (1.0, 0.5, 0.25)  # m: off all axes
 
 
-@named_options
+@named_options(own="count std0 noise std_discrete")
 class LandmarkMap:
     """Simultaneous localization and mapping with landmarks of known identity.
 

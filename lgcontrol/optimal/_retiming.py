@@ -55,7 +55,7 @@ SLOWEST = 1e-12  # squared speed at which nothing moves any more
 LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
 
 
-@named_options
+@named_options(own="rows motion path")
 @dataclass(frozen=True, eq=False)
 class PathRow:
     """A further limit ``lower ≤ g(s, ṡ², s̈) ≤ upper`` of a retimed path.
@@ -199,7 +199,7 @@ class Retiming:
         return "\n".join(lines)
 
 
-@named_options
+@named_options(own="rows motion path")
 def retime(
     path: SmoothReference,
     *,
@@ -309,7 +309,7 @@ def retime(
     return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), excess)
 
 
-@named_options
+@named_options(own="rows motion path")
 def slowed(
     motion: SmoothReference,
     *,
