@@ -831,15 +831,17 @@ class Solver(Protocol):
     Attributes
     ----------
     problem : OptimalControlProblem
-    is_prepared : bool
-        Whether it is ready for a loop.
     has_feedback, has_export : bool
         Whether `feedback` and `export_c` answer, or refuse by name.
     """
 
     has_feedback: bool
     has_export: bool
-    is_prepared: bool
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it is ready for a loop."""
+        ...
 
     @property
     def problem(self) -> OptimalControlProblem:

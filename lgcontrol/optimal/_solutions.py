@@ -88,7 +88,8 @@ def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) ->
     group, inputs = problem.system.state, problem.system.inputs
 
     def make() -> dict[str, Any]:
-        made = Trajectory._of(group, *map(read_only, nodes), inputs)
+        t, x, u = map(read_only, nodes)
+        made = Trajectory._of(group, t, x, u, inputs)
         return {"trajectory": made, "reference": made}
 
     return OptimalSolution._later(
