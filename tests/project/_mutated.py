@@ -62,7 +62,7 @@ def writable_solutions():
     """Arrays of a solution are the solver's memory, to write to."""
     from lgcontrol.optimal import _solutions
 
-    _solutions._read_only = lambda array: array
+    _solutions.read_only = lambda array: array
 
 
 CACHE, STOPS = "tests/codegen/test_cache.py::test_", "tests/hostile/test_interrupts.py::test_"
