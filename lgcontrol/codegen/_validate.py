@@ -139,7 +139,7 @@ def check_count(
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
-    return check_quotient(name, value, most, remedy)
+    return check_quotient(name, int(value), most, remedy)
 
 
 def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str = "") -> int:
