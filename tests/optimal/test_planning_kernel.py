@@ -15,7 +15,7 @@ from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._interpreter import Interpreted
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
 from lgcontrol.optimal.kernel._settings import NewtonSettings
-from lgcontrol.optimal.kernel._solver import EXACT, STATUS, NewtonKKTSolver
+from lgcontrol.optimal.kernel._solver import ELASTIC, EXACT, FRESH, STATUS, NewtonKKTSolver
 from lgcontrol.optimal.kernel._table import LOG, MODEL, TASK, header
 
 from .test_interior_point import PROBLEMS, slew, turned
@@ -25,6 +25,8 @@ from .user_tasks import TASKS
 SAME_LOG, SAME_NODES, TOLERANCE = 1e-6, 1e-8, 1e-6
 # A solve ends within 1e-9 of active bounds: of such distances seven digits are right.
 SAME_STEPS = 1e-6
+# Equalities have the weight 1e8 in sweeps: of step lengths of least time five digits are right.
+SAME_LENGTHS = 1e-4
 FAST = turned(2.0, 2) + np.r_[np.zeros(4), 1.5, 0.0, 0.0]  # beyond its limit at the first node
 
 
@@ -73,9 +75,36 @@ def test_c_goes_the_way_of_numpy(name):
     assert ours.status == STATUS[oracle.status]
     assert len(ours.log) == len(oracle.log)
     np.testing.assert_allclose(ours.log[:, 0], oracle.log[:, 0], rtol=SAME_LOG)
-    np.testing.assert_allclose(ours.log[:, 4:], oracle.log[:, 4:], rtol=SAME_LOG)
+    np.testing.assert_allclose(ours.log[:, 4:], oracle.log[:, 4:], rtol=SAME_LENGTHS)
     np.testing.assert_allclose(ours.x, oracle.iterate.x, atol=SAME_NODES)
     np.testing.assert_allclose(ours.u, oracle.iterate.u, atol=SAME_NODES)
+
+
+@pytest.mark.compiled
+def test_the_elastic_problem_first_goes_the_way_of_numpy():
+    ready = Ready(*CASES["cart-pole, tight"])
+    solver = NewtonKKTSolver(ready.model)
+    given = ready.setting, ready.x0, ELASTIC, TOLERANCE, 500
+    ours = solver._solve(ready.nodes, *given)
+    state = ready.model, ready.setting, ready.nodes, ready.x0, NewtonSettings(), TOLERANCE
+    oracle = NewtonKKT(*state).solve(500, is_elastic=True)
+    assert ours.status == STATUS[oracle.status] == "converged"
+    assert ours.log[0, -1] == 1 and ours.log[-1, -1] == 0  # the elastic problem, then the problem
+    np.testing.assert_allclose(ours.log[:, 0], oracle.log[:, 0], rtol=SAME_LOG)
+
+
+@pytest.mark.compiled
+@pytest.mark.thorough
+def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
+    # Two poles on a cart swing around: the first way ends at a stationary point of the violation.
+    task = TASKS["double pendulum, lost"]()
+    problem, x0 = task.problem, task.x0
+    moves = 0.3 * np.random.default_rng(29).normal(size=(12, problem.system.n_errors))
+    ready = Ready(problem, np.asarray(problem.system.retract(x0, moves[6], [])))
+    solver = NewtonKKTSolver(ready.model)
+    first = solver._solve(ready.nodes, ready.setting, ready.x0, FRESH, TOLERANCE, 500)
+    assert first.status == "infeasible"
+    assert ready.in_c().status == "converged"
 
 
 @pytest.mark.compiled

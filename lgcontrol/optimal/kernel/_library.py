@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,17 +99,34 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
     compiler = _compiler()
     if compiler is None:
         return None
-    source, flags = sweep_source(compiler.width, n, m), compiler.flags(0, True)
-    loaded, _ = find_or_build(
-        key_of(compiler, flags, [source]),
-        compiler,
-        [flags],
-        write=lambda: source,
-        load=lambda path: ctypes.CDLL(str(path)),
-        check=lambda library: None,
-        about={"function": f"sweeps of {n} and {m}", "operations": 0, "written": 5_000},
-    )
-    return loaded["lg_factor_exact"], loaded["lg_back_exact"]
+    name, source = f"sweeps of {n} states and {m} controls", sweep_source(compiler.width, n, m)
+    library = _built(name, compiler, source, lambda path: ctypes.CDLL(str(path)), lambda _: None)
+    return None if library is None else (library["lg_factor_exact"], library["lg_back_exact"])
+
+
+def _built(
+    name: str,
+    compiler: Compiler,
+    source: str,
+    load: Callable[[Path], Any],
+    check: Callable[[Any], str | None],
+) -> Any:
+    """A library of a source; None (said once) where it cannot be built."""
+    flags = compiler.flags(0, True)
+    try:
+        found, _ = find_or_build(
+            key_of(compiler, flags, [source]),
+            compiler,
+            [flags],
+            write=lambda: source,
+            load=load,
+            check=check,
+            about={"function": name, "operations": 0, "written": len(source) // 2},
+        )
+    except (BuildError, OSError, UnsafeFolder) as error:
+        notice(name, f"the {name} could not be built: {error}")
+        return None
+    return found
 
 
 @cache
@@ -118,18 +135,9 @@ def load_kernel() -> KernelEntries | None:
     compiler = _compiler()
     if compiler is None:
         return None
-    source = kernel_source(compiler.width)
-    flags = compiler.flags(0, True)
-    loaded, _ = find_or_build(
-        key_of(compiler, flags, [source]),
-        compiler,
-        [flags],
-        write=lambda: source,
-        load=_open_kernel,
-        check=_wrong_sizes,
-        about={"function": "planning kernel", "operations": 0, "written": 40_000},
+    return _built(
+        "planning kernel", compiler, kernel_source(compiler.width), _open_kernel, _wrong_sizes
     )
-    return loaded
 
 
 def _open_kernel(path: Path) -> KernelEntries:

@@ -898,8 +898,8 @@ class NewtonKKT:
                 return STALLED
             self.lower_barrier()
 
-    def solve(self, most: int) -> NewtonOutcome:
-        """Iterate to convergence, so many steps at most."""
+    def solve(self, most: int, *, is_elastic: bool = False) -> NewtonOutcome:
+        """Iterate to convergence, so many steps at most; the elastic problem first if asked."""
         log: list[np.ndarray] = []
         self.K: Any = None
 
@@ -907,6 +907,8 @@ class NewtonKKT:
             return NewtonOutcome(status, self.it, np.array(log), self.K)
 
         with np.errstate(all="ignore"):
+            if is_elastic and self.can_relax:
+                self.begin_elastic()
             while True:
                 self.residuals()
                 log.append(self.entry())

@@ -29,6 +29,7 @@ from ._table import LOG, Model, Task
 EXACT = replace(DEFAULT, hessian_operations=10_000_000, hessian_operations_exact=10_000_000)
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
+FRESH, RESUME, ELASTIC = range(3)
 STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
 PARTS = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 
@@ -229,14 +230,51 @@ class NewtonKKTSolver:
         tolerance: float = 1e-6,
         max_iterations: int = 500,
     ) -> PlanReport:
-        """Iterate from nodes to convergence."""
+        """Iterate from nodes to convergence.
+
+        Where the solve ends stalled or infeasible, the elastic problem is solved from the same
+        nodes first: a problem is said to be infeasible if both ways end at a stationary point of
+        the violation.
+        """
+        report = self._solve(nodes, setting, x0, FRESH, tolerance, max_iterations)
+        left = max_iterations - report.iterations
+        if report.status not in ("infeasible", "stalled") or left <= 0 or not self._can_relax:
+            return report
+        kept = self.memory.arrays["plan"].copy()
+        other = self._solve(nodes, setting, x0, ELASTIC, tolerance, left)
+        total = {
+            "iterations": report.iterations + other.iterations,
+            "seconds": report.seconds + other.seconds,
+        }
+        if other.status == "converged":
+            return other._replace(**total)
+        self.memory.arrays["plan"][:] = kept
+        status = report.status if other.status == report.status else "stalled"
+        return report._replace(status=status, **total)
+
+    @property
+    def _can_relax(self) -> bool:
+        """Whether there are hard constraints beyond limits of controls."""
+        sides = self.model.sides
+        hard = np.isinf(sides.weight) & ~self.model.of_start
+        return bool(hard.any() or len(sides.equal))
+
+    def _solve(
+        self,
+        nodes: Nodes,
+        setting: Setting,
+        x0: np.ndarray,
+        resume: int,
+        tolerance: float,
+        most: int,
+    ) -> PlanReport:
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, nodes.t, x0, self.model.sides.weight)
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
         status = memory.run(
-            memory.kernel.solve, resume=0, tolerance=tolerance,
-            max_iterations=min(max_iterations, memory.most),
+            memory.kernel.solve, resume=resume, tolerance=tolerance,
+            max_iterations=min(most, memory.most),
         )  # fmt: skip
         return self._report(status, time.perf_counter() - started)
 

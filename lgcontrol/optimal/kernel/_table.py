@@ -106,7 +106,7 @@ back back its second part
 TASK = _table("""
 size horizon steps
 size max_iterations of this call
-size resume whether the iterate of the last call goes on
+size resume 0 for a fresh solve, 1 to go on, 2 for a fresh one of the elastic problem first
 size shift stages by which real-time steps move the plan on
 size exact whether second derivatives are used
 number dt step, s

@@ -1257,13 +1257,15 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
   return status;
 }
 
-/* Solve from the nodes of the plan; go on with the plan of the last call where `resume` is set. */
+/* Solve from the nodes of the plan, or its elastic problem first; or go on with the plan of the last
+ * call: `resume` says which. */
 LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   lg_state own, *s = &own;
   open_task(m, q, s);
-  if (!q->resume) {
+  if (q->resume != LG_RESUME) {
     begin(m, q, s, o);
+    if (q->resume == LG_ELASTIC && can_relax(m, q)) begin_elastic(m, q, s, o);
   } else {
     s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
     expand(m, q, s);

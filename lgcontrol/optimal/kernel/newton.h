@@ -17,6 +17,7 @@ static const lg_v lg_zero = 0;
 #endif
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
+enum { LG_FRESH, LG_RESUME, LG_ELASTIC };
 
 /* An iterate, in one block of memory. */
 typedef struct {
