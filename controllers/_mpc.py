@@ -692,10 +692,11 @@ class MPC(Controller):
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
         and may be written at run time; a reference that moves is refused. The first plan starts as
         `initial` says. Firmware predicts over the delay as Python does. It does not look for jumps,
-        as `restarts` does here: call ``_reset`` after one. With `rates` the state ends with the
-        inputs that act, and answers are rates of these, none where the state is no state: firmware
-        adds them up. Besides, the folder holds test vectors, an example that checks them and prints
-        sizes, and a CMakeLists.txt.
+        as `restarts` does here: call ``_reset`` after one. Nor does it ask whether equalities can
+        be satisfied at all: where that is the question, a first plan may be `unsolved` that Python
+        calls `infeasible`. With `rates` the state ends with the inputs that act, and answers are
+        rates of these, none where the state is no state: firmware adds them up. Besides, the folder
+        holds test vectors, an example that checks them and prints sizes, and a CMakeLists.txt.
 
         Parameters
         ----------
