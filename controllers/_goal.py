@@ -156,7 +156,9 @@ def state_goal(
 
 def still_state(system: System, reference: ReferenceLike | None) -> np.ndarray:
     """State of a reference that stays; the system's home where there is none."""
-    value = None if reference is None or moves(reference) else getattr(reference, "x", reference)
+    value: Any = None
+    if reference is not None and not moves(reference):
+        value = getattr(reference, "x", reference)
     if value is None or np.shape(value) != (system.state.nq,):
         return system.home
     return np.asarray(value, dtype=np.float64)

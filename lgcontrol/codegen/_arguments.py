@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
+from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any
 
@@ -153,7 +154,7 @@ def _of_class(cls: Any, entries: tuple[Any, ...], names: Mapping[str, Any]) -> t
         return (Kind("a mapping of names", lambda value: isinstance(value, Mapping)),)
     if issubclass(cls, Iterable) and cls.__module__ in ("builtins", "collections.abc"):
         return (_list_of(cls, entries, names),)
-    if cls is os.PathLike or issubclass(cls, os.PathLike):
+    if cls is os.PathLike or issubclass(cls, PurePath):
         return (Kind("a path", lambda value: isinstance(value, str | os.PathLike)),)
     if not cls.__module__.startswith("lgcontrol") or getattr(cls, "_is_protocol", False):
         return ()

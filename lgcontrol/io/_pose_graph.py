@@ -73,7 +73,7 @@ class PoseGraph:
     lines: np.ndarray | None = None
 
 
-class _Kind(NamedTuple):
+class _Line(NamedTuple):
     """What stands on a line behind its word: how many whole numbers, and how many others."""
 
     what: str
@@ -83,21 +83,21 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "VERTEX2": _Kind("pose", 2, 1, 3),
-    "VERTEX_SE2": _Kind("pose", 2, 1, 3),
-    "VERTEX3": _Kind("pose", 3, 1, 6),
-    "VERTEX_SE3:QUAT": _Kind("pose", 3, 1, 7),
-    "EDGE2": _Kind("edge", 2, 2, 9),
-    "EDGE_SE2": _Kind("edge", 2, 2, 9),
-    "EDGE3": _Kind("edge", 3, 2, 27),
-    "EDGE_SE3:QUAT": _Kind("edge", 3, 2, 28),
-    "VERTEX_XY": _Kind("landmark", 2, 1, 2),
-    "VERTEX_TRACKXYZ": _Kind("landmark", 3, 1, 3),
-    "EDGE_SE2_XY": _Kind("sight", 2, 2, 5),
-    "EDGE_SE3_TRACKXYZ": _Kind("sight", 3, 3, 9),
-    "PARAMS_SE3OFFSET": _Kind("sensor", 3, 1, 7),
-    "EQUIV": _Kind("same", 0, 2, 0),
-    "FIX": _Kind("fix", 0, 1, 0),
+    "VERTEX2": _Line("pose", 2, 1, 3),
+    "VERTEX_SE2": _Line("pose", 2, 1, 3),
+    "VERTEX3": _Line("pose", 3, 1, 6),
+    "VERTEX_SE3:QUAT": _Line("pose", 3, 1, 7),
+    "EDGE2": _Line("edge", 2, 2, 9),
+    "EDGE_SE2": _Line("edge", 2, 2, 9),
+    "EDGE3": _Line("edge", 3, 2, 27),
+    "EDGE_SE3:QUAT": _Line("edge", 3, 2, 28),
+    "VERTEX_XY": _Line("landmark", 2, 1, 2),
+    "VERTEX_TRACKXYZ": _Line("landmark", 3, 1, 3),
+    "EDGE_SE2_XY": _Line("sight", 2, 2, 5),
+    "EDGE_SE3_TRACKXYZ": _Line("sight", 3, 3, 9),
+    "PARAMS_SE3OFFSET": _Line("sensor", 3, 1, 7),
+    "EQUIV": _Line("same", 0, 2, 0),
+    "FIX": _Line("fix", 0, 1, 0),
 }
 # EDGE2 of TORO lists xx, xy, yy, θθ, xθ, yθ; all others the upper triangle by rows
 _TORO_PLANAR = ((0, 0, 1, 2, 0, 1), (0, 1, 1, 2, 2, 2))

@@ -96,9 +96,10 @@ def sample_reference(
             f"{system.name} has no reference to follow: give reference=, a state, a TrimPoint or a "
             "Trajectory"
         )
-    if type(reference) in _WRITTEN and np.ndim(reference) != 1:
+    written: Any = reference if type(reference) in _WRITTEN else None
+    if written is not None and np.ndim(written) != 1:
         raise ValueError(
-            f"reference has shape {np.shape(reference)}, expected ({system.state.nq},), one state "
+            f"reference has shape {np.shape(written)}, expected ({system.state.nq},), one state "
             f"of {system.name}; states at times are Trajectory({system.name}.state, t, x)"
         )
     times = np.asarray(times, dtype=np.float64)

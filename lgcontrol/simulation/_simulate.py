@@ -297,10 +297,10 @@ def simulate(
     if estimator is not None and not any(estimator is law for law in users):  # one may be both
         users.append(estimator)
     with alone_with(users):
-        return Loop(run).simulate(progress)
+        return RunLoop(run).simulate(progress)
 
 
-class Loop:
+class RunLoop:
     """A run under way: where the plant is, what is known of it, what is held and recorded."""
 
     def __init__(self, run: Run) -> None:

@@ -539,7 +539,8 @@ def _system_matrices(tree: CompiledTree, q: Value, v: Value, *, reference: str) 
     rows: list[list[Value]] = []
     rates: list[list[Value]] = []
     for i, joint in enumerate(joints):
-        row, rate = [ca.SX(6, 6)] * len(joints), [ca.SX(6, 6)] * len(joints)
+        row: list[Value] = [ca.SX(6, 6)] * len(joints)
+        rate: list[Value] = [ca.SX(6, 6)] * len(joints)
         row[i], j = ca.DM.eye(6), joint.parent
         while j >= 0:
             row[j], rate[j] = _carrying(states[i], states[j], reference)
