@@ -1,13 +1,16 @@
 """The planning kernel beside the solver in use and IPOPT: one run, the same problems and starts.
 
     python -m tests.benchmarks.planning [--starts N] [--ipopt N] [--seconds S] [NAME ...]
+    python -m tests.benchmarks.planning --rules [--starts N] [NAME ...]
 
 Plants are problems A, B and C, the users' tasks, the designs that plan, and the test problems.
 Their first start is the task's own; the others are drawn around it with stored seeds. All
 contenders begin at the nodes that the solver in use chooses. Stored of each plant: how many solves
 converge or are said to be infeasible, the median of iterations and of the thread's time on the
 processor, and where the costs of converged solves differ. IPOPT runs on the first `--ipopt` starts
-of a plant.
+of a plant. With ``--rules`` the kernel alone runs, with one rule or number changed at a time: how
+many more solves converge, by how much iterations change (geometric mean over plants), and how many
+plans end at another optimum.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +45,20 @@ DESIGNS = (
     "panda-reach", "quadrotor-field", "quadrotor-gnss", "quadrotor-recovery", "satellite-slew",
     "vessel-docking",
 )  # fmt: skip
+
+# What each rule of its own, and numbers that differ from IPOPT's, are worth: without or as IPOPT.
+RULES: dict[str, dict[str, float]] = {
+    "no fast fall of the barrier": {"fast_step": 2.0},
+    "no rollout of steps": {"rollout": 0.0},
+    "rollout of all steps": {"rollout": 2.0},
+    "no second-order correction": {"corrections": 0},
+    "barrier's power 1.5": {"mu_power": 1.5},
+    "barrier from 0.1": {"mu_first": 0.1},
+    "barrier to 0.1 of the tolerance": {"mu_last": 0.1},
+    "penalty 1e3": {"penalty_first": 1e3},
+    "multipliers up to 1e3": {"multiplier_most": 1e3},
+    "compliance 1e-8": {"compliance": 1e-8},
+}
 
 
 class Plant(NamedTuple):
@@ -209,6 +227,40 @@ def summary(runs: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict[st
     }
 
 
+def rules(names: list[str], starts: int) -> None:
+    """What each rule is worth, to a file of its own."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {"as it is": {}} | {k: {} for k in RULES}
+    for name, make in plants(starts):
+        if names and name not in names:
+            continue
+        bench = Bench(make())
+        for rule, changes in ({"as it is": {}} | RULES).items():
+            solver = NewtonKKTSolver(bench.model, replace(NewtonSettings(), **changes), most=MOST)
+            found[rule][name] = [bench.of_kernel(k, solver) for k in range(len(bench.plant.starts))]
+    base, told_of = found.pop("as it is"), {}
+    for rule, runs in found.items():
+        rows = {name: summary(runs[name], base[name]) for name in base}
+        counts = {key: sum(row[key] for row in rows.values()) for key in ("cheaper", "dearer")}
+        counts["solves"] = sum(row["solves"] for row in rows.values())
+        counts["converged more"] = sum(row["converged"] for row in rows.values()) - sum(
+            run["status"] == "converged" for own in base.values() for run in own
+        )
+        shares = [means(runs[name], base[name]) for name in base]
+        told_of[rule] = counts | {"iterations": float(np.exp(np.nanmean(np.log(shares))))}
+        print(f"{rule:36}", told_of[rule], flush=True)
+    RESULTS.with_name("planning_rules.json").write_text(json.dumps(told_of, indent=1) + "\n")
+
+
+def means(runs: list[dict[str, Any]], others: list[dict[str, Any]]) -> float:
+    """Ratio of mean iterations where both converge."""
+    both = [
+        (run["iterations"], other["iterations"])
+        for run, other in zip(runs, others, strict=True)
+        if run["status"] == other["status"] == "converged"
+    ]
+    return float(np.divide(*np.sum(both, axis=0))) if both else np.nan
+
+
 def table_row(name: str, row: dict[str, Any]) -> str:
     """A line for people."""
     text = f"{name:24}"
@@ -230,8 +282,12 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--ipopt", type=int, default=0, help="starts that IPOPT solves")
     parser.add_argument("--seconds", type=float, default=20.0, help="most for a solve of IPOPT")
+    parser.add_argument("--rules", action="store_true", help="what each rule is worth")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if options.rules:
+        rules(options.names, options.starts)
+        return
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and options.names else {}
     for name, make in plants(options.starts):
         if options.names and name not in options.names:

@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from ...codegen import (
 from .._stage_model import StageModel
 from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
-from ._table import Function, Model, Numbers, Task, header
+from ._table import MODEL, Function, Model, Numbers, Task, header
 
 SHARED_TEXT, SWEEP, NEWTON = (
     Path(__file__).with_name(name) for name in ("newton.h", "sweep.c", "newton.c")
@@ -169,7 +170,7 @@ def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np
 
 def numbers_of(settings: NewtonSettings) -> ctypes.Structure:
     """NewtonSettings as the struct that the kernel takes."""
-    return Numbers(**{name: float(getattr(settings, name)) for name, _ in Numbers._fields_})
+    return Numbers(*(float(value) for value in astuple(settings)))
 
 
 def _compiler() -> Compiler | None:
@@ -334,8 +335,8 @@ def interpreted_stages(model: StageModel) -> Stages:
 def _open_stages(path: Path) -> Stages:
     library = ctypes.CDLL(str(path))
     functions = {}
-    for name, kind in Model._fields_:
-        if kind is Function and hasattr(library, f"lg_{name}_entry"):
+    for name in (field.name for field in MODEL if field.kind == "function"):
+        if hasattr(library, f"lg_{name}_entry"):
             entry = library[f"lg_{name}_entry"]
             functions[name] = Function(ctypes.cast(entry, _ADDRESS), None)
     return Stages(functions, ctypes.c_long.in_dll(library, "lg_scratch").value, library)

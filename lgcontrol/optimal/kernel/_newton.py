@@ -58,6 +58,10 @@ class NewtonStep(NamedTuple):
         return all(bool(np.isfinite(value).all()) for value in self)
 
 
+# Of a rollout that changes no multipliers.
+_NO_STEP = NewtonStep(*[np.zeros(())] * 10)
+
+
 class ConstraintForm(NamedTuple):
     """Constraints of the problem itself or of the elastic one.
 
@@ -216,7 +220,7 @@ class NewtonKKT:
         self.d = np.ones(self.nr)
         for r in range(self.nr):
             of_row = self.row == r
-            on = self.holds[:, of_row].any(axis=1)
+            on: Any = self.holds[:, of_row].any(axis=1)
             along = np.abs(ex.G[:, r]).max(axis=1) * on[:-1]
             size = max(np.nan_to_num(along, posinf=0).max(), np.abs(ex.G_end[r]).max() * on[-1])
             if not self.soft[of_row].any():
@@ -498,8 +502,8 @@ class NewtonKKT:
         aim, hold, left = it.nu, 1 / o.compliance, np.zeros_like(it.nu)
         most = np.abs(missed).max(initial=0.0)
         sweeps = int(o.refinements) if refines else 1
-        for sweep in range(sweeps):
-            price = base.copy()
+        while True:
+            sweeps, price = sweeps - 1, base.copy()
             if refines:
                 own = np.where(on, self.d[equal] * (aim + hold * missed), 0.0)
                 np.add.at(price.T, equal, own.T)
@@ -511,7 +515,7 @@ class NewtonKKT:
             if refines:
                 left = np.where(on, missed + self.d[equal] * drow[:, equal], 0.0)
             found = np.abs(left).max(initial=0.0)
-            if not found > o.refined * max(1e-3, most) or sweep + 1 == sweeps:
+            if not found > o.refined * max(1e-3, most) or sweeps <= 0:
                 break
             aim = aim + hold * left
         dh = self.sign * self.d[self.row] * drow[:, self.row]
@@ -576,7 +580,7 @@ class NewtonKKT:
             own = (mu - z * (safe - before)) / before if self.is_linear else z + dual * dz
             return np.where(on, np.clip(own, mu / (most * safe), most * mu / safe), 0.0)
 
-        step: Any = d or NewtonStep(*[0.0] * 10)
+        step: Any = d or _NO_STEP
         lower, upper = self.rooms(trial.u)
         low, high = self.rooms(it.u)
         active, relaxed = self.form.active, self.form.active & self.form.relaxed
@@ -657,7 +661,7 @@ class NewtonKKT:
         least *= o.step_least
         if alpha < o.rollout:
             rolled = self.roll_out(fac.K, tau, d)
-            if rolled is not None and self._is_worth(*rolled, ref):
+            if rolled is not None and self._is_worth(rolled[0], rolled[1], ref):
                 return self.taken(rolled[0], d, 1.0, dual), 1.0
         is_first = True
         while alpha >= least or is_first:
@@ -672,7 +676,7 @@ class NewtonKKT:
                 for _ in range(int(o.corrections)):
                     there = found[1], self.rho(trial, found[2]), self.missed(found[2])
                     misses = [own * c + v for c, v in zip(misses, there, strict=True)]
-                    other = self.direction(fac, b, sigma, *misses)
+                    other = self.direction(fac, b, sigma, misses[0], misses[1], misses[2])
                     if not other.is_finite:
                         break
                     own, own_dual = self.longest(other, tau)
