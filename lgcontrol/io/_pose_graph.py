@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ..codegen import named_options
+from ._kinds import check_kind
 
 LARGEST_TEXT = 2**28  # bytes of text that are read, unpacked
 LONGEST_LINE = 4096
@@ -103,7 +103,6 @@ _KINDS = {
 _TORO_PLANAR = ((0, 0, 1, 2, 0, 1), (0, 1, 1, 2, 2, 2))
 
 
-@named_options
 def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     """Read a graph of g2o (``VERTEX_SE3:QUAT``, …) or TORO (``EDGE3``, …), gzipped or not.
 
@@ -135,6 +134,7 @@ def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     optimization, ICRA 2011. Grisetti, Stachniss and Burgard, Nonlinear constraint network
     optimization for efficient map learning (TORO), IEEE T-ITS 10(3), 2009.
     """
+    check_kind("read_pose_graph", "path", path, (str, PathLike))
     path = Path(path)
     reader = _GraphReader(path)
     for number, line in enumerate(_lines(path), 1):

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 
-from ..codegen import named_options
 from ._cursor import Cursor
 from ._findings import Report, UrdfError, refuse_warnings
+from ._kinds import check_kind
 from ._physics import check_masses
 from ._robot import RobotDescription
 from ._structure import check_tree, joint_label, resolve_mimics
@@ -37,7 +37,6 @@ _OTHER_FORMATS = {
 }
 
 
-@named_options
 def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescription:
     """Robot described by a URDF file.
 
@@ -97,7 +96,6 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
     return _read_robot(_load(path, report), report, path, strict)
 
 
-@named_options
 def parse_urdf(
     text: str | bytes, *, source: str | PathLike[str] | None = None, strict: bool = False
 ) -> RobotDescription:
@@ -147,6 +145,7 @@ def parse_urdf(
     >>> robot.link("rod").inertial.origin.position
     array([ 0. ,  0. , -0.5])
     """
+    check_kind("parse_urdf", "text", text, (str, bytes))
     path = None if source is None else Path(source)
     report = Report(path)
     return _read_robot(text, report, path, strict)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from xml.sax.saxutils import quoteattr
 
-from ..codegen import named_options
 from ._ending import with_ending
 from ._joint import JOINT_TYPES, JointDescription
+from ._kinds import check_kind
 from ._link import InertialDescription, LinkDescription
 from ._pose import Pose
 from ._robot import RobotDescription
@@ -20,7 +20,6 @@ Value = str | float | Iterable[float] | None
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@named_options
 def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     """Write a robot to a URDF file.
 
@@ -46,12 +45,13 @@ def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
     >>> read_urdf(path) == stand
     True
     """
+    check_kind("write_urdf", "robot", robot, RobotDescription)
+    check_kind("write_urdf", "path", path, (str, PathLike))
     with_ending(path, (".urdf", ".xml")).write_text(
         format_urdf(robot), encoding="utf-8", newline="\n"
     )
 
 
-@named_options
 def format_urdf(robot: RobotDescription) -> str:
     """URDF text of a robot.
 
@@ -86,6 +86,7 @@ def format_urdf(robot: RobotDescription) -> str:
     </robot>
     <BLANKLINE>
     """
+    check_kind("format_urdf", "robot", robot, RobotDescription)
     colors: dict[tuple[float, ...], str] = {}
     for shape in _shapes(robot):
         if shape.color is not None:
