@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from struct import Struct
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -448,7 +449,8 @@ class Memory:
         for name in self._names:
             place, shape = self.layout.places[name]
             arrays[name] = self._column[place].reshape(shape)
-        self._first = self.layout.places[NUMBERS[0]][0].start
+        self._put = Struct(f"{len(NUMBERS)}d").pack_into  # a third of the time of NumPy
+        self._start_of_numbers = 8 * self.layout.places[NUMBERS[0]][0].start
         for name, value in constants.items():
             kind = np.int64 if name in ("row", "equal") else np.float64
             arrays[name] = np.array(value, dtype=kind, order="C")
@@ -500,10 +502,10 @@ class Memory:
 
     def plan(self, t: float, cost: float, mu_most: float, *, is_penalised: bool) -> Plan:
         """The plan that the arrays hold, from a time on."""
-        numbers, about, i = self._column.copy(), self.about, self._first
-        own = (t, about.mu, about.step, cost, float(is_penalised), mu_most, GAINS)
-        numbers[i : i + len(own)] = own
-        self._held = plan = Plan._taking(self.layout, numbers, _head=own)
+        about = self.about
+        own = t, about.mu, about.step, cost, float(is_penalised), mu_most, float(GAINS)
+        self._put(self._column.data, self._start_of_numbers, *own)
+        self._held = plan = Plan._taking(self.layout, self._column.copy(), _head=own)
         return plan
 
     def says(self, point: Point, plan: Plan) -> None:
