@@ -124,17 +124,21 @@ def test_settings_out_of_range_are_refused_by_name():
     for given, message in (
         ({"boundary": 1.5}, "boundary must be between 0.5 and 0.9999, got 1.5: leave it out"),
         ({"far": np.nan}, "far must be between .* got nan"),
-        ({"steps_more": 1.5}, "steps_more must be a whole number, got 1.5"),
-        ({"armijo": [1e-4, 1e-4]}, "armijo has shape"),
     ):
         with pytest.raises(ValueError, match=message):
+            Settings(**given)
+    for given, message in (
+        ({"steps_more": 1.5}, "steps_more must be a whole number, got 1.5"),
+        ({"armijo": [1e-4, 1e-4]}, "armijo must be a number"),
+    ):
+        with pytest.raises(TypeError, match=message):
             Settings(**given)
     with pytest.raises(TypeError, match="unknown argument 'boundry'.*Did you mean 'boundary'"):
         Settings(boundry=0.9)
     with pytest.raises(ValueError, match="boundary must be between"):
         replace(Settings(), boundary=0.0)
     for maker in (InteriorPointSolver, lambda settings: swing(settings=settings)):
-        with pytest.raises(TypeError, match=r"settings must be Settings\(name=value"):
+        with pytest.raises(TypeError, match="settings must be (a )?Settings"):
             maker(settings={"boundary": 0.9})
     with pytest.raises(FrozenInstanceError):
         Settings().boundary = 0.9
