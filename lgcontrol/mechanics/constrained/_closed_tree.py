@@ -30,7 +30,7 @@ from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench
 from ._loop import LoopJoint, wrench_on_b
 from ._mobility import Mobility, mobility
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
-from ._units import held_by_loop, warn_of_units
+from ._units import LARGEST_GRAVITY, held_by_loop, warn_of_units
 
 
 class ClosedTree:
@@ -117,7 +117,8 @@ class ClosedTree:
         loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
         made = self.constrain(name, loop.row_names, partial(_gap, tree, loop), loop.units)
         made.loops = (*self.loops, loop)
-        warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
+        if np.linalg.norm(tree.gravity) <= LARGEST_GRAVITY:  # else the tree itself has warned
+            warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
 
     def constrain(
