@@ -152,7 +152,7 @@ class Controller(ABC):
         run is no success.
     """
 
-    _own_checks = ""  # arguments that a law itself refuses with better words
+    _own_checks = "tree"  # arguments that a law itself refuses with better words
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every law say what its options are called."""

@@ -514,13 +514,13 @@ def test_other_mistakes_are_named():
     ball = SpatialInertia.sphere(1.0, 1.0)
     with pytest.raises(TypeError, match="group must be a LieGroup, not str"):
         RigidBody("body", "SE3", ball)
-    with pytest.raises(TypeError, match="inertia must be a SpatialInertia, not float"):
+    with pytest.raises(TypeError, match="inertia must be a SpatialInertia, got 1.0"):
         RigidBody("body", SE3, 1.0)
     with pytest.raises(ValueError, match="non-empty"):
         RigidBody("", SE3, ball)
     with pytest.raises(TypeError, match="no embedding in SE"):
         RigidBody("body", Rn(3), ball)
-    with pytest.raises(TypeError, match="is not a Force"):
+    with pytest.raises(TypeError, match="must be a Force, got"):
         RigidBody("body", SE3, ball, [(0, 0, -9.81)])
     with pytest.raises(ValueError, match="two forces are called 'gravity'"):
         RigidBody("body", SE3, ball, [Gravity(), Gravity()])
