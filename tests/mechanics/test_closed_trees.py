@@ -626,7 +626,10 @@ def _millimetres(lengths=1.0, moments=1.0, gravity=9.81):
     [
         ({"lengths": 1e3}, "linkage: .*'loop' holds body '(coupler|rocker)' .00 m .* like mm;"),
         ({"moments": 1e6}, "holds body '(coupler|rocker)' 0.. m .* like kg mm²; give lengths"),
-        ({"lengths": 1e3, "moments": 1e6, "gravity": 9810.0}, "gravity = .*-9810.0.*is it in mm/s²"),
+        (
+            {"lengths": 1e3, "moments": 1e6, "gravity": 9810.0},
+            "gravity = .*-9810.0.*is it in mm/s²",
+        ),
     ],
     ids=["points", "moments", "gravity"],
 )

@@ -63,9 +63,9 @@ def test_representations_give_the_same_forces(kind, rng):
 
 @pytest.mark.usually(name=("borinot_flying_arm_2", "ur5_robot"))
 @pytest.mark.parametrize("name", FILES)
-def test_robots(name, shared, rng):
+def test_robots(name, rng, robot_file):
     base = "fixed" if name in STANDING else "free"
-    _, tree = robot(shared, name, base=base)
+    _, tree = robot(robot_file, name, base=base)
     check_tree(tree, rng, with_wrenches=False)
     check_default_is_cheapest(tree)
 

@@ -41,8 +41,8 @@ def robot(robot_file, name, **options):
 
 @pytest.mark.usually(name=set(FILES) - {"talos_reduced", "tiago"})
 @pytest.mark.parametrize("name", FILES)
-def test_file_gives_the_tree_it_describes(name, shared, rng):
-    description, tree = robot(shared, name)
+def test_file_gives_the_tree_it_describes(name, rng, robot_file):
+    description, tree = robot(robot_file, name)
     assert tree.nv == FILES[name]
     moving = [link.name for link in map(tree.link, tree.links) if not link.joint.is_fixed]
     assert tree.bodies == tuple(moving)
@@ -108,14 +108,14 @@ def _motion(joint, tree, q):
 
 @pytest.mark.usually(name=set(FILES) - {"talos_reduced", "tiago"})
 @pytest.mark.parametrize("name", sorted(set(FILES) - {"ur5_robot", "z1"}))
-def test_floating_base_carries_the_whole_mass(name, shared):
-    description, tree = robot(shared, name, base="free")
+def test_floating_base_carries_the_whole_mass(name, robot_file):
+    description, tree = robot(robot_file, name, base="free")
     assert tree.nv == FILES[name] + 6 and tree.joints[0] == "root_joint"
     assert tree.mass == pytest.approx(description.mass)
 
 
-def test_panda_fingers_move_together(shared):
-    _, tree = robot(shared, "panda")
+def test_panda_fingers_move_together(robot_file):
+    _, tree = robot(robot_file, "panda")
     q = tree.neutral
     q[tree.joints.index("panda_finger_joint1")] = 0.03
     hand = tree.placement("panda_hand")(q)
@@ -125,31 +125,31 @@ def test_panda_fingers_move_together(shared):
     )
     assert left == pytest.approx([0, 0.03, 0.0584], abs=1e-12)
     assert right == pytest.approx([0, -0.03, 0.0584], abs=1e-12)
-    _, alone = robot(shared, "panda", mimic=False)
+    _, alone = robot(robot_file, "panda", mimic=False)
     assert alone.nv == 9 and not alone.is_coupled
 
 
-def test_losses_of_a_file_can_be_left_out(shared):
-    with_losses, without = (robot(shared, "panda", losses=k)[1] for k in (True, False))
+def test_losses_of_a_file_can_be_left_out(robot_file):
+    with_losses, without = (robot(robot_file, "panda", losses=k)[1] for k in (True, False))
     q, v = with_losses.neutral, np.ones(with_losses.nv)
     difference = with_losses.bias_forces(q, v) - without.bias_forces(q, v)
     assert difference[:7] == pytest.approx(0.003 * np.ones(7))  # the file's damping
 
 
-def test_base_may_be_any_joint(shared, robot_file):
+def test_base_may_be_any_joint(robot_file):
     path = robot_file("double_pendulum_continuous.urdf")
     tree = Multibody.from_urdf(path, base=SE2, on_finding="ignore")
     assert tree.configuration.blocks["root_joint"] == SE2
     tree = Multibody.from_urdf(path, base=Joint.of("universal"), on_finding="ignore")
     assert tree.nv == 4
-    _, freed = robot(shared, "ur5_robot", base="free")  # its massless root "world" is left out
+    _, freed = robot(robot_file, "ur5_robot", base="free")  # its massless root "world" is left out
     assert freed.nv == 12 and "base_link" in freed.links
 
 
-def test_locked_joints_are_held(shared):
-    _, tree = robot(shared, "panda", locked={"panda_finger_joint1": 0.02})
+def test_locked_joints_are_held(robot_file):
+    _, tree = robot(robot_file, "panda", locked={"panda_finger_joint1": 0.02})
     assert tree.nv == 7
-    _, free = robot(shared, "panda")
+    _, free = robot(robot_file, "panda")
     q = np.linspace(-1, 1, 7)
     full = np.append(q, 0.02)
     expected = free.placement("panda_rightfinger")(full)
@@ -257,7 +257,7 @@ def _at_rest(tree):
     return tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv)
 
 
-def test_derivatives_of_a_humanoid_keep_within_their_operations(shared):
-    _, tree = robot(shared, "talos_reduced", base="free", losses=False)
+def test_derivatives_of_a_humanoid_keep_within_their_operations(robot_file):
+    _, tree = robot(robot_file, "talos_reduced", base="free", losses=False)
     assert tree.nv == 38
     assert tree.inverse_dynamics_derivatives.instructions <= MOST_OPERATIONS
