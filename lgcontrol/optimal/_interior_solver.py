@@ -325,7 +325,7 @@ class InteriorPointSolver:
     # -- to convergence ----------------------------------------------------------------------------
 
     @np.errstate(all="ignore")  # iterates that diverge are refused by what they cost
-    @named_options
+    @named_options(own="guess")
     def solve(
         self,
         x0: ArrayLike,

@@ -227,7 +227,7 @@ class NLPSolver:
     # -- solves ------------------------------------------------------------------------------------
 
     @np.errstate(all="ignore")
-    @named_options
+    @named_options(own="guess")
     def solve(
         self,
         x0: ArrayLike,

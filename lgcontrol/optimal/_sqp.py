@@ -268,7 +268,7 @@ class SQPSolver:
         return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
-    @named_options
+    @named_options(own="guess")
     def solve(
         self,
         x0: ArrayLike,

@@ -628,7 +628,7 @@ def _millimetres(lengths=1.0, moments=1.0, gravity=9.81):
         ({"moments": 1e6}, "holds body '(coupler|rocker)' 0.. m .* like kg mm²; give lengths"),
         (
             {"lengths": 1e3, "moments": 1e6, "gravity": 9810.0},
-            "gravity = .*-9810.0.*is it in mm/s²",
+            "gravity = .*-9810.0.*in mm/s²",
         ),
     ],
     ids=["points", "moments", "gravity"],
