@@ -90,6 +90,8 @@ class LQR(Controller):
     array([-2.88,  0.  ,  0.  ])
     """
 
+    _own_checks = "system"
+
     def __init__(
         self,
         system: System,

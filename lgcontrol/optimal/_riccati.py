@@ -77,7 +77,7 @@ class TrajectoryRegulator:
     trajectory: Trajectory
 
 
-@named_options
+@named_options(own="system")
 def lqr(
     system: System,
     point: ArrayLike | TrimPoint | Linearization,
