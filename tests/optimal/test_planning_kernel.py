@@ -169,6 +169,15 @@ def test_infeasible_problems_end_with_the_least_violation():
 
 
 @pytest.mark.compiled
+def test_stages_that_compute_something_else_are_not_used():
+    model = Ready(*CASES["swing"]).model
+    stages = _library.load_stages(model)
+    assert _library._difference(model, stages) is None
+    wrong = stages.functions | {"end_values": stages.functions["error"]}
+    assert "terminal_values" in _library._difference(model, stages._replace(functions=wrong))
+
+
+@pytest.mark.compiled
 def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
     kernel = _library.load_kernel()
     assert _library._wrong_sizes(kernel) is None

@@ -48,7 +48,11 @@ LONG = 100_000
 
 VISIBLE = '__attribute__((visibility("default")))'
 
+# Compiled and interpreted functions agree to this share.
+CHECK = 1e-6
+
 _ADDRESS = ctypes.c_void_p
+_ENTRY = ctypes.CFUNCTYPE(None, _ADDRESS, ctypes.c_int64, _ADDRESS, _ADDRESS, _ADDRESS)
 
 
 class KernelEntries(NamedTuple):
@@ -304,7 +308,7 @@ def load_stages(model: StageModel) -> Stages | None:
             flags,
             write=lambda: write_stages(model, compiler),
             load=_open_stages,
-            check=lambda stages: None,
+            check=lambda stages: _difference(model, stages),
             about=about,
         )
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
@@ -330,6 +334,39 @@ def interpreted_stages(model: StageModel) -> Stages:
     }
     entries = {name: program.entry for name, program in made.items()}
     return Stages(entries, max(program.scratch for program in made.values()), made)
+
+
+def _difference(model: StageModel, stages: Stages) -> str | None:
+    """Which compiled function differs from the interpreted one at random arguments."""
+    rng, call, problem = np.random.default_rng(0), _ENTRY, model.problem
+    system, p = problem.system, problem.nominal_parameters
+
+    def some(name: str, size: int) -> np.ndarray:
+        if name in ("x", "x_next", "x_ref", "x0", "after"):
+            moves = 0.1 * rng.normal(size=model.n)
+            return np.array(model.retract(system.home, moves, p), dtype=float)
+        known = {"p": p, "dt": np.array([problem.dt]), "w": np.ones(size)}
+        if name in known:
+            return np.array(known[name], dtype=float)
+        base = system.nominal_input if name in ("u", "u_ref") else np.zeros(size)
+        return base + 0.1 * rng.normal(size=size)
+
+    for name, (function, _) in (plain_parts(model) | curved_parts(model)).items():
+        made = function.function
+        given = [some(key, made.nnz_in(i)) for i, key in enumerate(function.arguments)]
+        found = [np.zeros(made.nnz_out(i) + 8) for i in range(made.n_out())]
+        scratch = np.zeros(stages.scratch + 8)
+        inputs = (_ADDRESS * len(given))(*(v.ctypes.data for v in given))
+        outputs = (_ADDRESS * len(found))(*(v.ctypes.data for v in found))
+        at = scratch.ctypes.data + -scratch.ctypes.data % 64
+        call(stages.functions[name].call)(None, 1, inputs, outputs, at)
+        shaped = [v.reshape(made.size_in(i), order="F") for i, v in enumerate(given)]
+        wanted = made.call(shaped)
+        for have, want in zip(found, wanted, strict=True):
+            values = np.array(want.nonzeros())
+            if not np.allclose(have[: values.size], values, CHECK, CHECK, equal_nan=True):
+                return f"differs from what CasADi makes of {function.name} at random arguments"
+    return None
 
 
 def _open_stages(path: Path) -> Stages:
