@@ -539,14 +539,12 @@ def _system_matrices(tree: CompiledTree, q: Value, v: Value, *, reference: str) 
     rows: list[list[Value]] = []
     rates: list[list[Value]] = []
     for i, joint in enumerate(joints):
-        row: list[Value] = [ca.SX(6, 6)] * len(joints)
-        rate: list[Value] = [ca.SX(6, 6)] * len(joints)
-        row[i], j = ca.DM.eye(6), joint.parent
+        rows.append([ca.SX(6, 6)] * len(joints))
+        rates.append([ca.SX(6, 6)] * len(joints))
+        rows[i][i], j = ca.DM.eye(6), joint.parent
         while j >= 0:
-            row[j], rate[j] = _carrying(states[i], states[j], reference)
+            rows[i][j], rates[i][j] = _carrying(states[i], states[j], reference)
             j = joints[j].parent
-        rows.append(row)
-        rates.append(rate)
     return _SystemMatrices(
         ca.blockcat(rows) if rows else empty,
         ca.blockcat(rates) if rates else empty,
