@@ -270,7 +270,7 @@ class MPC(Controller):
     array([0.5])
     """
 
-    _own_checks = "horizon dt bounds residuals costs parameters substeps"
+    _own_checks = "horizon dt bounds residuals costs parameters rates substeps"
 
     info: MPCInfo
 

@@ -123,7 +123,7 @@ def endless(seed: int = 0) -> Task:
             return super().__call__(t, x, reference)
 
     plain = task(seed)
-    return Task(plain.plant, Talkative(), plain.x0, 1e9)
+    return Task(plain.plant, Talkative(), plain.x0, 1e7)
 
 
 DESIGNS = (cruise, too_strict, unbuildable, raising_later, diverging, interrupted)

@@ -21,7 +21,7 @@ ROUNDING = 1e-9  # relative rise of a cost that does not count
 SHORTER = 0.25  # factor on a step whose cost is higher
 
 
-@named_options(own="measurements")
+@named_options(own="measurements noise gate")
 class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 

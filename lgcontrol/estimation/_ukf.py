@@ -14,7 +14,7 @@ from ._filter import Filter
 from ._normal import cholesky
 
 
-@named_options(own="measurements")
+@named_options(own="measurements noise gate")
 class UKF(Filter):
     """Unscented Kalman filter: points spread by the covariance stand for the derivatives.
 

@@ -158,7 +158,8 @@ def choose_feedback(
 
 def check_step_count(seconds: float, times: list[tuple[str, float]], longest: float | None) -> None:
     """Refuse runs of more steps than anybody can wait for, or keep."""
-    times = [*times, ("max_step", longest or seconds)]
+    periods = [time for time in times if not time[0].startswith(("offset", "delay"))]
+    times = [*periods, ("max_step", longest or seconds)]
     name, step = min((time for time in times if time[1] > 0), key=lambda time: time[1])
     check_quotient(
         f"steps of {name} = {step:g} s in seconds = {seconds:g}", seconds / step,

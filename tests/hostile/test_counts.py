@@ -54,7 +54,7 @@ ABSURD = {
     "intervals": (lambda: retime(PATH, velocity=1, intervals=MANY), "intervals"),
     "degree": (lambda: BSpline(Rn(1), [0, 1], np.zeros((9, 1)), degree=MANY), "degree"),
     "order": (lambda: lg.Waypoints(Rn(1), [0, 1], [[0.0], [1.0]], order=10001), "order"),
-    "phase": (lambda: Phase(CART, (0.1, 1.0), MANY), "steps"),
+    "phase": (lambda: Phase(CART, MANY, (0.1, 1.0)), "steps"),
     "window": (
         lambda: MovingHorizon(
             CART, [PLACE], [0.0], std0=1.0, noise={"force": 1.0}, horizon=10**7, dt=0.1

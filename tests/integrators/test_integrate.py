@@ -140,9 +140,9 @@ def test_it_takes_the_steps_a_motion_needs():
     """Rests are crossed in few steps, a fast part in many; constant velocity is exact."""
     still = integrate(SE3, lambda t, x: np.zeros(6), SE3.random(0), (0, 1e6))
     assert still.statistics.steps < 30
-    spin = integrate(SO3, lambda t, x: np.array([0, 0, 50.0]), SO3.identity, (0, 10))
+    spin = integrate(SO3, lambda t, x: np.array([0, 0, 50.3]), SO3.identity, (0, 10))
     assert spin.statistics.steps < 30
-    assert SO3.distance(spin.x[-1], SO3.exp([0, 0, 500.0])) < 1e-11
+    assert SO3.distance(spin.x[-1], SO3.exp([0, 0, 503.0])) < 1e-11
     pulse = integrate(
         Rn(1), lambda t, x: np.array([1e3 * np.exp(-((t - 5) ** 2) * 1e4)]), [0.0], (0, 10),
         max_step=0.05,

@@ -12,7 +12,7 @@ from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
 FRICTION_SPEED = JointProperties().friction_speed
 
 
-@named_options
+@named_options(own="inertia spring")
 @dataclass(frozen=True, eq=False)
 class Motor:
     """A motor, its gear and the spring behind it.
