@@ -66,7 +66,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
-@named_options(own="measurements")
+@named_options(own="measurements noise gate")
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -128,7 +128,7 @@ class Filter(ABC):
         """Let every filter say what its options are called."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            named_options(cls)
+            named_options(own="measurements noise gate")(cls)
 
     def __init__(
         self,

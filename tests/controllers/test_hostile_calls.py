@@ -29,7 +29,7 @@ def test_controllers_answer_whatever_they_are_asked(name):
     assert tally["ok"] + tally["saturated"] > tally["held"]
 
 
-@pytest.mark.filterwarnings("ignore:(?s:.)*(left out|already):RuntimeWarning")  # told once
+@pytest.mark.filterwarnings(r"ignore:[\s\S]*(left out|already):RuntimeWarning")  # told once
 @pytest.mark.usually(name=ESTIMATORS)
 @pytest.mark.parametrize("name", hostile.ESTIMATORS)
 def test_estimators_stay_finite_whatever_they_are_told(name, monkeypatch):
