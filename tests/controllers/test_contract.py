@@ -200,9 +200,9 @@ def test_what_is_no_system_is_refused():
     tree = panda_tree()
     with pytest.raises(TypeError, match=r"system must be a System, not Multibody; give its .sys"):
         GeometricPD(tree)
-    with pytest.raises(TypeError, match="tree must be a Multibody, got a System"):
+    with pytest.raises(TypeError, match="tree must be a Multibody, not System"):
         ComputedTorque(quadrotor())
-    with pytest.raises(TypeError, match="tree must be a Multibody, got a System"):
+    with pytest.raises(TypeError, match="tree must be a Multibody, not System"):
         GravityPD(quadrotor(), stiffness=1.0, damping=1.0)
 
 
