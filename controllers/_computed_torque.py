@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -105,10 +106,12 @@ class ComputedTorque(Controller):
 
         def law(q, v, q_ref, v_ref, a_ref, stiffness, damping):
             wanted = tracking_acceleration(group, q, v, (q_ref, v_ref, a_ref), stiffness, damping)
-            return Wish([wanted], commanded_velocity(group, q, q_ref, v_ref, stiffness, damping))
+            commanded = commanded_velocity(group, q, q_ref, v_ref, stiffness, damping)
+            own = ca.diag(self.damping) if self.damping.all() else None
+            return Wish([wanted], commanded, own)
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "a_ref": n, "stiffness": n, "damping": n}
-        sampling = Sampling(dt, self.damping.min(initial=np.inf), self._own)
+        sampling = Sampling(dt, self._own)
         self.law = TreeLaw(tree, system, "computed_torque", sizes, law, sampling=sampling)
         self._check_loop()
 

@@ -97,12 +97,13 @@ class GeometricPD(Controller):
         self.saturate = saturate
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
-        slowest = self.damping.min(initial=np.inf)
-        self.commanded = commanded_joints(system, self.blocks, self._own, dt, slowest)
+        own = np.diag(self.damping)
+        damping = (lambda _: own) if self.damping.all() else None
+        self.commanded = commanded_joints(system, self.blocks, self._own, dt, damping)
         self._loss_change = self._commanded_state = None
         if self.commanded.any():
             self._loss_change = _loss_change(system, self.blocks, self.commanded)
-        slow_down = dragged(system, self.blocks, self._actuation, self._own, dt, slowest)
+        slow_down = dragged(system, self.blocks, self._actuation, self._own, dt, self.damping)
         slow_down &= ~self.commanded
         if slow_down.any():
             self._commanded_state = _commanded_state(system, self.blocks, slow_down)

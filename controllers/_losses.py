@@ -69,9 +69,34 @@ def is_commanded(z: np.ndarray, damping: np.ndarray | float) -> np.ndarray:
     return (grows | (left < LEAST_EFFECT * damping)) & (z > 0) & (damping > 0)
 
 
+def joint_damping(damping: np.ndarray, mobility: np.ndarray) -> np.ndarray:
+    """Damping that a law gives to what the loss of one joint drives, in 1/s.
+
+    A loss that the plant lacks drives ``v̇ = (s M⁻¹ eᵢ eᵢᵀ − G) v``, which grows once
+    ``s (G⁻¹ M⁻¹)ᵢᵢ > 1``; alone the joint would grow once ``s (M⁻¹)ᵢᵢ > δᵢ``. Hence
+    ``δᵢ = (M⁻¹)ᵢᵢ / (G⁻¹ M⁻¹)ᵢᵢ``: a mean of the dampings of a frame and of a posture by what
+    either leaves the joint of its mobility.
+
+    Parameters
+    ----------
+    damping : ndarray, shape (n, n)
+        G of the law ``v̇ = −G v`` about rest.
+    mobility : ndarray, shape (n, n)
+        M⁻¹.
+
+    Examples
+    --------
+    >>> joint_damping(np.diag([2.0, 16.0]), np.diag([0.1, 5.0]))
+    array([ 2., 16.])
+    """
+    shared = np.diagonal(np.linalg.solve(damping, mobility))
+    return np.asarray(np.diagonal(mobility) / shared)
+
+
 def commanded_joints(
-    system: System, blocks: MechanicalBlocks, p: np.ndarray, dt: float, damping: float
-) -> np.ndarray:
+    system: System, blocks: MechanicalBlocks, p: np.ndarray, dt: float,
+    damping: Callable[[np.ndarray], np.ndarray] | None,
+) -> np.ndarray:  # fmt: skip
     """Degrees of freedom whose losses a law sampled with dt may not cancel as measured.
 
     Parameters
@@ -82,8 +107,9 @@ def commanded_joints(
         The system's parameters.
     dt : float
         Period in s.
-    damping : float
-        Least damping that the law gives an error, in 1/s.
+    damping : callable, optional
+        ``x → G``, shape (nv, nv), in 1/s: the law asks for ``v̇ = −G v`` about rest. None if it
+        leaves a velocity undamped: then it commands none.
 
     Returns
     -------
@@ -92,14 +118,16 @@ def commanded_joints(
     structure, none = system.structure, np.zeros(blocks.group.dim, dtype=bool)
     if structure is None or structure.loss_jacobian is None or system.n_errors != system.state.dim:
         return none
-    if structure.velocity != blocks.rate_name:
+    if damping is None or structure.velocity != blocks.rate_name:
         return none
     rng = np.random.default_rng(SEED)
     x = np.concatenate([system.home[None], system.state.random(rng, (SAMPLES,))])
     x[:, blocks.v] = 0.0  # where dry friction is steepest
     slopes = np.array([np.diagonal(structure.loss_jacobian(one, p)) for one in x])
-    mobility = np.array([np.diagonal(np.linalg.inv(structure.mass_matrix(one, p))) for one in x])
-    return np.asarray(is_commanded(dt * slopes * mobility, damping * dt).any(axis=0))
+    mobility = np.array([np.linalg.inv(structure.mass_matrix(one, p)) for one in x])
+    own = [joint_damping(damping(one), alone) for one, alone in zip(x, mobility, strict=True)]
+    rates = slopes * mobility.diagonal(axis1=1, axis2=2)
+    return np.asarray(is_commanded(dt * rates, dt * np.array(own)).any(axis=0))
 
 
 def held_states(
@@ -142,7 +170,7 @@ def held_states(
 
 def dragged(
     system: System, blocks: MechanicalBlocks, actuation: ModelFunction, p: np.ndarray, dt: float,
-    damping: float,
+    damping: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """The same for whatever resists a velocity, such as drag: by the slopes of the field at rest.
 
@@ -154,8 +182,10 @@ def dragged(
         ``(t, x, u, p) → rate, effect``, see `lgcontrol.controllers`' tracking.
     p : ndarray
         The system's parameters.
-    dt, damping : float
+    dt : float
         As for `commanded_joints`.
+    damping : ndarray, shape (nv,)
+        That of the law, in 1/s.
     """
     rest, places = system.home.copy(), np.arange(system.state.nq)[blocks.v]
     rest[blocks.v] = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -135,17 +136,21 @@ class OperationalSpace(Controller):
             # Joints go to the posture as far as the frame lets them.
             free = commanded_velocity(joints, q, q_ref, v_ref, hold, ease)
             frame = commanded_velocity(space, now.X, X, V, stiffness, damping)
+            damped = None
+            if self.damping.all() and self._posture_gains[1].all():
+                rest = ca.diag(self._posture_gains[1])
+                damped = rest + J_bar @ (ca.diag(self.damping) @ now.J - now.J @ rest)
             return Wish(
                 [J_bar @ (wanted - now.drift), own - J_bar @ (now.J @ own)],
                 free + J_bar @ (frame - now.J @ free),
+                damped,
             )
 
         sizes = {
             "frame_ref": space.nq, "frame_v_ref": k, "frame_a_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "v_ref": n, "a_ref": n, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
-        slowest = min(x.min(initial=np.inf) for x in (self.damping, self._posture_gains[1]))
-        sampling = Sampling(dt, slowest, self._own)
+        sampling = Sampling(dt, self._own)
         self.law = TreeLaw(tree, system, "operational_space", sizes, law, sampling=sampling)
         self._check_loop()
 

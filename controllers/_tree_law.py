@@ -34,10 +34,14 @@ class Wish(NamedTuple):
         Terms in the order of priority.
     velocity : column
         That the law commands; joints with fast losses are held to it.
+    damping : matrix, optional
+        G of ``v̇ = −G v``, what is asked about rest, in 1/s; by the configuration alone. None if
+        a velocity stays undamped.
     """
 
     accelerations: Sequence[Value]
     velocity: Value
+    damping: Value | None
 
 
 class Sampling(NamedTuple):
@@ -47,14 +51,11 @@ class Sampling(NamedTuple):
     ----------
     dt : float
         Period in s.
-    damping : float
-        Least damping that the law gives an error, in 1/s.
     p : ndarray
         The system's parameters.
     """
 
     dt: float
-    damping: float
     p: np.ndarray
 
 
@@ -142,8 +143,8 @@ class TreeLaw:
             assert sampling is not None
             M = structure.mass_matrix(x, p)
             holding = -structure.force(t, x, u, p)
-            dt, damping, values = sampling
-            self.commanded = commanded_joints(system, blocks, values, dt, damping)
+            damping = None if asked.damping is None else _at_state(x, asked.damping)
+            self.commanded = commanded_joints(system, blocks, sampling.p, sampling.dt, damping)
             if self.commanded.any():
                 holding += loss_change(system, blocks, self.commanded)(x, asked.velocity, p)
             terms = [holding, *(M @ term for term in asked.accelerations)]
@@ -227,6 +228,16 @@ def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> 
     if value is None or np.shape(value) not in ((tree.nq,), (tree.nq + tree.nv,)):
         return random_configuration(tree, 0)
     return np.asarray(value, dtype=np.float64)[: tree.nq]
+
+
+def _at_state(x: Value, matrix: Value) -> Callable[[np.ndarray], np.ndarray]:
+    """A matrix that depends on the state alone, in numbers."""
+    function = ca.Function("matrix", [x], [ca.densify(matrix)])
+
+    def value(at: np.ndarray) -> np.ndarray:
+        return function(at).full()
+
+    return value
 
 
 def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:

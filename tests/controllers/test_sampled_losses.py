@@ -21,8 +21,15 @@ from lgcontrol.controllers import (
     SpringTorqueControl,
     ThrustVectorPD,
 )
-from lgcontrol.controllers._losses import velocity_eigenvalue
-from lgcontrol.controllers._sampled_loop import Feedback, differences, loop_matrix, plant_about
+from lgcontrol.controllers._losses import joint_damping, velocity_eigenvalue
+from lgcontrol.controllers._sampled_loop import (
+    Feedback,
+    differences,
+    largest_mode,
+    loop_matrix,
+    plant_about,
+)
+from lgcontrol.controllers.designs import auv_arm
 from lgcontrol.groups import SO3, Rn
 from lgcontrol.mechanics import (
     JointProperties,
@@ -159,6 +166,57 @@ def test_losses_are_cancelled_as_measured_where_that_is_stable():
     x, goal = np.array([0.1, 0.2, 0.5, -1.0]), np.array([0.0, 0.5])
     rate = slow.system.f(0.0, x, slow(0.0, x, goal))[2:]
     np.testing.assert_allclose(rate, -100 * (x[:2] - goal) - 20 * x[2:], atol=1e-8)
+
+
+def test_the_damping_of_a_joint_tells_when_its_loss_lets_errors_grow(rng):
+    """Errors stay where the loss is the limit, for any law of frame and posture."""
+    n, k = 6, 3
+    for _ in range(5):
+        root, J = rng.normal(size=(n, n)), rng.normal(size=(k, n))
+        mobility = root @ root.T + 0.1 * np.eye(n)
+        J_bar = mobility @ J.T @ np.linalg.inv(J @ mobility @ J.T)
+        frame, rest = np.diag(rng.uniform(5.0, 20.0, k)), 1.0 * np.eye(n)
+        damping = J_bar @ frame @ J + rest - J_bar @ J @ rest
+        own = joint_damping(damping, mobility)
+        assert (own > 1.0).all() and (own < frame.max()).all()
+        for i in range(n):
+            slope = np.zeros((n, n))
+            slope[i, i] = own[i] / mobility[i, i]
+            largest = [
+                np.linalg.eigvals(share * mobility @ slope - damping).real.max()
+                for share in (0.99, 1.0, 1.01)
+            ]
+            assert largest[0] < 0 < largest[2] and abs(largest[1]) < 1e-6
+
+
+def test_a_joint_is_judged_by_its_own_damping():
+    """Of two joints with the same loss, the one that is damped enough is cancelled as measured."""
+    tree = arm(damping=0.0, friction=0.0, base_damping=10.0)
+    every = ComputedTorque(tree, frequency=1.0, dt=0.001)
+    assert every.law.commanded[:3].all()
+    frequency = [40.0, 1.0, 40.0, 10.0, 10.0, 10.0]
+    law = ComputedTorque(tree, frequency=frequency, dt=0.001)
+    assert law.law.commanded.tolist() == [False, True, False, False, False, False]
+    body = GeometricPD(tree.system(), frequency=frequency, dt=0.001)
+    assert body.commanded.tolist() == law.law.commanded.tolist()
+
+
+def test_a_slow_posture_does_not_decide_on_joints_that_the_frame_moves():
+    """The posture's 1/s alone stands up to no 30 % of the loss, the frame's 16/s beside it does."""
+    law = auv_arm.design().controller
+    blocks, system = law.law.blocks, law.system
+    assert not law.law.commanded.any()
+    x, goal = next(iter(law._held_states()))
+    u = system.full_input(law(0.0, x, goal))
+    A, B = plant_about(system, 0.0, x, u, law._own)
+    loss = system.structure.loss_jacobian(x, law._own)
+    rates = np.linalg.solve(system.structure.mass_matrix(x, law._own), loss)
+    assert (0.3 * np.diagonal(rates) > 1.0).any()
+    velocity = slice(blocks.group.dim, None)
+    A[velocity, velocity] += 0.3 * rates  # 30 % less than the law takes it for
+    slopes = differences(system, x, partial(answer, law, goal))
+    largest, _ = largest_mode(loop_matrix(A, B, Feedback.static(slopes), law.dt, 0.0))
+    assert abs(largest) < 1.0
 
 
 def test_a_fast_loss_is_that_of_the_commanded_velocity():
