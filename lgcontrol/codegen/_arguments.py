@@ -35,12 +35,15 @@ class Kind:
         What entries of a list have to be; anything if empty.
     cls : type or None
         The class, where it is one of ours.
+    surely : tuple of type
+        Types whose values are all allowed: loops need not ask about these.
     """
 
     text: str
     allows: Callable[[Any], bool]
     of: tuple[Kind, ...] = ()
     cls: type | None = None
+    surely: tuple[type, ...] = ()
 
 
 def refusal(name: str, value: Any, kinds: Sequence[Kind]) -> str:
@@ -96,7 +99,7 @@ def kinds_of(annotation: Any, names: Mapping[str, Any]) -> tuple[Kind, ...]:
         except SyntaxError:
             return ()
     if annotation is None or annotation is NoneType:
-        return (Kind("None", lambda value: value is None),)
+        return (Kind("None", lambda value: value is None, surely=(NoneType,)),)
     origin = typing.get_origin(annotation)
     if origin is typing.Union or origin is UnionType:
         return _union(kinds_of(entry, names) for entry in typing.get_args(annotation))
@@ -159,7 +162,9 @@ def _of_class(cls: Any, entries: tuple[Any, ...], names: Mapping[str, Any]) -> t
     if not cls.__module__.startswith("lgcontrol") or getattr(cls, "_is_protocol", False):
         return ()
     article = "an" if cls.__name__[0] in "AEIOU" else "a"
-    return (Kind(f"{article} {cls.__name__}", lambda v: isinstance(v, cls), cls=cls),)
+    return (
+        Kind(f"{article} {cls.__name__}", lambda v: isinstance(v, cls), cls=cls, surely=(cls,)),
+    )
 
 
 def _list_of(cls: type, entries: tuple[Any, ...], names: Mapping[str, Any]) -> Kind:
@@ -207,13 +212,10 @@ def _is_truth(value: Any) -> bool:
 
 
 _PLAIN: dict[Any, Kind] = {
-    float: Kind("a number", _is_number),
-    int: Kind("a whole number", _is_whole),
-    bool: Kind(
-        "True or False",
-        _is_truth,
-    ),
-    str: Kind("a text", lambda value: isinstance(value, str)),
+    float: Kind("a number", _is_number, surely=(float, int, bool, np.float64)),
+    int: Kind("a whole number", _is_whole, surely=(int, bool)),
+    bool: Kind("True or False", _is_truth, surely=(bool,)),
+    str: Kind("a text", lambda value: isinstance(value, str), surely=(str,)),
     bytes: Kind("bytes", lambda value: isinstance(value, bytes)),
     type: Kind("a class", lambda value: isinstance(value, type)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # pyright: ignore[reportMissingImports]
 import _thread
 import signal
 import sys
@@ -16,6 +17,9 @@ import casadi as ca
 
 # Seconds after which an interrupt that was swallowed, or could not be raised, comes again.
 AGAIN = 0.01
+# Those of `signal` make enumerations, for which short calls would take several times as long.
+_set_handler, _get_handler = _signal.signal, _signal.getsignal
+_SIGINT = int(signal.SIGINT)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -90,6 +94,7 @@ class _Guard:
     def __init__(self) -> None:
         self.is_pressed = False
         self._is_again = False
+        self._is_over = False
         self._number = 0  # of the interrupt that is repeated
         self._lock = _thread.allocate_lock()
 
@@ -97,10 +102,13 @@ class _Guard:
         """Raise KeyboardInterrupt, unless that would be lost or break what ends already."""
         is_again, self._is_again = self._is_again, False
         if not self.is_pressed:
+            if is_again:  # of an interrupt that has been answered since
+                return
             self.is_pressed = True
-            # `threading` takes locks that the code interrupted may hold.
-            _thread.start_new_thread(self._repeat, (self._number,))
-        if frame is None or frame.f_code in _HANDS or _is_below_casadi(frame):
+            if not self._is_over:
+                # `threading` takes locks that the code interrupted may hold.
+                _thread.start_new_thread(self._repeat, (self._number,))
+        if frame is None or _must_end(frame):
             return
         if is_again and _is_raised():  # what cleans up is left in peace
             return
@@ -117,8 +125,9 @@ class _Guard:
         global _guard
         with self._lock:
             self._number += 1
+            self._is_over = True
         _guard = None
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _set_handler(_SIGINT, signal.default_int_handler)
 
     def _repeat(self, number: int) -> None:
         while True:
@@ -138,10 +147,11 @@ def _take() -> _Guard | None:
     global _guard
     if _guard is not None or not _is_main():
         return None
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if _get_handler(_SIGINT) is not signal.default_int_handler:
         return None
-    guard = _guard = _Guard()
-    signal.signal(signal.SIGINT, guard.press)
+    guard = _Guard()
+    _set_handler(_SIGINT, guard.press)  # Python's own handler may raise in here
+    _guard = guard
     return guard
 
 
@@ -158,11 +168,17 @@ _HANDS: tuple[CodeType, ...] = (
 )
 
 
-def _is_below_casadi(frame: FrameType) -> bool:
-    """Whether a wrapper of CasADi has called what is interrupted: exceptions do not leave it."""
-    above, names = frame.f_back, vars(ca.casadi)
+def _must_end(frame: FrameType) -> bool:
+    """Whether what is interrupted must not be left by an exception.
+
+    That is the guard's own code with all that it calls, and what a wrapper of CasADi has called.
+    """
+    names = vars(ca.casadi)
+    if frame.f_code in _HANDS:
+        return True
+    above = frame.f_back
     while above is not None:
-        if above.f_globals is names:
+        if above.f_globals is names or above.f_code in _HANDS:
             return True
         above = above.f_back
     return False

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
+from itertools import chain
 from math import isfinite
 from typing import Any, TypeVar, overload
 
@@ -556,17 +557,23 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     single = {p.name: p for p in parameters if p.kind not in _VARIABLE}
     single = {key: entry for key, entry in single.items() if key not in {"self", *own}}
     spaces = sys.modules[function.__module__] if makes else None
+    leading = ordered[: len(required)]
+    enough = len(required) if required == leading else np.inf  # by position, so that none lacks
     allowed: dict[str, tuple[Kind, ...]] | None = None  # read when first called
+    sure: dict[str, frozenset[type]] = {}  # types that need no look at the value
 
     def check(name: str, values: tuple[Any, ...], options: dict[str, Any]) -> None:
         nonlocal allowed
         if allowed is None:
             space = vars(spaces) if spaces else function.__globals__
             allowed = {key: _allowed(entry, space) for key, entry in single.items()}
-        given = [*zip(ordered, values, strict=False), *options.items()]
+            allowed = {key: kinds for key, kinds in allowed.items() if kinds}
+            for key, kinds in allowed.items():
+                sure[key] = frozenset(one for kind in kinds for one in kind.surely)
+        given = chain(zip(ordered, values, strict=False), options.items())
         for key, value in given:
             kinds = allowed.get(key)
-            if kinds:
+            if kinds and type(value) not in sure[key]:
                 wrong = refusal(key, value, kinds)
                 if wrong:
                     raise TypeError(f"{name}(): {wrong}")
@@ -587,10 +594,11 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
                 f"{name}() takes {count}{shown}, got {len(values) - less}"
                 + f": name the others{others}" * bool(others)
             )
-        taken = ordered[: len(values)]
-        missing = [key for key in required if key not in options and key not in taken]
-        if missing:
-            raise TypeError(f"{name}() lacks {', '.join(missing)}: give {missing[0]}=…")
+        if len(values) < enough:
+            taken = ordered[: len(values)]
+            missing = [key for key in required if key not in options and key not in taken]
+            if missing:
+                raise TypeError(f"{name}() lacks {', '.join(missing)}: give {missing[0]}=…")
         check(name, values, options)
         return called(*values, **options)
 

@@ -14,6 +14,7 @@ import pytest
 
 from lgcontrol.codegen import (
     ModelFunction,
+    _interrupt,
     _pieces,
     chain,
     compile,
@@ -146,6 +147,46 @@ def test_an_interrupt_that_was_swallowed_comes_again(then):
     with pytest.raises(KeyboardInterrupt):
         run()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", [0, 1], ids=["taken", "put back"])
+def test_an_interrupt_while_the_handler_is_set_is_raised_once(number, when, monkeypatch):
+    set_handler, calls = _interrupt._set_handler, []
+
+    def interrupted(*given):
+        is_now = len(calls) == number
+        calls.append(given)
+        if is_now and when == "before":
+            signal.raise_signal(signal.SIGINT)
+        set_handler(*given)
+        if is_now and when == "after":
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_interrupt, "_set_handler", interrupted)
+        interruptible(lambda: None)()
+    try:
+        time.sleep(10 * _interrupt.AGAIN)  # in which it would come again
+        is_free, handler = _interrupt._guard is None, signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert is_free
+    assert handler is signal.default_int_handler
+
+
+def test_a_repeated_interrupt_that_was_answered_meanwhile_is_forgotten():
+    @interruptible
+    def run():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        guard = _interrupt._guard
+        _interrupt.interrupt_is_answered()
+        guard._is_again = True  # one that was on its way
+        signal.raise_signal(signal.SIGINT)
+        return _interrupt.was_interrupted()
+
+    assert run() is False
 
 
 def test_what_cleans_up_after_an_interrupt_is_left_in_peace():
