@@ -56,7 +56,7 @@ MISTAKES = {
     "a tree in a filter": (lambda: EKF(arm(), []), r"not Multibody; give its .system\(\)"),
     "the name of a sensor": (
         lambda: EKF(cart(), ["gps"]),
-        r"measurements\[0\] must be a Measurement, got 'gps'",
+        r"measurements must be a list of Measurement, as in .*; got 'gps'",
     ),
     "the name of a log": (
         lambda: EKF(cart(), [], std0=1, noise={}).run("log"),
