@@ -522,7 +522,8 @@ class MPC(Controller):
 
         It holds the plan with its multipliers and gains, recent cost, answers that are on their
         way, the estimate of the disturbance and the last clock. ``reset(state)`` of this MPC, or of
-        another one of the same task, goes on from it to the last bit. A preview is not part of it.
+        another one of the same task, goes on from it: to the last bit if the first was compiled as
+        well (`prepare`), else up to rounding. A preview is not part of it.
         """
         return state_of(self)
 

@@ -1,5 +1,6 @@
 """Mistakes of users: the message says what was given, what is expected, and what to write."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -54,6 +55,10 @@ MISTAKES = {
     ),
     "a tree as a system": (lambda: arm().linearize([0.0]), r"its system has: tree.system\(…\).lin"),
     "a tree in a filter": (lambda: EKF(arm(), []), r"not Multibody; give its .system\(\)"),
+    "a symbol for a switch": (
+        lambda: EKF(cart(), [], noise={}, square_root=ca.SX.sym("s")),
+        r"square_root must be True or False, got SX\(s\)",
+    ),
     "the name of a sensor": (
         lambda: EKF(cart(), ["gps"]),
         r"measurements must be a list of Measurement, as in .*; got 'gps'",
