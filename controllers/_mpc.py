@@ -447,6 +447,8 @@ class MPC(Controller):
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what would have no effect: the problem is fixed, other names are mistakes."""
         if name[0] != "_" and type(self) is MPC and self.__dict__.get("_is_made"):
+            if name == "state":
+                raise AttributeError("state is read only: mpc.reset(state) goes on from a state")
             if name in _FIXED:
                 raise AttributeError(
                     f"{name} is fixed when an MPC is made, its functions are built for it: make a "
@@ -539,8 +541,15 @@ class MPC(Controller):
         ------
         ValueError
             If the state belongs to another task.
+        TypeError
+            If it is no state.
         """
         if state is not None:
+            if not isinstance(state, Plan):
+                raise TypeError(
+                    f"state must be a Plan, what mpc.state returned, not {type(state).__name__}; "
+                    "Plan.from_column makes one of a column that was saved"
+                )
             state.check(state_layout(self))
         super().reset()
         self._forget()

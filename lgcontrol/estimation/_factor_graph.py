@@ -349,6 +349,11 @@ class FactorGraph:
         >>> graph.marginals().covariances["level"].ravel().round(6)
         array([4., 5., 6.])
         """
+        if x is not None and not isinstance(x, Mapping):
+            raise TypeError(
+                f"x must be a mapping of names to elements, not {type(x).__name__}: of a solution "
+                "give solution.x"
+            )
         at = self._elements(x)
         groups = {name: entry.group for name, entry in self.variables.items()}
         return Marginals.of(at, groups, self._bases, self._nodes, self._normal(at)[0])

@@ -81,6 +81,11 @@ class Marginals:
         if not off <= ROUNDING * np.abs(solved).max():
             raise ValueError(UNKNOWN)
 
+    def __repr__(self) -> str:
+        """Names and numbers of the variables."""
+        counts = ", ".join(f"{len(P)} of {name!r}" for name, P in self.covariances.items())
+        return f"Marginals({counts})"
+
     def joint(self, *keys: tuple[str, int]) -> np.ndarray:
         """Covariance of several variables together, in the order in which they are given.
 
@@ -108,7 +113,10 @@ class Marginals:
         array([[4., 4.],
                [4., 6.]])
         """
-        for name, index in keys:
+        for key in keys:
+            if not (isinstance(key, tuple) and len(key) == 2):
+                raise TypeError(f"each variable is (name, number), as in ('pose', 5), not {key!r}")
+            name, index = key
             if name not in self._groups:
                 raise UnknownNameError(unknown_name("variables", name, self._groups))
             if not 0 <= index < len(self.x[name]):

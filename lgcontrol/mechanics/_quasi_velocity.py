@@ -64,7 +64,13 @@ class QuasiVelocity:
                 "transformation", transformation, {"q": (dim,)}, {"S": (dim, dim)}
             )
         except ValueError as error:
-            raise ValueError(f"S(q) must be a {dim} × {dim} matrix: {error}") from error
+            raise ValueError(
+                f"S(q) must be a {dim} × {dim} matrix, as in ca.vertcat(ca.horzcat(…), …): {error}"
+            ) from error
+
+    def __repr__(self) -> str:
+        """Number of coordinates."""
+        return f"QuasiVelocity({self.dim} coordinates)"
 
     @classmethod
     def of_group(cls, group: LieGroup) -> QuasiVelocity:

@@ -190,8 +190,19 @@ class Plan:
         """
         if self.layout is layout or self.layout == layout:
             return self
+        if self.layout.problem != layout.problem:
+            raise ValueError(
+                f"the plan is of {self.layout.problem}, expected one of {layout.problem}: "
+                "solve first"
+            )
+        ours, theirs = dict(layout.shapes), dict(self.layout.shapes)
+        parts = sorted(k for k in {*ours, *theirs} if ours.get(k) != theirs.get(k))
+        told = ", ".join(
+            f"{key} of shape {theirs.get(key, 'none')} for {ours.get(key, 'none')}" for key in parts
+        )
         raise ValueError(
-            f"the plan is of {self.layout.problem}, expected one of {layout.problem}: solve first"
+            f"the plan of {layout.problem} has other parts: {told}; give one that was made with "
+            "the same options"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -147,3 +147,19 @@ def test_other_solvers_go_on_from_a_plan_that_is_theirs(solver):
     assert np.array_equal(mine.u, its.u)
     with pytest.raises(NotImplementedError, match=f"{solver.__name__} has no feedback"):
         one.feedback(plan)
+
+
+def test_states_of_other_loops_are_refused_by_what_differs():
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0] + u[1]],
+                  inputs=["force", Input("push", role="disturbance")])  # fmt: skip
+    plain = MPC(cart, horizon=4, dt=0.1, Q=1.0, R=1.0)
+    biased = MPC(cart, horizon=4, dt=0.1, Q=1.0, R=1.0, bias="push")
+    for control in (plain, biased):
+        control.reset()
+        control(0.0, [1.0, 0.0], np.zeros(2))
+    with pytest.raises(ValueError, match="other parts: disturbance of shape .* the same options"):
+        biased.reset(plain.state)
+    with pytest.raises(TypeError, match=r"what mpc\.state returned, not str"):
+        plain.reset("state.npz")
+    with pytest.raises(AttributeError, match=r"mpc\.reset\(state\) goes on from a state"):
+        plain.state = biased.state

@@ -407,3 +407,14 @@ def test_long_arms_that_turn_do_not_make_it_crawl():
     free = 3 * (len(a) - count + 1)  # of χ², twice the cost
     assert found.status == SolveStatus.CONVERGED and found.iterations < 10
     assert abs(2 * found.cost - free) < 3 * np.sqrt(2 * free)
+
+
+def test_marginals_say_what_they_want():
+    graph = FactorGraph(
+        [Variables("level", Rn(1), np.zeros((3, 1)))],
+        [Factors("each", lambda a: a, [("level", [0, 1, 2])], std=2.0)],
+    )
+    with pytest.raises(TypeError, match=r"of a solution give solution\.x"):
+        graph.marginals(graph.solve())
+    with pytest.raises(TypeError, match=r"each variable is \(name, number\)"):
+        graph.marginals().joint(0, 2)
