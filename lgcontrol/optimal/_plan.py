@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_shape, unknown_name
 
 VERSION = 1
+MOST_NAMED = 3  # parts in a message
 # Numbers of a solver: start in s, barrier parameter, step length, cost, whether hard constraints
 # are penalised, largest barrier parameter of the next call, and what there is besides nodes.
 NUMBERS = ("t", "mu", "step", "cost", "is_penalised", "mu_most", "content")
@@ -190,20 +191,13 @@ class Plan:
         """
         if self.layout is layout or self.layout == layout:
             return self
-        if self.layout.problem != layout.problem:
-            raise ValueError(
-                f"the plan is of {self.layout.problem}, expected one of {layout.problem}: "
-                "solve first"
-            )
-        ours, theirs = dict(layout.shapes), dict(self.layout.shapes)
-        parts = sorted(k for k in {*ours, *theirs} if ours.get(k) != theirs.get(k))
-        told = ", ".join(
-            f"{key} of shape {theirs.get(key, 'none')} for {ours.get(key, 'none')}" for key in parts
-        )
-        raise ValueError(
-            f"the plan of {layout.problem} has other parts: {told}; give one that was made with "
-            "the same options"
-        )
+        expected = f"expected one of {layout.problem}"
+        if self.layout.problem == layout.problem:
+            ours, theirs = dict(layout.shapes), dict(self.layout.shapes)
+            parts = sorted(k for k in {*ours, *theirs} if ours.get(k) != theirs.get(k))
+            expected += f" with other parts ({', '.join(parts[:MOST_NAMED])}"
+            expected += ", …" * (len(parts) > MOST_NAMED) + "), made with the same options"
+        raise ValueError(f"the plan is of {self.layout.problem}, {expected}: solve first")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Layout and column, checked when they are read."""
