@@ -88,10 +88,7 @@ def check_shape(
     """
     if type(value) is float and not shape and (isfinite(value) or not finite):
         return np.array(value)
-    if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
-        array = value
-    else:
-        array = as_numbers(name, value, "an array of numbers" if len(shape) else "a number")
+    array = as_numbers(name, value, "an array of numbers" if len(shape) else "a number")
     expected = tuple(shape)
     tail = array.shape[len(array.shape) - len(expected) :] if batch else array.shape
     if tail != expected and (
@@ -186,6 +183,8 @@ def as_numbers(name: str, value: Any, wanted: str = "an array of numbers") -> np
     >>> as_numbers("u", [1, 2]).dtype
     dtype('float64')
     """
+    if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
+        return value
     try:
         if isinstance(value, Mapping):
             keys = ", ".join(map(repr, list(value)[:4]))

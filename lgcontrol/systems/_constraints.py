@@ -147,19 +147,20 @@ def read_point(
     ask_order("x", x, system.state)
     if u is None:
         return t, x, system.nominal_input, p
-    _ask_swapped(system, x, u)
-    u = complete_input(system, "u", u)
-    return t, x, u, p
+    full = complete_input(system, "u", u)
+    if np.shape(u) == full.shape:
+        _ask_swapped(system, x, full)
+    return t, x, full, p
 
 
-def _ask_swapped(system: SystemDefinition, x: np.ndarray, u: Any) -> None:
+def _ask_swapped(system: SystemDefinition, x: np.ndarray, u: np.ndarray) -> None:
     """Ask whether x and u of one size were swapped, where only the other order keeps the bounds."""
     lower, upper = system.input_bounds
-    if np.shape(u) != x.shape or x.shape != lower.shape:
+    if u.shape != x.shape:
         return
     if ((u < lower) | (u > upper)).any() and ((x >= lower) & (x <= upper)).all():
         warnings.warn(
-            f"u = {np.asarray(u).tolist()} is beyond the bounds of the inputs of {system.name}, "
+            f"u = {u.tolist()} is beyond the bounds of the inputs of {system.name}, "
             f"x = {x.tolist()} is within: x comes first, then u; are they in this order?",
             RuntimeWarning,
             stacklevel=level_outside(),

@@ -59,6 +59,10 @@ MISTAKES = {
         lambda: EKF(cart(), [], noise={}, square_root=ca.SX.sym("s")),
         r"square_root must be True or False, got SX\(s\)",
     ),
+    "words for inputs as many as states": (
+        lambda: cart().linearize([0.0, 0.0], ["fast", "slow"]),
+        "u must be an array of numbers: got the text",
+    ),
     "the name of a sensor": (
         lambda: EKF(cart(), ["gps"]),
         r"measurements must be a list of Measurement, as in .*; got 'gps'",
