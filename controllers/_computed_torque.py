@@ -31,8 +31,9 @@ class ComputedTorque(Controller):
     Damping and friction L(v) of a joint are cancelled at the measured velocity where the sampled
     loop stays stable with 30 % less of them in the plant. Joints with faster losses get ``L(v_c)``
     at the commanded velocity ``v_c = v_ref − λ e`` instead; λ is the slow root of
-    ``s² − D s + K``, or ω where the roots are complex. Their error decays with λ at least,
-    whatever the plant loses; with losses known to a factor of two it still goes to zero.
+    ``s² − D s + K``, or ω where the roots are complex. Their error decays with λ at least
+    where the plant has these losses, and goes to zero where they are known to a factor of two. A
+    plant without them can be unstable: L(v_c) acts on it like a spring that is stiff for dt.
 
     Parameters
     ----------

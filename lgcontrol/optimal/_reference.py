@@ -313,7 +313,7 @@ def check_constant(system: System, reference: ReferenceLike | ReferenceSamples) 
     kind = type(reference).__name__
     remedy = (
         "export with a constant state, and write the reference of all nodes to x_ref and u_ref "
-        "before every call"
+        "before every call; u_ref holds the inputs that lead from each node to the next"
     )
     if moves(reference):
         raise NotImplementedError(
