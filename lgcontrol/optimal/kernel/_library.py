@@ -166,8 +166,8 @@ def _wrong_sizes(kernel: KernelEntries) -> str | None:
 
 
 def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np.ndarray:
-    """Numbers of work memory, of an iterate and of memory; bytes of structs; vector width."""
-    sizes = np.zeros(7, dtype=np.int64)
+    """Numbers of work memory, iterate, memory; bytes of structs; width; numbers that steps keep."""
+    sizes = np.zeros(8, dtype=np.int64)
     kernel.sizes(ctypes.addressof(model), horizon, sizes.ctypes.data)
     return sizes
 

@@ -102,7 +102,7 @@ class KernelMemory:
             "t": M, "x_ref": (M, group.nq), "u_ref": (M, nu),
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
             "x0": group.nq, "lower": m, "upper": m, "limit": na,
-            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr),
+            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr), "scales": nr,
             "log": (most + 1, len(LOG)),
             "memory": memory, "work": work + 16, "w": len(once.path_weights),
             "w_end": len(once.end_weights),

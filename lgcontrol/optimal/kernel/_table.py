@@ -127,6 +127,7 @@ given limit limits of constraints, targets of equalities
 given weight penalty weights of soft constraints; infinite for hard ones
 numbers plan the iterate: x, u, s, z, e, y, zl, zu, lam, nu
 numbers K feedback gains of the last step
+numbers scales factors of rows
 numbers rows values of rows
 numbers log a row for each iteration
 numbers work memory

@@ -39,7 +39,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->other = take(&memory, many * m->nq), s->part = take(&memory, many * nz * nx);
   s->turn = take(&memory, N * m->turn);
   s->lower = take(&memory, nv), s->upper = take(&memory, nv);
-  s->d = take(&memory, nr), s->limit = take(&memory, na), s->active = take(&memory, M * na);
+  s->limit = take(&memory, na), s->active = take(&memory, M * na);
   s->w1 = take(&memory, na), s->w2 = take(&memory, na), s->v = take(&memory, na);
   s->elastic = take(&memory, na);
   s->rho = take(&memory, M * na), s->missed = take(&memory, M * ne);
@@ -61,7 +61,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
 }
 
 /* Numbers of work memory for a horizon, of an iterate, of what a resumed solve goes on with; bytes
- * of the structs. */
+ * of the structs; doubles of a vector; numbers that real-time steps go on with. */
 LG_EXPORT void lg_newton_sizes(const lg_model *m, int64_t N, int64_t *sizes)
 {
   lg_state s;
@@ -70,7 +70,7 @@ LG_EXPORT void lg_newton_sizes(const lg_model *m, int64_t N, int64_t *sizes)
   sizes[1] = s.plan;
   sizes[2] = (int64_t)(sizeof(lg_memory) / sizeof(double)) + 8;
   sizes[3] = sizeof(lg_model), sizes[4] = sizeof(lg_task), sizes[5] = sizeof(lg_settings);
-  sizes[6] = LG_W;
+  sizes[6] = LG_W, sizes[7] = offsetof(lg_memory, filter) / sizeof(double);
 }
 
 LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
@@ -963,6 +963,23 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   return 1;
 }
 
+/* The first state of a plan: x0, but for what is free of it, which the plan has. */
+static void first_state(const lg_model *m, lg_task *q, lg_state *s, double *x)
+{
+  double away[m->nx], move_[m->nx + LG_W], to[m->nq];
+  if (m->nf == 0) {
+    copy(x, q->x0, m->nq);
+    return;
+  }
+  const double *both[] = {x, q->x0}, *in[] = {q->x0, move_, q->p};
+  double *const off[] = {away}, *const out[] = {to};
+  call(&m->error, 1, both, off, s->scratch);
+  for (int64_t i = 0; i < m->nx; i++) move_[i] = 0;
+  for (int64_t i = 0; i < m->nf; i++) move_[m->free[i]] = away[m->free[i]];
+  call(&m->retract, 1, in, out, s->scratch);
+  copy(x, to, m->nq);
+}
+
 /* The line search; the step length that was taken, or 0. */
 static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
 {
@@ -1029,23 +1046,43 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
 
 /* ---- a solve ----------------------------------------------------------------------------------*/
 
+/* Relaxed limits of controls and constraints, as they are now. */
+static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  for (int64_t j = 0; j < m->nv; j++) {
+    s->lower[j] = q->lower[j] - o->relax * larger(1, fabs(q->lower[j]));
+    s->upper[j] = q->upper[j] + o->relax * larger(1, fabs(q->upper[j]));
+  }
+  for (int64_t j = 0; j < m->ns + m->ne; j++) {
+    const int hard = j < m->ns && !isfinite(q->weight[j]);
+    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * o->relax * larger(1, fabs(q->limit[j])) : 0);
+  }
+}
+
+/* How far off its limits the first iterate has a control. */
+static void apart(const lg_state *s, const lg_settings *o, int64_t j, double *least, double *most)
+{
+  const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
+  *least = low ? o->push * larger(1, fabs(s->lower[j])) : 0;
+  *most = high ? o->push * larger(1, fabs(s->upper[j])) : 0;
+  if (low && high) {
+    const double range = o->push * (s->upper[j] - s->lower[j]);
+    *least = smaller(*least, range), *most = smaller(*most, range);
+  }
+}
+
 static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, nv = m->nv, nz = m->nx + nv, nr = m->nr, na = m->ns + m->ne;
   lg_memory *mem = s->mem;
   memset(mem, 0, sizeof *mem);
   int bounded = na > 0;
+  set_limits(m, q, s, o);
   for (int64_t j = 0; j < nv; j++) {
-    s->lower[j] = q->lower[j] - o->relax * larger(1, fabs(q->lower[j]));
-    s->upper[j] = q->upper[j] + o->relax * larger(1, fabs(q->upper[j]));
     const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
     bounded = bounded || low || high;
-    double least = low ? o->push * larger(1, fabs(s->lower[j])) : 0;
-    double most = high ? o->push * larger(1, fabs(s->upper[j])) : 0;
-    if (low && high) {
-      const double range = o->push * (s->upper[j] - s->lower[j]);
-      least = smaller(least, range), most = smaller(most, range);
-    }
+    double least, most;
+    apart(s, o, j, &least, &most);
     for (int64_t k = 0; k < N; k++) {
       double *v = s->now.u + k * m->nu + m->controls[j];
       *v = clip(*v, s->lower[j] + least, s->upper[j] - most);
@@ -1075,10 +1112,6 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
       }
     }
     if (!soft) s->d[r] = larger(o->scale_least, smaller(1, o->gradient_most / larger(1e-300, size)));
-  }
-  for (int64_t j = 0; j < na; j++) {
-    const int hard = j < m->ns && !isfinite(q->weight[j]);
-    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * o->relax * larger(1, fabs(q->limit[j])) : 0);
   }
   mem->mu = s->mu = bounded ? o->mu_first : o->mu_last * q->tolerance;
   mem->scale = q->scale = s->scale;
@@ -1243,7 +1276,31 @@ static void open_task(const lg_model *m, lg_task *q, lg_state *s)
   lay_out(s, q->work, m, q->horizon);
   lay_point(&s->now, q->plan, m, q->horizon), lay_point(&s->trial, s->trial_memory, m, q->horizon);
   s->mem = (lg_memory *)(void *)q->memory;
+  s->d = q->scales;
   q->iterations = 0;
+}
+
+/* What a plan brings besides its iterate, to go on from: limits are as they are now, controls that
+ * are outside of them move in. */
+static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t xp = padded(m->nx);
+  s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
+  set_limits(m, q, s, o);
+  set_form(m, q, s);
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) {
+    copy(s->K + i * xp, q->K + i * m->nx, m->nx);
+    for (int64_t l = m->nx; l < xp; l++) s->K[i * xp + l] = 0;
+  }
+  for (int64_t j = 0; j < m->nv; j++) {
+    double least, most;
+    apart(s, o, j, &least, &most);
+    for (int64_t k = 0; k < q->horizon; k++) {
+      double *v = s->now.u + k * m->nu + m->controls[j];
+      if (!(*v > s->lower[j] && *v < s->upper[j]))
+        *v = clip(*v, s->lower[j] + least, s->upper[j] - most);
+    }
+  }
 }
 
 static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
@@ -1267,7 +1324,7 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     begin(m, q, s, o);
     if (q->resume == LG_ELASTIC && can_relax(m, q)) begin_elastic(m, q, s, o);
   } else {
-    s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
+    take_up(m, q, s, o);
     expand(m, q, s);
   }
   for (;; q->iterations++) {
@@ -1319,14 +1376,17 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
   lg_state own, *s = &own;
   settings.sigma_most = given->real_time_sigma, settings.rollout = given->real_time_rollout;
   open_task(m, q, s);
-  s->mu = s->mem->mu = q->mu_fixed, s->scale = q->scale = s->mem->scale;
+  take_up(m, q, s, o);
+  s->mu = s->mem->mu = q->mu_fixed;
   for (int64_t i = 0; i < q->shift; i++) shift(m, q, s);
   const double tau = larger(o->boundary, 1 - s->mu);
-  double f = NAN;
-  if (roll_out(m, q, s, o, tau, 0, q->x0, &f))
+  double f = NAN, x0[m->nq];
+  copy(x0, s->now.x, m->nq);
+  first_state(m, q, s, x0);
+  if (roll_out(m, q, s, o, tau, 0, x0, &f))
     accept(m, q, s, o, 0, 0);
   else
-    copy(s->now.x, q->x0, m->nq);
+    copy(s->now.x, x0, m->nq);
   int status = LG_ITERATIONS;
   for (;;) {
     expand(m, q, s);

@@ -2,6 +2,7 @@
  *
  * Before this text stand the structs that `_table.py` writes and LG_W, doubles in a vector. */
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #define LG_EXPORT extern __attribute__((visibility("default")))
@@ -30,12 +31,12 @@ typedef struct {
   int64_t count;
 } lg_filter;
 
-/* What a resumed solve goes on with, next to the plan. */
+/* What a solve goes on with, next to the plan; real-time steps need the numbers before the filters. */
 typedef struct {
-  lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
   double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
   double error, outer_theta;
   int64_t elastic, tiny, left;
+  lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
 } lg_memory;
 
 typedef struct {
