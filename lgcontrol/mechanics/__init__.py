@@ -1,41 +1,15 @@
 """Mechanics: inertias, single rigid bodies on groups, multibody trees."""
 
-from ._actuators import Actuators as Actuators
-from ._actuators import Rotor as Rotor
-from ._actuators import Thruster as Thruster
-from ._added_mass import Current as Current
 from ._coefficients import Coefficient as Coefficient
-from ._coriolis import ad_tilde as ad_tilde
-from ._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
-from ._drag import LinearDrag as LinearDrag
-from ._drag import QuadraticDrag as QuadraticDrag
-from ._flat_motion import FlatMotion as FlatMotion
-from ._forces import BodyMotion as BodyMotion
-from ._forces import Buoyancy as Buoyancy
-from ._forces import Force as Force
-from ._forces import Gravity as Gravity
-from ._frame_task import FrameTask as FrameTask
-from ._inertia import Check as Check
-from ._inertia import SpatialInertia as SpatialInertia
-from ._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
-from ._inertia_matrix import (
-    spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
-)
-from ._inverse_kinematics import InverseKinematics as InverseKinematics
-from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
-from ._link_capsules import LinkCapsules as LinkCapsules
-from ._principal import PrincipalInertia as PrincipalInertia
-from ._quasi_velocity import QuasiVelocity as QuasiVelocity
-from ._random_configuration import random_configuration as random_configuration
-from ._rigid_body import RigidBody as RigidBody
-from ._thrust_policy import thrust_policy as thrust_policy
-from ._velocity_forms import VelocityForm as VelocityForm
-from ._wheels import GyroscopicWheels as GyroscopicWheels
-from ._wheels import Gyrostat as Gyrostat
-from ._wrenches import BodyWrench as BodyWrench
-from ._wrenches import Spring as Spring
-from ._wrenches import WorldWrench as WorldWrench
-from ._wrenches import WrenchInput as WrenchInput
+from .body._coriolis import ad_tilde as ad_tilde
+from .body._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
+from .body._flat_motion import FlatMotion as FlatMotion
+from .body._quasi_velocity import QuasiVelocity as QuasiVelocity
+from .body._rigid_body import RigidBody as RigidBody
+from .body._thrust_policy import thrust_policy as thrust_policy
+from .body._velocity_forms import VelocityForm as VelocityForm
+from .body._wheels import GyroscopicWheels as GyroscopicWheels
+from .body._wheels import Gyrostat as Gyrostat
 from .constrained import AssemblyError as AssemblyError
 from .constrained import ClosedTree as ClosedTree
 from .constrained import Constraint as Constraint
@@ -49,6 +23,13 @@ from .elastic import LinearSpring as LinearSpring
 from .elastic import Motor as Motor
 from .elastic import SeriesElastic as SeriesElastic
 from .elastic import VariableSpring as VariableSpring
+from .inertia._inertia import Check as Check
+from .inertia._inertia import SpatialInertia as SpatialInertia
+from .inertia._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
+from .inertia._inertia_matrix import (
+    spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
+)
+from .inertia._principal import PrincipalInertia as PrincipalInertia
 from .multibody import BaseParameters as BaseParameters
 from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification
@@ -58,6 +39,11 @@ from .multibody import Mimic as Mimic
 from .multibody import Multibody as Multibody
 from .multibody import NormalModes as NormalModes
 from .multibody import name_of_group as name_of_group
+from .multibody.tasks._frame_task import FrameTask as FrameTask
+from .multibody.tasks._inverse_kinematics import InverseKinematics as InverseKinematics
+from .multibody.tasks._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
+from .multibody.tasks._link_capsules import LinkCapsules as LinkCapsules
+from .multibody.tasks._random_configuration import random_configuration as random_configuration
 from .representations import UnifiedVelocity as UnifiedVelocity
 from .representations import conversion_matrix as conversion_matrix
 from .representations import convert_inertia as convert_inertia
@@ -72,3 +58,17 @@ from .representations import newton_euler_wrench as newton_euler_wrench
 from .representations import newton_euler_wrench_in_frames as newton_euler_wrench_in_frames
 from .representations import rigid_body_momentum as rigid_body_momentum
 from .representations import rigid_body_momentum_rate as rigid_body_momentum_rate
+from .surroundings._actuators import Actuators as Actuators
+from .surroundings._actuators import Rotor as Rotor
+from .surroundings._actuators import Thruster as Thruster
+from .surroundings._added_mass import Current as Current
+from .surroundings._drag import LinearDrag as LinearDrag
+from .surroundings._drag import QuadraticDrag as QuadraticDrag
+from .surroundings._forces import BodyMotion as BodyMotion
+from .surroundings._forces import Buoyancy as Buoyancy
+from .surroundings._forces import Force as Force
+from .surroundings._forces import Gravity as Gravity
+from .surroundings._wrenches import BodyWrench as BodyWrench
+from .surroundings._wrenches import Spring as Spring
+from .surroundings._wrenches import WorldWrench as WorldWrench
+from .surroundings._wrenches import WrenchInput as WrenchInput

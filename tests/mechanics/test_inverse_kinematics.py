@@ -11,7 +11,7 @@ from lgcontrol.mechanics import (
     Multibody,
     random_configuration,
 )
-from lgcontrol.mechanics._inverse_kinematics import damped_step
+from lgcontrol.mechanics.multibody.tasks._inverse_kinematics import damped_step
 from lgcontrol.models import panda_tree, scara_tree, space_arm_tree, ur5_tree
 
 ARMS = {"panda": (panda_tree(), "panda_hand_tcp"), "ur5": (ur5_tree(), "tool0")}

@@ -55,6 +55,6 @@ def test_a_reference_that_goes_leaves_an_open_end(tool, tmp_path, monkeypatch):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "models").mkdir()
     monkeypatch.setattr(tool, "ROOT", tmp_path)
-    path = tmp_path / "lgcontrol/mechanics/_quasi_velocity.py"
+    path = tmp_path / "lgcontrol/mechanics/body/_quasi_velocity.py"
     path.write_text(path.read_text().replace("From 2012, eq. 26.", "From 2012."))
     assert "From 2012: eq. 26" in found(tool)[1]

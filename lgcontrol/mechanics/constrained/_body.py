@@ -15,9 +15,9 @@ from ...codegen import (
 from ...groups import SE3, check_element
 from ...systems import check_name
 from .._fields import read_only
-from .._forces import Force
-from .._inertia import SpatialInertia
-from .._surroundings import check_forces
+from ..inertia._inertia import SpatialInertia
+from ..surroundings._forces import Force
+from ..surroundings._surroundings import check_forces
 from ._basic import GROUND
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...codegen import ModelFunction
 from .._fields import read_only
-from .._inertia import SpatialInertia
+from ..inertia._inertia import SpatialInertia
 from ._attitudes import Attitude
 from ._basic import GROUND, BasicConstraint, Connection, Direction
 from ._joints import MechanismJoint

@@ -14,8 +14,8 @@ from ...codegen import Value, solve_symmetric
 from ...groups import Product, Rn
 from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
-from .._inertia import SpatialInertia
-from .._surroundings import Surroundings
+from ..inertia._inertia import SpatialInertia
+from ..surroundings._surroundings import Surroundings
 from ._basic import Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation

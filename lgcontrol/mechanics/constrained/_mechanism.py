@@ -23,9 +23,9 @@ from ...groups import SE3, SO3, Product, check_element
 from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, Trajectory, check_name
 from .._fields import read_only
-from .._forces import STANDARD_GRAVITY, Force, Gravity
 from .._mechanical import mechanical
-from .._surroundings import Surroundings
+from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity
+from ..surroundings._surroundings import Surroundings
 from ._assembly import AssemblyError, assemble
 from ._attitudes import attitude_type
 from ._basic import GROUND

@@ -27,7 +27,7 @@ from ...systems import (
 from .._coefficients import Coefficients
 from .._mechanical import mechanical
 from ..multibody import Multibody
-from ..multibody.tree._system import state_limits, tree_mechanics
+from ..multibody._system import state_limits, tree_mechanics
 from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
 from ._joint_spring import AdjustedSpring
 from ._motion import state_motion

@@ -14,7 +14,7 @@ from ...codegen import Value, solve_symmetric
 from ...groups import LieGroup, Product, Rn
 from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
-from ..multibody.tree._system import TreeMechanics, state_of
+from ..multibody._system import TreeMechanics, state_of
 from ..multibody.tree._tree import JointCoordinates, Tree
 from ._joint_spring import LEAST, AdjustedSpring, JointSpring, VariableSpring
 from ._motor import Motor

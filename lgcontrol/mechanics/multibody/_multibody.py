@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 from ...systems import System
+from ._system import multibody_system, velocity_form
 from .closed_forms import _connection as connection
 from .closed_forms import _equations as equations
 from .derivatives import _first as derivatives
@@ -27,7 +28,6 @@ from .parameters import _calibration as calibration
 from .parameters import _geometry_derivatives as geometry
 from .parameters import _regressor as regressor
 from .tree._screws import tree_from_screws
-from .tree._system import multibody_system, velocity_form
 from .tree._tree import Tree
 from .tree._urdf import tree_from_urdf
 

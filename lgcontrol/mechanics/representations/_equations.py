@@ -9,8 +9,8 @@ import casadi as ca
 
 from ...codegen import ModelFunction, Value, trace
 from ...groups import SE3, SO3
-from .._inertia import SpatialInertia
 from .._reference import Reference, check_reference
+from ..inertia._inertia import SpatialInertia
 from . import _newton_euler as equations
 from ._forms import Pose, convert_inertias
 

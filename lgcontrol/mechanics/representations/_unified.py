@@ -12,7 +12,7 @@ import numpy as np
 
 from ...codegen import ModelFunction, Shape, Value, check_shape, trace
 from ...groups import SE3
-from .._inertia import SpatialInertia
+from ..inertia._inertia import SpatialInertia
 
 # Above this the speeds tell the twist with fewer than half of its digits.
 WORST_CONDITION = 1e8

@@ -13,7 +13,7 @@ import numpy as np
 from ....codegen import check_shape, named_options
 from ....groups import LieGroup
 from ....io import LARGEST_MULTIPLIER
-from ..._inertia import SpatialInertia
+from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._placement import as_placement, as_position
 

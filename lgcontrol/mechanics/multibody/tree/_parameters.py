@@ -11,7 +11,7 @@ import numpy as np
 from ....groups import SO3
 from ....systems import Parameter
 from ..._coefficients import within
-from ..._inertia import SpatialInertia
+from ...inertia._inertia import SpatialInertia
 from ._link import Link
 from ._placement import freeze
 

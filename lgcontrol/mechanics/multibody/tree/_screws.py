@@ -9,7 +9,7 @@ import numpy as np
 
 from ....codegen import UnknownNameError, check_shape, unknown_name
 from ....groups import Helical, LieGroup, Translation
-from ..._inertia import SpatialInertia
+from ...inertia._inertia import SpatialInertia
 from ._link import WORLD
 from ._tree import GRAVITY, AnyTree
 

@@ -24,9 +24,9 @@ from ....codegen import (
 )
 from ....groups import SE3, LieGroup, Product
 from ....systems import Parameter
-from ..._added_mass import check_added_mass
 from ..._coefficients import unknown_parameter
-from ..._inertia import SpatialInertia
+from ...inertia._inertia import SpatialInertia
+from ...surroundings._added_mass import check_added_mass
 from ._composition import (
     attached_frames,
     attached_links,

@@ -19,7 +19,7 @@ from ....io import (
     find_faults,
     read_urdf,
 )
-from ..._inertia import SpatialInertia
+from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._link import WORLD, JointProperties, Mimic, make_link
 from ._tree import GRAVITY, AnyTree

@@ -8,10 +8,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
-from ..groups import SE3, LieGroup
-from ..systems import Input
-from ._fields import freeze, read_only
+from ...codegen import Value, check_shape
+from ...groups import SE3, LieGroup
+from ...systems import Input
+from .._fields import freeze, read_only
 from ._forces import BodyMotion
 
 # Asymmetry and negative eigenvalues, relative to the largest entry: matrices printed with nine

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from ..codegen import Value, solve_symmetric
-from ..groups import SE3, LieGroup, Product, Rn
-from ..systems import Input, System
-from ._body_equations import BodyEquations
-from ._mechanical import mechanical
+from ...codegen import Value, solve_symmetric
+from ...groups import SE3, LieGroup, Product, Rn
+from ...systems import Input, System
+from .._mechanical import mechanical
+from ..representations._unified import UnifiedVelocity
+from ._equations import BodyEquations
 from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
-from .representations._unified import UnifiedVelocity
 
 Velocity = Literal["twist", "momentum"] | UnifiedVelocity
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import (
+from ...codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
@@ -20,25 +20,25 @@ from ....codegen import (
     solve_symmetric,
     unknown_name,
 )
-from ....groups import SE3, LieGroup, Product, Rn
-from ....systems import Input, Parameter, System
-from ..._added_mass import Current
-from ..._coefficients import Coefficients
-from ..._forces import BodyMotion, Force
-from ..._mechanical import mechanical
-from ..._reference import check_reference
-from ..._surroundings import Surroundings, check_forces, full_name
-from ..._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
-from .._spatial import Pose
-from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._joint_forces import joint_force_rates, joint_losses
-from ..derivatives._first import inverse_dynamics_derivatives
-from ..dynamics._forward_dynamics import forward_dynamics
-from ..dynamics._inverse_dynamics import inverse_dynamics
-from ..dynamics._mass_matrix import mass_matrix, refuse_singular
-from ..dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
-from ..kinematics._node_motion import NodeMotion, node_motion
-from ._tree import Tree
+from ...groups import SE3, LieGroup, Product, Rn
+from ...systems import Input, Parameter, System
+from .._coefficients import Coefficients
+from .._mechanical import mechanical
+from .._reference import check_reference
+from ..body._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
+from ..surroundings._added_mass import Current
+from ..surroundings._forces import BodyMotion, Force
+from ..surroundings._surroundings import Surroundings, check_forces, full_name
+from ._spatial import Pose
+from .compiled._compiled_tree import CompiledTree, compiled
+from .compiled._joint_forces import joint_force_rates, joint_losses
+from .derivatives._first import inverse_dynamics_derivatives
+from .dynamics._forward_dynamics import forward_dynamics
+from .dynamics._inverse_dynamics import inverse_dynamics
+from .dynamics._mass_matrix import mass_matrix, refuse_singular
+from .dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
+from .kinematics._node_motion import NodeMotion, node_motion
+from .tree._tree import Tree
 
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ..codegen import check_shape, level_outside, named_options
-from ..groups import SE3, SO3, check_element
-from ._fields import set_field
+from ...codegen import check_shape, level_outside, named_options
+from ...groups import SE3, SO3, check_element
+from .._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
 from ._inertia_matrix import (
     INERTIA_ENTRIES,

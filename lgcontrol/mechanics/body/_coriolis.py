@@ -7,8 +7,8 @@ from functools import cache
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, trace
-from ..groups import LieGroup
+from ...codegen import ModelFunction, Value, trace
+from ...groups import LieGroup
 from ._quasi_velocity import QuasiVelocity
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import check_shape
-from ..groups import SE3, SO3
-from ..systems import System
+from ...codegen import check_shape
+from ...groups import SE3, SO3
+from ...systems import System
 
 # Least upward push, as a share of gravity: falling faster costs attitude.
 LEAST_LIFT = 0.25

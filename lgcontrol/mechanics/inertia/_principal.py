@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..groups import SE3
-from ._fields import read_only
+from ...groups import SE3
+from .._fields import read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ....codegen import (
     MOST_SUBSTEPS,
     ModelFunction,
     check_count,
     named_options,
 )
-from ..groups import check_element
+from ....groups import check_element
+from .. import Multibody
 from ._frame_task import FrameTask
 from ._random_configuration import random_configuration
-from .multibody import Multibody
 
 # First damping, relative to the largest curvature of the cost; smallest one, against rounding.
 FIRST_DAMPING = 1e-3

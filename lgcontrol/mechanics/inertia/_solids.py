@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
-from ._fields import unit_vector
+from ...codegen import check_shape
+from .._fields import unit_vector
 
 
 def box_inertia(mass: float, size: Any) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen import Shape
-from .multibody import Multibody
+from ....codegen import Shape
+from .. import Multibody
 
 
 def random_configuration(

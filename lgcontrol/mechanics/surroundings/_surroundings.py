@@ -10,11 +10,11 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
-from ..groups import SE3, LieGroup
-from ..systems import Input
+from ...codegen import Value
+from ...groups import SE3, LieGroup
+from ...systems import Input
+from .._coefficients import Coefficient
 from ._added_mass import Current, current_wrench
-from ._coefficients import Coefficient
 from ._forces import BodyMotion, Force
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, trace
-from ..groups import SE3, SO2, SO3
-from ..systems import (
+from ...codegen import ModelFunction, check_shape, trace
+from ...groups import SE3, SO2, SO3
+from ...systems import (
     Jump,
     MotionPoint,
     SmoothReference,

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_symmetric
-from ..groups import LieGroup
-from ..systems import Input
-from ._added_mass import check_generalized_inertia
-from ._coefficients import Coefficient, Coefficients
+from ...codegen import Value, solve_symmetric
+from ...groups import LieGroup
+from ...systems import Input
+from .._coefficients import Coefficient, Coefficients
+from ..inertia._inertia import SpatialInertia
+from ..inertia._inertia_matrix import spatial_inertia_matrix
+from ..surroundings._added_mass import check_generalized_inertia
+from ..surroundings._forces import BodyMotion, Gravity
+from ..surroundings._surroundings import Surroundings
 from ._coriolis import ad_tilde_matrix
-from ._forces import BodyMotion, Gravity
-from ._inertia import SpatialInertia
-from ._inertia_matrix import spatial_inertia_matrix
-from ._surroundings import Surroundings
 
 
 @dataclass(frozen=True, eq=False)

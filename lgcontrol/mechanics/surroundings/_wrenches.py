@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, unknown_name
-from ..systems import Input, Role
-from ._coefficients import TWIST_AXES, Coefficient
-from ._fields import freeze, refuse_negative
+from ...codegen import UnknownNameError, Value, unknown_name
+from ...systems import Input, Role
+from .._coefficients import TWIST_AXES, Coefficient
+from .._fields import freeze, refuse_negative
 from ._forces import BodyMotion, Force, wrench_at
 
 Frame = Literal["body", "world"]

@@ -9,10 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
-from ..systems import Input
-from ._coefficients import Coefficient
-from ._fields import freeze, set_field, unit_vector
+from ...codegen import Value
+from ...systems import Input
+from .._coefficients import Coefficient
+from .._fields import freeze, set_field, unit_vector
 from ._forces import BodyMotion, Force
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ...codegen import (
     ModelFunction,
     Shape,
     Value,
@@ -19,12 +19,12 @@ from ..codegen import (
     solve_symmetric,
     trace,
 )
-from ..groups import Product, Rn
-from ..systems import Input, System
-from ._body_system import body_state
-from ._fields import freeze, refuse_negative, set_field, unit_vector
-from ._mechanical import mechanical
+from ...groups import Product, Rn
+from ...systems import Input, System
+from .._fields import freeze, refuse_negative, set_field, unit_vector
+from .._mechanical import mechanical
 from ._rigid_body import RigidBody
+from ._system import body_state
 from ._velocity_forms import MomentumFrame, check_momentum_frame
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
-from ..systems import Input
-from ._coefficients import Coefficient
-from ._fields import freeze, refuse_negative
+from ...codegen import Value
+from ...systems import Input
+from .._coefficients import Coefficient
+from .._fields import freeze, refuse_negative
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ...codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
@@ -19,8 +19,8 @@ from ..codegen import (
     trace,
     unknown_name,
 )
-from ..groups import LieGroup, Product, Rn
-from ..systems import Input, Parameter, System
+from ...groups import LieGroup, Product, Rn
+from ...systems import Input, Parameter, System
 
 MomentumFrame = Literal["body", "spatial"]
 

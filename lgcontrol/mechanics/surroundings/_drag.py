@@ -9,9 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
-from ._coefficients import Coefficient
-from ._fields import set_field
+from ...codegen import Value, check_shape
+from .._coefficients import Coefficient
+from .._fields import set_field
 from ._forces import BodyMotion, Force
 
 # Relative to the largest entry: damping matrices printed with nine digits.

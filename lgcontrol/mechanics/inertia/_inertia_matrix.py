@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ...codegen import Value
 
 INERTIA_ENTRIES = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
 """Rows and columns of xx, xy, yy, xz, yz, zz: the order of the ten parameters."""

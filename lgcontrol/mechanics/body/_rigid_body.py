@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ...codegen import (
     ModelFunction,
     Shape,
     UnknownNameError,
@@ -22,16 +22,16 @@ from ..codegen import (
     trace,
     unknown_name,
 )
-from ..groups import LieGroup, Product
-from ..systems import Input, Parameter, System, check_name
-from ._added_mass import Current, check_added_mass
-from ._body_equations import BodyEquations
-from ._body_system import Velocity, body_state, body_system, body_velocity_form
+from ...groups import LieGroup, Product
+from ...systems import Input, Parameter, System, check_name
+from .._fields import renamed_field
+from ..inertia._inertia import SpatialInertia
+from ..surroundings._added_mass import Current, check_added_mass
+from ..surroundings._forces import Force
+from ..surroundings._surroundings import Surroundings, check_forces, coefficient_name
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
-from ._fields import renamed_field
-from ._forces import Force
-from ._inertia import SpatialInertia
-from ._surroundings import Surroundings, check_forces, coefficient_name
+from ._equations import BodyEquations
+from ._system import Velocity, body_state, body_system, body_velocity_form
 from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]

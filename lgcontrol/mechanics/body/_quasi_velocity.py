@@ -7,9 +7,9 @@ from functools import cache, cached_property
 
 import casadi as ca
 
-from ..codegen import ModelFunction, Value, trace
-from ..groups import LieGroup, Product, Rn
-from ..systems import Input, System
+from ...codegen import ModelFunction, Value, trace
+from ...groups import LieGroup, Product, Rn
+from ...systems import Input, System
 
 
 class QuasiVelocity:

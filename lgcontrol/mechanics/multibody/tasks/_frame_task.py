@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, as_numbers, check_shape, named_options, unknown_name
-from ..groups import SE3, SO3, LieGroup, Translation
+from ....codegen import (
+    UnknownNameError,
+    Value,
+    as_numbers,
+    check_shape,
+    named_options,
+    unknown_name,
+)
+from ....groups import SE3, SO3, LieGroup, Translation
 
 if TYPE_CHECKING:
-    from .multibody import Multibody
+    from .. import Multibody
 
 # A frame stays in a subgroup if nothing leaves it by more than rounding, in m and rad.
 CONFINED = 1e-9

@@ -1,0 +1,1 @@
+"""Inertia of rigid bodies: mass, centre of mass, principal axes, solids of even density."""

@@ -1,0 +1,1 @@
+"""Tasks of a tree: targets of frames, inverse kinematics, capsules of links."""

@@ -1,0 +1,1 @@
+"""Surroundings of a body: forces, fluid, actuators."""
