@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from lgcontrol.systems import Parameters, ReferenceLike
+from lgcontrol.systems import ReferenceLike
+from lgcontrol.systems._internal import Parameters
 
 
 class Adapted:

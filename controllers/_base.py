@@ -15,26 +15,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import (
-    ModelFunction,
-    Schedule,
-    check_shape,
-    interruptible,
-    level_outside,
-    named_options,
-)
+from lgcontrol.codegen import ModelFunction, named_options
+from lgcontrol.codegen._internal import Schedule, check_shape, interruptible, level_outside
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import (
-    Parameter,
-    Parameters,
-    ParameterValues,
-    ReferenceLike,
-    StateMotion,
-    System,
-    not_a_system,
-)
+from lgcontrol.systems import Parameter, ReferenceLike, System
+from lgcontrol.systems._internal import Parameters, ParameterValues, StateMotion, not_a_system
 
 from ._goal import GoalMemory
 from ._law_function import LawArgument

@@ -9,10 +9,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Shape, Value, solve_symmetric, trace
+from lgcontrol.codegen import ModelFunction, Value, trace
+from lgcontrol.codegen._internal import Shape, solve_symmetric
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, SeriesElastic, random_configuration
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._base import Controller
 from ._elastic_gains import SAMPLES, SEED, stiffness_at_rest, weight_slopes

@@ -14,7 +14,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value, check_shape, level_outside, trace
+from lgcontrol.codegen import ModelFunction, Value, trace
+from lgcontrol.codegen._internal import check_shape, level_outside
 from lgcontrol.groups import check_element
 from lgcontrol.mechanics import (
     AdjustedSpring,
@@ -24,7 +25,8 @@ from lgcontrol.mechanics import (
     random_configuration,
 )
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, System
+from lgcontrol.systems._internal import MotionPoint, Parameters
 
 from ._base import Controller
 from ._elastic_gains import motor_inertia

@@ -9,9 +9,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Shape, Value, trace
+from lgcontrol.codegen import ModelFunction, Value, trace
+from lgcontrol.codegen._internal import Shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._elastic_gains import SAMPLES, motor_damping, spring_gain, stiffness_at_rest, weight_slopes
 from ._elastic_law import ElasticLaw, elastic_system

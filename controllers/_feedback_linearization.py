@@ -10,9 +10,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Shape, Value, check_shape, trace
+from lgcontrol.codegen import ModelFunction, Value, trace
+from lgcontrol.codegen._internal import Shape, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, System
+from lgcontrol.systems._internal import MotionPoint, Parameters
 
 from ._elastic_law import SETTINGS, ElasticLaw, elastic_system, refuse
 from ._law_function import LawArgument, vector_argument

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import Parameters, ReferenceLike, SmoothReference, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, System
+from lgcontrol.systems._internal import Parameters
 
 from ._elastic_gains import motor_damping, spring_gain
 from ._elastic_law import SETTINGS, ElasticLaw, elastic_system

@@ -9,9 +9,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value, solve_symmetric
+from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen._internal import solve_symmetric
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller

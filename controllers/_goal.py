@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import check_shape
+from lgcontrol.codegen._internal import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal import moves, points_of, sample_reference
-from lgcontrol.systems import ReferenceLike, SmoothReference, StateMotion, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, System
+from lgcontrol.systems._internal import StateMotion
 
 # Times this close [s] are the same time, reached by another sum.
 SAME_TIME = 1e-9

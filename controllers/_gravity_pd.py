@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction
 from lgcontrol.mechanics import Multibody
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._base import Controller
 from ._goal import GoalMemory, state_reference

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._base import Controller
 from ._goal import GoalMemory, frame_errors, frame_goal, state_reference

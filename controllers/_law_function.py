@@ -8,7 +8,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, Shape, Value
+from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen._internal import Shape
 from lgcontrol.groups import LieGroup
 
 # What is written behind a unit, by the order of the derivative; the last is the integral.

@@ -8,7 +8,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, Value
+from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen._internal import Schedule
 from lgcontrol.optimal import (
     TIME_ROUNDING,
     Regulator,
@@ -21,16 +22,8 @@ from lgcontrol.optimal import (
     sample_reference,
     tvlqr,
 )
-from lgcontrol.systems import (
-    Linearization,
-    Parameters,
-    ParameterValues,
-    ReferenceLike,
-    System,
-    Trajectory,
-    TrimPoint,
-    sample_time,
-)
+from lgcontrol.systems import Linearization, ReferenceLike, System, Trajectory, TrimPoint
+from lgcontrol.systems._internal import Parameters, ParameterValues, sample_time
 
 from ._base import Controller
 from ._law_function import law_function

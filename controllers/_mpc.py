@@ -13,14 +13,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import (
+from lgcontrol.codegen import Value, trace
+from lgcontrol.codegen._internal import (
     MOST_SUBSTEPS,
-    Value,
     check_quotient,
     check_shape,
     interruptible,
     level_outside,
-    trace,
     unknown_name,
 )
 from lgcontrol.groups import LieGroup, check_element
@@ -49,15 +48,8 @@ from lgcontrol.optimal import (
     with_rates,
 )
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import (
-    Parameter,
-    Parameters,
-    ParameterValues,
-    ReferenceLike,
-    System,
-    Trajectory,
-    on_constraints,
-)
+from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory
+from lgcontrol.systems._internal import Parameters, ParameterValues, on_constraints
 
 from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import interruptible
+from lgcontrol.codegen._internal import interruptible
 from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import Bound, PathTask
 from lgcontrol.systems import ReferenceLike

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, as_numbers, check_shape
+from lgcontrol.codegen import Value
+from lgcontrol.codegen._internal import as_numbers, check_shape
 from lgcontrol.groups import LieGroup
 
 

@@ -8,9 +8,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape
+from lgcontrol.codegen import Value
+from lgcontrol.codegen._internal import check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, System
+from lgcontrol.systems._internal import MotionPoint, Parameters
 
 from ._elastic_law import ElasticLaw, elastic_system, refuse
 from ._law_function import LawArgument, vector_argument

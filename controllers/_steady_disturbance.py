@@ -8,10 +8,12 @@ from collections.abc import Iterable
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, UnknownNameError, prepare, unknown_name
+from lgcontrol.codegen import ModelFunction, prepare
+from lgcontrol.codegen._internal import UnknownNameError, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import ReferenceSamples, Settings
-from lgcontrol.systems import System, symbols_of
+from lgcontrol.systems import System
+from lgcontrol.systems._internal import symbols_of
 
 Piece = tuple[float, np.ndarray, float]
 """Start in s, inputs and seconds of a stretch with constant inputs."""

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, trace
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._elastic_gains import (
     DAMPING_RATIO,

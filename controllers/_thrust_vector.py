@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, ReferenceLike, System
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import Parameters
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller

@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
+from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen._internal import UnknownNameError, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 

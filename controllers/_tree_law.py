@@ -10,7 +10,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Shape, Value, solve_symmetric
+from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen._internal import Shape, solve_symmetric
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
 from lgcontrol.optimal import moves
 from lgcontrol.simulation import CallStatus

@@ -7,7 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from lgcontrol.codegen import UnknownNameError, named_options, unknown_name
+from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import UnknownNameError, unknown_name
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.codegen import as_names, named_options
+from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System

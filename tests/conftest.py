@@ -54,7 +54,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     Loops of optimal control always compile, and most tests of them end before a compiler would;
     others compile where it pays. This comes before all fixtures, those of a file too.
     """
-    from lgcontrol.codegen import find_compiler, set_compile_policy
+    from lgcontrol.codegen import set_compile_policy
+    from lgcontrol.codegen._internal import find_compiler
 
     said = [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "interpreted")]
     if "compiled" in said[:1] and find_compiler() is None:

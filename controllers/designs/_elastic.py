@@ -9,7 +9,7 @@ import numpy as np
 
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.simulation import Criterion, SimulationResult, weaker
+from lgcontrol.simulation import Criterion, SimulationResult, scaled_inertia
 from lgcontrol.systems import SmoothReference, System
 
 
@@ -84,7 +84,7 @@ def heavier(
     @cache
     def plant() -> System[Product]:
         same = SeriesElastic(arm.tree, arm.motors, inputs=arm.driven, parametric=springs)
-        return weaker(same.system(name))
+        return scaled_inertia(same.system(name))
 
     def perturbed(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
         made, inertia = plant(), 1 + share

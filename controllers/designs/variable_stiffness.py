@@ -9,7 +9,7 @@ import numpy as np
 from lgcontrol.controllers import FeedbackLinearization
 from lgcontrol.groups import Product, Rn
 from lgcontrol.models import variable_stiffness_joint_tree
-from lgcontrol.simulation import Criterion, SimulationResult, Task, weaker
+from lgcontrol.simulation import Criterion, SimulationResult, Task, scaled_inertia
 from lgcontrol.systems import System, Waypoints
 
 from ._criteria import failed_calls
@@ -64,11 +64,13 @@ def design(seed: int = 0) -> Task:
         return float(np.abs(run.x[:, 0] - path(run.t).x[:, 0]).max())
 
     def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
-        """On the same springs, which `weaker` would let grow along."""
+        """On the same springs, which `scaled_inertia` would let grow along."""
         same = variable_stiffness_joint_tree(
             least_stiffness=LEAST / (1 + share), stiffness_growth=GROWTH / (1 + share)
         )
-        return weaker(same.system("variable_stiffness_joint"), 1 + share, drag=1 + factor), {}
+        return scaled_inertia(
+            same.system("variable_stiffness_joint"), 1 + share, drag=1 + factor
+        ), {}
 
     return Task(
         plant=arm.system("variable_stiffness_joint"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen._internal import unknown_name
 from ..groups import Product, Rn
 from ._registry import (
     DESIGNS,
@@ -88,7 +88,7 @@ def _describe(system: Any) -> str:
 
 def _blocks(group: Any, name: str = "") -> list[tuple[str, str]]:
     """A row for each block of a state that is no product: its name and how it moves, in words."""
-    from ..mechanics import name_of_group
+    from ..mechanics._internal import name_of_group
 
     if isinstance(group, Product):
         inside = [_blocks(part, f"{name}.{key}".lstrip(".")) for key, part in group.blocks.items()]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import unknown_name
-from ..plotting import has_bodies
+from ..codegen._internal import unknown_name
+from ..plotting._internal import has_bodies
 from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
 
 OK, FAILED = 0, 1
@@ -104,7 +104,7 @@ def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
 
 def _print_verdicts(task: Any, run: Any) -> bool:
     """Print the criteria with their values; whether all were met."""
-    from ..simulation import Verdict
+    from ..simulation._internal import Verdict
 
     rows, passed = [], True
     for criterion in task.criteria:

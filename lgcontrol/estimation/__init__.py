@@ -1,28 +1,16 @@
 """Estimation on groups: filters, their measurements, and how consistent they are."""
 
-from ..simulation import Estimator as Estimator
-from ..simulation import FullEstimator as FullEstimator
 from ._attitude import AttitudeHeading as AttitudeHeading
-from ._attitude import attitude_model as attitude_model
-from ._consistency import Consistency as Consistency
-from ._consistency import chi_squared_band as chi_squared_band
-from ._consistency import nees as nees
 from ._driven import SensorDriven as SensorDriven
 from ._ekf import EKF as EKF
-from ._estimates import Estimates as Estimates
 from ._factor_graph import FactorGraph as FactorGraph
 from ._factor_graph import Factors as Factors
-from ._factor_graph import GraphSolution as GraphSolution
 from ._factor_graph import Variables as Variables
-from ._filter import Filter as Filter
 from ._inertial import inertial_navigation as inertial_navigation
 from ._inertial import odometry as odometry
-from ._information import LogObservability as LogObservability
 from ._information import observability_along as observability_along
-from ._innovations import Innovations as Innovations
 from ._landmark_map import LandmarkMap as LandmarkMap
 from ._log import Log as Log
-from ._marginals import Marginals as Marginals
 from ._measurements import altimeter as altimeter
 from ._measurements import beacon_range as beacon_range
 from ._measurements import bearing as bearing
@@ -38,15 +26,12 @@ from ._measurements import relative_pose as relative_pose
 from ._measurements import wheel_odometry as wheel_odometry
 from ._measurements import zero_velocity as zero_velocity
 from ._moving_horizon import MovingHorizon as MovingHorizon
-from ._noise import AllanDeviation as AllanDeviation
-from ._noise import NoiseFit as NoiseFit
 from ._noise import allan_deviation as allan_deviation
 from ._noise import fit_noise as fit_noise
 from ._observers import MomentumObserver as MomentumObserver
 from ._offset_free import OffsetFree as OffsetFree
 from ._pose_graph import pose_graph as pose_graph
 from ._preintegration import Preintegration as Preintegration
-from ._preintegration import preintegrated as preintegrated
 from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus

@@ -10,9 +10,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, solve_symmetric, trace
+from ..codegen import ModelFunction, chain, trace
+from ..codegen._internal import solve_symmetric
 from ..integrators import Method
-from ..systems import BoundMeasurement, System, step_derivatives
+from ..systems import System, step_derivatives
+from ..systems._internal import BoundMeasurement
 from ._error_side import ErrorSide
 from ._normal import likely_square
 from ._smoothing import symmetric

@@ -8,9 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape, level_outside, named_options
+from ..codegen import Value, named_options
+from ..codegen._internal import check_shape, level_outside
 from ..groups import SO2, SO3, Product, Rn
-from ..systems import ErrorCoordinates, Input, Measurement, System
+from ..systems import Input, Measurement, System
+from ..systems._internal import ErrorCoordinates
 from ._ekf import EKF
 from ._given import first_covariance
 from ._inertial import STANDARD_GRAVITY

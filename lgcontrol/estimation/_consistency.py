@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 from ._innovations import Innovations
 from ._normal import chi_squared_quantile
 

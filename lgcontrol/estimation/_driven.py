@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, read_only, unknown_name
-from ..systems import (
-    Measurement,
-    System,
-    matrix_function,
-    output_derivatives,
-    symbols_of,
-    trace_field,
-)
+from ..codegen._internal import UnknownNameError, read_only, unknown_name
+from ..systems import Measurement, System
+from ..systems._internal import matrix_function, output_derivatives, symbols_of, trace_field
 from ._filter import Filter
 from ._given import named
 

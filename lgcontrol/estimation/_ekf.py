@@ -8,10 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, congruence, named_options, solve_symmetric
+from ..codegen import Value, named_options
+from ..codegen._internal import congruence, solve_symmetric
 from ..groups import Rn
 from ..integrators import Method
-from ..systems import BoundMeasurement, Measurement, System, symbols_of
+from ..systems import Measurement, System
+from ..systems._internal import BoundMeasurement, symbols_of
 from ._filter import Filter
 from ._normal import cholesky, triangular, whiten
 from ._smoothing import symmetric

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, unknown_name
+from ..codegen import Value
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..systems import System
 
 Error = Literal["left", "right"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..codegen import check_shape, html_page, html_table
-from ..io import LARGEST_ARCHIVE
+from ..codegen._internal import check_shape, html_page, html_table
+from ..io._internal import LARGEST_ARCHIVE
 from ..systems import System
 from ._consistency import nees
 from ._innovations import Innovations

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import (
+from ..codegen import ModelFunction
+from ..codegen._internal import (
     CVector,
-    ModelFunction,
     c_comment,
     c_function,
     c_identifiers,
@@ -20,7 +20,8 @@ from ..codegen import (
     cmake_lists,
     write_package,
 )
-from ..systems import BoundMeasurement, System
+from ..systems import System
+from ..systems._internal import BoundMeasurement
 from ._export_frame import replay_example, status_names
 
 STEPS = 20  # intervals of the run that the example replays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen import C_EXAMPLE_HEAD
+from ..codegen._internal import C_EXAMPLE_HEAD
 from ._status import PredictStatus, UpdateStatus
 
 EQUAL = 1e-9  # of what C and Python have after a run: their rounding, grown over its events

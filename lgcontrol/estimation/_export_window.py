@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import (
+from ..codegen import ModelFunction, trace
+from ..codegen._internal import (
     LONGEST_NAME,
     CVector,
-    ModelFunction,
     c_comment,
     c_function,
     c_identifiers,
@@ -22,7 +22,6 @@ from ..codegen import (
     c_remark,
     c_table,
     cmake_lists,
-    trace,
     write_package,
 )
 from ..systems import System

@@ -10,17 +10,15 @@ from typing import Any, Literal, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
+from ..codegen import ModelFunction, named_options, trace
+from ..codegen import compile as compile_functions
+from ..codegen._internal import (
     UnknownNameError,
     as_numbers,
     check_shape,
     interruptible,
-    named_options,
-    trace,
     unknown_name,
 )
-from ..codegen import compile as compile_functions
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
 from ._marginals import UNKNOWN, Marginals

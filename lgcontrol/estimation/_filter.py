@@ -14,29 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
+from ..codegen import ModelFunction, Value, chain, named_options, trace
+from ..codegen import compile as compile_functions
+from ..codegen._internal import (
     UnknownNameError,
-    Value,
-    chain,
     factor_symmetric,
     interruptible,
-    named_options,
     read_only,
     solve_factored,
-    trace,
     unknown_name,
 )
-from ..codegen import compile as compile_functions
 from ..integrators import Method
-from ..systems import (
-    BoundMeasurement,
-    Measurement,
-    System,
-    check_start,
-    complete_parameters,
-    step_derivatives,
-)
+from ..systems import Measurement, System, step_derivatives
+from ..systems._internal import BoundMeasurement, check_start, complete_parameters
 from ._carried import FilterColumn
 from ._doubts import of_size, of_unlikely
 from ._error_side import Error, ErrorSide

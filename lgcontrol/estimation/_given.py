@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
+from ..codegen._internal import (
     UnknownNameError,
     as_numbers,
     check_list,
@@ -19,14 +19,8 @@ from ..codegen import (
     level_outside,
     unknown_name,
 )
-from ..systems import (
-    BoundMeasurement,
-    Measurement,
-    System,
-    check_start,
-    narrower_later,
-    not_a_system,
-)
+from ..systems import Measurement, System
+from ..systems._internal import BoundMeasurement, check_start, narrower_later, not_a_system
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 

@@ -6,7 +6,7 @@ import warnings
 from math import inf, isfinite, ulp
 from typing import NamedTuple
 
-from ..codegen import level_outside
+from ..codegen._internal import level_outside
 from ._log import MOST_PIECES, SAME_TIME, ULPS
 from ._status import PredictStatus
 

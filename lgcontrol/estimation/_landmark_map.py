@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ..codegen import ModelFunction, Value, named_options, trace
+from ..codegen import compile as compile_functions
+from ..codegen._internal import (
     MOST_SUBSTEPS,
-    ModelFunction,
     UnknownNameError,
-    Value,
     as_names,
     check_count,
     check_shape,
     congruence,
-    named_options,
-    trace,
 )
-from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..plotting import plot_map
 from ..systems import Input, Measurement, System

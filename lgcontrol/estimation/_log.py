@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     UnknownNameError,
     as_numbers,
     check_shape,
     level_outside,
-    named_options,
     unknown_name,
 )
-from ..systems import BoundMeasurement, System
+from ..systems import System
+from ..systems._internal import BoundMeasurement
 from ._given import known_inputs
 
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same

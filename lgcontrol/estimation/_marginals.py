@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..groups import LieGroup
 from ..plotting import plot_path
 from ..systems import Trajectory

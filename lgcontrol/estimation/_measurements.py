@@ -11,9 +11,11 @@ from typing import Any, ParamSpec
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, check_shape, named_options, unknown_name
+from ..codegen import Value, named_options
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
-from ..systems import Measurement, System, block_slices
+from ..systems import Measurement, System
+from ..systems._internal import block_slices
 from ._inertial import STANDARD_GRAVITY
 
 _AXES = "xyz"

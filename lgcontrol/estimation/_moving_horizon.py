@@ -13,16 +13,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ..codegen import compile as compile_functions
+from ..codegen import named_options
+from ..codegen._internal import (
     MOST_SUBSTEPS,
     UnknownNameError,
     check_count,
     interruptible,
-    named_options,
     read_only,
     unknown_name,
 )
-from ..codegen import compile as compile_functions
 from ..integrators import Method
 from ..optimal import (
     Bound,
@@ -32,12 +32,9 @@ from ..optimal import (
     Residual,
     SolveStatus,
 )
-from ..systems import (
+from ..systems import Input, Measurement, System, Trajectory
+from ..systems._internal import (
     BoundMeasurement,
-    Input,
-    Measurement,
-    System,
-    Trajectory,
     block_slices,
     check_start,
     complete_parameters,

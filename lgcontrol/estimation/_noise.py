@@ -9,13 +9,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import (
-    UnknownNameError,
-    as_numbers,
-    check_shape,
-    named_options,
-    unknown_name,
-)
+from ..codegen import named_options
+from ..codegen._internal import UnknownNameError, as_numbers, check_shape, unknown_name
 from ._filter import Filter
 from ._given import named
 from ._log import Log

@@ -8,7 +8,8 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import Value, factor_symmetric
+from ..codegen import Value
+from ..codegen._internal import factor_symmetric
 
 LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
 IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise

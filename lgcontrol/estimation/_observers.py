@@ -8,10 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, trace
+from ..codegen import ModelFunction, trace
 from ..codegen import compile as compile_functions
+from ..codegen._internal import check_shape
 from ..groups import Product
-from ..systems import System, check_state, complete_parameters
+from ..systems import System
+from ..systems._internal import check_state, complete_parameters
 
 
 class MomentumObserver:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import read_only
+from ..codegen._internal import read_only
 from ..optimal import points_of
 from ..systems import System
 

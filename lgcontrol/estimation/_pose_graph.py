@@ -8,13 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from ..codegen import (
-    UnknownNameError,
-    Value,
-    check_shape,
-    named_options,
-    unknown_name,
-)
+from ..codegen import Value, named_options
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import SE2, SE3, LieGroup, Rn, check_element
 from ..io import PoseGraph
 from ._factor_graph import FactorGraph, Factors, Loss, Variables, checked_indices

@@ -10,8 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, chain, check_shape, interruptible, trace
-from ..groups import SE23, held_motion
+from ..codegen import ModelFunction, Value, chain, trace
+from ..codegen._internal import check_shape, interruptible
+from ..groups import SE23
+from ..groups._internal import held_motion
 from ._inertial import STANDARD_GRAVITY
 
 _UP = ca.DM([0, 0, 1])

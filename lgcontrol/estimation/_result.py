@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..codegen import interruptible
-from ..systems import BoundMeasurement, System
+from ..codegen._internal import interruptible
+from ..systems import System
+from ..systems._internal import BoundMeasurement
 from ._consistency import Consistency, chi_squared_band, consistency
 from ._doubts import doubts
 from ._estimates import Estimates
@@ -98,7 +99,8 @@ class EstimationResult(Estimates):
 
         Times and truth as for `plot`.
         """
-        from ..plotting import Squares, plot_consistency
+        from ..plotting import plot_consistency
+        from ..plotting._internal import Squares
 
         self._check_single()
         errors, nis, whitened = None, {}, {}

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, chain, check_shape
+from ..codegen import ModelFunction, chain
 from ..codegen import compile as compile_functions
+from ..codegen._internal import check_shape
 from ._carried import FilterColumn
 from ._log import SAME_TIME, Rows
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
-from ..groups import check_element, describe_group
-from ..io import DAMAGE, damage_reason, read_archive, write_archive
+from ..codegen._internal import check_shape
+from ..groups import check_element
+from ..groups._internal import describe_group
+from ..io._internal import DAMAGE, damage_reason, read_archive, write_archive
 from ..systems import System
 from ._innovations import Innovations
 

@@ -8,8 +8,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, named_options, solve_symmetric
-from ..systems import BoundMeasurement, Measurement, System
+from ..codegen import Value, named_options
+from ..codegen._internal import solve_symmetric
+from ..systems import Measurement, System
+from ..systems._internal import BoundMeasurement
 from ._filter import Filter
 from ._normal import cholesky
 

@@ -9,7 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..systems import BoundMeasurement, System
+from ..systems import System
+from ..systems._internal import BoundMeasurement
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape, named_options
+from ..codegen import Value, named_options
+from ..codegen._internal import Shape, check_shape
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup

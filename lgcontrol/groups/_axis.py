@@ -7,7 +7,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
+from ..codegen import Value
+from ..codegen._internal import check_shape
 
 Axis = tuple[float, float, float]
 

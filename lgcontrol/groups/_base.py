@@ -9,7 +9,8 @@ from operator import index
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, ask_degrees, check_shape, in_degrees
+from ..codegen import ModelFunction, Value
+from ..codegen._internal import Shape, ask_degrees, check_shape, in_degrees
 from . import _series
 from ._axis import LARGEST
 from ._operations import apply, operation_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ._abelian import CylindricalGroup, Helical, Rn, Translation
 from ._base import LieGroup
 from ._product import Product

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape, level_outside
+from ..codegen._internal import check_shape, level_outside
 from ._base import LieGroup, not_a_group
 
 # Single precision and printed files have six digits; what is further off was not meant to be.

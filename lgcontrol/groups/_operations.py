@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
+from ..codegen import ModelFunction, Value, trace
+from ..codegen._internal import Shape, UnknownNameError, unknown_name
 
 if TYPE_CHECKING:
     from ._base import LieGroup

@@ -10,7 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, UnknownNameError, Value, unknown_name
+from ..codegen import Value
+from ..codegen._internal import Shape, UnknownNameError, unknown_name
 from ._base import LieGroup, not_a_group
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value
+from ..codegen import Value
+from ..codegen._internal import Shape
 from . import _series
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about, skew

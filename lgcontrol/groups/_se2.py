@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape
+from ..codegen import Value
+from ..codegen._internal import Shape, check_shape
 from . import _series
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about

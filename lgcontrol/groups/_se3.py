@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape
+from ..codegen import Value
+from ..codegen._internal import Shape, check_shape
 from . import _series
 from ._axis import cross_matrix, twist_matrix
 from ._base import LieGroup

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, check_shape
+from ..codegen import Value
+from ..codegen._internal import Shape, check_shape
 from . import _series
 from ._base import LieGroup
 from ._element import check_element

@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, ask_degrees, check_shape, in_degrees
+from ..codegen import Value
+from ..codegen._internal import Shape, ask_degrees, check_shape, in_degrees
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about
 from ._element import check_element

@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import Shape, UnknownNameError, Value, ask_degrees, check_shape, unknown_name
+from ..codegen import Value
+from ..codegen._internal import Shape, UnknownNameError, ask_degrees, check_shape, unknown_name
 from ._axis import LARGEST, cross_matrix
 from ._base import LieGroup
 from ._quaternion import (

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape, named_options
+from ..codegen import named_options
+from ..codegen._internal import check_shape
 from ..groups import check_element
 from ._embedded_step import trial_function
 from ._events import Crossing, Crossings, EventWatch, as_events

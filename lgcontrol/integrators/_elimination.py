@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import solve_linear
+from ..codegen._internal import solve_linear
 
 # Operations up to which it is written out; compiled, they take a fifth of the time of loops over
 # sparse patterns.

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, solve_linear, unknown_name
+from ..codegen import Value
+from ..codegen._internal import UnknownNameError, solve_linear, unknown_name
 from ..groups import Product
 from ._method import Method
 from ._motion import LiftedMotion, Motion, slack

@@ -9,7 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Saddle, Value
+from ..codegen import Value
+from ..codegen._internal import Saddle
 from ..groups import Product
 from ._method import Method
 from ._motion import Motion, solver

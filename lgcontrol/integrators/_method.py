@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, is_symbolic, trace
+from ..codegen import ModelFunction, Value, trace
+from ..codegen._internal import is_symbolic
 from ..groups import LieGroup, Rn
 from ._motion import Motion
 from ._problem import Problem, Step

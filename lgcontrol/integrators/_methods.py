@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ._collocation import RADAU_IIA5
 from ._commutator_free import CommutatorFree, crouch_grossman
 from ._composition import VARIATIONAL4

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_linear, solve_symmetric
+from ..codegen import Value
+from ..codegen._internal import solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
 from ._elimination import eliminated
 from ._method import Method

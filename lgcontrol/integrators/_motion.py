@@ -14,7 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_symmetric
+from ..codegen import Value
+from ..codegen._internal import solve_symmetric
 from ..groups import LieGroup, Product
 from ._algebra import algebra_rate, bracket_coefficients
 from ._problem import Mechanical, Problem

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 from ..groups import LieGroup
 from ._events import Crossings
 

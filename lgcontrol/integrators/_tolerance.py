@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 from ..groups import LieGroup, Product, Rn
 
 

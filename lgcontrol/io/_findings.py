@@ -80,7 +80,7 @@ class Finding:
 
     Examples
     --------
-    >>> from lgcontrol.io import Finding
+    >>> from lgcontrol.io._findings import Finding
     >>> print(Finding("warning", "the mass -1 kg is negative", 7, 'link "base" <inertial>'))
     line 7: warning: link "base" <inertial>: the mass -1 kg is negative
     """

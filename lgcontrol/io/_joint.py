@@ -62,7 +62,7 @@ class JointLimits:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointLimits
+    >>> from lgcontrol.io._joint import JointLimits
     >>> JointLimits(lower=-1.5, upper=1.5).effort is None
     True
     """
@@ -89,7 +89,7 @@ class JointDynamics:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointDynamics
+    >>> from lgcontrol.io._joint import JointDynamics
     >>> JointDynamics(damping=0.5)
     JointDynamics(damping=0.5, friction=0.0)
     """
@@ -118,7 +118,7 @@ class JointMimic:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointMimic
+    >>> from lgcontrol.io._joint import JointMimic
     >>> JointMimic("left_finger", multiplier=-1.0).offset
     0.0
     """
@@ -162,7 +162,7 @@ class JointDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointDescription
+    >>> from lgcontrol.io._joint import JointDescription
     >>> elbow = JointDescription("elbow", "continuous", "arm", "forearm", axis=(0.0, 1.0, 0.0))
     >>> elbow.freedom
     1

@@ -28,7 +28,7 @@ class InertialDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io import InertialDescription
+    >>> from lgcontrol.io._link import InertialDescription
     >>> InertialDescription(mass=2.0, ixx=0.1, iyy=0.1, izz=0.05).inertia
     array([[0.1 , 0.  , 0.  ],
            [0.  , 0.1 , 0.  ],
@@ -74,7 +74,7 @@ class LinkDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io import LinkDescription
+    >>> from lgcontrol.io._link import LinkDescription
     >>> LinkDescription("tool_frame").mass
     0.0
     """

@@ -46,7 +46,7 @@ def resolve_mesh(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from lgcontrol.io import resolve_mesh
+    >>> from lgcontrol.io._mesh_path import resolve_mesh
     >>> share = pathlib.Path(tempfile.mkdtemp())
     >>> (share / "arm").mkdir()
     >>> (share / "arm" / "link.stl").touch()

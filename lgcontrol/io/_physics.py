@@ -38,8 +38,10 @@ def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointDescription, JointDynamics, LinkDescription
-    >>> from lgcontrol.io import RobotDescription, find_faults
+    >>> from lgcontrol.io._joint import JointDescription, JointDynamics
+    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io import RobotDescription
+    >>> from lgcontrol.io._physics import find_faults
     >>> hinge = JointDescription(
     ...     "hinge", "continuous", "post", "door", dynamics=JointDynamics(damping=-1.0)
     ... )

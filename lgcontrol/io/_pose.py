@@ -37,7 +37,7 @@ class Pose:
     Examples
     --------
     >>> import math
-    >>> from lgcontrol.io import Pose
+    >>> from lgcontrol.io._pose import Pose
     >>> T_base_tool = Pose(xyz=(0.0, 0.0, 0.5), rpy=(0.0, 0.0, math.pi / 2))
     >>> T_base_tool.matrix.round(6)
     array([[ 0. , -1. ,  0. ,  0. ],
@@ -104,7 +104,7 @@ class Pose:
 
         Examples
         --------
-        >>> from lgcontrol.io import Pose
+        >>> from lgcontrol.io._pose import Pose
         >>> Pose.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
         3.141592653589793
         """

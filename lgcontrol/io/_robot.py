@@ -42,7 +42,9 @@ class RobotDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io import JointDescription, LinkDescription, RobotDescription
+    >>> from lgcontrol.io._joint import JointDescription
+    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io import RobotDescription
     >>> robot = RobotDescription(
     ...     "pendulum",
     ...     links=(LinkDescription("stand"), LinkDescription("rod")),

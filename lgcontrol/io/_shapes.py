@@ -18,7 +18,7 @@ class Box:
 
     Examples
     --------
-    >>> from lgcontrol.io import Box
+    >>> from lgcontrol.io._shapes import Box
     >>> Box((0.1, 0.2, 0.3)).size
     (0.1, 0.2, 0.3)
     """
@@ -37,7 +37,7 @@ class Cylinder:
 
     Examples
     --------
-    >>> from lgcontrol.io import Cylinder
+    >>> from lgcontrol.io._shapes import Cylinder
     >>> Cylinder(radius=0.05, length=0.4).length
     0.4
     """
@@ -57,7 +57,7 @@ class Capsule:
 
     Examples
     --------
-    >>> from lgcontrol.io import Capsule
+    >>> from lgcontrol.io._shapes import Capsule
     >>> Capsule(radius=0.05, length=0.4).radius
     0.05
     """
@@ -77,7 +77,7 @@ class Sphere:
 
     Examples
     --------
-    >>> from lgcontrol.io import Sphere
+    >>> from lgcontrol.io._shapes import Sphere
     >>> Sphere(0.1).radius
     0.1
     """
@@ -99,7 +99,7 @@ class Mesh:
 
     Examples
     --------
-    >>> from lgcontrol.io import Mesh
+    >>> from lgcontrol.io._shapes import Mesh
     >>> Mesh("package://robot/meshes/arm.stl").scale
     (1.0, 1.0, 1.0)
     """
@@ -130,7 +130,8 @@ class Shape:
 
     Examples
     --------
-    >>> from lgcontrol.io import Pose, Shape, Sphere
+    >>> from lgcontrol.io._pose import Pose
+    >>> from lgcontrol.io._shapes import Shape, Sphere
     >>> Shape(Sphere(0.1), Pose(xyz=(0.0, 0.0, 0.5))).origin.xyz
     (0.0, 0.0, 0.5)
     """

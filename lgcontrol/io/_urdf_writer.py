@@ -78,7 +78,8 @@ def format_urdf(robot: RobotDescription) -> str:
 
     Examples
     --------
-    >>> from lgcontrol.io import LinkDescription, RobotDescription, format_urdf
+    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io import RobotDescription, format_urdf
     >>> print(format_urdf(RobotDescription("stand", (LinkDescription("base"),))))
     <?xml version="1.0" encoding="utf-8"?>
     <robot name="stand">

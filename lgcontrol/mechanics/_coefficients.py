@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import Value
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import Parameter
 
 AXES = ("x", "y", "z")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 
 Kind = TypeVar("Kind", bound=type)
 

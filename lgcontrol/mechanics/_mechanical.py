@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..codegen import Shape, Value, trace
+from ..codegen import Value, trace
+from ..codegen._internal import Shape
 from ..groups import Product
 from ..integrators import Lagrangian, Mechanical
-from ..systems import Input, Parameter, TracedLater
+from ..systems import Input, Parameter
+from ..systems._internal import TracedLater
 
 
 class Equations(Protocol):

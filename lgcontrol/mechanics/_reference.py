@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from ..codegen import unknown_name
+from ..codegen._internal import unknown_name
 
 Reference = Literal["body", "spatial", "hybrid", "mixed"]
 """Frame a twist is expressed in.

@@ -9,17 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
-    NO_LIMIT,
-    UnknownNameError,
-    Value,
-    ask_degrees,
-    check_shape,
-    named_options,
-    unknown_name,
-)
+from ..codegen import Value, named_options
+from ..codegen._internal import NO_LIMIT, UnknownNameError, ask_degrees, check_shape, unknown_name
 from ..groups import LieGroup
-from ..systems import System, block_slices, place_of
+from ..systems import System
+from ..systems._internal import block_slices, place_of
 from ._expressions import StageFunction, entries_of, parameter_index, quantities_of
 
 Where = Literal["path", "terminal", "both", "start"]

@@ -12,11 +12,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ..codegen import ModelFunction
+from ..codegen._internal import (
     C99_HINTS,
     C_EXAMPLE_HEAD,
     CVector,
-    ModelFunction,
     Part,
     c_comment,
     c_number,
@@ -27,7 +27,7 @@ from ..codegen import (
     unit_source,
     write_package,
 )
-from ..groups import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
+from ..groups._internal import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
 from ._expressions import entries_of
 from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
 
-from ..codegen import UnknownNameError, Value, unknown_name
-from ..systems import System, call_with_symbols
+from ..codegen import Value
+from ..codegen._internal import UnknownNameError, unknown_name
+from ..systems import System
+from ..systems._internal import call_with_symbols
 
 StageFunction: TypeAlias = Callable[[Value, Value, Value, Value], Value]
 """Smooth function ``(t, x, u, p) → column`` of CasADi columns; u are all inputs of the system."""

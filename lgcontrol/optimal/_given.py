@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_semidefinite, check_shape
+from ..codegen._internal import check_semidefinite, check_shape
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
 from ._bounds import ROUNDING
 from ._interior_point import limits_inside

@@ -16,17 +16,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     Beside,
     Progress,
     UnknownNameError,
     check_shape,
     interruptible,
-    named_options,
     thread_count,
     unknown_name,
 )
-from ..systems import ReferenceLike, Trajectory, check_state, on_constraints
+from ..systems import ReferenceLike, Trajectory
+from ..systems._internal import check_state, on_constraints
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_between, steps_later

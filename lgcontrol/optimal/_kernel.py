@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    BuildError,
+from ..codegen import BuildError, ModelFunction
+from ..codegen._internal import (
     Compiler,
-    ModelFunction,
     Part,
     UnsafeFolder,
     compile_policy,

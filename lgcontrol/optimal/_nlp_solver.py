@@ -12,16 +12,17 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     Progress,
     UnknownNameError,
     check_shape,
     interruptible,
-    named_options,
     unknown_name,
     was_interrupted,
 )
-from ..systems import ReferenceLike, check_state, on_constraints
+from ..systems import ReferenceLike
+from ..systems._internal import check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program

@@ -10,8 +10,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Value, check_shape, named_options
-from ..systems import squared_distance
+from ..codegen import Value, named_options
+from ..codegen._internal import check_shape
+from ..systems._internal import squared_distance
 from ._bounds import Bound
 from ._expressions import StageFunction
 

@@ -11,10 +11,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_count, check_shape, interruptible, named_options
+from ..codegen import named_options
+from ..codegen._internal import check_count, check_shape, interruptible
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
-from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
+from ..systems import Parameter, System, Trajectory
+from ..systems._internal import TrajectoryPoint, check_name, check_state
 from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
 from ._problem import MOST_HORIZON, OptimalControlProblem, OptimalSolution, Solver

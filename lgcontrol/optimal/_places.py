@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..groups import LieGroup
-from ..systems import System, block_slices, shared_names
+from ..systems import System
+from ..systems._internal import block_slices, shared_names
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 
 VERSION = 1
 MOST_NAMED = 3  # parts in a message

@@ -16,8 +16,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import MOST_SUBSTEPS as MOST_WRITTEN
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
+from ..codegen._internal import (
     UnknownNameError,
     check_count,
     check_list,
@@ -25,23 +26,17 @@ from ..codegen import (
     check_shape,
     interruptible,
     level_outside,
-    named_options,
     unknown_name,
 )
 from ..integrators import Method, get_method
 from ..plotting import plot_run
-from ..systems import (
+from ..systems import Parameter, ReferenceLike, System, Trajectory, choose_method, stable_substeps
+from ..systems._internal import (
     FixedParameters,
-    Parameter,
-    ReferenceLike,
-    System,
-    Trajectory,
     as_signals,
     block_slices,
     check_start,
-    choose_method,
     not_a_system,
-    stable_substeps,
     values_by_name,
 )
 from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_limits

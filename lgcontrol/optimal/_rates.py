@@ -10,8 +10,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, Value, check_shape, named_options, unknown_name
-from ..systems import System, with_input_rates
+from ..codegen import Value, named_options
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
+from ..systems import System
+from ..systems._internal import with_input_rates
 from ._bounds import Bound, input_of
 from ._places import control_places
 from ._problem import OptimalControlProblem

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple, cast
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, check_shape, prepare, pseudo_inverse
+from ..codegen import ModelFunction, Value, prepare
+from ..codegen._internal import check_shape, pseudo_inverse
 from ..groups import Product, check_element
-from ..systems import (
-    ReferenceLike,
+from ..systems import ReferenceLike, System, Trajectory, TrimPoint
+from ..systems._internal import (
     StateMotion,
-    System,
-    Trajectory,
     TrajectoryPoint,
-    TrimPoint,
     check_units,
     coordinate_sizes,
     field_derivatives,

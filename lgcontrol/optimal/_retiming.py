@@ -14,7 +14,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     MOST_ORDER,
     Progress,
     UnknownNameError,
@@ -23,18 +24,11 @@ from ..codegen import (
     check_shape,
     interruptible,
     level_outside,
-    named_options,
     unknown_name,
 )
 from ..groups import LieGroup
-from ..systems import (
-    BSpline,
-    MotionPoint,
-    SmoothReference,
-    System,
-    Trajectory,
-    not_a_system,
-)
+from ..systems import BSpline, SmoothReference, System, Trajectory
+from ..systems._internal import MotionPoint, not_a_system
 from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.

@@ -11,19 +11,15 @@ from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
 from ..codegen import named_options
 from ..integrators import Method
-from ..systems import (
+from ..systems import Linearization, System, Trajectory, TrimPoint, step_derivatives
+from ..systems._internal import (
     FixedParameters,
-    Linearization,
-    System,
-    Trajectory,
-    TrimPoint,
     balanced,
     balancing_units,
     is_stabilizable_when_sampled,
     modes_told,
     not_a_system,
     sample_time,
-    step_derivatives,
     values_by_name,
 )
 from ._problem import OptimalControlProblem

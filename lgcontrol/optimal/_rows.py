@@ -10,7 +10,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction
-from ..systems import System, block_slices
+from ..systems import System
+from ..systems._internal import block_slices
 from ._bounds import (
     ALONG,
     LIMITS,

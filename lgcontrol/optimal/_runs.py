@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import Progress
+from ..codegen._internal import Progress
 from ._interior_point import Barrier, InteriorPoint, Point, Residuals
 from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look

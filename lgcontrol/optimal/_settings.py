@@ -9,7 +9,8 @@ from inspect import cleandoc
 from math import isfinite
 from typing import Any
 
-from ..codegen import c_number, check_shape, named_options
+from ..codegen import named_options
+from ..codegen._internal import c_number, check_shape
 
 _NW = "Nocedal and Wright 2006"
 _WB = "Wächter and Biegler 2006"

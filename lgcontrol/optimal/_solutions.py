@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import read_only
-from ..systems import Trajectory, resolved_step, step_residuals, unsolved
+from ..codegen._internal import read_only
+from ..systems import Trajectory
+from ..systems._internal import resolved_step, step_residuals, unsolved
 from ._node_plans import nodes_of, plan_of
 from ._outcome import Iteration, SolveStatus
 from ._plan import Plan

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Progress, check_shape, interruptible, named_options
-from ..systems import ReferenceLike, check_state, on_constraints
+from ..codegen import named_options
+from ..codegen._internal import Progress, check_shape, interruptible
+from ..systems import ReferenceLike
+from ..systems._internal import check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._node_plans import nodes_of, plan_layout

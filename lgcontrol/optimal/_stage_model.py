@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import InPlaceCall, ModelFunction, prepare
-from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ..systems import System, resolved_step, step_derivatives
+from ..codegen import ModelFunction, prepare
+from ..codegen._internal import InPlaceCall
+from ..integrators import MuntheKaas, Tableau, get_method
+from ..integrators._internal import combine
+from ..systems import System, step_derivatives
+from ..systems._internal import resolved_step
 from ._node_plans import plan_layout
 from ._plan import PlanLayout
 from ._settings import DEFAULT, Settings

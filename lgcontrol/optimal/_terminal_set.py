@@ -9,8 +9,9 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from ..codegen import check_shape, interruptible
-from ..systems import FixedParameters, Trajectory, step_derivatives
+from ..codegen._internal import check_shape, interruptible
+from ..systems import Trajectory, step_derivatives
+from ..systems._internal import FixedParameters
 from ._bounds import Bound
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._reference import moves, sample_reference

@@ -10,16 +10,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
-    ModelFunction,
-    UnknownNameError,
-    Value,
-    check_semidefinite,
-    named_options,
-    unknown_name,
-)
+from ..codegen import ModelFunction, Value, named_options
+from ..codegen._internal import UnknownNameError, check_semidefinite, unknown_name
 from ..groups import LieGroup, check_element
-from ..systems import SmoothReference, System, Trajectory, Waypoints, block_slices
+from ..systems import SmoothReference, System, Trajectory, Waypoints
+from ..systems._internal import block_slices
 from ._expressions import (
     KnownQuantity,
     StageFunction,

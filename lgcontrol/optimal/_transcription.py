@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import InPlaceCall, prepare
+from ..codegen import prepare
+from ..codegen._internal import InPlaceCall
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._stage_functions import Built, StageFunctions, entries_in

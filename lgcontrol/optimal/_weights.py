@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
+from ..codegen._internal import (
     UnknownNameError,
     check_semidefinite,
     check_shape,
@@ -16,7 +16,8 @@ from ..codegen import (
     unknown_name,
 )
 from ..groups import LieGroup
-from ..systems import System, narrower_later
+from ..systems import System
+from ..systems._internal import narrower_later
 from ._places import control_places, error_places, state_names
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]

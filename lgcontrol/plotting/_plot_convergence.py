@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import check_shape, named_options
+from ..codegen import named_options
+from ..codegen._internal import check_shape
 from ._style import FAINT, INK, SMALL, head, legend, line_colors, style_axes
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import as_numbers, check_shape, named_options
+from ..codegen import named_options
+from ..codegen._internal import as_numbers, check_shape
 from ..groups import SE3
 from ._poses import (
     Bodies,

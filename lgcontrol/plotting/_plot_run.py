@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, named_options, unknown_name
+from ..codegen import named_options
+from ..codegen._internal import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import (
     Panel,

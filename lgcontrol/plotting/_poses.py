@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..codegen import check_shape
-from ..groups import SE3, LieGroup, SO3Group
+from ..codegen._internal import check_shape
+from ..groups import SE3, LieGroup
+from ..groups._internal import SO3Group
 from ._panels import leaves
 
 Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndarray], Any]]

@@ -1,11 +1,9 @@
 """Closed loops: plant, controllers, sensors and disturbances, each at its own rate."""
 
-from ._clock import Clock as Clock
 from ._contract import CallStatus as CallStatus
 from ._contract import ControlLaw as ControlLaw
 from ._contract import Disturbance as Disturbance
 from ._contract import Estimator as Estimator
-from ._contract import FullEstimator as FullEstimator
 from ._contract import RunStatus as RunStatus
 from ._controllers import Cascade as Cascade
 from ._disturbances import HeldNoise as HeldNoise
@@ -13,17 +11,12 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
-from ._logs import BoundedQuantity as BoundedQuantity
-from ._logs import ControllerLog as ControllerLog
-from ._logs import Measurements as Measurements
-from ._logs import TaskError as TaskError
 from ._perturbation import Robustness as Robustness
 from ._perturbation import robustness as robustness
-from ._perturbation import weaker as weaker
+from ._perturbation import scaled_inertia as scaled_inertia
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor
 from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task
-from ._task import Verdict as Verdict

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 from ..groups import LieGroup, Product, check_element
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ._clock import Times

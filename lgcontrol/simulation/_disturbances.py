@@ -13,13 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
-    UnknownNameError,
-    check_shape,
-    level_outside,
-    named_options,
-    unknown_name,
-)
+from ..codegen import named_options
+from ..codegen._internal import UnknownNameError, check_shape, level_outside, unknown_name
 from ..groups import Product
 from ..systems import System
 from ._clock import Clock, Times, Timing, check_period, check_time

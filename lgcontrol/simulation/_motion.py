@@ -10,15 +10,10 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, prepare, trace
 from ..groups import LieGroup, Product, Rn
-from ..integrators import (
-    Method,
-    StepControl,
-    decay_rate,
-    embedded_step,
-    get_method,
-    nan_as_infinite,
-)
-from ..systems import System, resolved_step
+from ..integrators import Method, get_method
+from ..integrators._internal import StepControl, decay_rate, embedded_step, nan_as_infinite
+from ..systems import System
+from ..systems._internal import resolved_step
 from ._contract import RunStatus
 
 # States beyond have nothing to do with what was to be simulated; doubles have few digits left.

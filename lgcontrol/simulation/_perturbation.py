@@ -12,7 +12,8 @@ import numpy as np
 
 from ..codegen import named_options
 from ..groups import Product
-from ..systems import ErrorCoordinates, Parameter, ParameterValues, ReferenceLike, System
+from ..systems import Parameter, ReferenceLike, System
+from ..systems._internal import ErrorCoordinates, ParameterValues
 from ._contract import ControlLaw, RunStatus
 from ._task import Task
 
@@ -20,7 +21,7 @@ from ._task import Task
 VELOCITIES = ("m/s", "rad/s")
 # Share by which masses and inertias are off at a factor of one.
 MASS = 0.2
-# Parameters of a plant made by `weaker`.
+# Parameters of a plant made by `scaled_inertia`.
 HEAVINESS, DRAG = "times_inertia", "times_drag"
 # The factors that are tried first; between the last that passes and the first that fails, halves.
 FACTORS, HALVINGS = (0.5, 1.0, 2.0, 4.0), 3
@@ -55,7 +56,7 @@ def robustness(
     Parameters
     ----------
     task : Task
-        Its `perturbed` plants; one made by `weaker` where it has none.
+        Its `perturbed` plants; one made by `scaled_inertia` where it has none.
     seed : int
         Of disturbances.
     progress : callable, optional
@@ -115,7 +116,7 @@ def robustness(
     return Robustness(good, why, runs)
 
 
-def weaker(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0) -> System[Any]:
+def scaled_inertia(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0) -> System[Any]:
     """The plant with all masses and inertias that many times theirs, and other drag.
 
     Its controls and its drag change its velocities that much less: with gravity and gyroscopic
@@ -142,7 +143,7 @@ def weaker(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0) -> Sys
     --------
     >>> from lgcontrol.groups import Rn
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"])
-    >>> heavy = weaker(cart, 2.0)
+    >>> heavy = scaled_inertia(cart, 2.0)
     >>> heavy.f(0.0, [0.0, 0.0], [1.0])
     array([0. , 0.5])
     >>> heavy.f(0.0, [0.0, 0.0], [1.0], [4.0, 1.0])
@@ -232,7 +233,7 @@ class Late:
 
 def _of_weaker(plant: System[Any]) -> Callable[[float, float], Any]:
     """What is tried unless a task says otherwise."""
-    made = weaker(plant)
+    made = scaled_inertia(plant)
     return lambda share, factor: (made, {HEAVINESS: 1.0 + share, DRAG: 1.0 + factor})
 
 

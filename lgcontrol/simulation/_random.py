@@ -7,7 +7,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen._internal import check_shape
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:

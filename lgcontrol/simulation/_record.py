@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..codegen import level_outside
+from ..codegen._internal import level_outside
 from ..groups import LieGroup
-from ..systems import ReferenceLike, StateMotion, System
+from ..systems import ReferenceLike, System
+from ..systems._internal import StateMotion
 from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, html_lines, html_page, unknown_name
+from ..codegen._internal import UnknownNameError, html_lines, html_page, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Trajectory, block_slices, time_response
+from ..systems import Trajectory
+from ..systems._internal import block_slices, time_response
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._storage import read_result, write_result

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_list, check_quotient, level_outside
+from ..codegen._internal import check_list, check_quotient, level_outside
 from ..groups import LieGroup, Product
-from ..systems import Measurement, ParameterValues, ReferenceLike, System, Trajectory
+from ..systems import Measurement, ReferenceLike, System, Trajectory
+from ..systems._internal import ParameterValues
 from ._clock import Clock, as_fraction
 from ._contract import Estimator
 from ._controllers import ControlStage

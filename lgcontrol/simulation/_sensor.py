@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, Value, check_shape, named_options
+from ..codegen import ModelFunction, Value, named_options
+from ..codegen._internal import check_shape
 from ..groups import LieGroup
-from ..systems import BoundMeasurement, Measurement, System
+from ..systems import Measurement, System
+from ..systems._internal import BoundMeasurement
 from ._clock import Times
 from ._random import check_deviation, stream
 

@@ -11,24 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     check_interrupt,
     interrupt_is_answered,
     level_outside,
-    named_options,
     was_interrupted,
 )
 from ..integrators import Method
-from ..systems import (
-    Measurement,
-    Parameters,
-    ParameterValues,
-    ReferenceLike,
-    System,
-    TrimPoint,
-    check_start,
-    not_a_system,
-)
+from ..systems import Measurement, ReferenceLike, System, TrimPoint
+from ..systems._internal import Parameters, ParameterValues, check_start, not_a_system
 from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, RunStatus
 from ._controllers import (

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
-from ..groups import LieGroup, check_element, describe_group, group_from_description
-from ..io import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
-from ..systems import read_group
+from ..codegen._internal import check_shape
+from ..groups import LieGroup, check_element
+from ..groups._internal import describe_group, group_from_description
+from ..io._internal import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
+from ..systems._internal import read_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 

@@ -112,7 +112,7 @@ class Task:
     perturbed : callable, optional
         ``(share, factor) → plant, values of its parameters`` that `robustness` tries: masses and
         inertias larger by a share, other coefficients, drag for example, by what the factor stands
-        for. One plant with parameters is made and compiled once. `weaker` if left out.
+        for. One plant with parameters is made and compiled once. `scaled_inertia` if left out.
     """
 
     plant: System

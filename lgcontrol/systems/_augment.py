@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ..codegen import Value, named_options
+from ..codegen._internal import (
     MOST_ORDER,
     MOST_SUBSTEPS,
     UnknownNameError,
-    Value,
     check_count,
     check_quotient,
-    named_options,
     unknown_name,
 )
 from ..groups import LieGroup, Product, Rn, check_element

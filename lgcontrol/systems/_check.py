@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import MOST_SUBSTEPS, check_count, named_options
+from ..codegen import named_options
+from ..codegen._internal import MOST_SUBSTEPS, check_count
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape, level_outside
-from ..groups import ask_order
+from ..codegen._internal import check_shape, level_outside
+from ..groups._internal import ask_order
 from ._definition import SystemDefinition
 from ._tracing import check_state, complete_input, complete_parameters
 

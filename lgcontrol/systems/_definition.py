@@ -11,20 +11,20 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
+from ..codegen import ModelFunction, Value, named_options
+from ..codegen._internal import (
     Shape,
     UnknownNameError,
-    Value,
     check_shape,
     html_page,
     html_table,
     is_symbolic,
-    named_options,
     solve_symmetric,
 )
-from ..groups import LieGroup, Product, check_element, not_a_group
-from ..integrators import Constrained, Mechanical, Problem
+from ..groups import LieGroup, Product, check_element
+from ..groups._internal import not_a_group
+from ..integrators import Constrained, Mechanical
+from ..integrators._internal import Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,

@@ -9,7 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import Value
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
 
 

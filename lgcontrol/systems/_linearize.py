@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import scipy
 
-from ..codegen import html_page, html_table, named_options
+from ..codegen import named_options
+from ..codegen._internal import html_page, html_table
 from ..groups import LieGroup, Product
 from ..integrators import Method
 from . import _subspaces as subspaces

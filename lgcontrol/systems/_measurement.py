@@ -10,17 +10,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
+from ..codegen import ModelFunction, Value, named_options
+from ..codegen._internal import (
     UnknownNameError,
-    Value,
     check_semidefinite,
     check_shape,
     is_symbolic,
-    named_options,
     unknown_name,
 )
-from ..groups import LieGroup, check_element, not_a_group
+from ..groups import LieGroup, check_element
+from ..groups._internal import not_a_group
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name

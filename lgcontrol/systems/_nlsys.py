@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, interruptible, unknown_name
+from ..codegen import ModelFunction
+from ..codegen._internal import UnknownNameError, interruptible, unknown_name
 from ..groups import Rn
 from ._constraints import read_point
 from ._definition import SystemDefinition

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape
+from ..codegen._internal import UnknownNameError, check_shape
 from ._signals import Parameter, unknown_parameter
 
 FixedParameters: TypeAlias = Mapping[str, float] | ArrayLike

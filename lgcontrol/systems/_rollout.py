@@ -9,15 +9,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
-    as_numbers,
-    chain,
-    check_count,
-    check_shape,
-    level_outside,
-    named_options,
-)
+from ..codegen import ModelFunction, chain, named_options
+from ..codegen._internal import as_numbers, check_count, check_shape, level_outside
 from ..integrators import Method, get_method
 from ._constraints import on_constraints
 from ._definition import SystemDefinition

@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     NO_LIMIT,
     UnknownNameError,
     ask_degrees,
     check_shape,
     is_symbolic,
-    named_options,
     unknown_name,
 )
 from ..groups import LieGroup

@@ -10,15 +10,10 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
-    UnknownNameError,
-    check_increasing,
-    check_shape,
-    trace,
-    unknown_name,
-)
-from ..groups import LieGroup, check_element, not_a_group
+from ..codegen import ModelFunction, trace
+from ..codegen._internal import UnknownNameError, check_increasing, check_shape, unknown_name
+from ..groups import LieGroup, check_element
+from ..groups._internal import not_a_group
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
 

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..codegen import (
-    MOST_ORDER,
-    UnknownNameError,
-    check_count,
-    check_shape,
-    named_options,
-    unknown_name,
-)
+from ..codegen import named_options
+from ..codegen._internal import MOST_ORDER, UnknownNameError, check_count, check_shape, unknown_name
 from ..groups import LieGroup, Product, check_element
 from ._smooth_reference import SmoothReference, check_knots
 from ._trajectory import Trajectory

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import level_outside, named_options
+from ..codegen import named_options
+from ..codegen._internal import level_outside
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..codegen import html_page, html_table
+from ..codegen._internal import html_page, html_table
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._scaling import balanced, balancing_units

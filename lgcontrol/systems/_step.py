@@ -8,8 +8,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import MOST_SUBSTEPS, ModelFunction, Value, check_count
-from ..integrators import LiftedMotion, Method, Motion, get_method, nan_as_infinite
+from ..codegen import ModelFunction, Value
+from ..codegen._internal import MOST_SUBSTEPS, check_count
+from ..integrators import Method, get_method
+from ..integrators._internal import LiftedMotion, Motion, nan_as_infinite
 from ._constraints import on_constraints
 from ._definition import SystemDefinition
 from ._tracing import (

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy
 
-from ..codegen import interruptible
+from ..codegen._internal import interruptible
 from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
 from ._signals import InputChoice
 

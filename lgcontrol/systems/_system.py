@@ -6,7 +6,8 @@ from typing import Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction, check_shape, named_options
+from ..codegen import ModelFunction, named_options
+from ..codegen._internal import check_shape
 from ..integrators import Method, get_method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._definition import State, SystemDefinition

@@ -16,17 +16,17 @@ from typing import Any, Protocol, TypeGuard
 import casadi as ca
 import numpy as np
 
-from ..codegen import (
-    ModelFunction,
+from ..codegen import ModelFunction, Value
+from ..codegen._internal import (
     Shape,
-    Value,
     ask_degrees,
     check_shape,
     format_shape,
     in_degrees,
     level_outside,
 )
-from ..groups import LieGroup, Product, ask_order, check_element
+from ..groups import LieGroup, Product, check_element
+from ..groups._internal import ask_order
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,

@@ -9,23 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import (
-    as_numbers,
-    check_increasing,
-    check_shape,
-    html_page,
-    html_table,
-    named_options,
-)
-from ..groups import (
-    LieGroup,
-    Product,
-    check_element,
-    describe_group,
-    group_from_description,
-    not_a_group,
-)
-from ..io import DAMAGE, damage_reason, read_archive, write_archive
+from ..codegen import named_options
+from ..codegen._internal import as_numbers, check_increasing, check_shape, html_page, html_table
+from ..groups import LieGroup, Product, check_element
+from ..groups._internal import describe_group, group_from_description, not_a_group
+from ..io._internal import DAMAGE, damage_reason, read_archive, write_archive
 from ._signals import Input, as_signals, control_name
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import (
+from ..codegen import named_options
+from ..codegen._internal import (
     UnknownNameError,
     ask_degrees,
     check_mapping,
     check_shape,
     level_outside,
-    named_options,
     unknown_name,
 )
 from ..groups import LieGroup, check_element

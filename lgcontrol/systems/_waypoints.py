@@ -11,7 +11,8 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import MOST_ORDER, ModelFunction, check_count, check_shape, named_options, trace
+from ..codegen import ModelFunction, named_options, trace
+from ..codegen._internal import MOST_ORDER, check_count, check_shape
 from ..groups import LieGroup, check_element
 from ._smooth_reference import DERIVATIVES, SmoothReference, check_knots, velocity_of_exponential
 

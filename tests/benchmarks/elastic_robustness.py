@@ -39,7 +39,8 @@ from lgcontrol.controllers import (
 )
 from lgcontrol.mechanics import JointProperties, Motor, Multibody, SeriesElastic
 from lgcontrol.models import panda_tree, ur5_tree
-from lgcontrol.systems import MotionPoint, Waypoints
+from lgcontrol.systems import Waypoints
+from lgcontrol.systems._internal import MotionPoint
 
 RESULTS = Path(__file__).parent / "results" / "elastic_robustness.json"
 IS_COMPILED = True  # else functions are interpreted, for a few runs

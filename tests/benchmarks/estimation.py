@@ -24,12 +24,12 @@ from lgcontrol.estimation import (
     Log,
     MovingHorizon,
     Preintegration,
-    chi_squared_band,
     fit_noise,
     gnss,
     magnetometer,
     pose_graph,
 )
+from lgcontrol.estimation._internal import chi_squared_band
 from lgcontrol.estimation._log import Rows
 from lgcontrol.groups import Rn
 from lgcontrol.io import (

@@ -20,7 +20,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, c_table
+from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen._internal import c_table
 from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
 from lgcontrol.groups import SE3, SO3

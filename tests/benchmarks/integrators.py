@@ -19,7 +19,8 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.groups import SO3
-from lgcontrol.integrators import METHODS, Method, Problem
+from lgcontrol.integrators import METHODS, Method
+from lgcontrol.integrators._internal import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path

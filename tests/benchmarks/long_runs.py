@@ -24,7 +24,8 @@ import numpy as np
 
 from lgcontrol import codegen, models
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.integrators import Method, MomentumMethod, get_method
+from lgcontrol.integrators import Method, get_method
+from lgcontrol.integrators._internal import MomentumMethod
 from lgcontrol.mechanics import (
     GyroscopicWheels,
     Gyrostat,

@@ -32,7 +32,7 @@ from lgcontrol import models
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.groups import SO3
 from lgcontrol.integrators import generalized_alpha, implicit_euler3
-from lgcontrol.mechanics.constrained import DirectStatus
+from lgcontrol.mechanics._internal import DirectStatus
 from tests.benchmarks._solver_peers import environment
 from tests.mechanics.test_index3 import DRIVEN, TABLE_9, as_in_the_paper
 from tests.mechanics.test_large_mechanisms import chain

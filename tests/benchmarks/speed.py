@@ -32,9 +32,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
     sys.path.insert(0, str(ROOT))
-from lgcontrol.codegen import ModelFunction, chain, compile, set_threads, thread_count  # noqa: E402
+from lgcontrol.codegen import ModelFunction, chain, compile, set_threads  # noqa: E402
 from lgcontrol.codegen import _kernel as kernels  # noqa: E402
 from lgcontrol.codegen._compiler import find_compiler  # noqa: E402
+from lgcontrol.codegen._internal import thread_count  # noqa: E402
 from lgcontrol.groups import SE3  # noqa: E402
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia  # noqa: E402
 from lgcontrol.models import quadrotor  # noqa: E402

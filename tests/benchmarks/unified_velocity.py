@@ -23,9 +23,10 @@ import mpmath
 import numpy as np
 
 from lgcontrol import codegen
-from lgcontrol.codegen import solve_symmetric
+from lgcontrol.codegen._internal import solve_symmetric
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import RigidBody, SpatialInertia, UnifiedVelocity
+from lgcontrol.mechanics import RigidBody, SpatialInertia
+from lgcontrol.mechanics.representations import UnifiedVelocity
 from lgcontrol.systems import System
 from lgcontrol.systems._rollout import rollout_function
 

@@ -6,12 +6,13 @@ import time
 
 import pytest
 
-from lgcontrol.codegen import Beside
+from lgcontrol.codegen._internal import Beside
 
 # Compilers that never end.
 ENDLESS = """
 from pathlib import Path
-from lgcontrol.codegen import Beside, _compiler as c
+from lgcontrol.codegen._internal import Beside
+from lgcontrol.codegen import _compiler as c
 import time
 
 def build():

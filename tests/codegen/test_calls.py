@@ -15,7 +15,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, _threads, compile, set_threads, thread_count
+from lgcontrol.codegen import ModelFunction, _threads, compile, set_threads
+from lgcontrol.codegen._internal import thread_count
 from lgcontrol.codegen._loader import NOT_PLAIN, evaluator, find_binder
 from lgcontrol.codegen._threads import run_batch
 

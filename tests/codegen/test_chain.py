@@ -8,7 +8,8 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, chain, set_threads, trace
 from lgcontrol.groups import SE3
-from lgcontrol.integrators import Problem, get_method
+from lgcontrol.integrators import get_method
+from lgcontrol.integrators._internal import Problem
 
 from ._functions import pendulum_step
 

@@ -7,7 +7,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, chain, pseudo_inverse, solve_linear
+from lgcontrol.codegen import ModelFunction, chain
+from lgcontrol.codegen._internal import pseudo_inverse, solve_linear
 
 ROUNDING = 1e-13
 BACKWARD = 20 * 2.0**-53  # of a stable method, relative to |A| |x|; ten unknowns

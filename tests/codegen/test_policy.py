@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import _policy, compile_policy, prepare, set_compile_policy
+from lgcontrol.codegen import _policy, prepare, set_compile_policy
+from lgcontrol.codegen._internal import compile_policy
 
 from ._functions import pendulum_step
 

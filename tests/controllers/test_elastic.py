@@ -18,7 +18,8 @@ from lgcontrol.controllers import (
 )
 from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
-from lgcontrol.integrators import Problem, integrate
+from lgcontrol.integrators import integrate
+from lgcontrol.integrators._internal import Problem
 from lgcontrol.mechanics import (
     FrameTask,
     HardeningSpring,
@@ -33,7 +34,8 @@ from lgcontrol.models import (
     variable_stiffness_joint_tree,
 )
 from lgcontrol.simulation import simulate
-from lgcontrol.systems import MotionPoint, Waypoints
+from lgcontrol.systems import Waypoints
+from lgcontrol.systems._internal import MotionPoint
 
 from ..elastic.arms import ARMS, damped, links
 

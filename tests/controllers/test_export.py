@@ -9,8 +9,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import find_compiler
 from lgcontrol.codegen._compiler import Compiler
+from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import (
     LQR,
     MPC,
@@ -61,15 +61,8 @@ from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
-from lgcontrol.systems import (
-    Input,
-    Parameter,
-    System,
-    Trajectory,
-    TrajectoryPoint,
-    Waypoints,
-    with_accelerations,
-)
+from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints, with_accelerations
+from lgcontrol.systems._internal import TrajectoryPoint
 
 from ..codegen.test_export import (
     CC,

@@ -4,7 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import UnknownNameError, _backend
+from lgcontrol.codegen import _backend
+from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE2, SO2, Product, Rn
 from lgcontrol.optimal import (
@@ -21,7 +22,8 @@ from lgcontrol.optimal import (
     terminal_set,
 )
 from lgcontrol.simulation import CallStatus, Pulse, simulate
-from lgcontrol.systems import Input, Parameter, System, Trajectory, TrajectoryPoint, Waypoints
+from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
+from lgcontrol.systems._internal import TrajectoryPoint
 
 from ..optimal.examples import pendulum
 

@@ -10,7 +10,8 @@ from lgcontrol.controllers import LQR, MPC
 from lgcontrol.groups import Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates, Residual, with_rates
 from lgcontrol.optimal._export import STATUSES
-from lgcontrol.systems import Input, Parameter, System, with_input_rates
+from lgcontrol.systems import Input, Parameter, System
+from lgcontrol.systems._internal import with_input_rates
 
 from ..codegen.test_export import needs_compiler
 from .test_export import printed, ran

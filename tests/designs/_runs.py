@@ -3,7 +3,8 @@
 from functools import cache
 from importlib.metadata import entry_points
 
-from lgcontrol.codegen import compile_policy, set_compile_policy
+from lgcontrol.codegen import set_compile_policy
+from lgcontrol.codegen._internal import compile_policy
 from lgcontrol.simulation import SimulationResult, Task
 
 DESIGNS = {

@@ -18,7 +18,8 @@ from lgcontrol.mechanics import (
     SeriesElastic,
     VariableSpring,
 )
-from lgcontrol.systems import check_system, symbols_of
+from lgcontrol.systems import check_system
+from lgcontrol.systems._internal import symbols_of
 
 from .arms import ARMS, damped, hardening, links, mixed, parametric, plain, random_state, variable
 

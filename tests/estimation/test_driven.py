@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol.controllers.designs.quadrotor_gnss import design
 from lgcontrol.estimation import SensorDriven
-from lgcontrol.simulation import FullEstimator
+from lgcontrol.simulation._internal import FullEstimator
 
 
 @pytest.mark.interpreted

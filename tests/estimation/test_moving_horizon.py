@@ -8,7 +8,8 @@ import pytest
 from lgcontrol.estimation import EKF, Log, MovingHorizon
 from lgcontrol.groups import SO3, Rn
 from lgcontrol.optimal import Bound
-from lgcontrol.simulation import FullEstimator, simulate
+from lgcontrol.simulation import simulate
+from lgcontrol.simulation._internal import FullEstimator
 from lgcontrol.systems import Input, Measurement, System
 
 from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED, attitude_log

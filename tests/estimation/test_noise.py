@@ -14,8 +14,8 @@ from lgcontrol.estimation import (
     allan_deviation,
     fit_noise,
     inertial_navigation,
-    preintegrated,
 )
+from lgcontrol.estimation._internal import preintegrated
 from lgcontrol.groups import SE23, SO3, Rn
 from lgcontrol.systems import Measurement, System
 

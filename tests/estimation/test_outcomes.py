@@ -8,7 +8,8 @@ import pytest
 
 from lgcontrol.estimation import EKF, UKF, Log, MovingHorizon, UpdateStatus, gnss, odometry
 from lgcontrol.groups import SE2, SO2, Rn
-from lgcontrol.simulation import FullEstimator, HeldNoise, Sensor, simulate
+from lgcontrol.simulation import HeldNoise, Sensor, simulate
+from lgcontrol.simulation._internal import FullEstimator
 from lgcontrol.systems import Input, Measurement, System
 
 from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED
@@ -303,7 +304,7 @@ def test_it_plugs_into_a_simulation(make):
 
 def test_constrained_systems_keep_their_constraints():
     """A pendulum as a point on a circle: two error coordinates of four, project in every step."""
-    from lgcontrol.systems import ErrorCoordinates
+    from lgcontrol.systems._internal import ErrorCoordinates
 
     state = Rn(4, ("x", "z", "vx", "vz"))
 

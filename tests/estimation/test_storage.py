@@ -7,7 +7,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from lgcontrol.estimation import EKF, UKF, Estimates, EstimationResult, Log, MovingHorizon
+from lgcontrol.estimation import EKF, UKF, EstimationResult, Log, MovingHorizon
+from lgcontrol.estimation._internal import Estimates
 
 from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 

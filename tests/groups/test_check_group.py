@@ -6,7 +6,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE2, LieGroup, SE2Group, SO2Group, check_group
+from lgcontrol.groups import SE2, LieGroup, check_group
+from lgcontrol.groups._internal import SE2Group, SO2Group
 
 from ._samples import GROUPS, USUAL, name_of
 

@@ -14,18 +14,15 @@ from lgcontrol.groups import (
     SO2,
     SO3,
     Cylindrical,
-    CylindricalGroup,
     Helical,
     PlanarHelical,
     Product,
     Rn,
     Schoenflies,
-    SchoenfliesGroup,
-    SE2Group,
-    SO2Group,
     Translation,
     _operations,
 )
+from lgcontrol.groups._internal import CylindricalGroup, SchoenfliesGroup, SE2Group, SO2Group
 
 from ._samples import GROUPS, KINDS, MOTIONS, USUAL, elements, name_of, samples
 

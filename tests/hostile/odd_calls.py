@@ -84,8 +84,8 @@ from lgcontrol.systems import (
     Waypoints,
     check_system,
     choose_method,
-    rollout_derivatives,
 )
+from lgcontrol.systems._internal import rollout_derivatives
 
 
 class Odd:

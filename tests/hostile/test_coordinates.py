@@ -20,7 +20,8 @@ from lgcontrol.groups import (
     Schoenflies,
     check_element,
 )
-from lgcontrol.integrators import Problem, integrate
+from lgcontrol.integrators import integrate
+from lgcontrol.integrators._internal import Problem
 from lgcontrol.mechanics import InverseKinematics, Multibody, SpatialInertia
 from lgcontrol.models import satellite
 from lgcontrol.optimal import OptimalControlProblem, SQPSolver, lqr

@@ -12,15 +12,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import (
-    ModelFunction,
-    _interrupt,
-    _pieces,
-    chain,
-    compile,
-    interruptible,
-    set_compile_policy,
-)
+from lgcontrol.codegen import ModelFunction, _interrupt, _pieces, chain, compile, set_compile_policy
+from lgcontrol.codegen._internal import interruptible
 
 from ._interrupted import OPERATIONS, QUICK, moments
 

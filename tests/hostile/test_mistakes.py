@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol import Multibody, simulate
-from lgcontrol.codegen import check_shape
+from lgcontrol.codegen._internal import check_shape
 from lgcontrol.estimation import EKF, Log
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import SpatialInertia

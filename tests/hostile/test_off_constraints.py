@@ -11,7 +11,8 @@ from lgcontrol.estimation import EKF, MovingHorizon
 from lgcontrol.models import four_bar
 from lgcontrol.optimal import OptimalControlProblem
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Measurement, rollout_derivatives
+from lgcontrol.systems import Measurement
+from lgcontrol.systems._internal import rollout_derivatives
 
 LINKAGE = four_bar()
 CLOSED = LINKAGE.trim().x

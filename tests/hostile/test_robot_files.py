@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol import Multibody
-from lgcontrol.io import UrdfError, find_faults, parse_urdf
+from lgcontrol.io import UrdfError, parse_urdf
+from lgcontrol.io._internal import find_faults
 
 INERTIA = '<inertia ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/>'
 

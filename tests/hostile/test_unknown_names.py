@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from lgcontrol import Multibody
-from lgcontrol.codegen import UnknownNameError, chain, set_compile_policy, trace
+from lgcontrol.codegen import chain, set_compile_policy, trace
+from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.controllers import MPC
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product

@@ -6,7 +6,8 @@ import numpy as np
 from lgcontrol import integrators
 from lgcontrol.codegen import ModelFunction, trace
 from lgcontrol.groups import SO3, LieGroup, Product, Rn
-from lgcontrol.integrators import METHODS, Mechanical, Problem, Solution
+from lgcontrol.integrators import METHODS, Mechanical, Solution
+from lgcontrol.integrators._internal import Problem
 
 GENERAL = [method for method in METHODS.values() if not method.needs_structure]
 EXPLICIT = [method for method in GENERAL if not method.stiff_order]

@@ -15,8 +15,9 @@ from lgcontrol.groups import (
     Rn,
     Schoenflies,
 )
-from lgcontrol.integrators import METHODS, MuntheKaas, Problem, Tableau, get_method
+from lgcontrol.integrators import METHODS, MuntheKaas, Tableau, get_method
 from lgcontrol.integrators._algebra import algebra_rate
+from lgcontrol.integrators._internal import Problem
 
 from ._problems import (
     BODY,

@@ -6,7 +6,8 @@ import pytest
 
 from lgcontrol import integrators
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.integrators import METHODS, Mechanical, Problem
+from lgcontrol.integrators import METHODS, Mechanical
+from lgcontrol.integrators._internal import Problem, embedded_step
 
 from ._problems import run_problem, slope, with_losses
 
@@ -216,7 +217,7 @@ def test_what_methods_need_is_named():
     with pytest.raises(TypeError, match="radau_iia5 solves equations .* not SX"):
         METHODS["radau_iia5"].step(plain, 0.0, ca.SX.sym("x"), [], [], 0.1)
     with pytest.raises(ValueError, match="rk4 does not estimate errors"):
-        integrators.embedded_step(plain, "rk4")
+        embedded_step(plain, "rk4")
     with pytest.raises(ValueError, match="take dormand_prince5, ros34pw2"):
         integrators.integrate(plain, [1.0], (0, 1), method="rk4")
 
@@ -226,8 +227,8 @@ def test_embedded_steps_are_the_steps_with_their_error(name):
     """The estimate falls with the order of the lower solution, and the step is the method's."""
     problem, method = with_losses(), METHODS[name]
     x = np.concatenate([problem.group.random(3)[:4], [1.0, -0.5, 2.0], [0.3]])
-    step = integrators.embedded_step(problem, name)
-    assert step is integrators.embedded_step(problem, name)
+    step = embedded_step(problem, name)
+    assert step is embedded_step(problem, name)
     lengths, errors = np.array([0.1, 0.05, 0.025]), []
     for dt in lengths:
         made = step(0.2, x, [], [], dt)

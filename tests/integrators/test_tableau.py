@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from lgcontrol.integrators import (
-    METHODS,
-    CommutatorFree,
-    MuntheKaas,
-    Tableau,
-    check_tableau,
-    crouch_grossman,
-)
+from lgcontrol.integrators import METHODS, CommutatorFree, MuntheKaas, Tableau
+from lgcontrol.integrators._internal import check_tableau, crouch_grossman
 from lgcontrol.integrators._methods import DENSE, DORMAND_PRINCE, RK4
 from lgcontrol.integrators._solution import polynomial
 from lgcontrol.integrators._tableau import _density, _size, _square, _stage_weights, _trees

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lgcontrol.io import resolve_mesh
+from lgcontrol.io._internal import resolve_mesh
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgcontrol.io import Pose
+from lgcontrol.io._internal import Pose
 
 SAME = 1e-15
 HALF = math.sqrt(0.5)

@@ -2,15 +2,8 @@
 
 import pytest
 
-from lgcontrol.io import (
-    Finding,
-    JointLimits,
-    RobotDescription,
-    UrdfError,
-    find_faults,
-    parse_urdf,
-    read_urdf,
-)
+from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
+from lgcontrol.io._internal import Finding, JointLimits, find_faults
 
 BASE = """\
 <?xml version="1.0"?>

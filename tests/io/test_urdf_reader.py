@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from lgcontrol.io import (
+from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
+from lgcontrol.io._internal import (
     Box,
     Capsule,
     Cylinder,
@@ -18,12 +19,8 @@ from lgcontrol.io import (
     LinkDescription,
     Mesh,
     Pose,
-    RobotDescription,
     Shape,
     Sphere,
-    UrdfError,
-    parse_urdf,
-    read_urdf,
 )
 
 # Products of cosines and sines of exact angles.

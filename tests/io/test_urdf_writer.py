@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgcontrol.io import (
+from lgcontrol.io import RobotDescription, format_urdf, parse_urdf, read_urdf, write_urdf
+from lgcontrol.io._internal import (
     InertialDescription,
     JointDescription,
     JointLimits,
@@ -14,12 +15,7 @@ from lgcontrol.io import (
     LinkDescription,
     Mesh,
     Pose,
-    RobotDescription,
     Shape,
-    format_urdf,
-    parse_urdf,
-    read_urdf,
-    write_urdf,
 )
 
 

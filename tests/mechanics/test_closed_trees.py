@@ -10,10 +10,10 @@ import pytest
 from lgcontrol.controllers import LQR, MPC, TVLQR
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.mechanics._internal import ConstrainedMechanics
 from lgcontrol.mechanics.constrained import (
     AssemblyError,
     ClosedTree,
-    ConstrainedMechanics,
     Marker,
     Mechanism,
     MechanismBody,

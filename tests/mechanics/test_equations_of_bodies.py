@@ -6,7 +6,7 @@ import pytest
 from scipy.linalg import block_diag
 
 from lgcontrol.groups import SE3
-from lgcontrol.mechanics import inertia_matrix
+from lgcontrol.mechanics.representations import inertia_matrix
 
 from ._moving_body import REFERENCES, MovingBody, relative_error
 

@@ -9,7 +9,7 @@ import pytest
 
 from lgcontrol import models
 from lgcontrol.integrators import generalized_alpha, get_method, implicit_euler3
-from lgcontrol.mechanics.constrained import DirectStatus
+from lgcontrol.mechanics._internal import DirectStatus
 from lgcontrol.mechanics.constrained._attitudes import OrientationMatrix
 
 METHODS = {1: implicit_euler3(iterations=4), 2: generalized_alpha(0.9)}

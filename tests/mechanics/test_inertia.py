@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import (
-    SpatialInertia,
+from lgcontrol.mechanics import SpatialInertia
+from lgcontrol.mechanics._internal import (
     spatial_inertia_matrix,
     spatial_inertia_matrix_from_parameters,
 )

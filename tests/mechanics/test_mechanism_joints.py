@@ -8,12 +8,12 @@ from scipy.spatial.transform import Rotation
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics import constrained as mc
+from lgcontrol.mechanics._internal import FreeConstraint
 from lgcontrol.mechanics.constrained import (
     CD,
     DP1,
     DP2,
     D,
-    FreeConstraint,
     Marker,
     Mechanism,
     MechanismBody,

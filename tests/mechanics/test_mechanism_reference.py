@@ -8,7 +8,7 @@ import pytest
 
 from lgcontrol import models
 from lgcontrol.groups import SO3
-from lgcontrol.mechanics.constrained import FORMULATIONS
+from lgcontrol.mechanics._internal import FORMULATIONS
 from lgcontrol.mechanics.constrained._attitudes import ATTITUDES, attitude_type
 from lgcontrol.mechanics.constrained._closed_forms import PlacedBody
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import SpatialInertia, UnifiedVelocity
+from lgcontrol.mechanics import SpatialInertia
+from lgcontrol.mechanics.representations import UnifiedVelocity
 
 HOLDS = 1e-13  # rounding
 FAILS = 0.05  # printed forms are wrong by more than this part of the largest entry

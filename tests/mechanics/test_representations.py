@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import (
+from lgcontrol.mechanics.representations import (
     conversion_matrix,
     convert_inertia,
     convert_jacobian,

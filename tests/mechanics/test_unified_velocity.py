@@ -6,7 +6,8 @@ import pytest
 
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, UnifiedVelocity, WrenchInput
+from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, WrenchInput
+from lgcontrol.mechanics.representations import UnifiedVelocity
 from lgcontrol.systems import check_system
 
 ROUNDING = 1e-13

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import RigidBody, SpatialInertia, UnifiedVelocity
+from lgcontrol.mechanics import RigidBody, SpatialInertia
+from lgcontrol.mechanics.representations import UnifiedVelocity
 from tests.benchmarks.unified_velocity import RESULTS, error_at_digits
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "rotating_bodies.json").read_text())

@@ -4,7 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia, convert_twist
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.mechanics.representations import convert_twist
 from lgcontrol.models import ur5_tree
 
 BALL = SpatialInertia.point_mass(2.0, [0, 0, -1])

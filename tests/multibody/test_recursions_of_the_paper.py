@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from lgcontrol.mechanics import convert_twist_rate
+from lgcontrol.mechanics.representations import convert_twist_rate
 from tests.benchmarks.representations import counted
 
 from .paper_recursions import Ad, ScrewChain, ad, shift

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3
-from lgcontrol.io import (
-    JointDescription,
-    LinkDescription,
-    RobotDescription,
-    UrdfError,
-    parse_urdf,
-    read_urdf,
-)
+from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
+from lgcontrol.io._internal import JointDescription, LinkDescription
 from lgcontrol.mechanics import Joint, Multibody
 
 FILES = {

@@ -9,7 +9,7 @@ import pytest
 
 from lgcontrol.groups import SE3, SO3, Helical, Rn, Translation
 from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
-from lgcontrol.mechanics.multibody import TreeFunction
+from lgcontrol.mechanics._internal import TreeFunction
 
 from . import zoo
 

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from lgcontrol.mechanics import convert_jacobian_rate, convert_twist_rate
+from lgcontrol.mechanics.representations import convert_jacobian_rate, convert_twist_rate
 from lgcontrol.models import panda_tree
 
 from . import zoo

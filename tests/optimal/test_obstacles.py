@@ -16,7 +16,8 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
-from lgcontrol.systems import Input, System, check_system, squared_distance, with_input_rates
+from lgcontrol.systems import Input, System, check_system
+from lgcontrol.systems._internal import squared_distance, with_input_rates
 
 
 def points_of(ends, n=41):

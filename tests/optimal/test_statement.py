@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import UnknownNameError
+from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (

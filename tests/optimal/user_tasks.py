@@ -15,7 +15,8 @@ import numpy as np
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import quadrotor
 from lgcontrol.optimal import Bound, OptimalControlProblem, Residual
-from lgcontrol.systems import Input, System, Trajectory, with_input_rates
+from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.systems._internal import with_input_rates
 
 GRAVITY = 9.81
 Q = {"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]}

@@ -3,7 +3,8 @@
 import numpy as np
 
 from lgcontrol.groups import SE2, SE3, SO3, LieGroup, Product, Rn
-from lgcontrol.simulation import ControllerLog, SimulationResult
+from lgcontrol.simulation import SimulationResult
+from lgcontrol.simulation._internal import ControllerLog
 
 T = np.linspace(0.0, 2.0, 41)
 

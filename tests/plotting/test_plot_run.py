@@ -15,21 +15,16 @@ from PIL import Image
 
 from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs._car import car
-from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Translation
+from lgcontrol.groups._internal import SO3Group
 from lgcontrol.optimal import Bound, OptimalControlProblem, PathTask, Phase, PhasedProblem
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
 from lgcontrol.plotting._figure import new_figure
 from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.simulation import SimulationResult, simulate
-from lgcontrol.systems import (
-    Input,
-    Parameter,
-    System,
-    Trajectory,
-    Waypoints,
-    with_input_rates,
-)
+from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
+from lgcontrol.systems._internal import with_input_rates
 
 from ._runs import T, drive, flight, joints, result, turn
 

@@ -108,8 +108,8 @@ def test_names_at_the_top_resolve():
         home = importlib.import_module(f"lgcontrol.{room or name}")
         assert getattr(top, name) is (getattr(home, name) if room else home)
     assert {"MPC", "System", "controllers"} <= set(dir(top))
-    with pytest.raises(AttributeError, match="sample_time is in lgcontrol.systems"):
-        top.sample_time  # noqa: B018
+    with pytest.raises(AttributeError, match="ScrewMotion is in lgcontrol.systems"):
+        top.ScrewMotion  # noqa: B018
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lgcontrol.simulation import Clock, HeldNoise, Sensor, simulate
+from lgcontrol.simulation import HeldNoise, Sensor, simulate
 from lgcontrol.simulation._clock import Queue, Timing
+from lgcontrol.simulation._internal import Clock
 
 from ._plants import Feedback, cart
 

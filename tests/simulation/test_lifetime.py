@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import LQR, MPC
-from lgcontrol.integrators import embedded_step, integrate
+from lgcontrol.integrators import integrate
+from lgcontrol.integrators._internal import embedded_step
 from lgcontrol.simulation import simulate
 
 from ..optimal.examples import pendulum

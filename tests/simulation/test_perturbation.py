@@ -8,7 +8,7 @@ import pytest
 
 from lgcontrol.groups import Rn
 from lgcontrol.models import five_bar_tree, panda, quadrotor, underwater_vehicle
-from lgcontrol.simulation import Criterion, Task, robustness, weaker
+from lgcontrol.simulation import Criterion, Task, robustness, scaled_inertia
 from lgcontrol.systems import Input, System, Waypoints
 
 
@@ -40,7 +40,9 @@ def test_a_body_of_twice_the_mass_is_one_with_half_the_effect(rng):
     light, heavy = quadrotor(), quadrotor(mass=2 * 0.716, inertia=(0.014, 0.014, 0.024))
     x = light.state.random(rng)
     u = np.r_[rng.uniform(0, 6, 4), np.zeros(6)]
-    np.testing.assert_allclose(weaker(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12)
+    np.testing.assert_allclose(
+        scaled_inertia(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12
+    )
 
 
 @pytest.mark.thorough
@@ -50,7 +52,7 @@ def test_a_linkage_of_twice_the_mass_is_one_with_half_the_effect(rng):
         five_bar_tree(masses=masses).system(["left", "right"])
         for masses in ((0.6, 0.4), (1.2, 0.8))
     )
-    made, u = weaker(light, 2.0), np.array([1.0, -2.0])
+    made, u = scaled_inertia(light, 2.0), np.array([1.0, -2.0])
     x = light.retract(light.home, 0.1 * rng.normal(size=light.n_errors))
     assert np.abs(x[4:]).max() > 0.01
     np.testing.assert_allclose(made.f(0.0, x, u), heavy.f(0.0, x, u), rtol=1e-9, atol=1e-9)
@@ -63,7 +65,7 @@ def test_limits_of_the_state_stay_those_of_quantities_do_not():
         "cart", Rn(2, ("x", "v")), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"],
         quantities={"power": lambda t, x, u, p: u * x[1]}, limits={"v": (-1, 1), "power": (-2, 2)},
     )  # fmt: skip
-    made = weaker(plant, 2.0)
+    made = scaled_inertia(plant, 2.0)
     assert made.limits == {"v": (-1, 1)} and not made.quantities
 
 
@@ -92,7 +94,7 @@ def test_twice_the_drag_is_the_drag_of_twice_the_coefficients(rng, flow):
     x = own.state.random(rng)
     u = np.r_[rng.uniform(-10, 10, 8), rng.normal(size=6), flow * rng.normal(size=3)]
     np.testing.assert_allclose(
-        weaker(own, 1.0, drag=2.0).f(0.0, x, u), much.f(0.0, x, u), rtol=1e-9
+        scaled_inertia(own, 1.0, drag=2.0).f(0.0, x, u), much.f(0.0, x, u), rtol=1e-9
     )
     assert np.abs(much.f(0.0, x, u) - own.f(0.0, x, u)).max() > 0.1
 
@@ -103,7 +105,7 @@ def test_friction_of_joints_is_drag(rng):
     x, u = arm.state.random(rng), rng.normal(size=7)
     lost = arm.f(0.0, x, u) - free.f(0.0, x, u)
     np.testing.assert_allclose(
-        weaker(arm, 1.0, drag=2.0).f(0.0, x, u) - arm.f(0.0, x, u), lost, atol=1e-8
+        scaled_inertia(arm, 1.0, drag=2.0).f(0.0, x, u) - arm.f(0.0, x, u), lost, atol=1e-8
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 from lgcontrol.controllers import MPC, GeometricPD
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import satellite
-from lgcontrol.simulation import ControllerLog, SimulationResult, simulate
+from lgcontrol.simulation import SimulationResult, simulate
+from lgcontrol.simulation._internal import ControllerLog
 from lgcontrol.systems import System
 
 from ._plants import Feedback, cart, drone, swinging

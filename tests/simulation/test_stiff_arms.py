@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lgcontrol.integrators import decay_rate, integrate
+from lgcontrol.integrators import integrate
+from lgcontrol.integrators._internal import decay_rate
 from lgcontrol.mechanics import Multibody
 from lgcontrol.simulation import simulate
 

@@ -11,16 +11,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Helical, Product, Rn, Translation
-from lgcontrol.simulation import (
-    BoundedQuantity,
-    Cascade,
-    HeldNoise,
-    Kick,
-    Sensor,
-    SimulationResult,
-    TaskError,
-    simulate,
-)
+from lgcontrol.simulation import Cascade, HeldNoise, Kick, Sensor, SimulationResult, simulate
+from lgcontrol.simulation._internal import BoundedQuantity, TaskError
 from lgcontrol.systems import System, Trajectory
 
 from ._plants import Feedback, cart, drone

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, Product, Rn
-from lgcontrol.systems import System, not_a_system
+from lgcontrol.systems import System
+from lgcontrol.systems._internal import not_a_system
 
 from ._examples import RIGID, account, pendulum, quadrotor, satellite, underwater
 

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SO2, Product, Rn
-from lgcontrol.systems import (
-    ErrorCoordinates,
-    Input,
-    Parameter,
-    System,
-    check_system,
-    step_derivatives,
-)
+from lgcontrol.systems import Input, Parameter, System, check_system, step_derivatives
+from lgcontrol.systems._internal import ErrorCoordinates
 
 MASS, LENGTH, INERTIA, GRAVITY = 1.3, 0.7, 0.05, 9.81
 EXACT = 1e-10  # both are exact: some rounding errors of numbers up to a hundred

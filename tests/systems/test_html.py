@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lgcontrol as lg
-from lgcontrol.codegen import html_table
+from lgcontrol.codegen._internal import html_table
 
 pytestmark = pytest.mark.interpreted
 

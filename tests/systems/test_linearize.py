@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3, SO3, Product, Rn
-from lgcontrol.systems import Input, System, field_derivatives, step_derivatives
+from lgcontrol.systems import Input, System, step_derivatives
+from lgcontrol.systems._internal import field_derivatives
 
 from ._examples import RATE, account, pendulum, quadrotor, satellite, turn, underwater
 

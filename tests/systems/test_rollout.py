@@ -6,7 +6,8 @@ import pytest
 
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import METHODS
-from lgcontrol.systems import Input, Parameter, System, rollout_derivatives, step_derivatives
+from lgcontrol.systems import Input, Parameter, System, step_derivatives
+from lgcontrol.systems._internal import rollout_derivatives
 from lgcontrol.systems._step import resolved_step
 
 from ._examples import account, pendulum, quadrotor, satellite, underwater

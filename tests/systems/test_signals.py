@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import unknown_name
+from lgcontrol.codegen._internal import unknown_name
 from lgcontrol.groups import Rn
 from lgcontrol.systems import Input, Parameter, System, check_system
 

@@ -9,15 +9,8 @@ import pytest
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import METHODS
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.systems import (
-    System,
-    choose_method,
-    rollout_derivatives,
-    sample_time,
-    stable_substeps,
-    step_derivatives,
-    step_factor,
-)
+from lgcontrol.systems import System, choose_method, stable_substeps, step_derivatives
+from lgcontrol.systems._internal import rollout_derivatives, sample_time, step_factor
 
 from ._examples import account, quadrotor
 

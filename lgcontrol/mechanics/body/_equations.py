@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, solve_symmetric
+from ...codegen import Value
+from ...codegen._internal import solve_symmetric
 from ...groups import LieGroup
 from ...systems import Input
 from .._coefficients import Coefficient, Coefficients

@@ -8,18 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, check_shape, trace
+from ...codegen import ModelFunction, trace
+from ...codegen._internal import check_shape
 from ...groups import SE3, SO2, SO3
-from ...systems import (
-    Jump,
-    MotionPoint,
-    SmoothReference,
-    System,
-    Trajectory,
-    TrajectoryPoint,
-    field_derivatives,
-    not_a_system,
-)
+from ...systems import SmoothReference, System, Trajectory
+from ...systems._internal import Jump, MotionPoint, TrajectoryPoint, field_derivatives, not_a_system
 
 # Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
 LEAST_PUSH = 0.05

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
+from ...codegen import ModelFunction, Value, named_options, trace
+from ...codegen._internal import (
     Shape,
     UnknownNameError,
-    Value,
     as_names,
     check_one_by_one,
     interruptible,
-    named_options,
-    trace,
     unknown_name,
 )
 from ...groups import LieGroup, Product
-from ...systems import Input, Parameter, System, check_name
+from ...systems import Input, Parameter, System
+from ...systems._internal import check_name
 from .._fields import renamed_field
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._added_mass import Current, check_added_mass

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from ...codegen import Value, solve_symmetric
+from ...codegen import Value
+from ...codegen._internal import solve_symmetric
 from ...groups import SE3, LieGroup, Product, Rn
 from ...systems import Input, System
 from .._mechanical import mechanical

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import check_shape
+from ...codegen._internal import check_shape
 from ...groups import SE3, SO3
 from ...systems import System
 

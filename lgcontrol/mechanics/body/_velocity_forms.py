@@ -10,15 +10,8 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
-    UnknownNameError,
-    Value,
-    check_shape,
-    interruptible,
-    trace,
-    unknown_name,
-)
+from ...codegen import ModelFunction, Value, trace
+from ...codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
 from ...groups import LieGroup, Product, Rn
 from ...systems import Input, Parameter, System
 

@@ -10,15 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
-    Shape,
-    Value,
-    check_shape,
-    interruptible,
-    solve_symmetric,
-    trace,
-)
+from ...codegen import ModelFunction, Value, trace
+from ...codegen._internal import Shape, check_shape, interruptible, solve_symmetric
 from ...groups import Product, Rn
 from ...systems import Input, System
 from .._fields import freeze, refuse_negative, set_field, unit_vector

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ...codegen import UnknownNameError, unknown_name
+from ...codegen._internal import UnknownNameError, unknown_name
 
 UNIT = np.eye(3)
 TILDE_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

@@ -8,8 +8,9 @@ from typing import Any
 
 import casadi as ca
 
-from ...codegen import UnknownNameError, Value, check_shape, unknown_name
-from ...systems import check_name
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...systems._internal import check_name
 from .._fields import read_only
 
 GROUND = "ground"

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen import (
-    check_shape,
-    named_options,
-)
+from ...codegen import named_options
+from ...codegen._internal import check_shape
 from ...groups import SE3, check_element
-from ...systems import check_name
+from ...systems._internal import check_name
 from .._fields import read_only
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._forces import Force

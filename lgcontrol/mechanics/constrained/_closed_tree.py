@@ -9,9 +9,9 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
+from ...codegen import Value
+from ...codegen._internal import (
     UnknownNameError,
-    Value,
     ask_degrees,
     check_shape,
     interruptible,
@@ -19,7 +19,7 @@ from ...codegen import (
 )
 from ...groups import Product, check_element
 from ...systems import Quantity, System, Trajectory
-from ..multibody import Multibody
+from ..multibody._multibody import Multibody
 from ..multibody._spatial import Pose
 from ..multibody.compiled._compiled_tree import compiled
 from ..multibody.kinematics._frames import frame_pose

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 
-from ...codegen import UnknownNameError, Value, unknown_name
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups import LieGroup
-from ...systems import check_name
+from ...systems._internal import check_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
-from ...codegen import UnknownNameError, check_shape, unknown_name
+from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
 from ._closed_forms import ClosedForms, PlacedBody
 from ._system import OFF

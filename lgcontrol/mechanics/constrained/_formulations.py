@@ -11,7 +11,8 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ...codegen import UnknownNameError, Value, unknown_name
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
 from ._attitudes import angle_rates, euler_angles, half_rates, parameter_rotation
 

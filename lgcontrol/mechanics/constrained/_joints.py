@@ -11,8 +11,9 @@ from typing import Any, ParamSpec
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, check_shape
-from ...systems import check_name
+from ...codegen import Value
+from ...codegen._internal import check_shape
+from ...systems._internal import check_name
 from .._fields import read_only, unit_vector
 from ._basic import (
     CD,

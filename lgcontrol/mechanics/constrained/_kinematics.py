@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
-    Value,
-    check_increasing,
-    check_shape,
-    trace,
-)
+from ...codegen import ModelFunction, Value, trace
+from ...codegen._internal import check_increasing, check_shape
 from ...groups import Product, Rn
 from ...systems import Trajectory
 from ._constraint import Constraints

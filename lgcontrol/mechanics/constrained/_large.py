@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from ...integrators import Index3Method
+from ...integrators._internal import Index3Method
 from ._basic import GROUND, Connection, Direction
 from ._closed_forms import ClosedForms
 from ._direct import Start

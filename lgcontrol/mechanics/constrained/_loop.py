@@ -10,7 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import UnknownNameError, Value, unknown_name
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
 from .._fields import unit_vector
 from ..multibody._spatial import Pose
 from ..multibody.tree._joint import Axis, as_axis

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, chain
-from ...integrators import Index3Method, Problem
+from ...integrators._internal import Index3Method, Problem
 
 UNKNOWN = (
     "take shorter steps or more iterations, and look at mobility() there: constraints may be "

@@ -10,18 +10,19 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
+from ...codegen import ModelFunction, named_options
+from ...codegen._internal import (
     UnknownNameError,
     as_names,
     check_shape,
     interruptible,
-    named_options,
     unknown_name,
 )
 from ...groups import SE3, SO3, Product, check_element
-from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
-from ...systems import System, Trajectory, check_name
+from ...integrators import Constrained, generalized_alpha
+from ...integrators._internal import Index3Method, Problem
+from ...systems import System, Trajectory
+from ...systems._internal import check_name
 from .._fields import read_only
 from .._mechanical import mechanical
 from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity

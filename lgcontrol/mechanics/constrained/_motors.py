@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from ...codegen import UnknownNameError, Value, unknown_name
-from ...systems import Input, check_name
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
+from ...systems import Input
+from ...systems._internal import check_name
 from ._basic import GROUND, Connection, Frames, frame_of
 from ._joints import Marker
 

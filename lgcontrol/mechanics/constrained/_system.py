@@ -13,21 +13,21 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ...codegen import (
+from ...codegen import Value, trace
+from ...codegen._internal import (
     Saddle,
     Shape,
     UnknownNameError,
-    Value,
     as_names,
     check_shape,
     factor_symmetric,
     interruptible,
-    trace,
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
 from ...integrators import Constrained
-from ...systems import ErrorCoordinates, Quantity, System, TracedLater
+from ...systems import Quantity, System
+from ...systems._internal import ErrorCoordinates, TracedLater
 from ._constraint import Constraints
 from ._ranks import RANK, RankOfRows, scaled_rows
 

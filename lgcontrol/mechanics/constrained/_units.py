@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...codegen import level_outside
-from ..multibody import Multibody
+from ...codegen._internal import level_outside
+from ..multibody._multibody import Multibody
 from ..multibody.compiled._compiled_tree import compiled
 from ._basic import Connection
 from ._body import MechanismBody

@@ -9,14 +9,8 @@ from typing import Any, Literal, Self
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    UnknownNameError,
-    Value,
-    as_names,
-    interruptible,
-    named_options,
-    unknown_name,
-)
+from ...codegen import Value, named_options
+from ...codegen._internal import UnknownNameError, as_names, interruptible, unknown_name
 from ...groups import LieGroup, Product, Rn
 from ...systems import (
     Measurement,
@@ -26,7 +20,7 @@ from ...systems import (
 )
 from .._coefficients import Coefficients
 from .._mechanical import mechanical
-from ..multibody import Multibody
+from ..multibody._multibody import Multibody
 from ..multibody._system import state_limits, tree_mechanics
 from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
 from ._joint_spring import AdjustedSpring

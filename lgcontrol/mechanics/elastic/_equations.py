@@ -10,7 +10,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, solve_symmetric
+from ...codegen import Value
+from ...codegen._internal import solve_symmetric
 from ...groups import LieGroup, Product, Rn
 from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients

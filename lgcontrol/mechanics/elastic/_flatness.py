@@ -9,22 +9,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
+from ...codegen import ModelFunction, Value, trace
+from ...codegen._internal import (
     Shape,
     UnknownNameError,
-    Value,
     check_increasing,
     check_shape,
-    trace,
     unknown_name,
 )
-from ...systems import (
-    FixedParameters,
-    Trajectory,
-    control_name,
-    values_by_name,
-)
+from ...systems import Trajectory
+from ...systems._internal import FixedParameters, control_name, values_by_name
 from ..multibody.compiled._functions import rate_names
 from ._damped import DampedDeflection
 from ._elastic_tree import ElasticTree

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, solve_symmetric
-from ..multibody import Multibody
+from ...codegen import Value
+from ...codegen._internal import solve_symmetric
+from ..multibody._multibody import Multibody
 from ._equations import ElasticMechanics, motor_losses
 
 Rates = Callable[..., Sequence[Value]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ...codegen import named_options
-from ..multibody import JointProperties
+from ..multibody.tree._link import JointProperties
 from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
 
 FRICTION_SPEED = JointProperties().friction_speed

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ...codegen import check_shape, level_outside, named_options
+from ...codegen import named_options
+from ...codegen._internal import check_shape, level_outside
 from ...groups import SE3, SO3, check_element
 from .._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings

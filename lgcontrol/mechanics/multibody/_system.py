@@ -10,13 +10,11 @@ from typing import Any, Literal, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ...codegen import (
-    ModelFunction,
+from ...codegen import ModelFunction, Value, named_options
+from ...codegen._internal import (
     UnknownNameError,
-    Value,
     as_names,
     check_shape,
-    named_options,
     solve_symmetric,
     unknown_name,
 )

@@ -10,7 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Shape, Value, check_shape, trace
+from ...codegen import ModelFunction, Value, trace
+from ...codegen._internal import Shape, check_shape
 from ...groups import SE3
 from ..inertia._inertia import SpatialInertia
 

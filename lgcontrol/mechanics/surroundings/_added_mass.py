@@ -8,7 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, check_shape
+from ...codegen import Value
+from ...codegen._internal import check_shape
 from ...groups import SE3, LieGroup
 from ...systems import Input
 from .._fields import freeze, read_only

@@ -9,7 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value, check_shape
+from ...codegen import Value
+from ...codegen._internal import check_shape
 from .._coefficients import Coefficient
 from .._fields import set_field
 from ._forces import BodyMotion, Force

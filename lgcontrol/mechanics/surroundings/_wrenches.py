@@ -9,8 +9,10 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ...codegen import UnknownNameError, Value, unknown_name
-from ...systems import Input, Role
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
+from ...systems import Input
+from ...systems._internal import Role
 from .._coefficients import TWIST_AXES, Coefficient
 from .._fields import freeze, refuse_negative
 from ._forces import BodyMotion, Force, wrench_at

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...codegen import (
-    BuildError,
+from ...codegen import BuildError, ModelFunction
+from ...codegen._internal import (
     Compiler,
-    ModelFunction,
     Part,
     UnsafeFolder,
     compile_policy,

@@ -18,7 +18,8 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 import casadi as ca
 import numpy as np
 
-from ....codegen import ModelFunction, Shape, UnknownNameError, Value, unknown_name
+from ....codegen import ModelFunction, Value
+from ....codegen._internal import Shape, UnknownNameError, unknown_name
 from ..._reference import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from ....codegen import Value, factor_symmetric, solve_factored
+from ....codegen import Value
+from ....codegen._internal import factor_symmetric, solve_factored
 
 factor, solve = factor_symmetric, solve_factored
 

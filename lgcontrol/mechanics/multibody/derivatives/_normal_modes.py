@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ....codegen import check_shape
+from ....codegen._internal import check_shape
 from ..dynamics._mass_matrix import refuse_singular
 from ..tree._tree import Tree
 from ._first import linearized_equations

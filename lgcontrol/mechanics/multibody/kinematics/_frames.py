@@ -13,7 +13,8 @@ from typing import Literal
 
 import casadi as ca
 
-from ....codegen import UnknownNameError, Value, unknown_name
+from ....codegen import Value
+from ....codegen._internal import UnknownNameError, unknown_name
 from ....groups import SE3
 from ..._reference import Reference
 from .._spatial import Pose, cross, twist_cross

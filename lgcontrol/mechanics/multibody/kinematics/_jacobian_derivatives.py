@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from ....codegen import UnknownNameError, Value, unknown_name
+from ....codegen import Value
+from ....codegen._internal import UnknownNameError, unknown_name
 from ....groups import SO3
 from ..._reference import Reference
 from .._spatial import cross, twist_cross

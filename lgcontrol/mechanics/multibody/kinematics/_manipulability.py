@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import casadi as ca
 
-from ....codegen import UnknownNameError, Value, as_names, factor_symmetric, unknown_name
+from ....codegen import Value
+from ....codegen._internal import UnknownNameError, as_names, factor_symmetric, unknown_name
 from ....groups import SE3
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
 from ..compiled._functions import TreeFunction, frame_function, takes_names

@@ -6,7 +6,8 @@ from functools import partial
 
 import casadi as ca
 
-from ....codegen import UnknownNameError, Value, unknown_name
+from ....codegen import Value
+from ....codegen._internal import UnknownNameError, unknown_name
 from .._spatial import Pose, twist_cross
 from ..compiled._added_mass import force, weights
 from ..compiled._compiled_tree import CompiledTree

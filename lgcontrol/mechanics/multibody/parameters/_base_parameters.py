@@ -12,7 +12,7 @@ from typing import Any, Generic
 import casadi as ca
 import numpy as np
 
-from ....codegen import Shape, check_shape, interruptible, level_outside
+from ....codegen._internal import Shape, check_shape, interruptible, level_outside
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..tree._tree import AnyTree, Tree
 from ._least_squares import Prior, Weighted

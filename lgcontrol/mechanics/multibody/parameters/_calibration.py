@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
 
-from ....codegen import check_shape, interruptible
+from ....codegen._internal import check_shape, interruptible
 from ....groups import SE3, check_element
 from ..kinematics._frames import placement
 from ..kinematics._jacobian_derivatives import (

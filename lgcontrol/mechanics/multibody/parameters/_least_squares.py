@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape
+from ....codegen._internal import check_shape
 
 ASYMMETRY = 1e-8  # of a covariance, relative to its largest entry: what sums of products leave
 

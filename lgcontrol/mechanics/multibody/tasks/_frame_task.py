@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import (
-    UnknownNameError,
-    Value,
-    as_numbers,
-    check_shape,
-    named_options,
-    unknown_name,
-)
+from ....codegen import Value, named_options
+from ....codegen._internal import UnknownNameError, as_numbers, check_shape, unknown_name
 from ....groups import SE3, SO3, LieGroup, Translation
 
 if TYPE_CHECKING:
-    from .. import Multibody
+    from .._multibody import Multibody
 
 # A frame stays in a subgroup if nothing leaves it by more than rounding, in m and rad.
 CONFINED = 1e-9

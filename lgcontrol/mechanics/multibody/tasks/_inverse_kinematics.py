@@ -9,14 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ....codegen import (
-    MOST_SUBSTEPS,
-    ModelFunction,
-    check_count,
-    named_options,
-)
+from ....codegen import ModelFunction, named_options
+from ....codegen._internal import MOST_SUBSTEPS, check_count
 from ....groups import check_element
-from .. import Multibody
+from .._multibody import Multibody
 from ._frame_task import FrameTask
 from ._random_configuration import random_configuration
 

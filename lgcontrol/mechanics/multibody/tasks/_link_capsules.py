@@ -9,10 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ....codegen import UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import UnknownNameError, check_shape, unknown_name
 from ....groups import SE3
-from ....systems import squared_distance
-from .. import Multibody
+from ....systems._internal import squared_distance
+from .._multibody import Multibody
 
 
 class LinkCapsules:

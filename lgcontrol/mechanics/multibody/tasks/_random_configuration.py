@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....codegen import Shape
-from .. import Multibody
+from ....codegen._internal import Shape
+from .._multibody import Multibody
 
 
 def random_configuration(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape, named_options
+from ....codegen import named_options
+from ....codegen._internal import check_shape
 from ....groups import LieGroup
-from ....io import LARGEST_MULTIPLIER
+from ....io._internal import LARGEST_MULTIPLIER
 from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._placement import as_placement, as_position

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import ask_degrees, check_shape, in_degrees
+from ....codegen._internal import ask_degrees, check_shape, in_degrees
 from ....groups import SE3, LieGroup, check_element
 
 ROUNDING = 1e-12  # what products of a few rotation matrices in doubles leave

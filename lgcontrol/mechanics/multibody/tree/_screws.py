@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import UnknownNameError, check_shape, unknown_name
 from ....groups import Helical, LieGroup, Translation
 from ...inertia._inertia import SpatialInertia
 from ._link import WORLD

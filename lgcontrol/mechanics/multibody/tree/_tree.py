@@ -11,15 +11,14 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ....codegen import (
+from ....codegen import Value, named_options
+from ....codegen._internal import (
     UnknownNameError,
-    Value,
     ask_degrees,
     check_one_by_one,
     check_shape,
     in_degrees,
     level_outside,
-    named_options,
     unknown_name,
 )
 from ....groups import SE3, LieGroup, Product

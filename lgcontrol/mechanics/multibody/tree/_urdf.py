@@ -9,16 +9,10 @@ from math import inf
 from os import PathLike
 from typing import Any, Literal
 
-from ....codegen import UnknownNameError, interruptible, level_outside, unknown_name
+from ....codegen._internal import UnknownNameError, interruptible, level_outside, unknown_name
 from ....groups import LieGroup
-from ....io import (
-    JointDescription,
-    LinkDescription,
-    RobotDescription,
-    UrdfError,
-    find_faults,
-    read_urdf,
-)
+from ....io import RobotDescription, UrdfError, read_urdf
+from ....io._internal import JointDescription, LinkDescription, find_faults
 from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._link import WORLD, JointProperties, Mimic, make_link

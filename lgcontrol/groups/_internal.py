@@ -1,0 +1,15 @@
+"""What rooms above need of `lgcontrol.groups` beyond what users type."""
+
+from ._abelian import CylindricalGroup as CylindricalGroup
+from ._base import not_a_group as not_a_group
+from ._describe import describe_group as describe_group
+from ._describe import group_from_description as group_from_description
+from ._element import ELEMENT_ROUNDING as ELEMENT_ROUNDING
+from ._element import ELEMENT_TOLERANCE as ELEMENT_TOLERANCE
+from ._element import ask_order as ask_order
+from ._schoenflies import SchoenfliesGroup as SchoenfliesGroup
+from ._se2 import SE2Group as SE2Group
+from ._se3 import SE3Group as SE3Group
+from ._sek import held_motion as held_motion
+from ._so2 import SO2Group as SO2Group
+from ._so3 import SO3Group as SO3Group

@@ -1,0 +1,39 @@
+"""What rooms above need of `lgcontrol.mechanics` beyond what users type."""
+
+from .body._velocity_forms import VelocityForm as VelocityForm
+from .constrained._basic import BasicConstraint as BasicConstraint
+from .constrained._basic import Connection as Connection
+from .constrained._basic import Direction as Direction
+from .constrained._basic import FreeConstraint as FreeConstraint
+from .constrained._closed_forms import ClosedForms as ClosedForms
+from .constrained._constraint import ConstraintTerms as ConstraintTerms
+from .constrained._direct import DirectAnalysis as DirectAnalysis
+from .constrained._direct import DirectResult as DirectResult
+from .constrained._direct import DirectStatus as DirectStatus
+from .constrained._equations import MechanismEquations as MechanismEquations
+from .constrained._formulations import FORMULATIONS as FORMULATIONS
+from .constrained._formulations import Formulation as Formulation
+from .constrained._kinematics import KinematicsResult as KinematicsResult
+from .constrained._kinematics import KinematicsStatus as KinematicsStatus
+from .constrained._loop import LoopJoint as LoopJoint
+from .constrained._march import March as March
+from .constrained._mobility import Mobility as Mobility
+from .constrained._mobility import SingularPosition as SingularPosition
+from .constrained._system import ConstrainedMechanics as ConstrainedMechanics
+from .constrained._system import Coordinate as Coordinate
+from .constrained._system import Stabilization as Stabilization
+from .elastic._joint_spring import JointSpring as JointSpring
+from .inertia._inertia import Check as Check
+from .inertia._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
+from .inertia._inertia_matrix import (
+    spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
+)
+from .inertia._principal import PrincipalInertia as PrincipalInertia
+from .multibody.compiled._functions import TreeFunction as TreeFunction
+from .multibody.derivatives._normal_modes import NormalModes as NormalModes
+from .multibody.parameters._base_parameters import BaseParameters as BaseParameters
+from .multibody.parameters._base_parameters import Identification as Identification
+from .multibody.parameters._calibration import Calibration as Calibration
+from .multibody.tasks._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
+from .multibody.tree._joint import name_of_group as name_of_group
+from .multibody.tree._link import Link as Link

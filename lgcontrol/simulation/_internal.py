@@ -1,0 +1,9 @@
+"""What rooms above need of `lgcontrol.simulation` beyond what users type."""
+
+from ._clock import Clock as Clock
+from ._contract import FullEstimator as FullEstimator
+from ._logs import BoundedQuantity as BoundedQuantity
+from ._logs import ControllerLog as ControllerLog
+from ._logs import Measurements as Measurements
+from ._logs import TaskError as TaskError
+from ._task import Verdict as Verdict
