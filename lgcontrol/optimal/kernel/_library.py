@@ -30,14 +30,16 @@ from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
 from ._table import MODEL, Function, Model, Numbers, Task, header
 
-SHARED_TEXT, SWEEP, NEWTON = (
-    Path(__file__).with_name(name) for name in ("newton.h", "sweep.c", "newton.c")
+SHARED_TEXT, SWEEP, NEWTON, START = (
+    Path(__file__).with_name(name) for name in ("newton.h", "sweep.c", "newton.c", "start.c")
 )
 
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
-SELDOM = ("end", "end_values", "end_curvature", "arrival", "roll", "error")
+SELDOM = (
+    "end", "end_values", "end_curvature", "arrival", "roll", "error", "between", "policy",
+)  # fmt: skip
 OFTEN_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
@@ -59,14 +61,16 @@ class KernelEntries(NamedTuple):
 
     Attributes
     ----------
-    solve, step, sizes : callable
-        ``lg_newton_solve``, ``lg_newton_step`` and ``lg_newton_sizes``.
+    solve, step, start, plan, sizes : callable
+        ``lg_newton_solve``, ``lg_newton_step`` and so on.
     interpret : int
         Address of ``lg_interpret``.
     """
 
     solve: Any
     step: Any
+    start: Any
+    plan: Any
     sizes: Any
     interpret: int
 
@@ -86,7 +90,8 @@ def _sweep(n: str, m: str, name: str, how: str) -> str:
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
     any_size = _sweep("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    return _head(width) + any_size + NEWTON.read_text(encoding="utf-8") + interpreter_source()
+    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START)]
+    return "".join([_head(width), any_size, *texts, interpreter_source()])
 
 
 def sweep_source(width: int, n: int, m: int) -> str:
@@ -146,13 +151,15 @@ def load_kernel() -> KernelEntries | None:
 
 def _open_kernel(path: Path) -> KernelEntries:
     library = ctypes.CDLL(str(path))
-    solve, step, sizes = (library[f"lg_newton_{name}"] for name in ("solve", "step", "sizes"))
-    for function in (solve, step):
+    names = ("solve", "step", "start", "plan", "sizes")
+    solve, step, start, plan, sizes = (library[f"lg_newton_{name}"] for name in names)
+    for function in (solve, step, start, plan):
         function.argtypes, function.restype = [_ADDRESS] * 3, ctypes.c_int
+    start.restype = ctypes.c_double
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
-    return KernelEntries(solve, step, sizes, interpret)
+    return KernelEntries(solve, step, start, plan, sizes, interpret)
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
@@ -202,7 +209,11 @@ def plain_parts(model: StageModel) -> Parts:
         "end_values": (once.terminal_values, None),
         "error": (model.error, None),
         "roll": (model.roll, None),
+        "between": (model.between, None),
     }
+    policy = model.problem.system.policy
+    if policy is not None:
+        parts["policy"] = policy, None
     if model.composes:
         parts |= {"substep": (model.substep, SHARED), "around": (model.around, SHARED)}
     else:
@@ -341,10 +352,10 @@ def _difference(model: StageModel, stages: Stages) -> str | None:
     system, p = problem.system, problem.nominal_parameters
 
     def some(name: str, size: int) -> np.ndarray:
-        if name in ("x", "x_next", "x_ref", "x0", "after"):
+        if name in ("x", "x_next", "x_ref", "x0", "after", "a", "b"):
             moves = 0.1 * rng.normal(size=model.n)
             return np.array(model.retract(system.home, moves, p), dtype=float)
-        known = {"p": p, "dt": np.array([problem.dt]), "w": np.ones(size)}
+        known = {"p": p[:size], "dt": np.array([problem.dt]), "w": np.ones(size)}
         if name in known:
             return np.array(known[name], dtype=float)
         base = system.nominal_input if name in ("u", "u_ref") else np.zeros(size)

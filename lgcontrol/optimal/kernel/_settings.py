@@ -89,6 +89,17 @@ class NewtonSettings:
     tiny_most : float
         Reductions of μ after failed line searches before the solve ends as stalled.
 
+    regulator_guesses, regulator_caution : float
+        Regulators whose motions are tried as starts, and the factor between their weights on
+        controls. Own: with one regulator 7 of 12 starts of problem A converge.
+    policy_period : float
+        Longest time in s between questions to a policy. Own.
+    defect_closed : float
+        Defect up to which a start is a motion. Own.
+    same_node, same_node_roundings : float
+        Difference of times, in steps, and in roundings of a time, up to which nodes are the same.
+        Own.
+
     real_time_mu : float
         Barrier parameter of real-time steps. Own.
     real_time_sigma : float
@@ -150,6 +161,12 @@ class NewtonSettings:
     elastic_decrease: float = 0.9
     certificate: float = 1e-2
     tiny_most: float = 10
+    regulator_guesses: float = 3
+    regulator_caution: float = 100.0
+    policy_period: float = 0.05
+    defect_closed: float = 1e-6
+    same_node: float = 1e-6
+    same_node_roundings: float = 4.0
     real_time_mu: float = 1e-3
     real_time_sigma: float = 1e2
     real_time_rollout: float = 2.0

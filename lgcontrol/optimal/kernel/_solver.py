@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._bounds import ROUNDING
+from .._node_plans import plan_layout
+from .._plan import PlanLayout
 from .._settings import DEFAULT
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
@@ -31,7 +34,6 @@ EXACT = replace(DEFAULT, hessian_operations=10_000_000, hessian_operations_exact
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 FRESH, RESUME, ELASTIC = range(3)
 STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
-PARTS = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 
 
 class PlanReport(NamedTuple):
@@ -79,6 +81,31 @@ class PlanReport(NamedTuple):
         return float(self.log[-1, 1:4].max())
 
 
+def layout_of(model: StageModel, kept: int) -> PlanLayout:
+    """Where the parts of a plan are: the iterate, gains, rows, scales, and what steps go on with.
+
+    Parameters
+    ----------
+    model : StageModel
+    kept : int
+        Numbers of that.
+
+    Returns
+    -------
+    PlanLayout
+    """
+    problem, sides, n, m = model.problem, model.sides, model.n, model.m
+    N, M, na = problem.horizon, problem.horizon + 1, len(sides.row) + len(sides.equal)
+    rows = len(model.transcription.rows.names)
+    shapes = {
+        "x": (M, model.group.nq), "u": (N, problem.system.n_inputs), "s": (M, na), "z": (M, na),
+        "e": (M, na), "y": (M, na), "zl": (N, m), "zu": (N, m), "lam": (N, n),
+        "nu": (M, len(sides.equal)), "K": (N, m, n), "rows": (M, rows), "scales": (rows,),
+        "kept": (kept,),
+    }  # fmt: skip
+    return plan_layout(problem, shapes)
+
+
 class KernelMemory:
     """Structs and arrays of one problem for one thread."""
 
@@ -93,21 +120,30 @@ class KernelMemory:
         self.model = self._model_of(model)
         problem, N, nr = model.problem, model.problem.horizon, len(model.transcription.rows.names)
         n, m, M = model.n, model.m, model.problem.horizon + 1
-        na, ne = len(model.sides.row) + len(model.sides.equal), len(model.sides.equal)
-        work, plan, memory = sizes_of(kernel, self.model, N)[:3].tolist()
+        na = len(model.sides.row) + len(model.sides.equal)
+        work, plan, memory, *_, kept = sizes_of(kernel, self.model, N).tolist()
         group, nu = model.group, problem.system.n_inputs
-        self.task = Task(horizon=N, dt=problem.dt, exact=1)
+        self.task = Task(horizon=N, dt=problem.dt, exact=1, starts=0)
         once = model.transcription
+        self.layout = layout_of(model, kept)
+        self.column = np.zeros(self.layout.size)
+        self.parts = {
+            name: self.column[place].reshape(shape)
+            for name, (place, shape) in self.layout.places.items()
+        }
+        own = {name: self.parts[name] for name in ("K", "rows", "scales")}
+        first = self.layout.places["x"][0].start
+        own["plan"] = self.column[first : first + plan]
         shapes: dict[str, Any] = {
             "t": M, "x_ref": (M, group.nq), "u_ref": (M, nu),
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
-            "x0": group.nq, "lower": m, "upper": m, "limit": na,
-            "weight": na, "plan": plan, "K": (N, m, n), "rows": (M, nr), "scales": nr,
-            "log": (most + 1, len(LOG)),
-            "memory": memory, "work": work + 16, "w": len(once.path_weights),
-            "w_end": len(once.end_weights),
+            "x0": group.nq, "lower": m, "upper": m, "limit": na, "weight": na,
+            "log": (most + 1, len(LOG)), "memory": memory, "work": work + 16,
+            "w": len(once.path_weights), "w_end": len(once.end_weights),
+            "best": 2 * plan + M * nr + N * m * n + kept,
         }  # fmt: skip
-        self.arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
+        self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
+        self.kept = self.arrays["memory"][:kept]
         self.arrays["w"][:], self.arrays["w_end"][:] = once.path_weights, once.end_weights
         sides = model.sides
         self.arrays["limit"][:] = np.r_[sides.limit, sides.target]
@@ -115,15 +151,14 @@ class KernelMemory:
         self.arrays["work"] = work_memory[-work_memory.ctypes.data % 64 // 8 :]
         for name, array in self.arrays.items():
             setattr(self.task, name, array.ctypes.data)
-        sizes = {
-            "x": (M, group.nq), "u": (N, nu), "s": (M, na), "z": (M, na), "e": (M, na),
-            "y": (M, na), "zl": (N, m), "zu": (N, m), "lam": (N, n), "nu": (M, ne),
-        }  # fmt: skip
-        self.parts, start = {}, 0
-        for name, shape in sizes.items():
-            stop = start + int(np.prod(shape))
-            self.parts[name] = self.arrays["plan"][start:stop].reshape(shape)
-            start = stop
+
+    @staticmethod
+    def _asked(model: StageModel) -> int:
+        """How often a start asks the policy in a step."""
+        problem, period = model.problem, NewtonSettings().policy_period
+        if problem.system.is_discrete:
+            return 1
+        return max(1, int(np.ceil(problem.dt / period - ROUNDING)))
 
     def _model_of(self, model: StageModel) -> Any:
         once, sides, stages = model.transcription, model.sides, self.stages
@@ -131,6 +166,7 @@ class KernelMemory:
         made = Model(
             nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
             nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
+            asked=self._asked(model),
             bend=bend.shape[1], curved="curvature" in stages.functions, scratch=stages.scratch,
         )  # fmt: skip
         pattern = pattern_of(model, model.stage)
@@ -236,35 +272,14 @@ class NewtonKKTSolver:
         nodes first: a problem is said to be infeasible if both ways end at a stationary point of
         the violation.
         """
-        report = self._solve(nodes, setting, x0, FRESH, tolerance, max_iterations)
-        left = max_iterations - report.iterations
-        if report.status not in ("infeasible", "stalled") or left <= 0 or not self._can_relax:
-            return report
-        kept = self.memory.arrays["plan"].copy()
-        other = self._solve(nodes, setting, x0, ELASTIC, tolerance, left)
-        total = {
-            "iterations": report.iterations + other.iterations,
-            "seconds": report.seconds + other.seconds,
-        }
-        if other.status == "converged":
-            return other._replace(**total)
-        self.memory.arrays["plan"][:] = kept
-        status = report.status if other.status == report.status else "stalled"
-        return report._replace(status=status, **total)
-
-    @property
-    def _can_relax(self) -> bool:
-        """Whether there are hard constraints beyond limits of controls."""
-        sides = self.model.sides
-        hard = np.isinf(sides.weight) & ~self.model.of_start
-        return bool(hard.any() or len(sides.equal))
+        return self._solve(nodes, setting, x0, None, tolerance, max_iterations)
 
     def _solve(
         self,
         nodes: Nodes,
         setting: Setting,
         x0: np.ndarray,
-        resume: int,
+        resume: int | None,
         tolerance: float,
         most: int,
     ) -> PlanReport:
@@ -272,10 +287,11 @@ class NewtonKKTSolver:
         memory.give(setting, nodes.t, x0, self.model.sides.weight)
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
-        status = memory.run(
-            memory.kernel.solve, resume=resume, tolerance=tolerance,
-            max_iterations=min(most, memory.most),
-        )  # fmt: skip
+        options = {"tolerance": tolerance, "max_iterations": min(most, memory.most)}
+        if resume is None:
+            status = memory.run(memory.kernel.plan, **options)
+        else:
+            status = memory.run(memory.kernel.solve, resume=resume, **options)
         return self._report(status, time.perf_counter() - started)
 
     def step(
@@ -299,7 +315,7 @@ class NewtonKKTSolver:
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, t, x0, self.model.sides.weight)
         status = memory.run(
-            memory.kernel.step, shift=shift, max_iterations=steps,
+            memory.kernel.step, start=t[0] - shift * self.model.problem.dt, max_iterations=steps,
             mu_fixed=self.settings.real_time_mu,
         )  # fmt: skip
         return self._report(status, time.perf_counter() - started, is_step=True)

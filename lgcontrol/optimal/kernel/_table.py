@@ -23,7 +23,8 @@ class Field(NamedTuple):
     name : str
     kind : str
         "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the
-        kernel reads), "numbers" (that it writes), "function", or "factor" and "back", sweeps.
+        kernel reads), "numbers" (that it writes), "function", "factor" and "back", sweeps, or
+        "watch", asked after every iteration of a solve whether it goes on.
     meaning : str
     """
 
@@ -42,6 +43,7 @@ KINDS = {
     "function": ("lg_function ", Function),
     "factor": ("lg_factor ", ctypes.c_void_p),
     "back": ("lg_back ", ctypes.c_void_p),
+    "watch": ("lg_watch ", ctypes.c_void_p),
 }
 
 
@@ -72,6 +74,7 @@ size sub_first as first, of a substep
 size sub_dense as dense, of a substep
 size turn entries that turn derivatives of the end of a step to those of the defect
 size scratch numbers of work memory that functions need
+size asked how often a start asks the policy in a step
 places controls which inputs are controls
 places free which error coordinates of the first state are free
 places rows rows of the sparse entries
@@ -98,6 +101,8 @@ function arrival cost of a free first state
 function retract state at error coordinates from a state
 function error error coordinates between states
 function roll a step with its cost, defect and rows
+function between state at a share of the way between states
+function policy controls of the system's policy
 factor factor sweep of exactly these sizes; null for that of any size
 back back its second part
 """)
@@ -107,10 +112,11 @@ TASK = _table("""
 size horizon steps
 size max_iterations of this call
 size resume 0 for a fresh solve, 1 to go on, 2 for a fresh one of the elastic problem first
-size shift stages by which real-time steps move the plan on
+size starts which of the starts are tried
 size exact whether second derivatives are used
 number dt step, s
 number tolerance largest error of a converged solve
+number start time of the plan that real-time steps go on from, s
 number mu_fixed barrier parameter of real-time steps
 given t times of nodes
 given x_ref reference states
@@ -140,6 +146,8 @@ size factorizations sweeps
 number mu barrier parameter
 number scale of the cost
 number penalty of the elastic problem
+watch watch called with the log of each iteration; ends the solve unless it returns 0
+numbers best nodes of the start, and what was found first
 """)
 
 LOG = (
@@ -172,6 +180,7 @@ def header() -> str:
         "typedef int (*lg_factor)(const void *, const void *, void *, double, int, int);",
         "typedef void (*lg_back)(const void *, const void *, void *, const double *,",
         "                        const double *, const double *);",
+        "typedef int (*lg_watch)(const double *entry);",
     ]
     for name, table in (("lg_model", MODEL), ("lg_task", TASK)):
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]

@@ -1341,7 +1341,8 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
       if (status != LG_ITERATIONS) return close_task(m, q, s, status);
       residuals(m, q, s);
     }
-    if (q->iterations >= q->max_iterations) return close_task(m, q, s, LG_ITERATIONS);
+    if (q->iterations >= q->max_iterations || (q->watch && q->watch(q->log + q->iterations * LG_LOG)))
+      return close_task(m, q, s, LG_ITERATIONS);
     if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s);
     status = advance(m, q, s, o);
     if (status != LG_ITERATIONS) return close_task(m, q, s, status);
@@ -1358,14 +1359,46 @@ static void shift(const lg_model *m, const lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
   lg_point *o = &s->now;
-  move_on(o->x, M, m->nq), move_on(o->u, N, m->nu);
   move_on(o->s, M, na), move_on(o->z, M, na), move_on(o->e, M, na), move_on(o->y, M, na);
   move_on(o->zl, N, m->nv), move_on(o->zu, N, m->nv);
   move_on(o->lam, N, m->nx), move_on(o->nu, M, m->ne);
   move_on(s->K, N, m->nv * padded(m->nx));
 }
 
-/* Real-time steps: the plan moves on by `shift` stages, is rolled out from x0 under its gains, and
+/* The plan at the times of the task: nodes between those that it has where it is not later by a
+ * whole step; beyond its end the last controls are held. Other inputs follow the reference. A clock
+ * that jumped says no more than no time, or that of a whole plan. */
+static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon;
+  const double steps = clip((q->t[0] - q->start) / q->dt, 0, (double)N), whole = nearbyint(steps);
+  const double slack = larger(o->same_node,
+    o->same_node_roundings * 2.220446049250313e-16 * fabs(q->t[0]) / q->dt);
+  double *u = s->trial.u;
+  if (fabs(steps - whole) < slack && whole <= 1) {
+    if (whole == 1) move_on(s->now.x, N + 1, m->nq), move_on(s->now.u, N, m->nu);
+  } else {
+    for (int64_t k = 0; k <= N; k++) {
+      const double place = (double)k + steps;
+      const double held = clip(floor(place + slack), 0, (double)(N - 1));
+      const double share = clip(place - held, 0, 1), *x = s->now.x + (int64_t)held * m->nq;
+      const double *in[] = {x, x + m->nq, &share};
+      double *const out[] = {s->trial.x + k * m->nq};
+      call(&m->between, 1, in, out, s->scratch);
+      if (k < N) copy(u + k * m->nu, s->now.u + (int64_t)held * m->nu, m->nu);
+    }
+    copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, u, N * m->nu);
+  }
+  for (int64_t i = 0; i < (int64_t)whole; i++) shift(m, q, s);
+  for (int64_t k = 0; k < N; k++) {
+    copy(u, s->now.u + k * m->nu, m->nu);
+    copy(s->now.u + k * m->nu, q->u_ref + k * m->nu, m->nu);
+    for (int64_t j = 0; j < m->nv; j++)
+      s->now.u[k * m->nu + m->controls[j]] = u[m->controls[j]];
+  }
+}
+
+/* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains, and
  * is improved by steps of the solve at a barrier parameter that stays; a line search that fails
  * leaves the plan. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *given)
@@ -1378,7 +1411,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
   open_task(m, q, s);
   take_up(m, q, s, o);
   s->mu = s->mem->mu = q->mu_fixed;
-  for (int64_t i = 0; i < q->shift; i++) shift(m, q, s);
+  later(m, q, s, o);
   const double tau = larger(o->boundary, 1 - s->mu);
   double f = NAN, x0[m->nq];
   copy(x0, s->now.x, m->nq);

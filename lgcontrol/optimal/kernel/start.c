@@ -1,0 +1,259 @@
+/* Where a solve starts, the cheapest of what is known without asking, and which ways it goes. */
+
+enum {
+  LG_REST = 1,       /* states that stay at x0 */
+  LG_REFERENCE = 2,  /* the motion under the inputs of the reference */
+  LG_REGULATORS = 4, /* those under linear-quadratic regulators about it */
+  LG_FOLLOWED = 8,   /* that under the policy of the system */
+  LG_SCREW = 16,     /* states on the way from x0 to the end of the reference */
+  LG_OWN = 32        /* the motion under the inputs that the plan has */
+};
+
+/* A control as far off its limits as a guess has it. */
+static double inside_of(const lg_task *q, const lg_settings *o, int64_t j, double v)
+{
+  const double low = q->lower[j], high = q->upper[j];
+  const double off = isfinite(low) && isfinite(high) ? o->push * (high - low) : o->push;
+  return clip(v, low + off, high - off);
+}
+
+/* Solve `own K = cross` for a positive definite own (nv by nv), which is overwritten. */
+static int solve_gains(int64_t nv, int64_t nx, double *own, const double *cross, double *K)
+{
+  for (int64_t j = 0; j < nv; j++) {
+    double d = own[j + j * nv];
+    for (int64_t l = 0; l < j; l++) d -= own[j + l * nv] * own[j + l * nv];
+    if (!(d > 0)) return 0;
+    own[j + j * nv] = d = sqrt(d);
+    for (int64_t i = j + 1; i < nv; i++) {
+      double e = own[i + j * nv];
+      for (int64_t l = 0; l < j; l++) e -= own[i + l * nv] * own[j + l * nv];
+      own[i + j * nv] = e / d;
+    }
+  }
+  for (int64_t c = 0; c < nx; c++) {
+    double *k = K + c * nv;
+    for (int64_t i = 0; i < nv; i++) {
+      k[i] = cross[i + c * nv];
+      for (int64_t l = 0; l < i; l++) k[i] -= own[i + l * nv] * k[l];
+      k[i] /= own[i + i * nv];
+    }
+    for (int64_t i = nv - 1; i >= 0; i--) {
+      for (int64_t l = i + 1; l < nv; l++) k[i] -= own[l + i * nv] * k[l];
+      k[i] /= own[i + i * nv];
+    }
+  }
+  return all_finite(K, nv * nx);
+}
+
+/* Gains (nv by nx a stage) of the regulator about the expansion, controls costing more by a factor. */
+static void regulate(const lg_model *m, const lg_task *q, lg_state *s, double caution)
+{
+  const int64_t nx = m->nx, nv = m->nv, nz = nx + nv;
+  double P[nx * nx], PA[nx * nx], PB[nx * nv + 1], own[nv * nv + 1], cross[nv * nx + 1];
+  for (int64_t i = 0; i < q->horizon * nv * nx; i++) s->K[i] = 0;
+  for (int64_t i = 0; i < nx * nx; i++) P[i] = s->H_end[i];
+  for (int64_t k = q->horizon - 1; k >= 0; k--) {
+    const double *A = s->F + k * nx * nz, *B = A + nx, *H = s->H + k * nz * nz;
+    double *K = s->K + k * nv * nx;
+    for (int64_t i = 0; i < nx; i++) {
+      for (int64_t j = 0; j < nx; j++) {
+        double sum = 0;
+        for (int64_t l = 0; l < nx; l++) sum += P[i + l * nx] * A[j + l * nz];
+        PA[i + j * nx] = sum;
+      }
+      for (int64_t j = 0; j < nv; j++) {
+        double sum = 0;
+        for (int64_t l = 0; l < nx; l++) sum += P[i + l * nx] * B[j + l * nz];
+        PB[i + j * nx] = sum;
+      }
+    }
+    for (int64_t i = 0; i < nv; i++) {
+      for (int64_t j = 0; j < nv; j++) {
+        double sum = caution * H[nx + i + (nx + j) * nz];
+        for (int64_t l = 0; l < nx; l++) sum += B[i + l * nz] * PB[l + j * nx];
+        own[i + j * nv] = sum;
+      }
+      for (int64_t j = 0; j < nx; j++) {
+        double sum = H[nx + i + j * nz];
+        for (int64_t l = 0; l < nx; l++) sum += B[i + l * nz] * PA[l + j * nx];
+        cross[i + j * nv] = sum;
+      }
+    }
+    if (!solve_gains(nv, nx, own, cross, K)) { /* the reference is where the model is singular */
+      for (int64_t i = 0; i < nv * nx; i++) K[i] = 0;
+      return;
+    }
+    for (int64_t j = 0; j < nx; j++)
+      for (int64_t i = 0; i < nx; i++) {
+        double sum = H[i + j * nz];
+        for (int64_t l = 0; l < nx; l++) sum += A[i + l * nz] * PA[l + j * nx];
+        for (int64_t l = 0; l < nv; l++) sum -= K[l + i * nv] * cross[l + j * nv];
+        P[i + j * nx] = sum;
+      }
+    for (int64_t j = 0; j < nx; j++)
+      for (int64_t i = 0; i < j; i++)
+        P[i + j * nx] = P[j + i * nx] = (P[i + j * nx] + P[j + i * nx]) / 2;
+  }
+}
+
+/* A step of the system. */
+static void one_step(const lg_model *m, const lg_task *q, lg_state *s, double t, const double *x,
+                    const double *u, double h, double *after)
+{
+  double cost, gap[m->nx], rows[m->nr + 1];
+  const double *in[] = {&t, x, u, x, q->x_ref, q->u_ref, q->p, q->w, &h};
+  double *const out[] = {after, &cost, gap, rows};
+  call(&m->roll, 1, in, out, s->scratch);
+}
+
+/* Mean of what the policy does in a step, asked as often as the model says. */
+static void policy_mean(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                        int64_t k, double *mean)
+{
+  const int64_t parts = m->asked, nv = m->nv;
+  const double h = q->dt / (double)parts;
+  double x[m->nq], after[m->nq], u[m->nu], own[nv + 1];
+  copy(x, s->trial.x + k * m->nq, m->nq), copy(u, s->trial.u + k * m->nu, m->nu);
+  for (int64_t i = 0; i < nv; i++) mean[i] = 0;
+  for (int64_t j = 0; j < parts; j++) {
+    const double t = q->t[k] + (double)j * h;
+    const double *in[] = {&t, x, q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p};
+    double *const out[] = {own};
+    call(&m->policy, 1, in, out, s->scratch);
+    for (int64_t i = 0; i < nv; i++) {
+      u[m->controls[i]] = inside_of(q, o, i, own[i]);
+      mean[i] += u[m->controls[i]] / (double)parts;
+    }
+    if (parts == 1) return;
+    one_step(m, q, s, t, x, u, h, after);
+    copy(x, after, m->nq);
+  }
+}
+
+/* The motion from x0 under the inputs of the trial with feedback: of regulators, of the policy, or
+ * none. */
+static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
+                   int64_t feedback)
+{
+  const int64_t nx = m->nx, nv = m->nv, nq = m->nq;
+  double e[nx], own[nv + 1];
+  copy(s->trial.x, q->x0, nq);
+  for (int64_t k = 0; k < q->horizon; k++) {
+    const double *x = s->trial.x + k * nq, *u_ref = q->u_ref + k * m->nu;
+    double *u = s->trial.u + k * m->nu, *after = s->trial.x + (k + 1) * nq;
+    if (feedback == LG_REGULATORS) {
+      const double *both[] = {x, q->x_ref + k * nq};
+      double *const off[] = {e};
+      call(&m->error, 1, both, off, s->scratch);
+      for (int64_t i = 0; i < nv; i++) {
+        own[i] = u_ref[m->controls[i]];
+        for (int64_t j = 0; j < nx; j++) own[i] -= s->K[k * nv * nx + i + j * nv] * e[j];
+      }
+    }
+    if (feedback == LG_FOLLOWED) policy_mean(m, q, s, o, k, own);
+    if (feedback == LG_REGULATORS || feedback == LG_FOLLOWED)
+      for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = inside_of(q, o, i, own[i]);
+    one_step(m, q, s, q->t[k], x, u, q->dt, after);
+    if (!all_finite(after, nq)) copy(after, x, nq);
+  }
+}
+
+/* Cost of the trial with the penalties of soft rows; infinite where something is no number. */
+static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
+{
+  const int64_t na = m->ns + m->ne;
+  double cost = values(m, q, s);
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      if (m->active[k * na + j] == 0) continue;
+      const double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - q->limit[j]);
+      if (isnan(h)) return INFINITY;
+      if (j < m->ns && isfinite(q->weight[j]) && h > 0) cost += q->weight[j] / q->dt * (h + h * h / 2);
+    }
+  return isnan(cost) ? INFINITY : cost;
+}
+
+/* The cheapest of some starts, to the plan's states and inputs; returns its largest defect. */
+LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_settings *o)
+{
+  const int64_t N = q->horizon, which = q->starts;
+  lg_state own, *s = &own;
+  double best = 0, gap = 0, caution = 1; /* how much dearer controls are to a regulator */
+  int taken = 0;
+  open_task(m, q, s);
+  if (which & LG_REGULATORS) {
+    copy(s->now.x, q->x_ref, (N + 1) * m->nq), copy(s->now.u, q->u_ref, N * m->nu);
+    expand(m, q, s);
+  }
+  if (!(which & LG_OWN)) copy(s->now.u, q->u_ref, N * m->nu);
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t i = 0; i < m->nv; i++) {
+      double *u = s->now.u + k * m->nu + m->controls[i];
+      *u = inside_of(q, o, i, *u);
+    }
+  copy(s->trial.u, s->now.u, N * m->nu);
+  const int regulators = (int)o->regulator_guesses;
+  for (int number = 0; number < 5 + regulators; number++) {
+    const int64_t what = number == 0 ? LG_REST : number == 1 ? LG_SCREW : number == 2 ? LG_REFERENCE
+      : number < 3 + regulators ? LG_REGULATORS : number == 3 + regulators ? LG_FOLLOWED : LG_OWN;
+    if (!(which & what)) continue;
+    if (what == LG_REST || what == LG_SCREW) {
+      for (int64_t k = 0; k <= N; k++) {
+        const double share = (double)k / (double)N;
+        const double *in[] = {q->x0, q->x_ref + N * m->nq, &share};
+        double *const out[] = {s->trial.x + k * m->nq};
+        if (what == LG_SCREW) call(&m->between, 1, in, out, s->scratch);
+        else copy(s->trial.x + k * m->nq, q->x0, m->nq);
+      }
+    } else {
+      if (what == LG_REGULATORS) {
+        regulate(m, q, s, caution);
+        caution *= o->regulator_caution;
+      }
+      follow(m, q, s, o, what);
+    }
+    const double cost = priced_cost(m, q, s);
+    if (taken && !(cost < best)) continue;
+    best = cost, taken = 1, gap = largest(s->t_gap, N * m->nx, 0);
+    copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
+  }
+  return gap;
+}
+
+/* The parts of what a solve led to, to memory of the task or back. */
+static void keep(const lg_model *m, lg_task *q, int64_t size, int64_t numbers, int back)
+{
+  double *at = q->best + size;
+  double *const parts[] = {q->plan, q->rows, q->K, q->memory};
+  const int64_t sizes[] = {size, (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx, numbers};
+  for (int i = 0; i < 4; at += sizes[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], sizes[i]);
+}
+
+/* A solve from the nodes of the plan, by another way where the first leads nowhere: a problem is said
+ * to be infeasible if its elastic problem, solved first from the same nodes, says so too. */
+LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o)
+{
+  const int64_t most = q->max_iterations;
+  int64_t sizes[8];
+  double *const log = q->log, last[LG_LOG];
+  lg_newton_sizes(m, q->horizon, sizes);
+  copy(q->best, q->plan, sizes[1]);
+  q->resume = LG_FRESH;
+  const int status = lg_newton_solve(m, q, o);
+  const int64_t taken = q->iterations;
+  if (!(status == LG_STALLED || status == LG_INFEASIBLE) || taken >= most || !can_relax(m, q))
+    return status;
+  const lg_task before = *q;
+  keep(m, q, sizes[1], sizes[7], 0);
+  copy(q->plan, q->best, sizes[1]), copy(last, log + taken * LG_LOG, LG_LOG);
+  q->resume = LG_ELASTIC, q->max_iterations = most - taken, q->log = log + taken * LG_LOG;
+  const int other = lg_newton_solve(m, q, o);
+  q->max_iterations = most, q->log = log, q->iterations += taken;
+  q->evaluations += before.evaluations, q->factorizations += before.factorizations;
+  if (other == LG_CONVERGED) return other;
+  keep(m, q, sizes[1], sizes[7], 1);
+  copy(log + q->iterations * LG_LOG, last, LG_LOG);
+  q->elastic = before.elastic, q->mu = before.mu, q->penalty = before.penalty;
+  return (int)(q->status = other == status ? status : LG_STALLED);
+}
