@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, named_options
-from lgcontrol.codegen._internal import Schedule, check_shape, interruptible, level_outside
+from lgcontrol.codegen._internal import Result, Schedule, check_shape, interruptible, level_outside
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -48,7 +48,7 @@ _MEMORY_TOLD = (
 
 
 @dataclass(frozen=True)
-class ControlInfo:
+class ControlInfo(Result):
     """What a controller says of its last call.
 
     Parameters

@@ -80,7 +80,7 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
     if run.status == "interrupted":
         raise KeyboardInterrupt
-    return OK if passed and run.success else FAILED
+    return OK if passed and run.is_success else FAILED
 
 
 def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
@@ -111,7 +111,7 @@ def _print_verdicts(task: Any, run: Any) -> bool:
         try:
             value = float(criterion.value(run))
         except Exception as error:  # a run that ended early may lack what it looks at, others not
-            if run.success:
+            if run.is_success:
                 raise
             rows.append((criterion.name, f"({type(error).__name__})", criterion.range, "FAILED"))
             passed = False

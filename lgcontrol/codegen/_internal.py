@@ -38,6 +38,8 @@ from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._pseudo_inverse import pseudo_inverse as pseudo_inverse
 from ._saddle import Saddle as Saddle
+from ._status import Result as Result
+from ._status import Status as Status
 from ._symmetric import congruence as congruence
 from ._symmetric import factor_symmetric as factor_symmetric
 from ._symmetric import solve_factored as solve_factored

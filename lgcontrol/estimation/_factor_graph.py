@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen import ModelFunction, named_options, trace
 from ..codegen import compile as compile_functions
 from ..codegen._internal import (
+    Result,
     UnknownNameError,
     as_numbers,
     check_shape,
@@ -111,7 +112,8 @@ class Factors:
             raise ValueError(f"factors {self.name!r}: threshold must be positive")
 
 
-class GraphSolution(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GraphSolution(Result):
     """What `FactorGraph.solve` found.
 
     Attributes
@@ -132,6 +134,22 @@ class GraphSolution(NamedTuple):
     status: SolveStatus
     iterations: int
     costs: list[float]
+
+    @property
+    def message(self) -> str:
+        """How the solve ended, and what to do where it is no success."""
+        effort = f"cost {self.cost:.6g} after {self.iterations} linear systems"
+        return effort + {
+            SolveStatus.CONVERGED: "",
+            SolveStatus.ITERATION_LIMIT: ": raise max_iterations, or give a better guess",
+            SolveStatus.STALLED: ": no step lowers it; give a better guess",
+            SolveStatus.FAILED: ": residuals are not finite at the guess; give another one",
+        }.get(self.status, "")
+
+    def __repr__(self) -> str:
+        """Status, cost and sizes."""
+        sizes = ", ".join(f"{len(x)} {name}" for name, x in self.x.items())
+        return f"GraphSolution({self.status}, {self.message}; {sizes})"
 
 
 class FactorGraph:

@@ -299,7 +299,7 @@ class Filter(ABC):
         else:
             status = self._correct(measurement, y)
         self._count(measurement, status)
-        if status.is_used:
+        if status.is_success:
             total, count = self._squares[measurement]
             self._squares[measurement] = total + self.info["nis"], count + 1
 
@@ -341,7 +341,7 @@ class Filter(ABC):
         k = self._numbers[name]
         self.column, said = self._updates[name](self.column, self.t, self.p, y, self.noise_scale[k])
         status = UpdateStatus(int(said[-1]))
-        self.info = {"measurement": name, "status": status.word, "nis": float(said[-3])}
+        self.info = {"measurement": name, "status": status.text, "nis": float(said[-3])}
         return status
 
     def _remember(self, event: _LogEntry) -> None:
@@ -384,9 +384,9 @@ class Filter(ABC):
         return status
 
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
-        self.counts[what][status.word] += 1
+        self.counts[what][status.text] += 1
         if status in (UpdateStatus.STALE, UpdateStatus.FUTURE):
-            self.info = {"measurement": what, "status": status.word, "nis": np.nan}
+            self.info = {"measurement": what, "status": status.text, "nis": np.nan}
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements, and what speaks against them.
@@ -397,7 +397,7 @@ class Filter(ABC):
         lines = [summary_of(self.counts)]
         for name, bound in self.measurements.items():
             squares, n = self._squares[name]
-            unlikely = self.counts[name][UpdateStatus.UNLIKELY.word]
+            unlikely = self.counts[name][UpdateStatus.UNLIKELY.text]
             if size := of_size(squares * bound.lasting, n, bound.group.dim, bound.lasting):
                 lines.append(f"{name}: {size}")
             if unlikely:

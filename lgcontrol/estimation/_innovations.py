@@ -80,4 +80,4 @@ class Innovations:
     @property
     def is_used(self) -> np.ndarray:
         """Whether each corrected the estimate, shape (..., K)."""
-        return np.isin(self.status, [status for status in UpdateStatus if status.is_used])
+        return np.isin(self.status, [status for status in UpdateStatus if status.is_success])

@@ -318,7 +318,7 @@ class LandmarkMap:
             ekf.column, is_added = self._add(ekf.column, ekf.t or 0.0, ekf.p, y, ekf.noise_scale[0])
             if is_added:
                 self._known[landmark] = None
-            word = "added" if is_added else UpdateStatus.NOT_FINITE.word
+            word = "added" if is_added else UpdateStatus.NOT_FINITE.text
             self._counts[word] += 1
             ekf.info = {"measurement": SEEN, "status": word, "nis": np.nan}
         ekf.column = ekf.column[order]

@@ -365,7 +365,7 @@ class MovingHorizon:
         with self._whole():
             self._behind, said = new.behind, self.counts["predict"]
             if new.status is not None:
-                said[new.status.word] += 1
+                said[new.status.text] += 1
             if new.status is PredictStatus.REFUSED:
                 return
             if new.status in (None, PredictStatus.JUMP):  # sums drift from a clock by rounding
@@ -376,9 +376,9 @@ class MovingHorizon:
             if is_fine and new.dt > 0:
                 is_fine = self._advance(u, new.dt)
             if not is_fine:
-                said[PredictStatus.REFUSED.word] += 1
+                said[PredictStatus.REFUSED.text] += 1
             elif new.dt > 0:
-                said[status.word] += 1
+                said[status.text] += 1
 
     def _usable(self, u: np.ndarray) -> tuple[np.ndarray, PredictStatus]:
         """Inputs that can be used, and what had to be done for it."""
@@ -510,23 +510,23 @@ class MovingHorizon:
 
     def _take(self, name: str, bound: BoundMeasurement, y: np.ndarray, taken: float) -> str:
         if not (np.abs(y) < LARGEST).all():
-            return UpdateStatus.NOT_FINITE.word
+            return UpdateStatus.NOT_FINITE.text
         lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
-            return UpdateStatus.OFF_GROUP.word
+            return UpdateStatus.OFF_GROUP.text
         if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
-            return UpdateStatus.SATURATED.word
+            return UpdateStatus.SATURATED.text
         if self.t is None or not taken <= self.t + rounding_of(self.t):  # NaN as well
-            return UpdateStatus.FUTURE.word
+            return UpdateStatus.FUTURE.text
         since = taken - self._begin
         if self.t - taken >= bound.measurement.validity or since < -self.dt / 2:
-            return UpdateStatus.STALE.word
+            return UpdateStatus.STALE.text
         node = round(since / self.dt)
         if node == 0 and self._has_moved:
-            return UpdateStatus.STALE.word
+            return UpdateStatus.STALE.text
         part, flag = self._inputs.places[name]
         row = self._u[node]
-        word = "replaced" if row[flag] else UpdateStatus.USED.word
+        word = "replaced" if row[flag] else UpdateStatus.USED.text
         row[part] = bound.group.normalize(y)
         row[flag] = 1.0
         self._is_new = True
@@ -555,7 +555,7 @@ class MovingHorizon:
         else:
             found = self._solver.step(mean, iterations=self.iterations, **given)
         self._is_new, self._has_plan = False, n > 0
-        self.info = {"status": str(found.status), "iterations": len(found.iterations),
+        self.info = {"status": found.status, "iterations": len(found.iterations),
                      "cost": found.cost}  # fmt: skip
         is_finite = (np.abs(found.x) < LARGEST).all() and (np.abs(found.u) < LARGEST).all()
         if found.status is SolveStatus.FAILED or not is_finite:

@@ -65,7 +65,7 @@ class EstimationResult(Estimates):
         ends = rows.ends
         counts = rows.counts
         for status, n in zip(*np.unique(said[..., 0], return_counts=True), strict=True):
-            counts["predict"][PredictStatus(int(status)).word] += int(n)
+            counts["predict"][PredictStatus(int(status)).text] += int(n)
         innovations, column = {}, 1
         for name, bound in measurements.items():
             size = Said.size(bound.group.dim)
@@ -76,7 +76,7 @@ class EstimationResult(Estimates):
             lasting = bound.lasting
             innovations[name] = Innovations(ends[places], numbers, *parts[:-1], status, lasting)
             for value, n in zip(*np.unique(status, return_counts=True), strict=True):
-                counts[name][UpdateStatus(int(value)).word] += int(n)
+                counts[name][UpdateStatus(int(value)).text] += int(n)
         x = z[..., : system.state.nq]
         counts = {name: Counter({k: n for k, n in c.items() if n}) for name, c in counts.items()}
         return cls(system, ends, x, covariances, z, innovations, counts, smooth)

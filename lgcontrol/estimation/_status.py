@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
+from ..codegen._internal import Status
 
-class UpdateStatus(IntEnum):
+
+class UpdateStatus(Status, IntEnum):
     """What became of a measurement; each is counted in the summary of a filter.
 
     ``USED``: as it is. ``WEIGHTED``: with less weight than its covariance says, as it is unlikely.
@@ -38,12 +40,7 @@ class UpdateStatus(IntEnum):
     UNLIKELY = 11
 
     @property
-    def word(self) -> str:
-        """As in counts and summaries."""
-        return self._name_.lower()
-
-    @property
-    def is_used(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the estimate was corrected."""
         return self in (
             UpdateStatus.USED,
@@ -53,7 +50,7 @@ class UpdateStatus(IntEnum):
         )
 
 
-class PredictStatus(IntEnum):
+class PredictStatus(Status, IntEnum):
     """What became of an interval.
 
     ``HELD``: an input was not finite, its last usable value took its place. ``SATURATED``: a
@@ -75,9 +72,9 @@ class PredictStatus(IntEnum):
     JUMP = 6
 
     @property
-    def word(self) -> str:
-        """As in counts and summaries."""
-        return self._name_.lower()
+    def is_success(self) -> bool:
+        """Whether the estimate was predicted over the interval."""
+        return self not in (PredictStatus.REFUSED, PredictStatus.JUMP)
 
 
 def no_counts(measurements: Iterable[str]) -> dict[str, Counter[str]]:
@@ -89,6 +86,6 @@ def summary_of(counts: Mapping[str, Counter[str]]) -> str:
     """One line for intervals and for each measurement: how often what became of them."""
     lines = []
     for name, counter in counts.items():
-        parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
+        parts = [f"{n} {text}" for text, n in counter.items()]
         lines.append(f"{name}: {', '.join(parts) or 'none'}")
     return "\n".join(lines)

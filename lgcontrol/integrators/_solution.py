@@ -9,23 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen._internal import check_shape
+from ..codegen._internal import Result, Status, check_shape
 from ..groups import LieGroup
 from ._events import Crossings
 
 
-class IntegrationStatus(StrEnum):
+class IntegrationStatus(Status, StrEnum):
     """How an integration ended: the first two are successes.
 
-    "finished" at the end, "event" at a terminal event; "step_too_small" where no step meets the
-    tolerances, "max_steps" at the limit of steps, "not_finite" where the field is not.
+    "finished" at the end, "event" at a terminal event; "step too small" where no step meets the
+    tolerances, "max steps" at the limit of steps, "not finite" where the field is not.
     """
 
     FINISHED = "finished"
     EVENT = "event"
-    STEP_TOO_SMALL = "step_too_small"
-    MAX_STEPS = "max_steps"
-    NOT_FINITE = "not_finite"
+    STEP_TOO_SMALL = "step too small"
+    MAX_STEPS = "max steps"
+    NOT_FINITE = "not finite"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the end or a terminal event was reached."""
+        return self in (IntegrationStatus.FINISHED, IntegrationStatus.EVENT)
 
 
 class Statistics(NamedTuple):
@@ -52,7 +57,7 @@ class Statistics(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Result):
     """Motion on a group, callable at any time it covers.
 
     Attributes
@@ -80,11 +85,6 @@ class Solution:
     statistics: Statistics
     _dense: np.ndarray | None = field(default=None, repr=False)
     _steps: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def success(self) -> bool:
-        """Whether the end or a terminal event was reached."""
-        return self.status in (IntegrationStatus.FINISHED, IntegrationStatus.EVENT)
 
     def __call__(self, t: Any) -> np.ndarray:
         """State at times between the first and the last, interpolated on the group.

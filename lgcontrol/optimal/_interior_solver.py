@@ -466,7 +466,10 @@ class InteriorPointSolver:
             if best is not None and left <= 0:
                 break
             other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
-            if best is None or (not other.success, other.cost) < (not best.success, best.cost):
+            if best is None or (not other.is_success, other.cost) < (
+                not best.is_success,
+                best.cost,
+            ):
                 best = other
             if other.status is SolveStatus.STOPPED:
                 break
@@ -585,7 +588,7 @@ class InteriorPointSolver:
 
     def _from(self, guess: Any, barrier: Barrier, setting: Setting) -> Barrier:
         """The barrier for a guess: a plan of a solve is near an optimum, to be found nearby."""
-        if not (isinstance(guess, OptimalSolution) and guess.success):
+        if not (isinstance(guess, OptimalSolution) and guess.is_success):
             return barrier
         most = (
             self.settings.barrier_share_warm

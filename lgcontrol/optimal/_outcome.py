@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..codegen._internal import Status
 from ._rows import BoundRows
 from ._settings import DEFAULT
 
 
-class SolveStatus(StrEnum):
+class SolveStatus(Status, StrEnum):
     """How a solve ended; every solver uses these words and no others.
 
     ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: nothing gets it lower, and
@@ -30,6 +31,11 @@ class SolveStatus(StrEnum):
     STALLED = "stalled"
     FAILED = "failed"
     STOPPED = "stopped"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the result is optimal, at least to `ACCEPTABLE_RESIDUAL`."""
+        return self in (SolveStatus.CONVERGED, SolveStatus.ACCEPTABLE)
 
 
 OTHER_START = (

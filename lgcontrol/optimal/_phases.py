@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import check_count, check_shape, interruptible
+from ..codegen._internal import Result, check_count, check_shape, interruptible
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory
@@ -150,7 +150,7 @@ class Phase:
 
 
 @dataclass(frozen=True, eq=False)
-class PhasedSolution:
+class PhasedSolution(Result):
     """What `PhasedProblem.solve` found.
 
     Attributes
@@ -193,11 +193,6 @@ class PhasedSolution:
     def message(self) -> str:
         """How the solve ended, in a sentence."""
         return self.solution.message
-
-    @property
-    def success(self) -> bool:
-        """Whether the solve converged."""
-        return self.solution.success
 
     @property
     def cost(self) -> float:

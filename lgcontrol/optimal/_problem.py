@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from ..codegen import named_options
 from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
 from ..codegen._internal import (
+    Result,
     UnknownNameError,
     check_count,
     check_list,
@@ -671,7 +672,7 @@ class OptimalControlProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalSolution:
+class OptimalSolution(Result):
     """Result of solving an `OptimalControlProblem`.
 
     Attributes
@@ -742,11 +743,6 @@ class OptimalSolution:
             self.__dict__.pop("_make", None)
 
     @property
-    def success(self) -> bool:
-        """Whether the solve converged, at least to `ACCEPTABLE_RESIDUAL`."""
-        return self.status in (SolveStatus.CONVERGED, SolveStatus.ACCEPTABLE)
-
-    @property
     def t(self) -> np.ndarray:
         """Times of the nodes, s."""
         known = self.__dict__.get("_t")
@@ -795,7 +791,7 @@ class OptimalSolution:
             estimate=None,
             estimate_std=None,
             controllers={},
-            status="completed" if self.success else self.status,
+            status=self.status,
             message=self.message,
         )
         return plot_run(run, **options)

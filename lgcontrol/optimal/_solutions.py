@@ -123,7 +123,7 @@ def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
             solution, status=SolveStatus.INFEASIBLE, message=text,
             violations=(*solution.violations, *off),
         )  # fmt: skip
-    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
+    if not solution.is_success and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
     system, method = problem.system, problem.method
     if resolved_step(system, method, problem.substeps) is None:

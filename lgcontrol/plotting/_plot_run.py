@@ -88,8 +88,8 @@ def plot_run(
         error = run.group.minus(run.x, run.estimate)
         panels += error_panels(run.group, run.t, error, run.estimate_std)
     called = {name: log for name, log in run.controllers.items() if len(log.t)}
-    title = run.name if run.status == "completed" else f"{run.name}: {run.message or run.status}"
-    color = INK if run.status == "completed" else WARN
+    title = run.name if run.status.is_success else f"{run.name}: {run.message or run.status}"
+    color = INK if run.status.is_success else WARN
     return _draw(panels, called, title, color, figure)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..codegen._internal import Status
 from ..groups import LieGroup
 
 
@@ -93,13 +94,13 @@ class PlottedRun(Protocol):
         ...
 
     @property
-    def status(self) -> str:
-        """How it ended: "completed" or otherwise."""
+    def status(self) -> Status:
+        """How it ended."""
         ...
 
     @property
     def message(self) -> str:
-        """What happened, if not completed."""
+        """What happened, if that is no success."""
         ...
 
 

@@ -9,8 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..codegen._internal import Status
 
-class CallStatus(StrEnum):
+
+class CallStatus(Status, StrEnum):
     """How one call of a controller ended; every answer is finite and within the bounds.
 
     ``OK`` and ``SATURATED`` (bounds changed the answer) are answers the controller vouches for.
@@ -26,12 +28,12 @@ class CallStatus(StrEnum):
     UNSOLVED = "unsolved"
 
     @property
-    def is_answered(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the controller vouches for its answer."""
         return self in (CallStatus.OK, CallStatus.SATURATED)
 
 
-class RunStatus(StrEnum):
+class RunStatus(Status, StrEnum):
     """How a simulation ended.
 
     ``UNRESOLVED``: steps could not be made to keep the stated tolerance, or did not solve their
@@ -43,6 +45,11 @@ class RunStatus(StrEnum):
     UNRESOLVED = "unresolved"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the end was reached; `SimulationResult.is_success` asks more."""
+        return self is RunStatus.COMPLETED
 
 
 class ControlLaw(Protocol):

@@ -84,7 +84,7 @@ class ControllerLog:
     @property
     def is_unanswered(self) -> bool:
         """Whether the controller did not vouch for any of its answers."""
-        return bool(self.calls) and not any(status.is_answered for status in self.calls)
+        return bool(self.calls) and not any(status.is_success for status in self.calls)
 
     @property
     def last_message(self) -> str:

@@ -89,8 +89,8 @@ def robustness(
                 tell(f"run 1 took {taken:.1f} s: {MOST_RUNS} would take {MOST_RUNS * taken:.0f} s")
             if run.status == RunStatus.INTERRUPTED:  # no limit of the plant: nothing is found
                 raise KeyboardInterrupt
-            failed = [] if run.success else [run.message or "the run ended early"]
-            if run.success:
+            failed = [] if run.is_success else [run.message or "the run ended early"]
+            if run.is_success:
                 failed = [v.criterion.name for v in other.judge(run) if not v.passed]
             if failed:
                 tell(f"factor {factor:g}, {label}: {failed[0]}")

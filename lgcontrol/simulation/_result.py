@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen._internal import UnknownNameError, html_lines, html_page, unknown_name
+from ..codegen._internal import Result, UnknownNameError, html_lines, html_page, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory
 from ..systems._internal import block_slices, time_response
@@ -36,7 +36,7 @@ QUANTITIES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SimulationResult:
+class SimulationResult(Result):
     """Times, states, inputs and whatever else a closed-loop run produced.
 
     Attributes
@@ -125,7 +125,7 @@ class SimulationResult:
         return html_page(repr(self), html_lines(self.summary()))
 
     @property
-    def success(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the run reached its end, each controller answered, and no loop is unstable.
 
         `message` says why it is not.
@@ -503,6 +503,6 @@ def _controller(log: ControllerLog) -> list[str]:
         names, counts = np.unique(log.info["status"].astype(str), return_counts=True)
         pairs = (f"{name} {count}" for name, count in zip(names, counts, strict=True))
         lines.append(f"controller status: {', '.join(pairs)}")
-    if log.last_message and any(not status.is_answered for status in log.calls):
+    if log.last_message and any(not status.is_success for status in log.calls):
         lines.append(f"last message of the controller: {log.last_message}")
     return lines

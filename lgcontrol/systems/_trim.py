@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from math import inf
 from typing import Any
 
@@ -14,6 +15,7 @@ import scipy
 
 from ..codegen import named_options
 from ..codegen._internal import (
+    Status,
     UnknownNameError,
     ask_degrees,
     check_mapping,
@@ -194,16 +196,18 @@ def trim(
     if result.kind != "none":
         return result
     if found.solved:  # without the equations of a symmetry, or they do not suffice
-        raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
+        raise TrimError(_not_a_symmetry(system, result), TrimStatus.NOT_A_SYMMETRY, result)
     if len(limits) or limits.quantities is not None:
         beyond = solve(True, TrimLimits.none())[1]
         result = point(beyond, _cleared(beyond.x, x))
         if result.kind != "none":
             names = _beyond(system, t, result.x, result.u, p)
-            raise TrimError(f"{system.name}: trim points are beyond {names}", "limits", result)
+            raise TrimError(
+                f"{system.name}: trim points are beyond {names}", TrimStatus.LIMITS, result
+            )
     result = point(best, _cleared(best.x, x))
     message = _infeasible(system, equations, best, result.u, free, blocks, STARTS)
-    raise TrimError(message, "infeasible", result)
+    raise TrimError(message, TrimStatus.INFEASIBLE, result)
 
 
 def _cleared(value: np.ndarray, guess: np.ndarray) -> np.ndarray:
@@ -378,9 +382,27 @@ def _refuse_without_support(
                 f"{', '.join(names)} ({len(names)} rows of M v̇ = F), where a force of "
                 f"{size[0]:.5g} N, its weight, is the same in every configuration{held}; fix the "
                 f"base, {remedy}add inputs that carry it, or name what may move (moving=)",
-                "infeasible",
+                TrimStatus.INFEASIBLE,
                 point,
             )
+
+
+class TrimStatus(Status, StrEnum):
+    """Why there is no trim point.
+
+    ``INFEASIBLE``: no state near the starts balances. ``NOT_A_SYMMETRY``: what balances for a
+    moment does not go on, as the motion is no symmetry of the system. ``LIMITS``: what balances is
+    beyond limits.
+    """
+
+    INFEASIBLE = "infeasible"
+    NOT_A_SYMMETRY = "not a symmetry"
+    LIMITS = "limits"
+
+    @property
+    def is_success(self) -> bool:
+        """A trim point is what `trim` returns: none of these is one."""
+        return False
 
 
 class TrimError(RuntimeError):
@@ -388,13 +410,12 @@ class TrimError(RuntimeError):
 
     Attributes
     ----------
-    status : str
-        "infeasible", "not a symmetry" or "limits".
+    status : TrimStatus
     best : TrimPoint
         Best iterate.
     """
 
-    def __init__(self, message: str, status: str, best: TrimPoint) -> None:
+    def __init__(self, message: str, status: TrimStatus, best: TrimPoint) -> None:
         super().__init__(message)
         self.status = status
         self.best = best

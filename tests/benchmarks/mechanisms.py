@@ -91,7 +91,7 @@ def speed(seconds=25.0, steps=12):
         rows["iterations_to_1e-5"] = float(strict.iterations.mean())
         word = "SO3xR3" if attitude == "rA" else attitude
         march = partial(mechanism.march, mechanism.state(word), 1e-3)
-        rows["compiled_solved"] = bool(march(2000, implicit_euler3(), word).is_solved)
+        rows["compiled_solved"] = bool(march(2000, implicit_euler3(), word).is_success)
         runs[name, attitude, "compiled_us", 1e6] = partial(
             march, 10 * steps, implicit_euler3(), word
         )
@@ -214,7 +214,7 @@ def authors(folder, name, steps=300):
     for iterations in (1, 2, 3, 4, 5):
         method = implicit_euler3(iterations=iterations)
         seconds, run, last = compiled(mechanism, method, 10 * steps)
-        if run.is_solved and last <= 1e-5:
+        if run.is_success and last <= 1e-5:
             found |= {"here_us": 1e6 * seconds, "here_iterations": iterations, "correction": last}
             found["authors_rA_over_here"] = 1e3 * found["authors_rA_ms"] / found["here_us"]
             break
@@ -250,7 +250,7 @@ def orders():
                 n = mechanism.equations(word).velocity.dim
                 rates = mechanism.rates(run.x[-1][:nq], run.x[-1][nq : nq + n], word)
                 off = max(np.abs(rates[b] - wanted[b])[:3].max() for b in rates)
-                errors.append(off if run.is_solved else np.nan)
+                errors.append(off if run.is_success else np.nan)
             slope = float(np.polyfit(np.log(hs), np.log(errors), 1)[0])
             told = f"order {slope:.2f}" if np.isfinite(slope) else "singular on the way"
             found[f"{name} {word}"] = {"errors": errors, "order": slope}

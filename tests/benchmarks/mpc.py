@@ -160,7 +160,7 @@ def open_loops(plant, best: list[dict], count: int) -> dict:
             spent = time.perf_counter() - began
             cost, _ = plant.neutral_cost(x0, solution.u)
             ratio = cost / entry["J"]
-            found[name].append((solution.success, ratio, len(solution.iterations) - 1, spent))
+            found[name].append((solution.is_success, ratio, len(solution.iterations) - 1, spent))
     result = {}
     for name, rows in found.items():
         success, ratio, iterations, spent = map(np.array, zip(*rows, strict=True))

@@ -104,7 +104,7 @@ def torque_loop() -> None:
 
     law = OperationalSpace(tree, frame, dt=0.001)
     run = simulate(tree.system(), law, x0=[*q, *np.zeros(7)], reference=circle, seconds=4)
-    assert run.success
+    assert run.is_success
 
 
 def first_calls() -> dict[str, dict[str, float]]:

@@ -104,7 +104,7 @@ def open_loop(plant: Any, best: list[dict], count: int, peers: int) -> dict:
             found = tries[0][0]
             cost, _ = plant.neutral_cost(problem_a.to_neutral(x0), found.u)
             times = [float(np.median([entry[k] for entry in tries])) for k in (1, 2)]
-            good = found.success and cost / entry["J"] <= GOOD
+            good = found.is_success and cost / entry["J"] <= GOOD
             rows.setdefault(name, []).append(
                 (good, cost / entry["J"], found.iterations[-1].number, *times)
             )
@@ -158,7 +158,7 @@ def starts(plant: Any, best: list[dict]) -> dict:
                 plan, cpu, _ = timed(
                     lambda x0=x0, word=word: solver.solve(x0, guess=word, **LIMITS)
                 )
-                found[word].append((plan.cost if plan.success else np.inf, cpu))
+                found[word].append((plan.cost if plan.is_success else np.inf, cpu))
         costs = np.array([[cost for cost, _ in found[word]] for word in GUESSES])
         least = costs.min(axis=0) if cases is hard else np.array([J for _, J in cases])
         result[label] = {
@@ -325,7 +325,7 @@ def arm(count: int) -> dict:
         rows, calls = [], []
         for x0 in case.starts[:count]:
             found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))  # noqa: B023
-            rows.append((found.success, found.iterations[-1].number, cpu))
+            rows.append((found.is_success, found.iterations[-1].number, cpu))
             for k in range(1, 4):
                 calls.append(timed(lambda k=k: solver.step(found.x[k], t0=0.1 * k))[1])  # noqa: B023
         good, iterations, cpu = zip(*rows, strict=True)
@@ -368,7 +368,7 @@ def large(only: tuple[str, ...] = ("Talos", "Solo"), rounds: int = 7) -> dict:
         further = [ours.solve(x, guess="rest", **LIMITS) for x in case.starts[1:]]
         if further:
             result[case.name]["other starts, from rest"] = {
-                "starts": len(further), "converged": sum(found.success for found in further),
+                "starts": len(further), "converged": sum(found.is_success for found in further),
                 "iterations": [found.iterations[-1].number for found in further],
             }  # fmt: skip
     return result

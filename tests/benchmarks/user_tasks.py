@@ -73,7 +73,7 @@ def measured(task: UserTask, seconds: float) -> dict[str, Any]:
     good = fits(plan)
     if not task.is_feasible:
         good &= plan.status == "infeasible"
-    elif peer.success:
+    elif peer.is_success:
         row["cost, ours / IPOPT"] = round(plan.cost / peer.cost, 6)
         good &= plan.cost <= DEARER * peer.cost and plan.kkt <= RESIDUAL
     row["as asked"] = bool(good)

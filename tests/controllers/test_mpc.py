@@ -433,7 +433,7 @@ def test_cascade_predictive_control_over_a_rate_loop():
     quad = quadrotor()
     start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([1.5, 0.5, 0.5])]))
     run = simulate(quad, Cascade(outer, inner), x0=start, seconds=5.0, reference=GOAL)
-    assert run.success
+    assert run.is_success
     assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
 
 
@@ -446,7 +446,7 @@ def test_cascade_tracking_of_the_plan():
     inner = ThrustVectorPD(quad, dt=0.01, tilt_limit=None)
     start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([2.0, 0.5, 0.5])]))
     run = simulate(quad, Cascade(outer, inner), x0=start, seconds=5.0, reference=GOAL)
-    assert run.success
+    assert run.is_success
     assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
 
 
@@ -548,7 +548,7 @@ def test_modes_that_are_fast_only_at_the_start_get_substeps():
     mpc(0.0, [60.0])
     assert mpc.substeps > 2
     solution = OptimalControlProblem(drag, 10, 0.1, R=1e6, reference=[0.0]).solve([60.0])
-    assert solution.success
+    assert solution.is_success
     assert solution.problem.substeps == mpc.substeps
     # x' = −x² from 60, without a push: 60 / 7 after 0.1 s, to the accuracy asked of modes.
     assert solution.x[1, 0] == pytest.approx(60 / 7, rel=0.05)
@@ -593,4 +593,4 @@ def test_without_a_reference_a_run_does_not_begin():
 
     outer.dt = 0.1
     run = simulate(system, Cascade(outer, mpc), x0=[0.995004165, 0.099833417, 0.0], seconds=0.2)
-    assert run.success
+    assert run.is_success

@@ -141,7 +141,7 @@ def test_second_derivatives_are_what_economic_costs_need():
         solver = InteriorPointSolver(second_derivatives=exact)
         found = problem.solve([0.4], solver=solver, reference=[0.5])
         iterations.append(len(found.iterations))
-        assert found.success and found.cost == pytest.approx(best, abs=1e-5)
+        assert found.is_success and found.cost == pytest.approx(best, abs=1e-5)
     assert iterations[0] < iterations[1]
 
 
@@ -612,7 +612,7 @@ def test_plans_that_end_in_the_set_can_always_be_continued():
         u = mpc(0.1 * k, x)
         assert mpc.info.status is CallStatus.OK
         found = solver.solve(x, guess=mpc._loop.found, reference=UPRIGHT)
-        assert found.success and region.contains(found.x[-1])
+        assert found.is_success and region.contains(found.x[-1])
         assert found.cost <= cost + 1e-6  # what the continued plan promised
         later = region.continued(found)
         assert region.contains(later.x[-1]) and abs(later.u).max() <= 2.0

@@ -119,7 +119,7 @@ def test_problems_take_names_and_have_the_two_verbs():
     solver = SQPSolver(limited)
     for speed in (0.3, 0.6):
         found = solver.solve(x0, p={"rate.lower": -speed, "rate.upper": speed})
-        assert found.success
+        assert found.is_success
         assert np.abs(found.x[:, 2]).max() == pytest.approx(speed, abs=1e-5)
     with pytest.raises(
         ValueError, match="unknown limit or weight 'rate.most'.*rate.lower, rate.upper"
@@ -357,7 +357,7 @@ def test_weights_may_be_parameters(solver):
     # The weight on the angle at the end goes with Q.
     end = np.diag([15 * 0.1 * WEIGHTS["Q.angle"], WEIGHTS["terminal.rate"]])
     fixed = swing(WEIGHTS, terminal=end).solve(x0, solver=solver)
-    assert varied.success and fixed.success
+    assert varied.is_success and fixed.is_success
     assert varied.cost == pytest.approx(fixed.cost, rel=1e-7)
     np.testing.assert_allclose(varied.x, fixed.x, atol=1e-5)
     copied = problem.with_parameters(WEIGHTS)

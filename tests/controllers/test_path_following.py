@@ -60,7 +60,7 @@ def test_the_plan_is_that_of_ipopt(mass, circle):
     )  # fmt: skip
     found = problem.solve(task.start([RADIUS, 0, 0, 0]))
     other = problem.solve(task.start([RADIUS, 0, 0, 0]), solver="ipopt")
-    assert found.success and other.success
+    assert found.is_success and other.is_success
     assert found.cost == pytest.approx(other.cost, rel=1e-5)
 
 
@@ -72,7 +72,7 @@ def test_at_the_end_of_the_path_it_stops(mass):
         **task.terms,
     )  # fmt: skip
     found = problem.solve(task.start([0.0, 0.0, 0.0, 0.0]))
-    assert found.success
+    assert found.is_success
     assert found.x[-1, 4] == pytest.approx(1.0, abs=1e-3)
     assert (np.diff(found.x[:, 4]) > -1e-6).all() and found.x[:, 5].max() < 0.8 + 1e-6
     assert found.x[-1, :2] == pytest.approx([1.0, 1.0], abs=0.05)

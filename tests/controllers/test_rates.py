@@ -90,7 +90,7 @@ def test_plans_are_those_of_the_system_with_rates_and_those_of_ipopt():
 def test_a_loop_of_the_plant_keeps_limits_of_inputs_and_rates(options):
     mpc = loop(bounds=[Bound("push", upper=1.2)], **options)
     run = simulate(trolley(), mpc, x0=[2.0, 0.0], seconds=6.0)
-    assert run.success and np.abs(run.x[-1]).max() < 0.02
+    assert run.is_success and np.abs(run.x[-1]).max() < 0.02
     period = options.get("period", DT)
     assert run.input_names == ("push", "wind") and run.x.shape[1] == 2
     assert (run.u[:, 0] <= 1.2).all() and (run.u[:, 0] >= -2).all()

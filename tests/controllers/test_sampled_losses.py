@@ -104,7 +104,7 @@ def test_joints_that_lose_their_speed_within_a_sample_arrive(name, dt):
     goal, x0 = START + MOVE, np.concatenate([START, np.zeros(6)])
     law = ComputedTorque(tree, dt=dt)
     run = simulate(tree.system(), law, x0=x0, reference=goal, seconds=1.0)
-    assert law.law.commanded[3:].all() and run.success
+    assert law.law.commanded[3:].all() and run.is_success
     assert np.abs(run.x[-1, :6] - goal).max() < REACHED
 
 
@@ -117,7 +117,7 @@ def test_frames_of_such_arms_arrive(name, dt):
     law = OperationalSpace(tree, "hand", dt=dt, posture=goal)
     target = tree.placement("hand")(goal)
     run = simulate(tree.system(), law, x0=x0, reference=target, seconds=1.0)
-    assert law.law.commanded[3:].all() and run.success
+    assert law.law.commanded[3:].all() and run.is_success
     assert np.abs(run.tasks["hand"].error[-1]).max() < REACHED
 
 
@@ -133,7 +133,7 @@ def test_the_plant_may_lose_half_or_twice_of_what_is_known(kind, share):
     else:
         law = GeometricPD(short_arm().system(), frequency=10.0, dt=0.002)
     run = simulate(plant, law, x0=np.zeros(4), reference=goal, seconds=1.0 + 0.5 * share)
-    assert run.success and np.abs(run.x[-1] - goal).max() < REACHED
+    assert run.is_success and np.abs(run.x[-1] - goal).max() < REACHED
 
 
 def test_the_default_loop_decays_as_it_is_designed_to(rng):
@@ -253,7 +253,7 @@ def test_a_light_body_in_a_thick_fluid_arrives(rng):
     assert law.commanded.all()
     goal = np.r_[SO3.exp([0.5, 0.2, -0.1]), 0, 0, 0]
     run = simulate(body, law, x0=body.state.identity, reference=goal, seconds=1.5)
-    assert run.success and np.abs(run.error[-1]).max() < REACHED
+    assert run.is_success and np.abs(run.error[-1]).max() < REACHED
     function, x = law._exported_law(), body.state.random(rng)
     given = {"t": 0.0, "x": x, "x_ref": goal, "u_ref": np.zeros(3), "p": [],
              "rate_ref": np.zeros(6)}  # fmt: skip
@@ -270,11 +270,11 @@ def test_linear_regulators_of_such_arms_are_designed_for_the_sample_time():
     law = LQR(system, system.linearize(rest, held), dt=0.002, **weights)
     x0 = np.r_[goal + [0.1, 0.2], 0, 0]
     run = simulate(system, law, x0=x0, seconds=1.0)
-    assert run.success and np.abs(run.x[-1] - rest).max() < REACHED
+    assert run.is_success and np.abs(run.x[-1] - rest).max() < REACHED
     path = system.rollout(rest, held, dt=0.002, steps=500, method="linearly_implicit_euler")
     along = TVLQR(system, path, **weights)
     run = simulate(system, along, x0=x0, seconds=1.0)
-    assert run.success and np.abs(run.x[-1] - rest).max() < REACHED
+    assert run.is_success and np.abs(run.x[-1] - rest).max() < REACHED
 
 
 # Loops that no such law makes stable
@@ -339,10 +339,10 @@ def test_a_run_with_an_unstable_loop_is_no_success(tmp_path):
             plant, controller, x0=[0.01, 0.01, 0, 0], reference=np.zeros(2), seconds=0.02,
             dt=None if controller is law else 0.002,
         )  # fmt: skip
-        assert run.status == "completed" and not run.success
+        assert run.status == "completed" and not run.is_success
         assert run.message == said and said in run.summary()
         again = SimulationResult.load(run.save(tmp_path / f"{len(run.controllers)}.npz"))
-        assert again.unstable == run.unstable and not again.success and again.message == said
+        assert again.unstable == run.unstable and not again.is_success and again.message == said
     # The eigenvalue is that of the run: the wrist's error grows from sample to sample.
     factor = abs(float(said.split("eigenvalue is ")[1].split(",")[0]))
     wrist = run.controllers["GravityPD"].command[:, 1]
@@ -360,8 +360,8 @@ def test_a_delay_that_no_gain_knows_is_warned_of():
         for law in (good, late)
     ]
     ends = [np.abs(run.x[-1]).max() for run in runs]
-    assert runs[0].success and ends[0] < 1e-3
-    assert not runs[1].success and not ends[1] < 1.0
+    assert runs[0].is_success and ends[0] < 1e-3
+    assert not runs[1].is_success and not ends[1] < 1.0
 
 
 @pytest.mark.parametrize("late", [0, 1, 3])
@@ -412,7 +412,7 @@ def test_motors_that_lose_their_speed_within_a_sample_arrive(name):
     goal = np.array([0.5, -0.4])
     motion = Waypoints(law.arm.tree.configuration, [0.0, 0.8], [np.zeros(2), goal], order=9)
     run = simulate(law.system, law, x0=np.zeros(law.system.state.nq), reference=motion, seconds=1.2)
-    assert run.success and np.abs(run.x[-1, :2] - goal).max() < REACHED
+    assert run.is_success and np.abs(run.x[-1, :2] - goal).max() < REACHED
 
 
 def test_torques_of_such_motors_follow():

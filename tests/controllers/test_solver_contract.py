@@ -96,7 +96,7 @@ def mpc(solver, **options):
 def test_an_mpc_runs_with_it(options):
     controller = mpc(Regulated(), **options)
     run = simulate(CART, controller, x0=[0.0, 0.0], seconds=6.0)
-    assert run.success and np.abs(run.x[-1] - GOAL).max() < 1e-2
+    assert run.is_success and np.abs(run.x[-1] - GOAL).max() < 1e-2
     words = {word for word, _ in controller.solver.asked}
     assert words == {"solve", "step"} | ({"feedback"} if options.get("split") else set())
 

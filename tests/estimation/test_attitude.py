@@ -87,7 +87,7 @@ def test_a_lost_magnetometer_leaves_the_heading_to_the_gyroscope(how):
     error, deviation = heading_and_deviation(q, run)
     assert np.abs(error[200:]).max() < 2.0 and (np.abs(error) < deviation).all()
     assert deviation[-1] > 0.95 * deviation[200]
-    assert run.counts["magnetic_heading"]["not_finite"] > 2700
+    assert run.counts["magnetic_heading"]["not finite"] > 2700
     # the field that is usual is not that of zeros: once it is back, the heading is at once
     usual = model.system.state.split(run.x[-1])["field"]
     np.testing.assert_allclose(usual[:2], [17.0, -42.0], atol=1.0)
@@ -106,7 +106,7 @@ def test_a_lost_accelerometer_leaves_the_vertical_to_the_gyroscope(how):
     e, P = SO3.minus(q, run.x[-len(q) :, :4]), run.P[-len(q) :, :3, :3]
     assert np.degrees(np.linalg.norm(e, axis=1)).max() < (4.0 if how == "frozen" else 2.0)
     assert (np.einsum("ni,nij,nj->n", e, np.linalg.inv(P), e)[250:] < 11.3).all()  # 99 % of χ²
-    assert run.counts["no_drift"]["not_finite"] > 700
+    assert run.counts["no_drift"]["not finite"] > 700
 
 
 def test_a_magnetometer_of_zeros_corrects_nothing_in_calls_either():

@@ -117,12 +117,12 @@ def test_what_is_not_usable_adds_nothing():
     slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
     before = slam.x.copy()
     slam.update(1, [np.nan, 1.0])
-    assert not slam.landmarks and slam.counts["landmark"] == {"not_finite": 1}
+    assert not slam.landmarks and slam.counts["landmark"] == {"not finite": 1}
     assert np.isnan(slam.info["nis"])
     np.testing.assert_array_equal(slam.x, before)
     slam.update(1, [2.0, 1.0])
     slam.update(1, [np.nan, 1.0])
-    assert slam.counts["landmark"] == {"not_finite": 2, "added": 1}
+    assert slam.counts["landmark"] == {"not finite": 2, "added": 1}
     assert np.isnan(slam.info["nis"]) and "1 of 2 landmarks" in repr(slam)
     assert "1 added" in slam.summary() and list(slam.landmarks) == [1]
     for of_map in (slam.landmarks, slam.landmark_covariances):

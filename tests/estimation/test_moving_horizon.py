@@ -151,7 +151,7 @@ def test_bad_measurements_and_intervals_have_an_outcome():
         mhe.update("place", y, t=taken)
     np.testing.assert_array_equal(mhe.x, x)
     np.testing.assert_array_equal(mhe.P, P)
-    assert mhe.counts["place"] == {"used": 5, "not_finite": 1, "future": 2, "stale": 1,
+    assert mhe.counts["place"] == {"used": 5, "not finite": 1, "future": 2, "stale": 1,
                                    "saturated": 1}  # fmt: skip
     mhe.update("place", [0.4])
     assert mhe.counts["place"]["replaced"] == 1 and mhe.x[0] > x[0]
@@ -215,7 +215,7 @@ def test_sensors_of_a_simulation_need_not_be_aligned_to_the_steps():
     place = replace(PLACE, dt=0.07)
     mhe = MovingHorizon(CART, [place], std0=1.0, noise={"push": 0.3}, horizon=3, dt=0.1)
     run = simulate(CART, estimator=mhe, sensors=[place], x0=[0.3, 0.1], dt=0.01, seconds=2.0)
-    assert run.success and abs(run.estimate[-1, 0] - run.x[-1, 0]) < 0.2
+    assert run.is_success and abs(run.estimate[-1, 0] - run.x[-1, 0]) < 0.2
     assert sum(mhe.counts["place"].values()) == len(run.measurements["place"].t)
 
 

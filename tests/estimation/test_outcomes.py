@@ -88,12 +88,12 @@ def test_the_delay_of_a_measurement_says_when_it_was_taken(make):
 
 
 BAD = {
-    "NaN": ("fix", [np.nan, 0.0], None, "not_finite"),
-    "infinite": ("fix", [0.0, np.inf], None, "not_finite"),
+    "NaN": ("fix", [np.nan, 0.0], None, "not finite"),
+    "infinite": ("fix", [0.0, np.inf], None, "not finite"),
     "from the future": ("fix", [0.0, 0.0], 2.0, "future"),
     "of an unknown time": ("fix", [0.0, 0.0], np.nan, "future"),
     "from before the memory": ("fix", [0.0, 0.0], 0.1, "stale"),
-    "degrees for [cos, sin]": ("heading", [30.0, 0.0], None, "off_group"),
+    "degrees for [cos, sin]": ("heading", [30.0, 0.0], None, "off group"),
     "at the end of its range": ("fix", [0.0, 50.0], None, "saturated"),
     "without any noise, twice": ("exact", [0.0, 0.0], None, "singular"),
 }
@@ -396,6 +396,6 @@ def test_what_is_refused(make, message):
 
 def test_every_status_is_told_apart():
     assert len({status.name for status in UpdateStatus}) == 12
-    assert {s.name for s in UpdateStatus if s.is_used} == {
+    assert {s.name for s in UpdateStatus if s.is_success} == {
         "USED", "WEIGHTED", "RECOVERED", "UNLIKELY",
     }  # fmt: skip

@@ -80,7 +80,7 @@ def test_what_no_run_can_have_is_refused(case, run, file):
 def test_a_run_that_diverged_may_end_in_anything(run, file):
     rewritten(file, x=states(run, last=np.nan), text={"status": "diverged"})
     back = SimulationResult.load(file)
-    assert np.isnan(back.x[-1]).all() and not back.success
+    assert np.isnan(back.x[-1]).all() and not back.is_success
     rewritten(file, x=states(run, _3=np.nan))
     with pytest.raises(ValueError, match="x is not finite"):
         SimulationResult.load(file)

@@ -181,7 +181,7 @@ def off(state, factor):
 def test_a_reference_off_the_group_is_not_recorded():
     with pytest.warns(RuntimeWarning, match="not in the result: .* has norm 2, not 1"):
         done = run(reference=off(craft()[1].x, 2.0))
-    assert done.reference is None and done.success
+    assert done.reference is None and done.is_success
 
 
 def test_angles_that_look_like_degrees_are_asked_about():

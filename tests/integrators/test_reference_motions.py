@@ -60,7 +60,7 @@ def test_unstable_box_makes_the_published_errors(box_errors, name):
 
 def test_unstable_box_adaptively():
     motion = integrate(BODY, free_body(BOX["inertia"]), BOX_START, (0, 1), rtol=1e-13, atol=1e-13)
-    assert motion.success
+    assert motion.is_success
     for sample in BOX["samples"]:
         attitude, omega = errors(motion(sample["t"]), sample)
         assert attitude < ROUNDING_ATTITUDE and omega < ROUNDING_OMEGA, sample["t"]

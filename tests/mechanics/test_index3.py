@@ -19,7 +19,7 @@ def end_error(mechanism, word, method, steps, wanted, seconds=0.2):
     q = mechanism.coordinates(word)
     x0 = np.concatenate([q, mechanism.velocities(q, formulation=word)])
     run = mechanism.march(x0, seconds / steps, steps, method, word)
-    assert run.is_solved, run.message
+    assert run.is_success, run.message
     poses = mechanism.poses(run.x[-1][: len(q)], word)
     return max(np.abs(p[:3] - r).max() for p, r in zip(poses.values(), wanted, strict=True))
 
@@ -45,7 +45,7 @@ def test_the_papers_scheme_is_implicit_euler_on_its_group(attitude):
     assert direct.status is DirectStatus.SOLVED, direct.message
     x0 = mechanism.state(word)
     run = mechanism.march(x0, h, steps, implicit_euler3(iterations=6), word)
-    assert run.is_solved, run.message
+    assert run.is_success, run.message
     nq = len(mechanism.coordinates(word))
     poses = mechanism.poses(run.x[-1][:nq], word)
     assert direct.r[-1] == pytest.approx(np.array([p[:3] for p in poses.values()]), abs=1e-10)
@@ -150,7 +150,7 @@ def test_singular_angles_end_in_a_status():
     assert "t = " in run.message
     x0 = np.concatenate([top.coordinates("re"), np.zeros(6)])
     marched = top.march(x0, 1e-3, 5, formulation="re")
-    assert not marched.is_solved and "Euler angles" in marched.message
+    assert not marched.is_success and "Euler angles" in marched.message
 
 
 @pytest.mark.thorough
@@ -159,9 +159,9 @@ def test_a_dead_point_is_seen_in_the_residual():
     start = mechanism.kinematics(np.linspace(0, 0.48, 25))
     x0 = np.concatenate([start.q[-1], start.v[-1], [0.48]])
     run = mechanism.march(x0, 2e-3, 20, implicit_euler3(iterations=3))
-    assert not run.is_solved and "did not solve its equations" in run.message
+    assert not run.is_success and "did not solve its equations" in run.message
     regular = models.four_link_mechanism().march(x0, 2e-3, 20, implicit_euler3(iterations=4))
-    assert regular.is_solved, regular.message
+    assert regular.is_success, regular.message
 
 
 def test_positions_are_kept_at_every_step():

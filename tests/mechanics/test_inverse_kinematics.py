@@ -36,8 +36,8 @@ def test_random_reachable_poses_are_reached_within_limits(name, rng):
         target[3:] *= (-1) ** k
         result = solver.solve(target, restarts=30, seed=k)
         assert within(tree, result.q)
-        found += result.is_converged
-        if result.is_converged:
+        found += result.is_success
+        if result.is_success:
             reached = SE3.homogeneous(tree.placement(frame)(result.q))
             np.testing.assert_allclose(reached, SE3.homogeneous(target), atol=REACHED)
     assert found >= 39
@@ -66,7 +66,7 @@ def test_what_is_not_reached_says_why():
     assert f"{np.linalg.norm(bent.errors[0]):.4g} m off" in bent.message
     free = InverseKinematics(elbow(), FrameTask("tip", "position"), limits=False)
     met = free.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
-    assert met.is_converged and met.message == "" and met.at_limits == ()
+    assert met.is_success and met.message == "" and met.at_limits == ()
     short = InverseKinematics(elbow(), FrameTask("tip", "position"), max_iterations=1)
     short = short.solve([1.6, 0.0, -0.9], start=[3.0, 0.1])
     assert short.status == "iteration limit" and "a larger max_iterations" in short.message
@@ -235,7 +235,7 @@ def test_wrong_arguments_are_named():
 def test_a_tree_without_limits_has_none():
     tree = Multibody().add_body("a", None, "revolute").add_frame("tip", "a", [1, 0, 0])
     solver = InverseKinematics(tree, FrameTask("tip", "position"))
-    assert solver.solve([-1.0, 0.0, 0.0], start=[3.0]).is_converged
+    assert solver.solve([-1.0, 0.0, 0.0], start=[3.0]).is_success
 
 
 def test_targets_that_are_no_poses_are_refused():

@@ -37,7 +37,7 @@ def test_sparse_steps_are_those_of_the_closed_forms(name):
     large = mechanism.large()
     large.start = direct.start
     found = large.march(h, steps, implicit_euler3(), tolerance=1e-9)
-    assert found.is_solved
+    assert found.is_success
     assert found.r == pytest.approx(exact.r, abs=1e-12)
     scale = np.abs(exact.multipliers).max()
     assert found.multipliers == pytest.approx(exact.multipliers, abs=1e-6 * scale)
@@ -68,7 +68,7 @@ def test_cost_grows_as_the_number_of_bodies(monkeypatch):
     for n in (100, 400):
         counted.clear()
         run = chain(n).large().march(1e-3, 3, generalized_alpha())
-        assert run.is_solved and len(counted) >= run.iterations.sum()
+        assert run.is_success and len(counted) >= run.iterations.sum()
         costs.append(np.mean(counted, axis=0))
     growth = costs[1] / costs[0]
     assert (growth > 3.5).all() and (growth < 4.2).all()  # four times, but for the ends
@@ -76,4 +76,4 @@ def test_cost_grows_as_the_number_of_bodies(monkeypatch):
 
 def test_a_march_that_does_not_converge_ends_before():
     run = chain(3).large().march(5.0, 4, implicit_euler3(), limit=2)
-    assert not run.is_solved and len(run.t) < 4
+    assert not run.is_success and len(run.t) < 4

@@ -189,7 +189,7 @@ def test_a_march_says_which_rows_to_leave_out(linkage):
         linkage.march(x0, 1e-3, 5)
     thinned = linkage.with_joints(without=linkage.mobility().removable)
     assert [row.row for row in thinned.joints["D"].rows] == ["x", "y"]
-    assert thinned.march(x0, 1e-3, 5).is_solved
+    assert thinned.march(x0, 1e-3, 5).is_success
 
 
 @pytest.mark.thorough

@@ -97,7 +97,7 @@ def test_index_3_steps_meet_rows_on_velocities(word):
     wanted = start.pose[:3] + (along + np.cross([0, 0, 1], along)) / TURN
     for n in (100, 200):
         run = mechanism.march(x0, quarter / n, n, generalized_alpha(0.9), word)
-        assert run.is_solved
+        assert run.is_success
         errors.append(np.abs(mechanism.poses(run.x[-1][:nq], word)["coin"][:3] - wanted).max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.05)
     last, own = run.x[-1], mechanism.mechanics(word)

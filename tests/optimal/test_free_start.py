@@ -67,7 +67,7 @@ def test_a_free_time_is_a_state_that_stays():
         ],
     )  # fmt: skip
     found = problem.solve([0.0, 0.0, 2.0])
-    assert found.success, found.message
+    assert found.is_success, found.message
     assert np.ptp(found.x[:, 2]) < 1e-9 and (found.x[0, :2] == 0).all()
     assert found.x[0, 2] == pytest.approx(2 * np.sqrt(distance), rel=2e-3)
     other = problem.solve([0.0, 0.0, 2.0], solver="ipopt", tolerance=1e-8)

@@ -116,7 +116,7 @@ def test_an_arm_bends_until_it_moves_most_easily_in_all_directions():
         costs=[Cost("ease", weight=None, terminal=-100.0)],
     )  # fmt: skip
     found = problem.solve([0.0, 0.4])
-    assert found.success
+    assert found.is_success
     assert abs(found.x[-1, 1]) == pytest.approx(np.pi / 2, abs=1e-4)
     assert found.x[-1, 0] == pytest.approx(0.0, abs=1e-6)
 
@@ -133,7 +133,7 @@ def test_functions_of_a_tree_are_terms_and_bounds_by_name():
     )  # fmt: skip
     found = problem.solve([0.0, 0.4, 0.0, 0.0], solver="interior_point")
     other = problem.solve([0.0, 0.4, 0.0, 0.0], solver="ipopt")
-    assert found.success and found.cost <= other.cost + 1e-3 * abs(other.cost)
+    assert found.is_success and found.cost <= other.cost + 1e-3 * abs(other.cost)
     assert tree.position("tip")(found.x[-1, :2])[1] == pytest.approx(0.6, abs=1e-5)
 
 
@@ -186,5 +186,5 @@ def test_the_goal_of_the_page_of_tasks_serves_a_parametric_tree():
     goal = tree.placement("tool")([0.4, 0.5])
     p = dict(zip(names["names"], goal, strict=True))
     found = names["around"].solve(np.zeros(4), p=p)
-    assert found.success
+    assert found.is_success
     assert SE3.distance(tree.placement("tool")(found.x[-1, :2]), goal, length=1.0) < 0.05

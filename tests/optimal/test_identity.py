@@ -130,5 +130,5 @@ def test_nothing_is_derived_for_a_library_that_exists():
     again = InteriorPointSolver(stated(method="heun", Q=3.0, horizon=9)).prepare()
     assert again.is_compiled
     assert again.transcription._built._functions is None
-    assert again.solve([1.0, 0.0, 0.1], reference=[0.0, 1.0, 0.0]).success
+    assert again.solve([1.0, 0.0, 0.1], reference=[0.0, 1.0, 0.0]).is_success
     assert again.transcription._built._functions is None

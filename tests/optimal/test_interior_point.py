@@ -297,7 +297,7 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
         logs = []
         for solver in solvers:
             found = solver.solve(x0, guess="reference", tolerance=1e-7)
-            assert found.success
+            assert found.is_success
             logs.append(kept[solver][-1])
         a, b = logs
         assert len(a) == len(b) and np.abs(a[:, -1] - b[:, -1]).max() <= 1e-12
@@ -308,7 +308,7 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
     logs, costs = [], []
     for solver in solvers:
         found = solver.solve(HANGING, guess=still, tolerance=1e-7)
-        assert found.success
+        assert found.is_success
         logs.append(kept[solver][-1])
         costs.append(solver.solve(HANGING, guess=still, max_iterations=0).cost)
     a, b = logs
@@ -520,7 +520,7 @@ def test_of_several_guesses_the_best_result_is_the_answer():
     solver = InteriorPointSolver(problem)
     ends = {guess: solver.solve(x0, guess=guess) for guess in ("rest", "reference", "screw")}
     best = solver.solve(x0, guess=tuple(ends))
-    assert best.cost == min(entry.cost for entry in ends.values() if entry.success)
+    assert best.cost == min(entry.cost for entry in ends.values() if entry.is_success)
     assert np.array_equal(solver.plan["x"], best.x) and solver.plan is best.plan
     with pytest.raises(ValueError, match="empty tuple"):
         solver.solve(x0, guess=())
@@ -562,7 +562,7 @@ def test_where_rows_have_no_slope_nobody_says_that_they_cannot_be_kept():
 def test_what_no_step_improves_is_acceptable_and_close():
     problem, x0 = PROBLEMS["slew"]
     found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
-    assert found.status is SolveStatus.ACCEPTABLE and found.kkt <= 1e-4 and found.success
+    assert found.status is SolveStatus.ACCEPTABLE and found.kkt <= 1e-4 and found.is_success
     assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
 
 
@@ -604,7 +604,7 @@ def test_an_end_within_the_tolerance_has_converged_however_many_iterations_there
     ends = [solver.solve(x0, max_iterations=count) for count in range(most - 2, most)]
     is_met = [entry.kkt <= 1e-6 for entry in ends]
     assert is_met == [False, True]
-    assert [entry.success for entry in ends] == is_met
+    assert [entry.is_success for entry in ends] == is_met
 
 
 @pytest.mark.compiled
@@ -778,7 +778,7 @@ def test_controls_a_satellite():
 def test_runs_without_a_compiler():
     solver = InteriorPointSolver(swing()).prepare()
     assert not solver.is_compiled
-    assert solver.solve(HANGING).success
+    assert solver.solve(HANGING).is_success
 
 
 def test_lowers_the_barrier_of_central_iterates_only():
@@ -804,7 +804,7 @@ def test_constrained_systems_have_the_plans_of_free_ones(shooting):
         )
         for system, start, end in ((minimal(), x0, goal), (absolute(), X0, Goal))
     )
-    assert small.success and large.success
+    assert small.is_success and large.is_success
     assert large.cost == pytest.approx(small.cost, rel=1e-5)
     assert np.abs(large.u - small.u).max() < 1e-4
 

@@ -95,7 +95,7 @@ def test_a_plan_keeps_its_radius_off_a_wall(cart):
         bounds=[keep_out(place, wall, radius=0.3)],
     )  # fmt: skip
     found = problem.solve(np.zeros(4))
-    assert found.success and found.x[:, 1].max() == pytest.approx(0.7, abs=1e-4)
+    assert found.is_success and found.x[:, 1].max() == pytest.approx(0.7, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_a_plan_goes_around_what_is_in_its_way_and_ends_where_ipopt_does(cart):
         cart, 40, 0.1, Q={"place": 1, "speed": 0.1}, R=0.1, reference=[3.0, 0, 0, 0], bounds=bounds
     )
     found = problem.solve(np.zeros(4))
-    assert found.success, found.message
+    assert found.is_success, found.message
     x = found.x[:, :2]
     assert np.hypot(*(x - [1.0, 0.1]).T).min() > 0.5 - 1e-6 and x[:, 1].max() < 1 + 1e-6
     assert np.hypot(x[:, 0] - 2.2, np.maximum(x[:, 1] + 0.1, 0)).min() > 0.2 - 1e-6
@@ -136,7 +136,7 @@ def test_a_place_that_is_a_parameter_compiles_nothing(cart):
     for at in ([1.0, 0.1], [1.2, -0.2]):
         found = problem.solve(np.zeros(4), p={"pole.x": at[0], "pole.y": at[1]})
         gap = np.hypot(*(found.x[1:, :2] - at - np.outer(found.t[1:], [0, 0.1])).T)
-        assert found.success and 0.4 - 1e-6 < gap.min() < 0.5
+        assert found.is_success and 0.4 - 1e-6 < gap.min() < 0.5
 
 
 def test_a_boresight_goes_around_the_sun():
@@ -155,7 +155,7 @@ def test_a_boresight_goes_around_the_sun():
         body, 40, 0.25, Q={"q": 1, "w": 0.1}, R=1, reference=goal, bounds=[sun.avoided(boresight)]
     )
     found = problem.solve(body.state.identity)
-    assert found.success, found.message
+    assert found.is_success, found.message
     axis = np.array(sun.axis) / np.linalg.norm(sun.axis)
     cosines = SO3.act(found.x[:, :4], [0, 0, 1]) @ axis
     assert np.cos(angle) - 0.05 < cosines.max() < np.cos(angle) + 1e-6
@@ -248,7 +248,7 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
     )  # fmt: skip
     start = np.array([-2.0, 0, 0, 0, 0, 0])
     found = problem.solve(start)
-    assert found.success
+    assert found.is_success
     assert np.abs(found.u).max(axis=0) == pytest.approx([4, 3], rel=1e-3)
     assert np.abs(found.x[:, 4:]).max() <= 3 + 1e-6
     np.testing.assert_allclose(np.diff(found.x[:, 4:], axis=0), 0.1 * found.u, atol=1e-8)

@@ -96,7 +96,7 @@ def reference(qp: StageQP) -> np.ndarray:
         constraints=constraints,
         options={"ftol": 1e-11, "maxiter": 500},
     )
-    assert found.success, found.message
+    assert found.is_success, found.message
     return found.x[:size].reshape(horizon, m)
 
 

@@ -71,7 +71,7 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
     x0 = rng.normal(size=4)
     assert len(problem.solve(x0).iterations) == 1  # the start is the regulator's motion already
     solution = problem.solve(x0, guess=Trajectory.constant(system.state, x0, [0.0, 0.0]))
-    assert solution.success
+    assert solution.is_success
     assert len(solution.iterations) == 2
     discrete = system.discretize(0.1).linearize(np.zeros(4))
     P = solve_discrete_are(discrete.A, discrete.B, 0.1 * problem.Q, 0.1 * problem.R)
@@ -85,7 +85,7 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
 def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
     problem = swing_up()
     solution = problem.solve(DOWN, solver=SQPSolver(qp=qp))
-    assert solution.success
+    assert solution.is_success
     assert solution.gap < TOLERANCE
     assert abs(replayed(problem, solution) - solution.cost) < 1e-5 * solution.cost
     assert np.abs(problem.system.state.minus(solution.x[-1], UP)).max() < 0.05
@@ -104,7 +104,7 @@ def test_agrees_with_a_general_optimiser_over_the_inputs(rng):
     )
     x0 = np.concatenate([SO3.exp([1.5, -1.0, 0.7]), [0.3, 0.0, -0.4]])
     solution = problem.solve(x0)
-    assert solution.success
+    assert solution.is_success
 
     def cost(v):
         run = system.rollout(x0, v.reshape(5, 3), dt=0.4)
@@ -126,7 +126,7 @@ def test_both_signs_of_a_quaternion_are_one_problem():
     other = x0.copy()
     other[3:7] *= -1
     a, b = solver.solve(x0), solver.solve(other)
-    assert a.success
+    assert a.is_success
     assert abs(a.cost - b.cost) < 1e-9 * a.cost
     assert np.allclose(a.u, b.u, atol=1e-7)
 
@@ -142,7 +142,7 @@ def test_a_common_motion_of_start_and_reference_changes_nothing(rng):
     goal = np.concatenate([attitude, np.zeros(3)])
     a = solver.solve(x0, reference=system.state.identity)
     b = solver.solve(turned, reference=goal)
-    assert a.success
+    assert a.is_success
     assert np.allclose(a.u, b.u, atol=1e-7)
 
 
@@ -158,7 +158,7 @@ def test_exactly_half_a_turn_is_like_nearly_half_a_turn(axis):
     half = np.concatenate([unit, [0.0], np.zeros(3)])
     nearly = np.concatenate([SO3.exp((np.pi - 1e-6) * unit), np.zeros(3)])
     a, b = solver.solve(half), solver.solve(nearly)
-    assert a.success and b.success
+    assert a.is_success and b.is_success
     assert abs(a.cost - b.cost) < 1e-4 * b.cost
     assert SO3.distance(a.x[-1, :4], SO3.identity) < 0.2
 
@@ -172,7 +172,7 @@ def test_converges_to_the_best_known_cost_from_a_followed_controller():
     solution = problem.solve(
         upside_down, guess=ThrustVectorPD(system), tolerance=1e-4, max_iterations=100
     )
-    assert solution.success, solution
+    assert solution.is_success, solution
     assert solution.kkt <= 1e-4
     assert np.abs(system.state.minus(solution.x[-1], GOAL)).max() < 0.1
     costs = [entry.cost for entry in solution.iterations]
@@ -182,7 +182,7 @@ def test_converges_to_the_best_known_cost_from_a_followed_controller():
 def test_hard_bounds_are_kept_and_cost_something():
     free = swing_up().solve(DOWN)
     bounded = swing_up(bounds=[Bound("rate", -1.1, 1.1)]).solve(DOWN)
-    assert free.success and bounded.success
+    assert free.is_success and bounded.is_success
     assert np.abs(free.x[1:, 2]).max() > 1.3
     assert np.abs(bounded.x[1:, 2]).max() < 1.1 + TOLERANCE
     assert bounded.cost > free.cost
@@ -195,7 +195,7 @@ def test_soft_bounds_cost_their_weight():
     costs, excess = [], []
     for weight in (0.1, 1.0, 1e4):
         solution = swing_up(bounds=[Bound("rate", -1.1, 1.1, soft=weight)]).solve(DOWN)
-        assert solution.success
+        assert solution.is_success
         costs.append(solution.cost)
         excess.append(np.maximum(np.abs(solution.x[1:, 2]) - 1.1, 0).sum())
     assert free.cost < costs[0] < costs[1] < costs[2]
@@ -245,7 +245,7 @@ def test_infeasible_bounds_are_named():
         bounds=[Bound("rate", -0.2, 0.2), Bound("angle.rz", -1.0, 1.0, at="terminal")]
     )
     solution = problem.solve(DOWN)
-    assert not solution.success
+    assert not solution.is_success
     assert solution.status in ("infeasible", "iteration limit")
     assert {entry.name for entry in solution.violations} & {"angle.rz", "rate.x0"}
     assert "exceeds its bound by" in solution.message
@@ -258,7 +258,7 @@ def test_end_constraints_by_bounds():
         bounds=[Bound("angle.rz", 0, 0, at="terminal"), Bound("rate", 0, 0, at="terminal")]
     )
     solution = problem.solve(DOWN)
-    assert solution.success
+    assert solution.is_success
     assert np.abs(problem.system.state.minus(solution.x[-1], UP)).max() < TOLERANCE
 
 
@@ -284,7 +284,7 @@ def test_parameters_reach_residuals_and_model():
     assert np.array_equal(solver.problem.nominal_parameters, [1.0, 0.2])
     for target in (0.1, -0.3):
         solution = solver.solve(DOWN, p=[1.0, target], reference=DOWN)
-        assert solution.success
+        assert solution.is_success
         assert abs(SO2.log(solution.x[-1, :2])[0] - target) < 0.05
     with pytest.raises(ValueError, match=r"p has shape \(1,\), expected \(2,\)"):
         solver.solve(DOWN, p=[1.0])
@@ -296,7 +296,7 @@ def test_a_reference_is_seen_in_advance():
     path = system.rollout(system.state.identity, [1.0, 0.3, 0.0], dt=0.2, steps=30)
     solver = SQPSolver(problem)
     solution = solver.solve(path.x[5], reference=path, t0=1.0)
-    assert solution.success
+    assert solution.is_success
     assert solution.cost < 1e-10  # the start is on a motion of the system
     assert np.allclose(solution.u, path.u[5:25], atol=1e-5)
 
@@ -307,7 +307,7 @@ def test_other_inputs_follow_the_reference():
     problem = OptimalControlProblem(system, 20, 0.2, Q={"pose": 10, "twist": 0.1}, R=0.01)
     goal = system.trim(where={"pose": system.state.identity[:4]}, u=[0, 0, -0.4])
     solution = problem.solve(goal.x, reference=goal)
-    assert solution.success
+    assert solution.is_success
     assert solution.cost < 1e-10
     assert np.allclose(solution.u[:, 2], -0.4)
 
@@ -351,7 +351,7 @@ def test_limits_and_callbacks_end_a_solve_with_its_best_iterate():
     assert [entry.number for entry in seen] == [0, 1, 2]
     assert all(seen[i].time <= seen[i + 1].time for i in range(2))
     assert np.isfinite(short.x).all()
-    assert not short.success
+    assert not short.is_success
     assert "iteration limit" in repr(short)
 
 
@@ -373,7 +373,7 @@ def test_tilted_starts_need_no_guess(turn, axis, crossing):
     problem, quad = crossing, crossing.system
     x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp(turn * np.pi * np.array(axis))])
     solution = problem.solve(x0, max_iterations=40)
-    assert solution.success
+    assert solution.is_success
     followed = problem.solve(x0, guess=ThrustVectorPD(quad))
     assert solution.cost == pytest.approx(followed.cost, rel=1e-5)
 
@@ -450,7 +450,7 @@ def test_constrained_systems_are_planned_for_in_their_own_errors():
     options = {"R": 0.1, "Q": [2.0, 0.3], "terminal": "riccati"}
     small = OptimalControlProblem(free, 15, 0.05, reference=goal, **options).solve(x0)
     large = OptimalControlProblem(bound, 15, 0.05, reference=Goal, **options).solve(X0)
-    assert small.success and large.success
+    assert small.is_success and large.is_success
     assert large.cost == pytest.approx(small.cost, rel=PROJECTED)
     assert np.abs(large.u - small.u).max() < 1e-4
     angles = np.arctan2(large.x[:, 3], large.x[:, 2])
@@ -489,7 +489,7 @@ def test_a_plan_is_moved_on_to_its_new_times(shift):
 def test_what_gets_no_lower_is_acceptable_where_it_is_low():
     problem = swing_up()
     strict = problem.solve(DOWN, tolerance=1e-16)
-    assert strict.status == "acceptable" and strict.success
+    assert strict.status == "acceptable" and strict.is_success
     assert strict.kkt <= 1e-4
     assert "no step improves it to 1.0e-16" in strict.message
 
@@ -526,7 +526,7 @@ def test_plans_whose_steps_do_not_solve_their_equations_fail(solver):
     )
     made = make_solver(solver, problem)
     for found in (made.solve([30.0]), made.step([30.0], t0=0.0)):
-        assert found.status == "failed" and not found.success
+        assert found.status == "failed" and not found.is_success
         assert "steps of radau_iia5 did not solve their equations" in found.message
-    assert made.solve([0.1]).success
+    assert made.solve([0.1]).is_success
     assert made.step([0.1]).status == "iteration limit"

@@ -410,7 +410,7 @@ def test_limits_that_a_system_knows_are_one_word():
     given: dict = {"Q": 1.0, "R": 0.1, "reference": [3.0, 0.0]}
     problem = OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits")], **given)
     found = problem.solve([0.2, 0.0])
-    assert found.success
+    assert found.is_success
     assert found.x.max(axis=0) == pytest.approx([1.0, 0.5], abs=1e-4)
     apart = [Bound("place"), Bound("speed")]
     twice = OptimalControlProblem(crane(), 30, 0.1, bounds=apart, **given)
@@ -486,7 +486,7 @@ def test_references_that_nothing_holds_name_the_parameters():
     problem = OptimalControlProblem(cart, 2, 0.1, reference=[0.0, 0.0])
     with pytest.raises(ValueError, match="what holds cart at .*not finite with mass = 0: give"):
         problem.solve([1.0, 0.0], p={"mass": 0.0})
-    assert problem.solve([1.0, 0.0], p={"mass": 2.0}).success
+    assert problem.solve([1.0, 0.0], p={"mass": 2.0}).is_success
 
 
 def test_limits_in_one_word_evaluate_a_quantity_once():

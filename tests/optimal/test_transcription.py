@@ -159,7 +159,7 @@ def test_losses_too_fast_for_explicit_steps_are_planned_with(robot_file):
     )
     assert (problem.method, problem.substeps) == ("linearly_implicit_euler", 1)
     solution = problem.solve(rest, max_iterations=30)
-    assert solution.success
+    assert solution.is_success
     assert np.abs(arm.state.minus(solution.x[-1], goal))[:7].max() < 0.1
     with pytest.raises(ValueError, match="need 677 substeps of rk4"):
         OptimalControlProblem(arm, 10, 0.05, method="rk4")
@@ -178,7 +178,7 @@ def test_steps_that_solve_equations_are_planned_with(bounds, solver):
     plan = problem.solve([1.0, 0.0], solver=solver)
     sampled = OptimalControlProblem(belt.discretize(0.05, "radau_iia5"), 8, **given)
     expected = sampled.solve([1.0, 0.0], solver=solver)
-    assert plan.success and expected.success
+    assert plan.is_success and expected.is_success
     np.testing.assert_allclose(plan.x, expected.x, rtol=0, atol=1e-6)
     assert plan.cost == pytest.approx(expected.cost, rel=1e-6)
     # A lag of 1 µs is none: the position is the sum of the speeds.

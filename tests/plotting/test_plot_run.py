@@ -22,7 +22,7 @@ from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
 from lgcontrol.plotting._figure import new_figure
 from lgcontrol.plotting._panels import kept_panels
-from lgcontrol.simulation import SimulationResult, simulate
+from lgcontrol.simulation import RunStatus, SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import with_input_rates
 
@@ -236,7 +236,9 @@ def test_many_joints_have_a_scale_in_place_of_a_legend(count):
 
 
 def test_what_went_wrong_stands_above():
-    figure = plot_run(flight(status="diverged", message="the state is not finite after t = 2 s"))
+    figure = plot_run(
+        flight(status=RunStatus.DIVERGED, message="the state is not finite after t = 2 s")
+    )
     assert figure.get_suptitle() == "toy: the state is not finite after t = 2 s"
     assert plot_run(flight()).get_suptitle() == "toy"
     plain, wrong = plot_run(flight()), figure
@@ -484,7 +486,7 @@ def test_limits_of_the_state_are_dotted():
 
     run = SimpleNamespace(
         name="", group=group, t=t, x=np.sin(5 * t)[:, None], u=np.zeros((0, 0)), reference=None,
-        estimate=None, estimate_std=None, controllers={}, status="completed", message="",
+        estimate=None, estimate_std=None, controllers={}, status=RunStatus.COMPLETED, message="",
         state_limits=np.array([[-1.2], [np.inf]]),
     )  # fmt: skip
     (ax,) = plot_run(run).axes

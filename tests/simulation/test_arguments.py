@@ -74,7 +74,7 @@ def test_a_controller_of_another_state_is_refused():
     start = craft.state.identity
     with pytest.raises(ValueError, match="Model is a controller of body, .*SO3.*; craft has .*SE2"):
         simulate(craft, Model(body), x0=start, seconds=1)
-    assert simulate(craft, Model(alike), x0=start, seconds=1).success
+    assert simulate(craft, Model(alike), x0=start, seconds=1).is_success
 
 
 def test_a_tree_is_no_plant():

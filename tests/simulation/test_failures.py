@@ -45,7 +45,7 @@ def test_what_a_controller_raises_comes_with_the_run():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2])
     assert (run.x.shape, run.u.shape, run.command.shape) == ((3, 2), (2, 2), (3, 1))
-    assert run.status == "failed" and "no gain" in run.message and not run.success
+    assert run.status == "failed" and "no gain" in run.message and not run.is_success
 
 
 def test_a_controller_that_raises_at_once():
@@ -111,7 +111,7 @@ def test_what_the_plant_raises_is_named():
     with pytest.raises(SimulationError, match="vase failed at t = ") as caught:
         simulate(plant, x0=[0], seconds=3, dt=0.1, max_step=0.1, method="euler")
     # Several steps go into one call, and none of the last ones came back.
-    assert caught.value.result.success is False
+    assert caught.value.result.is_success is False
 
 
 def test_divergence_keeps_the_finite_part():
@@ -120,7 +120,7 @@ def test_divergence_keeps_the_finite_part():
     free = simulate(plant, x0=[1.0], seconds=3, dt=0.01)
     held = simulate(plant, Feedback([[0.0]], 0.01), x0=[1.0], seconds=3)
     for run in (free, held):
-        assert run.status == "diverged" and not run.success
+        assert run.status == "diverged" and not run.is_success
         assert np.isfinite(run.x).all() and len(run.u) == len(run.t) - 1
         assert 0.98 < run.t[-1] < 1.01
         assert f"after t = {run.t[-1]:g} s" in run.message
@@ -132,7 +132,7 @@ def test_a_plant_with_a_jump_is_unresolved_and_says_so():
     """A relay that pushes back to the switching line: no step follows it along the line."""
     relay = System("relay", Rn(1), lambda t, x, u, p: -1e3 * ca.sign(x))
     run = simulate(relay, x0=[105.0], seconds=1.0)
-    assert run.status == RunStatus.UNRESOLVED and not run.success
+    assert run.status == RunStatus.UNRESOLVED and not run.is_success
     assert run.t[-1] == pytest.approx(0.1)
     assert "relay moves too fast for steps of" in run.message and "it has jumps" in run.message
     assert run.summary()[0].startswith("unresolved: relay moves too fast")
@@ -142,10 +142,10 @@ def test_equal_steps_that_do_not_solve_their_equations_end_a_run():
     bent = System("bent", Rn(1), lambda t, x, u, p: -1e4 * ca.sinh(x))
     for record in ({}, {"dt": 0.02}):  # many steps in one call, or one
         run = simulate(bent, x0=[30.0], seconds=0.2, method="radau_iia5", max_step=0.02, **record)
-        assert run.status == RunStatus.UNRESOLVED and not run.success
+        assert run.status == RunStatus.UNRESOLVED and not run.is_success
         assert "radau_iia5 did not solve the equations of bent's step of 0.02 s" in run.message
         assert "at t = 0 s: the residual is" in run.message
-    assert simulate(bent, x0=[0.01], seconds=0.2, method="radau_iia5", max_step=1e-3).success
+    assert simulate(bent, x0=[0.01], seconds=0.2, method="radau_iia5", max_step=1e-3).is_success
 
 
 def test_equal_steps_are_not_watched():

@@ -50,20 +50,20 @@ class Planner(Feedback):
 )
 def test_a_controller_without_an_answer_all_the_time_is_no_success(statuses, good, tmp_path):
     run = simulate(cart(), Planner(*statuses), x0=[1, 0], seconds=1)
-    assert run.status == RunStatus.COMPLETED and run.success is good
+    assert run.status == RunStatus.COMPLETED and run.is_success is good
     text = "\n".join(run.summary())
     assert ("Planner was" in text and "at every call: " in text) is not good
     counts = run.controllers["Planner"].calls
     assert sum(counts.values()) == 10 and set(counts) == set(statuses)
-    bad = [status for status in statuses if not status.is_answered]
+    bad = [status for status in statuses if not status.is_success]
     assert (f"{bad[-1]} here" in text) if bad else "here" not in text
     back = SimulationResult.load(run.save(tmp_path / "run"))
-    assert back.success is good and back.summary() == run.summary()
+    assert back.is_success is good and back.summary() == run.summary()
 
 
 def test_controllers_with_words_of_their_own_are_not_judged():
     run = simulate(cart(), Planner("thinking"), x0=[1, 0], seconds=1)
-    assert run.success and run.controllers["Planner"].calls == {}
+    assert run.is_success and run.controllers["Planner"].calls == {}
 
 
 def test_a_sensor_that_delivers_nothing_is_warned_about_and_counted():
@@ -92,7 +92,7 @@ def test_an_estimator_without_measurements_is_warned_about():
     told = r"no measurement of gps was delivered: the estimator only predicted$"
     with pytest.warns(RuntimeWarning, match=told):
         run = simulate(cart(), x0=[1, 0], seconds=1, dt=0.1, sensors=[sensor], estimator=Blind())
-    assert run.success
+    assert run.is_success
 
 
 def test_lost_late_and_stale_measurements_are_counted(tmp_path):
@@ -147,7 +147,7 @@ def test_one_controller_in_two_threads_is_refused():
 
     slow = Slow([0.0, 0.0], 0.5)
     thread = threading.Thread(
-        target=lambda: found.append(simulate(cart(), slow, x0=[1, 0], seconds=1).success)
+        target=lambda: found.append(simulate(cart(), slow, x0=[1, 0], seconds=1).is_success)
     )
     thread.start()
     begun.wait(10)
@@ -202,7 +202,7 @@ def test_what_fails_in_the_record_is_said():
 
     with pytest.warns(RuntimeWarning, match="the reference is not in the result: ZeroDivisionErr"):
         run = simulate(cart(), lambda t, x, r: 0.0, x0=[0, 1], seconds=1, dt=0.1, reference=short)
-    assert run.reference is None and run.success
+    assert run.reference is None and run.is_success
 
 
 def test_predict_with_other_arguments_is_refused_before_the_run():
@@ -240,7 +240,7 @@ def test_a_controller_is_free_again_after_ctrl_c():
     control.stops = True
     assert simulate(cart(), control, x0=[1, 0], seconds=1).status == RunStatus.INTERRUPTED
     control.stops = False
-    assert simulate(cart(), control, x0=[1, 0], seconds=1).success
+    assert simulate(cart(), control, x0=[1, 0], seconds=1).is_success
 
 
 def test_a_controller_without_a_reference_is_refused_before_the_run():

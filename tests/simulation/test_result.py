@@ -13,7 +13,7 @@ import pytest
 from lgcontrol.controllers import MPC, GeometricPD
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import satellite
-from lgcontrol.simulation import SimulationResult, simulate
+from lgcontrol.simulation import RunStatus, SimulationResult, simulate
 from lgcontrol.simulation._internal import ControllerLog
 from lgcontrol.systems import System
 
@@ -112,9 +112,9 @@ def test_a_run_that_is_no_success_says_why():
             return [0.0]
 
     good = simulate(cart(), lambda t, x, r: 0.0, x0=[0, 0], seconds=1, dt=0.1)
-    assert good.success and good.message == ""
+    assert good.is_success and good.message == ""
     run = simulate(cart(), Silent(), x0=[0, 0], seconds=1)
-    assert not run.success and run.status == "completed"
+    assert not run.is_success and run.status == "completed"
     assert run.message == "Silent was unsolved at every call: no plan was found"
     assert run.message in run.summary()
 
@@ -168,7 +168,7 @@ def test_summary_text():
         input_bounds=np.array([[-5.0, -5.0, 0.0], [5.0, 5.0, 0.0]]),
         reference=np.array([[0, 0, 0, 1, 1.0]] * 2),
         controllers={"mpc": log},
-        status="diverged",
+        status=RunStatus.DIVERGED,
         message="gone",
     )
     assert run.summary() == [
@@ -180,7 +180,7 @@ def test_summary_text():
         "controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "controller status: late 1, solved 1",
     ]
-    two = replace(run, controllers={"plan": log, "track": log}, status="completed")
+    two = replace(run, controllers={"plan": log, "track": log}, status=RunStatus.COMPLETED)
     assert two.summary()[4:6] == [
         "plan: controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "plan: controller status: late 1, solved 1",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
-from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...codegen._internal import Result, Status, UnknownNameError, check_shape, unknown_name
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
 from ._closed_forms import ClosedForms, PlacedBody
 from ._system import OFF
@@ -26,17 +26,33 @@ Matrix = Literal["iteration", "step"]
 GIMBAL = 1e-6
 
 
-class DirectStatus(Enum):
-    """How an analysis ended."""
+class DirectStatus(Status, StrEnum):
+    """How an analysis ended.
+
+    ``NOT_CONVERGED``: Newton's method did not. ``SINGULAR_ANGLES``: the Euler angles became
+    singular. ``SINGULAR_MATRIX``: the constraints did.
+    """
 
     SOLVED = "solved"
-    NOT_CONVERGED = "Newton's method did not converge"
-    SINGULAR_ANGLES = "Euler angles became singular"
-    SINGULAR_MATRIX = "constraints became singular"
+    NOT_CONVERGED = "not converged"
+    SINGULAR_ANGLES = "singular angles"
+    SINGULAR_MATRIX = "singular matrix"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the motion reaches the end."""
+        return self is DirectStatus.SOLVED
+
+
+_REASONS = {
+    DirectStatus.NOT_CONVERGED: "Newton's method did not converge",
+    DirectStatus.SINGULAR_ANGLES: "Euler angles became singular",
+    DirectStatus.SINGULAR_MATRIX: "constraints became singular",
+}
 
 
 @dataclass(frozen=True, eq=False)
-class DirectResult:
+class DirectResult(Result):
     """A motion of bodies in closed form, up to where it ended.
 
     Attributes
@@ -385,7 +401,7 @@ class _Record:
             np.array([entry[i] for entry in self.entries]).reshape(len(self.entries), *shape)
             for i, shape in enumerate(shapes)
         ]
-        text = "" if status is DirectStatus.SOLVED else f"{status.value} at t = {time:.6g} s"
+        text = "" if status.is_success else f"{_REASONS[status]} at t = {time:.6g} s"
         if status in (DirectStatus.SINGULAR_MATRIX, DirectStatus.NOT_CONVERGED):
             text += "; mobility() lists singular positions, and rows to leave out"
         r, A, rdot, omega, rddot, omegadot, multipliers = columns

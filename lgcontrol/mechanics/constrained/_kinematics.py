@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, trace
-from ...codegen._internal import check_increasing, check_shape
+from ...codegen._internal import Result, Status, check_increasing, check_shape
 from ...groups import Product, Rn
 from ...systems import Trajectory
 from ._constraint import Constraints
@@ -38,16 +38,25 @@ CUT = 1e-11
 ROUNDED = 100
 
 
-class KinematicsStatus(Enum):
-    """How a run along the drives ended."""
+class KinematicsStatus(Status, StrEnum):
+    """How a run along the drives ended.
+
+    ``SINGULAR``: solved, with singular positions on the way. ``FAILED``: positions could not be
+    solved; the motion ends before the first of them.
+    """
 
     SOLVED = "solved"
-    SINGULAR = "singular positions on the way"
-    FAILED = "positions could not be solved"
+    SINGULAR = "singular"
+    FAILED = "failed"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether all positions are solved and none is singular."""
+        return self is KinematicsStatus.SOLVED
 
 
 @dataclass(frozen=True, eq=False)
-class KinematicsResult:
+class KinematicsResult(Result):
     """A motion that drives decide.
 
     Attributes
@@ -106,7 +115,7 @@ class KinematicsResult:
         sizes = f"{self.q.shape[-1]} coordinates, {self.multipliers.shape[-1]} multipliers"
         singular = f", {len(self.singular)} singular positions" if self.singular else ""
         message = f": {self.message}" if self.message else ""
-        return f"KinematicsResult({self.status.value}, {span}, {sizes}{singular}){message}"
+        return f"KinematicsResult({self.status}, {span}, {sizes}{singular}){message}"
 
 
 def dynamics_function(

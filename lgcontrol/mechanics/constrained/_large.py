@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
+from ...codegen._internal import Result
 from ...integrators._internal import Index3Method
 from ._basic import GROUND, Connection, Direction
 from ._closed_forms import ClosedForms
 from ._direct import Start
+from ._march import MarchStatus
 
 UNIT = np.eye(3)
 
@@ -37,7 +39,7 @@ def rotations(turn: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class LargeResult:
+class LargeResult(Result):
     """Motion of a large mechanism.
 
     Attributes
@@ -49,8 +51,8 @@ class LargeResult:
     A : ndarray, shape (N, bodies, 3, 3)
     multipliers : ndarray, shape (N, m)
     iterations : ndarray of int, shape (steps,)
-    is_solved : bool
-        Whether every step converged; else the motion ends before the first that did not.
+    status : MarchStatus
+        If a step did not converge, the motion ends before it.
     """
 
     t: np.ndarray
@@ -60,7 +62,18 @@ class LargeResult:
     omega: np.ndarray
     multipliers: np.ndarray
     iterations: np.ndarray
-    is_solved: bool
+    status: MarchStatus
+
+    @property
+    def message(self) -> str:
+        """Which step did not converge, and what to do; empty if all did."""
+        if self.is_success:
+            return ""
+        return (
+            f"Newton's method did not converge in step {len(self.iterations) - 1}, the last time "
+            f"kept is {self.t[-1]:.6g} s: take a smaller dt, or list singular positions with "
+            "mobility()"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +189,7 @@ class LargeMechanism:
             np.array([self.start[name][k] for name in self.forms.names]) for k in range(4)
         )
         rate, multipliers = self._start(*state)
-        a, kept, counts, solved = rate, [], [], True
+        a, kept, counts, status = rate, [], [], MarchStatus.SOLVED
         for k in range(1, steps + 1):
             t, last, before = k * h, rate, a
             count, is_done = 0, False
@@ -197,7 +210,7 @@ class LargeMechanism:
                     break
                 is_done = bool(np.abs(d).max() <= tolerance * size)
             if not is_done:
-                solved = False
+                status = MarchStatus.UNSOLVED
                 break
             a = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * before) / (1 - alpha_m)
             state = _after(method, h, state, before, a)
@@ -210,7 +223,7 @@ class LargeMechanism:
         ]
         times, *motion, forces = columns
         r, A, rdot, omega = motion
-        return LargeResult(times, r, A, rdot, omega, forces, np.array(counts), solved)
+        return LargeResult(times, r, A, rdot, omega, forces, np.array(counts), status)
 
     def terms(
         self, t: float, r: np.ndarray, A: np.ndarray, multipliers: np.ndarray

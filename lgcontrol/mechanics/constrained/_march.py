@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, chain
+from ...codegen._internal import Result, Status
 from ...integrators._internal import Index3Method, Problem
 
 UNKNOWN = (
@@ -17,8 +19,20 @@ UNKNOWN = (
 )
 
 
+class MarchStatus(Status, StrEnum):
+    """Whether all steps solved their equations."""
+
+    SOLVED = "solved"
+    UNSOLVED = "unsolved"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether all steps did."""
+        return self is MarchStatus.SOLVED
+
+
 @dataclass(frozen=True, eq=False)
-class March:
+class March(Result):
     """A motion with accelerations and multipliers.
 
     Attributes
@@ -47,9 +61,9 @@ class March:
     hint: str = ""
 
     @property
-    def is_solved(self) -> bool:
+    def status(self) -> MarchStatus:
         """Whether all steps solved their equations."""
-        return self.unsolved is None
+        return MarchStatus.SOLVED if self.unsolved is None else MarchStatus.UNSOLVED
 
     @property
     def message(self) -> str:

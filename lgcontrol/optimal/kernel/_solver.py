@@ -11,6 +11,7 @@ import numpy as np
 
 from .._bounds import ROUNDING
 from .._node_plans import plan_layout
+from .._outcome import SolveStatus
 from .._plan import PlanLayout
 from .._settings import DEFAULT
 from .._stage_model import StageModel
@@ -33,7 +34,13 @@ EXACT = replace(DEFAULT, hessian_operations=10_000_000, hessian_operations_exact
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 FRESH, RESUME, ELASTIC = range(3)
-STATUS = ("converged", "iteration limit", "stalled", "failed", "infeasible")
+STATUS = (
+    SolveStatus.CONVERGED,
+    SolveStatus.ITERATION_LIMIT,
+    SolveStatus.STALLED,
+    SolveStatus.FAILED,
+    SolveStatus.INFEASIBLE,
+)
 
 
 class PlanReport(NamedTuple):
@@ -41,8 +48,7 @@ class PlanReport(NamedTuple):
 
     Attributes
     ----------
-    status : str
-        One of `STATUS`.
+    status : SolveStatus
     iterations : int
     log : ndarray
         A row of `LOG` for each iterate.
@@ -58,7 +64,7 @@ class PlanReport(NamedTuple):
     evaluations, factorizations : int
     """
 
-    status: str
+    status: SolveStatus
     iterations: int
     log: np.ndarray
     x: np.ndarray

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
-from ....codegen._internal import check_shape, interruptible
+from ....codegen._internal import Result, Status, check_shape, interruptible
 from ....groups import SE3, check_element
 from ..kinematics._frames import placement
 from ..kinematics._jacobian_derivatives import (
@@ -28,8 +29,20 @@ WEIGHTS_SETTLE = 1e-3
 EXACT = 1e-12  # m and rad: noise of measurements that are exact but for rounding
 
 
+class CalibrationStatus(Status, StrEnum):
+    """How a calibration ended: no step lowers the sum of squares, or iterations are used up."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration limit"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the sum of squares is least."""
+        return self is CalibrationStatus.CONVERGED
+
+
 @dataclass(frozen=True, eq=False)
-class Calibration(Generic[AnyTree]):
+class Calibration(Result, Generic[AnyTree]):
     """Estimated placements of joints.
 
     Attributes
@@ -51,7 +64,9 @@ class Calibration(Generic[AnyTree]):
         Measured minus predicted: ``minus(measured, predicted)``, or positions in the world.
     noise : ndarray, shape (6,) or (3,)
         Standard deviations [m, rad]: as given, or of the residuals.
-    status : {"converged", "iteration limit"}
+    status : CalibrationStatus
+    message : str
+        What to do where it is no success.
     iterations : int
     """
 
@@ -63,8 +78,18 @@ class Calibration(Generic[AnyTree]):
     rank: int
     residuals: np.ndarray
     noise: np.ndarray
-    status: Literal["converged", "iteration limit"]
+    status: CalibrationStatus
     iterations: int
+
+    @property
+    def message(self) -> str:
+        """What to do where the sum of squares is not least; empty where it is."""
+        if self.is_success:
+            return ""
+        return (
+            f"the displacements still change after {self.iterations} iterations: give a prior=, "
+            "measure poses that differ more, or calibrate fewer joints at a time (joints=)"
+        )
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -194,7 +219,7 @@ class _Fit(NamedTuple):
     values: np.ndarray
     covariance: np.ndarray
     rank: int
-    status: Literal["converged", "iteration limit"]
+    status: CalibrationStatus
     iterations: int
 
 
@@ -244,7 +269,7 @@ def _minimise(
 
     p, left, cost = at(z)
     damping = FIRST_DAMPING
-    status: Literal["converged", "iteration limit"] = "iteration limit"
+    status = CalibrationStatus.ITERATION_LIMIT
     iterations = 0
     while True:
         A = (problem.slope(p, left) / noise[:, None]).reshape(-1, len(p)) @ root
@@ -259,7 +284,7 @@ def _minimise(
             step = gain * pull
             predicted = float(pull @ pull - np.sum((pull - s * step) ** 2))
             if predicted <= FINISHED * cost or cost <= len(r) * FINISHED**2:
-                status = "converged"
+                status = CalibrationStatus.CONVERGED
                 break
             iterations += 1
             trial = at(z + Vt.T @ step)
@@ -269,7 +294,7 @@ def _minimise(
                 damping = max(damping / 10, FIRST_DAMPING)
                 break
             damping *= 10
-        if status == "converged" or iterations >= MAX_ITERATIONS:
+        if status.is_success or iterations >= MAX_ITERATIONS:
             break
     back = root @ Vt.T
     covariance = (back * np.where(told, 1 / np.where(told, s, 1.0) ** 2, 0.0)) @ back.T

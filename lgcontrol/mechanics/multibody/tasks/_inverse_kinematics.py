@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ....codegen import ModelFunction, named_options
-from ....codegen._internal import MOST_SUBSTEPS, check_count
+from ....codegen._internal import MOST_SUBSTEPS, Result, Status, check_count
 from ....groups import check_element
 from .._multibody import Multibody
 from ._frame_task import FrameTask
@@ -35,16 +36,31 @@ PUSH = 1e-6
 LARGEST_DAMPING = 1e12
 
 
+class InverseKinematicsStatus(Status, StrEnum):
+    """How a search for a configuration ended.
+
+    ``CONVERGED``: every error is within the tolerance. ``STATIONARY``: no nearby configuration
+    within the limits is better. ``ITERATION_LIMIT``: all iterations are used up.
+    """
+
+    CONVERGED = "converged"
+    STATIONARY = "stationary"
+    ITERATION_LIMIT = "iteration limit"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the targets are met."""
+        return self is InverseKinematicsStatus.CONVERGED
+
+
 @dataclass(frozen=True, eq=False)
-class InverseKinematicsResult:
+class InverseKinematicsResult(Result):
     """Best configuration found, and how good it is.
 
     Attributes
     ----------
     q : ndarray, shape (nq,)
-    status : str
-        "converged": every error is within the tolerance. "stationary": no nearby configuration
-        within the limits is better; the message says why. "iteration limit".
+    status : InverseKinematicsStatus
     errors : tuple of ndarray
         ``minus(frame, target)`` of each task, shape (dim,) each [m, rad].
     error : float
@@ -60,18 +76,13 @@ class InverseKinematicsResult:
     """
 
     q: np.ndarray
-    status: str
+    status: InverseKinematicsStatus
     errors: tuple[np.ndarray, ...]
     error: float
     iterations: int
     starts: int
     at_limits: tuple[str, ...] = ()
     message: str = ""
-
-    @property
-    def is_converged(self) -> bool:
-        """Whether the targets are met."""
-        return self.status == "converged"
 
 
 @named_options
@@ -183,15 +194,15 @@ class InverseKinematics:
         best = self._from(self._within(q), goal)
         cost, iterations, starts = best.cost, best.iterations, 1
         check_count("restarts", restarts, least=0, most=MOST_SUBSTEPS)
-        while best.status != "converged" and starts <= restarts:
+        while not best.status.is_success and starts <= restarts:
             start = random_configuration(self.tree, rng, limits=self.limits)
             other = self._from(start, goal)
             iterations, starts = iterations + other.iterations, starts + 1
-            if other.status == "converged" or other.cost < cost:
+            if other.status.is_success or other.cost < cost:
                 best, cost = other, other.cost
         sizes = np.cumsum([task.group.dim for task in self.tasks])[:-1]
         errors = tuple(np.split(best.error, sizes))
-        held = () if best.status == "converged" else self._held(best, goal)
+        held = () if best.status.is_success else self._held(best, goal)
         return InverseKinematicsResult(
             best.q, best.status, errors, self._largest(best.error), iterations, starts,
             tuple(dict.fromkeys(joint for joint, _ in held)),
@@ -214,10 +225,14 @@ class InverseKinematics:
         return pushed
 
     def _told(
-        self, status: str, errors: Sequence[np.ndarray], limits: Sequence[str], starts: int
+        self,
+        status: InverseKinematicsStatus,
+        errors: Sequence[np.ndarray],
+        limits: Sequence[str],
+        starts: int,
     ) -> str:
         """Why targets are not met, and what to try."""
-        if status == "converged":
+        if status.is_success:
             return ""
         off = []
         for task, error in zip(self.tasks, errors, strict=True):
@@ -231,7 +246,7 @@ class InverseKinematics:
                 off.append((task.frame, " and ".join(parts)))
         frames = " and ".join(f"frame {name!r}" for name, _ in off)
         stays = "; ".join(size for _, size in off)
-        if status != "stationary":
+        if status is not InverseKinematicsStatus.STATIONARY:
             return (
                 f"{frames} still {'moves' if len(off) == 1 else 'move'} nearer, {stays} off after "
                 f"{self.max_iterations} iterations: take a larger max_iterations"
@@ -269,10 +284,10 @@ class InverseKinematics:
         done = 0
         while True:
             if self._largest(error) <= self.tolerance:
-                status = "converged"
+                status = InverseKinematicsStatus.CONVERGED
                 break
             if done == self.max_iterations:
-                status = "iteration limit"
+                status = InverseKinematicsStatus.ITERATION_LIMIT
                 break
             curvature = max(np.einsum("ij,ij->j", A, A).max(initial=0.0), np.finfo(float).tiny)
             if not damping:
@@ -284,7 +299,7 @@ class InverseKinematics:
             predicted = -(gradient @ step) - np.square(A @ step).sum() / 2
             is_still = np.abs(step).max(initial=0.0) <= STILL or predicted <= NEGLIGIBLE * cost
             if is_still or damping > LARGEST_DAMPING * curvature:
-                status = "stationary"
+                status = InverseKinematicsStatus.STATIONARY
                 break
             done += 1
             trial = self._within(group.plus(q, step))
@@ -324,7 +339,7 @@ class _Iterate:
     q: np.ndarray
     error: np.ndarray
     cost: float
-    status: str
+    status: InverseKinematicsStatus
     iterations: int
 
 

@@ -1,0 +1,85 @@
+"""Everything that may fail ends in a `Status`: a text, whether it is a success, a message."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from enum import Enum, StrEnum
+
+import lgcontrol
+import lgcontrol.controllers
+from lgcontrol.codegen._internal import Result, Status
+
+from ._repository import ROOT, python_files
+
+
+def every(base: type) -> list[type]:
+    """Subclasses of a base in the package, of subclasses as well."""
+    for module in pkgutil.walk_packages(lgcontrol.__path__, "lgcontrol."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, queue = [], [base]
+    while queue:
+        below = [kind for kind in queue.pop().__subclasses__() if kind.__module__ != __name__]
+        found += below
+        queue += below
+    return [kind for kind in found if kind.__module__.startswith("lgcontrol.")]
+
+
+def test_every_status_has_a_text_and_says_whether_it_is_a_success():
+    kinds = every(Status)
+    names = {kind.__name__ for kind in kinds}
+    assert {"SolveStatus", "IntegrationStatus", "UpdateStatus", "CallStatus", "RunStatus"} < names
+    for kind in kinds:
+        assert issubclass(kind, Enum), kind
+        for member in kind:
+            assert member.is_success in (True, False)
+            assert member.text and "_" not in member.text
+            if issubclass(kind, StrEnum):
+                assert member.value == member.text, member
+
+
+def test_every_enumeration_of_ends_is_a_status():
+    """Names that end in Status are statuses, and no result has a status that is any text."""
+    found = []
+    for path in python_files():
+        if "tests" in path.relative_to(ROOT).parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name.endswith("Status"):
+                bases = [ast.unparse(base) for base in node.bases]
+                if node.name != "Status" and "Status" not in bases:
+                    found.append(f"{path.name}: {node.name} has no base Status")
+            if isinstance(node, ast.ClassDef):
+                for entry in node.body:
+                    if isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "status":
+                        kind = ast.unparse(entry.annotation)
+                        if kind == "str" or kind.startswith("Literal"):
+                            found.append(f"{path.name}: {node.name}.status is {kind}")
+    assert not found, "\n".join(found)
+
+
+def test_results_say_whether_they_are_a_success_by_one_name():
+    names = {kind.__name__ for kind in every(Result)}
+    assert {
+        "OptimalSolution", "PhasedSolution", "Solution", "SimulationResult", "ControlInfo",
+        "InverseKinematicsResult", "Calibration", "KinematicsResult", "March", "LargeResult",
+        "DirectResult", "GraphSolution",
+    } <= names  # fmt: skip
+    for kind in every(Result):
+        assert not {"success", "is_solved", "is_converged"} & set(dir(kind)), kind
+
+
+def test_a_calibration_that_is_not_finished_says_what_to_do():
+    from lgcontrol.mechanics.multibody.parameters._calibration import (
+        Calibration,
+        CalibrationStatus,
+    )
+
+    made = object.__new__(Calibration)
+    object.__setattr__(made, "status", CalibrationStatus.ITERATION_LIMIT)
+    object.__setattr__(made, "iterations", 100)
+    assert not made.is_success and "prior=" in made.message
+    object.__setattr__(made, "status", CalibrationStatus.CONVERGED)
+    assert made.is_success and not made.message
