@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import control
 
 ACCURACY = 1e-5  # of the factors of modes over a step between nodes
+SPACING = 1e-6  # relative difference of node spacings that counts as rounding
 MOST_SUBSTEPS = 2000  # a second or so for a trajectory of a hundred nodes
 
 
@@ -237,23 +240,8 @@ class Linearization:
         import control
 
         kept = self.with_inputs(inputs)
-        for kind, names in (("inputs", kept.input_names), ("outputs", kept.output_names)):
-            if not names:
-                choice = f" of the choice {inputs!r}" if kind == "inputs" else ""
-                raise ValueError(
-                    f"{self.system.name} has no {kind}{choice}, which a control.StateSpace needs"
-                )
-        return control.StateSpace(
-            kept.A,
-            kept.B,
-            kept.C,
-            kept.D,
-            self.dt,
-            name=control_name(self.system.name),
-            states=list(self.state_names),
-            inputs=control_names("inputs", kept.input_names),
-            outputs=control_names("outputs", self.output_names),
-        )
+        signals = _control_signals(self.system, kept.inputs, inputs)
+        return control.StateSpace(kept.A, kept.B, kept.C, kept.D, self.dt, **signals)
 
     def controllability(
         self, inputs: InputChoice = "control", tolerance: float = 1e-9
@@ -268,7 +256,7 @@ class Linearization:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrajectoryLinearization:
-    """Linearizations at the nodes of a trajectory.
+    """Linearizations at the nodes of a trajectory; ``along[k]`` is that of node k.
 
     Attributes
     ----------
@@ -290,6 +278,19 @@ class TrajectoryLinearization:
     def __len__(self) -> int:
         """Count the nodes."""
         return len(self.A)
+
+    def __getitem__(self, node: int) -> Linearization:
+        """Linearization at a node, with its kind of motion: ``along[0].to_control()``."""
+        if isinstance(node, bool) or not isinstance(node, Integral):
+            raise TypeError(
+                f"index a TrajectoryLinearization with the number of a node, not {node!r}; for "
+                "several nodes linearize a part of the trajectory: linearize(trajectory[10:20])"
+            )
+        if not -len(self) <= node < len(self):
+            raise IndexError(f"node {node}: the trajectory has {len(self)} nodes")
+        nodes = self.trajectory
+        at = nodes.x[node], nodes.input_at_nodes[node]
+        return linearize(self.system, *at, t=float(nodes.t[node]), p=self.p)
 
     def __repr__(self) -> str:
         """Nodes and sizes; A, B, C and D hold the numbers."""
@@ -343,6 +344,75 @@ class TrajectoryLinearization:
             A, B = result.A @ A, result.A @ B + result.B
         return A, B
 
+    def to_control(
+        self,
+        inputs: InputChoice = "control",
+        *,
+        method: str | Method = "rk4",
+        substeps: int | None = None,
+    ) -> control.NonlinearIOSystem:
+        """The linear time-varying system from node to node, for python-control.
+
+        ``ε_{k+1} = A_k ε_k + B_k δu_k``, ``δy_k = C_k ε_k + D_k δu_k`` with k from the time of a
+        call. python-control has no class for matrices that change with time, so this is a
+        discrete-time `control.NonlinearIOSystem`; it pickles. Before the first and after the last
+        node the matrices there are held. ``along[k].to_control()`` is the `control.StateSpace` of
+        one node.
+
+        Parameters
+        ----------
+        inputs : {"control", "measured", "disturbance", "noise", "all"}
+            Which inputs to keep.
+        method, substeps
+            As for `discrete`.
+
+        Returns
+        -------
+        control.NonlinearIOSystem
+            With the spacing of the nodes as sample time, and the names of `Linearization`.
+
+        Raises
+        ------
+        ValueError
+            If the nodes are not equally far apart, there are no inputs of the choice or no outputs,
+            or two names become the same.
+
+        Examples
+        --------
+        >>> import control
+        >>> from lgcontrol.groups import SE2
+        >>> from lgcontrol.systems import System
+        >>> unicycle = System(
+        ...     "unicycle", SE2, lambda t, x, u, p: [u[0], 0, u[1]], inputs=["speed", "turn"])
+        >>> curve = unicycle.rollout(SE2.identity, [[1.0, 0.1 * k] for k in range(20)], dt=0.1)
+        >>> plant = unicycle.linearize(curve).to_control()
+        >>> aside = control.input_output_response(plant, curve.t, 0.0, [0.0, 0.1, 0.0])
+        >>> aside.states[:, -1].round(3)  # the error is carried along, seen from another heading
+        array([ 0.095, -0.032,  0.   ])
+        """
+        import control
+
+        t, system = self.trajectory.t, self.system
+        kept = choose_inputs(system.inputs, inputs)
+        signals = _control_signals(system, [system.inputs[i] for i in kept], inputs)
+        if len(t) < 2:
+            raise ValueError("the trajectory needs at least two nodes for to_control")
+        dt = (t[-1] - t[0]) / (len(t) - 1)
+        if not np.allclose(np.diff(t), dt, rtol=SPACING, atol=0):
+            steps = np.diff(t)
+            raise ValueError(
+                f"{system.name}: the nodes are {steps.min():g} to {steps.max():g} s apart, and "
+                f"python-control has one sample time: linearize trajectory.resample({dt:.4g})"
+            )
+        A, B = self.discrete(method, substeps)
+        D = self.D[:, :, kept]
+        return control.nlsys(
+            _TimeVarying(A, B[:, :, kept], float(t[0]), float(dt)),
+            _TimeVarying(self.C, D, float(t[0]), float(dt)),
+            dt=system.dt or float(dt),
+            **signals,
+        )
+
     def _enough_substeps(self, method: str | Method, steps: np.ndarray) -> int:
         if self.system.is_discrete:
             return 1
@@ -356,6 +426,39 @@ class TrajectoryLinearization:
                 "the states that are so fast, give substeps, or put the nodes closer together"
             )
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class _TimeVarying:
+    """``(t, x, u, params) → M_k x + N_k u``, the k of the time; a class, so that it pickles."""
+
+    M: np.ndarray
+    N: np.ndarray
+    start: float
+    dt: float
+
+    def __call__(self, t: float, x: Any, u: Any, params: Any = None) -> np.ndarray:
+        k = min(max(round((t - self.start) / self.dt), 0), len(self.M) - 1)
+        return self.M[k] @ np.ravel(x) + self.N[k] @ np.ravel(u)
+
+
+def _control_signals(
+    system: SystemDefinition, inputs: Sequence[Input], choice: InputChoice
+) -> dict[str, Any]:
+    """Names of system, states, inputs and outputs as python-control takes them."""
+    outputs = system.output.tangent_names
+    if not inputs:
+        raise ValueError(
+            f"{system.name} has no inputs of the choice {choice!r}, which python-control needs"
+        )
+    if not outputs:
+        raise ValueError(f"{system.name} has no outputs, which python-control needs")
+    return {
+        "name": control_name(system.name),
+        "states": list(system.error_names),
+        "inputs": control_names("inputs", names_of(inputs)),
+        "outputs": control_names("outputs", outputs),
+    }
 
 
 @overload

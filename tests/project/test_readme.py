@@ -14,9 +14,10 @@ pytestmark = pytest.mark.interpreted
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# The pages of the theory and these take most of a minute: `make notebooks` runs them.
+# The pages of these folders and these pages take most of a minute: `make notebooks` runs them.
+LONG_FOLDERS = ("theory", "linearize")
 LONG = ("tasks.md", "integrators.md", "level_vehicles.md")
-SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name not in LONG]
+SHORT = [page for page in PAGES if page.parent.name not in LONG_FOLDERS and page.name not in LONG]
 
 
 def blocks(text: str, language: str) -> list[tuple[int, str]]:

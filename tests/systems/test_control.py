@@ -267,3 +267,74 @@ def test_what_cannot_become_a_system_is_said(model, error, message):
 def test_where_a_system_is_wanted_the_way_is_named():
     with pytest.raises(TypeError, match=r"must be a System, not StateSpace; System\.from_control"):
         raise TypeError(not_a_system("plant", control.ss(1, 1, 1, 0)))
+
+
+def flown():
+    """Quadrotor turned and pushed about: no equilibrium at any of 21 nodes."""
+    quad = quadrotor()
+    t = 0.05 * np.arange(20)
+    thrusts = 1.7 + 0.2 * np.sin(np.outer(3 * t, [1, 2, 1.5, 0.5]))
+    return quad, quad.rollout(quad.state.random(seed=2), quad.full_input(thrusts), 0.05)
+
+
+def test_a_trajectory_becomes_a_time_varying_system():
+    """Its response is the difference of two rollouts, up to squares of the disturbance."""
+    quad, nominal = flown()
+    plant = pickle.loads(pickle.dumps(quad.linearize(nominal).to_control()))
+    assert plant.dt == pytest.approx(0.05)
+    assert plant.state_labels == list(quad.linearize(nominal)[0].to_control().state_labels)
+    rng = np.random.default_rng(4)
+    start, push = rng.normal(size=12), rng.normal(size=(20, 4))
+    off = []
+    for size in (1e-2, 1e-3):
+        pushes = quad.full_input(nominal.u[:, :4] + size * push)
+        moved = quad.rollout(quad.state.plus(nominal.x[0], size * start), pushes, 0.05)
+        told = control.input_output_response(
+            plant, nominal.t, size * np.vstack([push, push[-1]]).T, size * start
+        )
+        off.append(np.abs(told.states.T - quad.state.minus(moved.x, nominal.x)).max())
+    assert off[0] < 0.05 and off[1] < 0.02 * off[0]
+
+
+def test_the_time_varying_system_holds_its_ends_and_follows_the_clock():
+    quad, nominal = flown()
+    late = quad.linearize(nominal.shift(3.0))
+    plant, (A, B) = late.to_control("all"), late.discrete()
+    x, u = np.arange(12.0), np.arange(plant.ninputs)
+    for t, k in ((0.0, 0), (3.0, 0), (3.25, 5), (3.9500001, 19), (9.0, 19)):
+        np.testing.assert_allclose(plant.dynamics(t, x, u), A[k] @ x + B[k] @ u, atol=1e-12)
+    np.testing.assert_allclose(plant.output(4.0, x, u), late.C[20] @ x + late.D[20] @ u)
+
+
+def test_about_an_equilibrium_it_is_the_sampled_state_space():
+    system = pendulum()
+    rest = system.rollout([1.0, 0.0, 0.0], dt=0.02, steps=3)
+    plant = system.linearize(rest).to_control()
+    A, B = system.linearize(rest)[1].discrete(0.02)
+    space = control.linearize(plant, [0.0, 0.0], [0.0])
+    np.testing.assert_allclose(space.A, A, atol=1e-6)
+    np.testing.assert_allclose(space.B, B, atol=1e-6)
+
+
+def test_nodes_of_a_linearized_trajectory_are_linearizations():
+    quad, nominal = flown()
+    along = quad.linearize(nominal)
+    assert len(list(along)) == len(along) == 21
+    np.testing.assert_allclose(along[7].A, along.A[7], atol=1e-13)
+    np.testing.assert_allclose(along[-1].B, along.B[20], atol=1e-13)
+    assert along[7].t == nominal.t[7] and along[7].kind == "none"
+    with pytest.raises(IndexError, match="node 21: the trajectory has 21 nodes"):
+        along[21]
+    with pytest.raises(TypeError, match=r"linearize a part of the trajectory"):
+        along[2:4]
+
+
+def test_what_a_time_varying_system_cannot_be_is_said():
+    quad, nominal = flown()
+    uneven = nominal.resample([0.0, 0.1, 0.15])
+    with pytest.raises(ValueError, match=r"0.05 to 0.1 s apart.*trajectory.resample\(0.075\)"):
+        quad.linearize(uneven).to_control()
+    with pytest.raises(ValueError, match="at least two nodes"):
+        quad.linearize(nominal[:1]).to_control()
+    with pytest.raises(ValueError, match="quadrotor has no inputs of the choice 'noise'"):
+        quad.linearize(nominal).to_control("noise")
