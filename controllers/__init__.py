@@ -1,8 +1,16 @@
-"""Feedback laws; ``controllers/designs`` puts them together with models and tasks."""
+"""Feedback laws; ``controllers/designs`` puts them together with models and tasks.
 
+- Any system: `MPC`, `LQR`, `TVLQR`, `PathFollowing`.
+- Vehicles: `GeometricPD`, `ThrustVectorPD`.
+- Arms: `GravityPD`, `ComputedTorque`, `Impedance`, `OperationalSpace`.
+- Arms with springs at the joints: `ElasticPD`, `ElasticImpedance`, `ElasticStructurePreserving`,
+  `FeedbackLinearization`, `FlatFeedforward`, `SpringTorqueControl`.
+- A controller of a simpler model of the plant: `Adapted`.
+- A law of your own: `Controller`, and `ElasticLaw` for arms with springs.
+"""
+
+from .. import _names
 from ._adapted import Adapted as Adapted
-from ._allocation import allocate as allocate
-from ._base import ControlInfo as ControlInfo
 from ._base import Controller as Controller
 from ._computed_torque import ComputedTorque as ComputedTorque
 from ._elastic_impedance import ElasticImpedance as ElasticImpedance
@@ -16,9 +24,10 @@ from ._impedance import Impedance as Impedance
 from ._lqr import LQR as LQR
 from ._lqr import TVLQR as TVLQR
 from ._mpc import MPC as MPC
-from ._mpc import MPCInfo as MPCInfo
 from ._operational_space import OperationalSpace as OperationalSpace
 from ._path_following import PathFollowing as PathFollowing
 from ._spring_torque import SpringTorqueControl as SpringTorqueControl
 from ._structure_preserving import ElasticStructurePreserving as ElasticStructurePreserving
 from ._thrust_vector import ThrustVectorPD as ThrustVectorPD
+
+_names.answer(__name__)

@@ -14,6 +14,10 @@ from . import simulation as simulation
 from . import systems as systems
 from .controllers import LQR as LQR
 from .controllers import MPC as MPC
+from .controllers import TVLQR as TVLQR
+from .estimation import EKF as EKF
+from .estimation import UKF as UKF
+from .estimation import MovingHorizon as MovingHorizon
 from .groups import SE2 as SE2
 from .groups import SE3 as SE3
 from .groups import SE23 as SE23
@@ -28,11 +32,19 @@ from .groups import Product as Product
 from .groups import Rn as Rn
 from .groups import Schoenflies as Schoenflies
 from .groups import Translation as Translation
+from .mechanics import ClosedTree as ClosedTree
+from .mechanics import InverseKinematics as InverseKinematics
 from .mechanics import Multibody as Multibody
 from .mechanics import RigidBody as RigidBody
+from .mechanics import SeriesElastic as SeriesElastic
 from .mechanics import SpatialInertia as SpatialInertia
+from .mechanics.constrained import Mechanism as Mechanism
 from .optimal import Bound as Bound
+from .optimal import Cost as Cost
 from .optimal import OptimalControlProblem as OptimalControlProblem
+from .optimal import Phase as Phase
+from .optimal import PhasedProblem as PhasedProblem
+from .optimal import Residual as Residual
 from .simulation import Cascade as Cascade
 from .simulation import Criterion as Criterion
 from .simulation import HeldNoise as HeldNoise
@@ -45,10 +57,14 @@ from .simulation import SimulationResult as SimulationResult
 from .simulation import Task as Task
 from .simulation import WhiteNoise as WhiteNoise
 from .simulation import simulate as simulate
+from .systems import BSpline as BSpline
 from .systems import Input as Input
+from .systems import Measurement as Measurement
 from .systems import Parameter as Parameter
 from .systems import System as System
 from .systems import Trajectory as Trajectory
 from .systems import TrimError as TrimError
 from .systems import Waypoints as Waypoints
 from .systems import check_system as check_system
+
+__version__: str

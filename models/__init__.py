@@ -7,6 +7,7 @@ springs, its `lgcontrol.mechanics.SeriesElastic`. ``NAME_mechanism`` returns a
 `lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
 """
 
+from .. import _names
 from ._delta_robot import delta_robot as delta_robot
 from ._delta_robot import delta_robot_tree as delta_robot_tree
 from ._elastic_panda import elastic_panda as elastic_panda
@@ -58,3 +59,5 @@ from ._variable_stiffness_joint import variable_stiffness_joint as variable_stif
 from ._variable_stiffness_joint import (
     variable_stiffness_joint_tree as variable_stiffness_joint_tree,
 )
+
+_names.answer(__name__)

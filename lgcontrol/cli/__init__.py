@@ -1,3 +1,6 @@
-"""Command line: list, inspect and run designs; inspect models and robot files."""
+"""Command line: list, inspect and run designs; inspect models and robot files.
+
+`main` is the program ``lgcontrol``.
+"""
 
 from ._main import main as main

@@ -13,6 +13,13 @@ Every quantity of a model is a `ModelFunction`. How fast it is called is a choic
 Functions that are large because they repeat themselves (maps, MX functions that call SX functions,
 such as the dynamics of trees of many bodies) become loops over tables instead of long code.
 
+- Make one of a function of your own: `trace` gives a `ModelFunction`. `Value` is the type of its
+  arguments, numbers and symbols alike.
+- Compile: `compile` at once, `prepare` if that pays for the calls to come; `BuildError`.
+- Repeat a step in one call: `chain`.
+- Settings: `set_compile_policy`, `set_threads`; `cache_info`, `cache_clear`.
+- Refuse wrong arguments of a function of your own by name: `named_options`.
+
 Without a compiler everything works, slower. The toolkit's own loops (`simulate`, `rollout`) compile
 what they call often, and so does a large batch; for a loop of your own that must not wait, as on a
 robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, off, eager; see
@@ -20,6 +27,7 @@ robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, of
 (see `set_threads`), ``CC`` (the compiler).
 """
 
+from .. import _names
 from ._cache import cache_clear as cache_clear
 from ._cache import cache_info as cache_info
 from ._chain import chain as chain
@@ -32,3 +40,5 @@ from ._threads import set_threads as set_threads
 from ._trace import trace as trace
 from ._types import Value as Value
 from ._validate import named_options as named_options
+
+_names.answer(__name__)

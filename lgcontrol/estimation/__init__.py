@@ -1,5 +1,18 @@
-"""Estimation on groups: filters, their measurements, and how consistent they are."""
+"""Estimation on groups: filters, their measurements, and how consistent they are.
 
+- Filters: `EKF`, `UKF`; of attitude `AttitudeHeading`; of forces `MomentumObserver`; with
+  unknown disturbances `OffsetFree`. Each says what it did by `UpdateStatus` and `PredictStatus`.
+- A window or a whole log: `MovingHorizon`, `Log`, `EstimationResult`.
+- Graphs and maps: `FactorGraph`, `Variables`, `Factors`, `pose_graph`, `LandmarkMap`,
+  `Preintegration`.
+- Models that sensors drive: `inertial_navigation`, `odometry`, `SensorDriven`.
+- Measurements: `altimeter`, `beacon_range`, `bearing`, `depth`, `dvl`, `encoders`, `gnss`, `imu`,
+  `landmark_position`, `magnetic_heading`, `magnetometer`, `relative_pose`, `wheel_odometry`,
+  `zero_velocity`.
+- Noise and observability of recordings: `allan_deviation`, `fit_noise`, `observability_along`.
+"""
+
+from .. import _names
 from ._attitude import AttitudeHeading as AttitudeHeading
 from ._driven import SensorDriven as SensorDriven
 from ._ekf import EKF as EKF
@@ -36,3 +49,5 @@ from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus
 from ._ukf import UKF as UKF
+
+_names.answer(__name__)

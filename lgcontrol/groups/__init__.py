@@ -1,5 +1,15 @@
-"""Lie groups: state spaces without singularities, all with one interface."""
+"""Lie groups: state spaces without singularities, all with one interface.
 
+- Vectors: `Rn`, and `Translation` along axes.
+- Rotations: `SO2`, `SO3`.
+- Poses: `SE2`, `SE3`; with a velocity or landmarks `SE23`, `SEK2`, `SEK3`.
+- Motions with fewer degrees of freedom: `Schoenflies`, `Cylindrical`, `PlanarHelical`, `Helical`.
+- Several together: `Product`.
+- A group of your own: `LieGroup`, and `check_group`, which tests it.
+- Elements from outside: `check_element` refuses coordinates that are off the group.
+"""
+
+from .. import _names
 from ._abelian import Cylindrical as Cylindrical
 from ._abelian import Helical as Helical
 from ._abelian import Rn as Rn
@@ -17,3 +27,5 @@ from ._sek import SEK2 as SEK2
 from ._sek import SEK3 as SEK3
 from ._so2 import SO2 as SO2
 from ._so3 import SO3 as SO3
+
+_names.answer(__name__)

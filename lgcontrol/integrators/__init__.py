@@ -1,5 +1,14 @@
-"""Integrators on Lie groups: one-step maps for any tangent field, explicit and implicit."""
+"""Integrators on Lie groups: one-step maps for any tangent field, explicit and implicit.
 
+- Integrate with error control: `integrate`, which gives a `Solution`; `Tolerance`, `Event`.
+- Methods: their names are in `METHODS`, and `get_method` gives one by its name;
+  `generalized_alpha` and `implicit_euler3` for mechanisms.
+- What is integrated: a `Field`, or a `Mechanical`, `Lagrangian` or `Constrained` problem.
+- A method of your own: `MuntheKaas` and `CommutatorFree` take a `Tableau`, `Composition` takes
+  steps of another method; all are a `Method`.
+"""
+
+from .. import _names
 from ._adaptive import integrate as integrate
 from ._commutator_free import CommutatorFree as CommutatorFree
 from ._composition import Composition as Composition
@@ -17,3 +26,5 @@ from ._problem import Mechanical as Mechanical
 from ._solution import Solution as Solution
 from ._tableau import Tableau as Tableau
 from ._tolerance import Tolerance as Tolerance
+
+_names.answer(__name__)

@@ -1,5 +1,21 @@
-"""Mechanics: inertias, single rigid bodies on groups, multibody trees."""
+"""Mechanics: inertias, single rigid bodies on groups, multibody trees.
 
+- One body: `SpatialInertia`, `RigidBody`; `Gyrostat` and `GyroscopicWheels` on board.
+- Trees: `Multibody` of `Joint` and `Link`, with `JointProperties` and `Mimic`;
+  `random_configuration`.
+- Forces: `Gravity`, `Spring`, `LinearDrag`, `QuadraticDrag`, `Buoyancy`, `Current`, `BodyWrench`,
+  `WorldWrench`, the input `WrenchInput`; a `Force` of your own is a function of a `BodyMotion`,
+  with a `Coefficient` for each number.
+- Actuators: `Actuators` of `Rotor` and `Thruster`; `thrust_policy`.
+- Arms: `InverseKinematics`, `FrameTask`, `LinkCapsules`; `FlatMotion` of bodies.
+- Arms with springs at the joints: `SeriesElastic`, `Motor`, `LinearSpring`, `HardeningSpring`,
+  `CustomSpring`, `AdjustedSpring`, `VariableSpring`.
+- Closed loops: `ClosedTree`; joints as equations are in `lgcontrol.mechanics.constrained`.
+- Other velocities: `QuasiVelocity`, `boltzmann_hamel_matrix`, `ad_tilde`; frames of twists are in
+  `lgcontrol.mechanics.representations`.
+"""
+
+from .. import _names
 from ._coefficients import Coefficient as Coefficient
 from .body._coriolis import ad_tilde as ad_tilde
 from .body._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
@@ -41,3 +57,5 @@ from .surroundings._wrenches import BodyWrench as BodyWrench
 from .surroundings._wrenches import Spring as Spring
 from .surroundings._wrenches import WorldWrench as WorldWrench
 from .surroundings._wrenches import WrenchInput as WrenchInput
+
+_names.answer(__name__)

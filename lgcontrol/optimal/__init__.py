@@ -1,5 +1,6 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
+from .. import _names
 from ._bounds import Bound as Bound
 from ._export import ExportCase as ExportCase
 from ._expressions import StageFunction as StageFunction
@@ -65,3 +66,5 @@ from ._weights import WeightLike as WeightLike
 from ._weights import error_weight as error_weight
 from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight
+
+_names.answer(__name__)

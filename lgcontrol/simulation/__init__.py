@@ -1,5 +1,16 @@
-"""Closed loops: plant, controllers, sensors and disturbances, each at its own rate."""
+"""Closed loops: plant, controllers, sensors and disturbances, each at its own rate.
 
+- Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
+- Several controllers at their own rates: `Cascade`.
+- Measure: `Sensor`.
+- Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
+- Judge: `Task`, `Criterion`; `robustness` against plants with `scaled_inertia`, which gives a
+  `Robustness`.
+- A controller or an estimator of your own: the protocols `ControlLaw` and `Estimator`; a
+  controller tells a `CallStatus`.
+"""
+
+from .. import _names
 from ._contract import CallStatus as CallStatus
 from ._contract import ControlLaw as ControlLaw
 from ._contract import Disturbance as Disturbance
@@ -20,3 +31,5 @@ from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task
+
+_names.answer(__name__)

@@ -1,5 +1,16 @@
-"""Systems on Lie groups: fields, steps, rollouts, linearization, trajectories."""
+"""Systems on Lie groups: fields, steps, rollouts, linearization, trajectories.
 
+- Describe a system: `System`, `Input`, `Parameter`, `Quantity`; `check_system` tests your own.
+- Describe a measurement: `Measurement`.
+- Give a reference: `Trajectory`, `Waypoints`, `BSpline`, `ScrewMotion`, or a `SmoothReference` of
+  your own; `ReferenceLike` is the type of everything that may stand for one.
+- Equilibria and linearization: `TrimPoint` and `TrimError` of ``system.trim``; `Linearization` and
+  `TrajectoryLinearization` of ``system.linearize``; `is_group_affine`.
+- Steps: `choose_method`, `stable_substeps`, `step_derivatives`.
+- Other inputs: `with_accelerations`.
+"""
+
+from .. import _names
 from ._accelerations import with_accelerations as with_accelerations
 from ._check import check_system as check_system
 from ._group_affine import is_group_affine as is_group_affine
@@ -21,3 +32,5 @@ from ._system import System as System
 from ._trajectory import Trajectory as Trajectory
 from ._trim import TrimError as TrimError
 from ._waypoints import Waypoints as Waypoints
+
+_names.answer(__name__)

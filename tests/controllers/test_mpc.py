@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import set_compile_policy
-from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
+from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD
+from lgcontrol.controllers._allocation import allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
 from lgcontrol.optimal import (

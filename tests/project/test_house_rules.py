@@ -16,6 +16,7 @@ SOFT_LINE_LIMIT = 700  # past it a file usually holds two ideas
 # a `plot` imports it when that is called.
 KERNEL = {"codegen", "groups", "integrators", "systems"}
 SERVICES = {"io", "plotting"}
+BASE = {"_names"}  # what every package answers when it is asked for an unknown name
 USER = {"lgcontrol"}  # the public top level, as users write it in what they copy
 LAYERS = {
     "io": set(),
@@ -34,6 +35,7 @@ LAYERS = {
 TOOLKIT = set(LAYERS) - {"models", "controllers"}
 LAYERS["lgcontrol"] = TOOLKIT | {"models", "controllers"}  # resolved lazily, from __init__.pyi
 LAYERS["cli"] = LAYERS["__main__"] = TOOLKIT | {"cli", "lgcontrol"}
+LAYERS |= {layer: set() for layer in BASE}
 LAYERS["designs"] = set(LAYERS)  # controllers/designs puts everything together
 
 
@@ -85,7 +87,7 @@ def layer_violations(source: str, module: str, is_package: bool) -> list[str]:
     if own not in LAYERS:
         return [f"{module}: unknown layer {own!r}; add it to LAYERS and to the layout"]
     package = module if is_package else module.rpartition(".")[0]
-    allowed = LAYERS[own] | {own}
+    allowed = LAYERS[own] | {own} | BASE
     return [
         f"line {line}: {own} must not import {name}; it may import {sorted(LAYERS[own])}"
         for line, name in imported_modules(parsed(source), package)

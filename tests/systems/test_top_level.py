@@ -48,7 +48,7 @@ def test_unknown_names_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "package"),
-    [("GravityPD", "controllers"), ("quadrotor", "models"), ("InverseKinematics", "mechanics")],
+    [("GravityPD", "controllers"), ("quadrotor", "models"), ("LinkCapsules", "mechanics")],
 )
 def test_names_that_are_elsewhere_are_found(name, package):
     with pytest.raises(AttributeError, match=f"'{name}'; {name} is in lgcontrol.{package}$"):

@@ -1,5 +1,17 @@
-"""Constrained mechanics: closed loops, joints as equations, systems on their manifold."""
+"""Constrained mechanics: closed loops, joints as equations, systems on their manifold.
 
+- A tree with loops: `ClosedTree`; `AssemblyError` where it cannot be closed.
+- Bodies in absolute coordinates: `Mechanism` of `MechanismBody` and `MechanismJoint` at a `Marker`,
+  driven by `MechanismMotor`.
+- Joints: `revolute`, `spherical`, `universal`, `cylindrical`, `translational`, `fixed`, `planar`,
+  `screw`, `gear`, `distance`, `knife_edge`, `rolling_disk`, `rolling_sphere`.
+- Motions that are given: `angle_drive`, `position_drive`.
+- Basic constraints that joints are made of: `DP1`, `DP2`, `D`, `CD`, `VelocityConstraint`.
+- Constraints of your own on any mechanical system: `Constraint`, `Constraints`,
+  `constrained_system`.
+"""
+
+from ... import _names
 from ._assembly import AssemblyError as AssemblyError
 from ._basic import CD as CD
 from ._basic import DP1 as DP1
@@ -30,3 +42,5 @@ from ._joints import universal as universal
 from ._mechanism import Mechanism as Mechanism
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import constrained_system as constrained_system
+
+_names.answer(__name__)

@@ -75,11 +75,21 @@ To bring a 6-vector with the angular part first here, move its last three entrie
 ``np.roll(x, 3, axis=-1)``. Of a Jacobian the rows move, ``np.roll(J, 3, axis=-2)``; of a 6 × 6
 matrix (inertia, adjoint) rows and columns, ``np.roll(M, 3, axis=(-2, -1))``.
 
+The functions:
+
+- Convert: `convert_twist`, `convert_twist_rate`, `convert_wrench`, `convert_momentum`,
+  `convert_jacobian`, `convert_jacobian_rate`, `convert_inertia`; `conversion_matrix` of all.
+- One rigid body in any of them: `inertia_matrix`, `rigid_body_momentum`,
+  `rigid_body_momentum_rate`, `newton_euler_wrench`, and `newton_euler_wrench_in_frames` for frames
+  that are not the body's.
+- Velocities of Holzinger, Gerstmayr and Schöberl: `UnifiedVelocity`.
+
 Poses are SE3 coordinates with a unit quaternion. The converters are fast functions and do not
 check it: other quaternions, zeros among them, give wrong numbers without notice.
 ``SE3.normalize(pose)`` repairs them, `lgcontrol.groups.check_element` refuses them.
 """
 
+from ... import _names
 from ._convert import conversion_matrix as conversion_matrix
 from ._convert import convert_inertia as convert_inertia
 from ._convert import convert_jacobian as convert_jacobian
@@ -94,3 +104,5 @@ from ._equations import newton_euler_wrench_in_frames as newton_euler_wrench_in_
 from ._equations import rigid_body_momentum as rigid_body_momentum
 from ._equations import rigid_body_momentum_rate as rigid_body_momentum_rate
 from ._unified import UnifiedVelocity as UnifiedVelocity
+
+_names.answer(__name__)
