@@ -44,6 +44,8 @@ class Status:
 class Result:
     """Result of something that may fail: a `status`, and in a `message` why, and what to do."""
 
+    __slots__ = ()
+
     if TYPE_CHECKING:  # fields or properties, of the status that the result has
         status: Any
         message: Any

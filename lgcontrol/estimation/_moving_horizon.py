@@ -246,7 +246,7 @@ class MovingHorizon:
         ]
         return OptimalControlProblem(
             moved, self.horizon, self.dt,
-            Q=0.0, R=1 / self.dt, terminal=0.0, residuals=residuals, start="free",
+            Q=0.0, R=1 / self.dt, terminal=0.0, residuals=residuals, free="all",
             bounds=[self._scaled(bound) for bound in bounds], method=self.method, substeps=1,
         )  # fmt: skip
 

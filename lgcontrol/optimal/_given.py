@@ -96,7 +96,7 @@ class Given:
     def _arrival(self, weight: ArrayLike) -> np.ndarray:
         problem, n = self.problem, self.problem.system.n_errors
         if not len(problem.free_start):
-            raise ValueError("arrival weighs what is free of the first state: give start='free'")
+            raise ValueError("arrival weighs initial states that are free: name them, free=…")
         return check_semidefinite("arrival", check_shape("arrival", weight, (n, n)))
 
     def _terminal_weight(

@@ -19,8 +19,9 @@ from ..systems import Parameter, System, Trajectory
 from ..systems._internal import TrajectoryPoint, check_name, check_state
 from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
-from ._problem import MOST_HORIZON, OptimalControlProblem, OptimalSolution, Solver
+from ._problem import OptimalControlProblem, OptimalSolution, Solver
 from ._rows import expression_of
+from ._statement import MOST_HORIZON
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms
 from ._weights import error_weight, input_weight
@@ -298,11 +299,11 @@ class PhasedProblem:
                      "time")  # fmt: skip
         spans = range(len(self.phases))
         loop = [self._closing()] if is_periodic else []
-        start = {DURATION: "free"} if self._free else "given"
+        free = DURATION if self._free else ()
         self.problem = OptimalControlProblem(
             system, int(self.starts[-1]), Q=0.0, R=_least_effort(system), terminal=0.0,
             reference=self._point(system), parameters=extra,
-            start="free" if is_periodic else start,
+            free="all" if is_periodic else free,
             costs=[price, *(c for i in spans for c in self._costs(i))],
             residuals=[r for i in spans for r in self._residuals(i)],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],

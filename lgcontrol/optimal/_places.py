@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -38,14 +37,14 @@ def control_places(system: System) -> dict[str, slice]:
     return shared_names([*names]) | names
 
 
-def free_errors(system: System, start: Any) -> np.ndarray:
-    """Error coordinates of the first state that are free.
+def free_errors(system: System, free: str | Iterable[str]) -> np.ndarray:
+    """Error coordinates of the initial state that are optimised.
 
     Parameters
     ----------
     system : System
-    start : "given", "free" or mapping
-        A mapping from blocks and tangent coordinates to "free".
+    free : str or iterable of str
+        Names of blocks and tangent coordinates, or "all".
 
     Returns
     -------
@@ -62,35 +61,29 @@ def free_errors(system: System, start: Any) -> np.ndarray:
     >>> from lgcontrol.groups import SE2, Product, Rn
     >>> from lgcontrol.systems import System
     >>> car = System("car", Product(pose=SE2, T=Rn(1)), lambda t, x, u, p: 0 * x[1:], inputs=["u"])
-    >>> free_errors(car, {"T": "free", "pose.rz": "free"})
+    >>> free_errors(car, ["T", "pose.rz"])
     array([2, 3])
     """
-    if isinstance(start, str):
-        if start not in ("given", "free"):
-            raise UnknownNameError(unknown_name("start", start, ("given", "free")))
-        return np.arange(system.n_errors if start == "free" else 0)
-    if not isinstance(start, Mapping):
+    listed = [free] if isinstance(free, str) else free
+    if isinstance(free, Mapping) or not isinstance(listed, Iterable):
         raise TypeError(
-            "start must be 'given', 'free' or a mapping such as {'duration': 'free'}, not "
-            f"{start!r}; where a plan starts is given to solve()"
+            f"free names the initial states that are optimised, as in free='duration', not {free!r}"
         )
-    names = error_places(system)
-    free: set[int] = set()
-    for key, value in start.items():
-        if key not in names:
-            raise UnknownNameError(unknown_name("part of the start", key, names))
-        if value not in ("given", "free"):
-            raise ValueError(f"start[{key!r}] must be 'free' or 'given', not {value!r}")
-        if value == "free":
-            free |= set(range(names[key].start, names[key].stop))
-    chosen = np.array(sorted(free), dtype=np.int64)
-    basis = np.eye(system.state.dim)[chosen if system.errors is None else []]
+    places = error_places(system)
+    names = {"all": slice(0, system.n_errors)} | places
+    listed, chosen = list(listed), set[int]()
+    for name in listed:
+        if name not in names:
+            raise UnknownNameError(unknown_name("free initial state", name, names))
+        chosen |= {*range(names[name].start, names[name].stop)}
+    found = np.array(sorted(chosen), dtype=np.int64)
+    basis = np.eye(system.state.dim)[found if system.errors is None else []]
     left = sum(np.abs(system.state.ad(a) @ basis.T).sum(axis=1) for a in basis)
     beyond = np.flatnonzero(left * ~basis.any(axis=0)) if len(basis) else []
     if len(beyond):
         missing = system.state.tangent_names[int(beyond[0])]
         raise ValueError(
-            f"start: moves along {', '.join(start)} together also change {missing}: let it be "
-            "free, too, or fix it by a Bound(…, at='start')"
+            f"free: moves along {', '.join(listed)} together also change {missing}: name it, too, "
+            "or fix it by a Bound(…, at='start')"
         )
-    return chosen
+    return found

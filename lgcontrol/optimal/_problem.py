@@ -6,8 +6,8 @@ The problem knows no solver: each enters itself in `SOLVERS`, where names are lo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -17,16 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
 from ..codegen._internal import (
     Result,
     UnknownNameError,
-    check_count,
     check_list,
     check_one_by_one,
     check_shape,
     interruptible,
     level_outside,
+    read_only,
     unknown_name,
 )
 from ..integrators import Method, get_method
@@ -41,41 +40,51 @@ from ..systems._internal import (
     values_by_name,
 )
 from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_limits
-from ._expressions import entries_of, parameter_index
+from ._expressions import entries_of
+from ._frozen import Frozen, refuse_name
 from ._input_limits import InputLimits
 from ._outcome import Iteration, SolveStatus, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import bounded_along
-from ._terms import Cost, Residual, of_quantity
+from ._statement import (
+    arrival_weight,
+    check_horizon,
+    check_step,
+    check_substeps,
+    checked_terms,
+    end_weight,
+    made_parameters,
+    names_of_parameters,
+)
+from ._terms import Cost, Residual
 from ._traced import traced_terms
 from ._weights import (
     Weight,
+    WeightLike,
     diagonal_of,
     error_weight,
     input_weight,
-    named_places,
     parameter_places,
-    single_numbers,
     with_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_HORIZON = 100_000  # stages of one problem
+_ARGUMENTS = (
+    "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
+    "parameters", "free", "arrival", "method", "substeps", "weights",
+)  # fmt: skip
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
 # Substeps are written out one after the other: with more, a model of its own is due.
 MOST_SUBSTEPS = 20
-# Weights that have to be positive: of controls, and of soft bounds.
-LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 
 
 @named_options(own="horizon dt substeps bounds residuals costs")
-@dataclass(frozen=True, eq=False)
-class OptimalControlProblem:
+class OptimalControlProblem(Frozen):
     """Steer a system over a finite horizon at the least cost.
 
     With the error ``e = error(x, x_ref)`` in the system's coordinates minimise
@@ -106,15 +115,14 @@ class OptimalControlProblem:
         Terms that are no squares; they come on top of the above.
     parameters : sequence of Parameter or str
         Parameters of residuals, costs and bounds, after those of the system.
-    start : "given", "free" or mapping
-        What of the first state is to be found instead of given: nothing; all of it; or, as in
-        ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
-        they are given. A free parameter is a state that stays, with a free start; a free time one
-        that the rate is multiplied by. The start that solvers are given is where the search begins.
+    free : str or iterable of str
+        Initial states that are optimised: blocks and tangent coordinates by name, as in
+        ``free="duration"``, or ``"all"``. For these x0 is the initial guess. To optimise a
+        parameter, add it as a constant state with a free initial value. To optimise the final time,
+        scale the vector field by such a state.
     arrival : float, array_like or mapping, optional
-        Weight W₀ of ``½ e₀ᵀ W₀ e₀`` on the error ``e₀`` of a free first state from the start that
-        is given (of an estimate: the inverse of its covariance); nothing if left out. Calls of
-        the interior point take another.
+        Weight W₀ of ``½ e₀ᵀ W₀ e₀``, with the error ``e₀`` of the free initial state from x0. In
+        estimation W₀ is the inverse of the covariance. Zero if left out.
     method : str or Method
         Integrator of the steps. "auto" is rk4, or a method for stiff systems where that is too
         slow, see `lgcontrol.systems.choose_method`.
@@ -123,6 +131,13 @@ class OptimalControlProblem:
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
         Those of `parameters` that are entries of Q, R or terminal, as `parametric` makes them.
+
+    Attributes
+    ----------
+    free_start : ndarray of int, shape (k,)
+        Error coordinates of the initial state that are optimised.
+    input_limits : InputLimits
+        Hard limits of the controls along the whole horizon, whose values may be parameters.
 
     Raises
     ------
@@ -150,117 +165,136 @@ class OptimalControlProblem:
            [0. , 0.1]])
     """
 
+    __slots__ = (
+        "Q", "R", "__weakref__", "_automatic", "_parts", "arrival", "bounds", "costs", "dt", "free",
+        "free_start", "horizon", "input_limits", "method", "parameters", "reference", "residuals",
+        "substeps", "system", "terminal", "weights",
+    )  # fmt: skip
+
     system: System
     horizon: int
-    dt: float = None  # type: ignore[assignment]  # that of a discrete system
-    Q: Any = 1.0
-    R: Any = 1.0
-    terminal: Any = None
-    reference: Any = None
-    bounds: Sequence[Bound] = ()
-    residuals: Sequence[Residual] = ()
-    costs: Sequence[Cost] = ()
-    parameters: Sequence[Parameter | str] = ()
-    start: Any = "given"
-    arrival: Any = None
-    method: str | Method = "auto"
-    substeps: int = None  # type: ignore[assignment]  # what the modes need
-    weights: Sequence[str] = ()
+    dt: float
+    Q: np.ndarray
+    R: np.ndarray
+    terminal: np.ndarray | str
+    reference: ReferenceLike | ReferenceSamples | None
+    bounds: tuple[Bound, ...]
+    residuals: tuple[Residual, ...]
+    costs: tuple[Cost, ...]
+    parameters: tuple[Parameter, ...]
+    free: tuple[str, ...]
+    arrival: np.ndarray
+    method: str | Method
+    substeps: int
+    weights: tuple[str, ...]
+    free_start: np.ndarray
+    input_limits: InputLimits
+    _automatic: frozenset[str]
+    _parts: Mapping[str, slice]
 
-    def __post_init__(self) -> None:
-        system = self.system
+    def __init__(
+        self,
+        system: System,
+        horizon: int,
+        dt: float | None = None,
+        *,
+        Q: WeightLike = 1.0,
+        R: WeightLike = 1.0,
+        terminal: WeightLike | str | None = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
+        bounds: Sequence[Bound] = (),
+        residuals: Sequence[Residual] = (),
+        costs: Sequence[Cost] = (),
+        parameters: Sequence[Parameter | str] = (),
+        free: str | Iterable[str] = (),
+        arrival: WeightLike | None = None,
+        method: str | Method = "auto",
+        substeps: int | None = None,
+        weights: Sequence[str] = (),
+    ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
-        horizon = _check_horizon(self.horizon, self.dt)
-        if not len(system.input_index("control")):
-            raise ValueError(f"{system.name} has no control inputs to optimise")
-        dt = _check_step(system, self.dt)
-        chooses = self.method == "auto"
-        if not chooses:
-            get_method(self.method)
-        extra = as_signals(Parameter, self.parameters)
+        chosen = {"terminal": terminal is None, "substeps": substeps is None,
+                  "method": method == "auto"}  # fmt: skip
+        if not chosen["method"]:
+            get_method(method)
+        horizon, dt = check_horizon(horizon, dt), check_step(system, dt)
+        extra = as_signals(Parameter, parameters)
+        names = names_of_parameters(system, extra)
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
-        places["terminal"] = places["Q"]
-        parts = parameter_places(self.weights, places, nominal)
-        Q = with_numbers("Q", error_weight("Q", self.Q, system), parts, nominal)
-        terminal, follows = self.terminal, self.terminal is None
-        if terminal is None:
-            terminal = horizon * dt * Q
-        elif not isinstance(terminal, str):
-            terminal = error_weight("terminal", terminal, system)
-        elif terminal != "riccati":
-            raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
-        if not isinstance(terminal, str):
-            terminal = with_numbers("terminal", terminal, parts, nominal)
-        free = free_errors(system, self.start)
-        arrival = error_weight("arrival", 0.0 if self.arrival is None else self.arrival, system)
-        if arrival.any() and not len(free):
-            raise ValueError("arrival weighs what is free of the first state: give start='free'")
-        names = [entry.name for entry in (*system.parameters, *extra)]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise ValueError(f"parameters of the same name: {', '.join(sorted(twice))}")
-        values = {
-            "horizon": horizon,
-            "dt": dt,
-            "Q": Q,
-            "R": with_numbers("R", input_weight("R", self.R, system), parts, nominal),
-            "terminal": terminal,
-            "arrival": arrival,
-            "bounds": tuple(
-                with_known_limits(system, bound)
-                for bound in check_list("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
-            ),
-            "residuals": tuple(
-                of_quantity(system, term)
-                for term in check_list("residuals", self.residuals, Residual, "Residual(function)")
-            ),
-            "costs": tuple(
-                of_quantity(system, term)
-                for term in check_list("costs", self.costs, Cost, "Cost(function)")
-            ),
-            "parameters": extra,
-            "weights": tuple(self.weights),
-        }
-        for bound in values["bounds"]:
+        parts = parameter_places(weights, places | {"terminal": places["Q"]}, nominal)
+        Q = with_numbers("Q", error_weight("Q", Q, system), parts, nominal)
+        free_start = free_errors(system, free)
+        known = (
+            with_known_limits(system, bound)
+            for bound in check_list("bounds", bounds, Bound, "Bound('twist', -1.0, 1.0)")
+        )
+        self._set(
+            system=system, horizon=horizon, dt=dt, Q=read_only(Q), reference=reference,
+            R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
+            terminal=end_weight(system, terminal, horizon * dt * Q, parts, nominal),
+            free=(free,) if isinstance(free, str) else tuple(free), free_start=free_start,
+            arrival=read_only(arrival_weight(system, arrival, free_start)), bounds=tuple(known),
+            residuals=checked_terms(system, Residual, residuals, names),
+            costs=checked_terms(system, Cost, costs, names),
+            parameters=extra, weights=tuple(weights), _parts=parts,
+            _automatic=frozenset(name for name, is_chosen in chosen.items() if is_chosen),
+        )  # fmt: skip
+        for bound in self.bounds:
             check_names(system, bound, names)
-        limits = InputLimits(system, values["bounds"], horizon, names)
-        object.__setattr__(self, "_input_limits", limits)
-        check_consistent(system, values["bounds"], horizon)
-        for kind in ("residual", "cost"):
-            for term in values[f"{kind}s"]:
-                for weight in (term.weight, term.terminal):
-                    if isinstance(weight, str):
-                        parameter_index(f"weight of {kind} {term.name!r}", weight, names)
-        object.__setattr__(self, "_free", free)
-        is_automatic = self.substeps is None
-        values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_is_automatic", is_automatic)
-        object.__setattr__(self, "_chooses", chooses)
-        object.__setattr__(self, "_follows", follows)
-        object.__setattr__(self, "_parts", parts)
+        self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
+        check_consistent(system, self.bounds, horizon)
+        self._choose(method, substeps)
+
+    def _choose(self, method: str | Method, substeps: int | None) -> None:
+        """Method and substeps: those that are given, else what the fastest modes need."""
         typical = self._typical_states()
-        if chooses:
-            object.__setattr__(self, "method", self._choice(*typical))
+        self._set(method=self._choice(*typical) if method == "auto" else method)
+        if substeps is not None:
+            self._set(substeps=check_substeps(substeps))
         needed = self._needed_substeps(*typical)
-        if is_automatic and needed > MOST_SUBSTEPS:
+        if substeps is not None:
+            if needed > self.substeps:
+                warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
+            return
+        if needed > MOST_SUBSTEPS:
             raise ValueError(
                 f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
                 'the model, shorten dt, take method="radau_iia5" (which "auto" does for stiff '
                 "systems), or give substeps=… nevertheless"
             )
-        if is_automatic:
-            object.__setattr__(self, "substeps", needed)
-        elif needed > self.substeps:
-            warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
+        self._set(substeps=needed)
+
+    def with_arguments(self, **arguments: Any) -> OptimalControlProblem:
+        """Copy with other arguments; what was chosen by default is chosen again.
+
+        Parameters
+        ----------
+        **arguments
+            Of the constructor: ``problem.with_arguments(horizon=30, reference=goal)``.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> problem = OptimalControlProblem(cart, 5, 0.1)
+        >>> problem.with_arguments(horizon=10).terminal  # 10 steps of 0.1 s with Q
+        array([[1.]])
+        """
+        given = {name: getattr(self, name) for name in _ARGUMENTS if name not in self._automatic}
+        return OptimalControlProblem(**(given | arguments))
+
+    def _chosen(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
+        """Copy with a method and substeps that were chosen, and may be chosen anew."""
+        made = self.with_arguments(method=method, substeps=substeps)
+        made._set(_automatic=self._automatic)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         """With the functions of its terms as CasADi's: those of Python do not all pickle."""
         count, symbol = len(self.all_parameters), self.symbol
-        return self.__dict__ | {
+        return super().__getstate__() | {
             name: traced_terms(self.system, getattr(self, name), count, symbol)
             for name in ("bounds", "residuals", "costs")
         }
@@ -289,15 +323,9 @@ class OptimalControlProblem:
         return ca.MX if solves else self.system.symbol
 
     @property
-    def free_start(self) -> np.ndarray:
-        """Error coordinates of the first state that are to be found, shape (k,)."""
-        return self._free  # type: ignore[attr-defined]
-
-    @property
     def all_parameters(self) -> tuple[Parameter, ...]:
         """The system's parameters, then the problem's own."""
-        own = [entry for entry in self.parameters if isinstance(entry, Parameter)]
-        return (*self.system.parameters, *own)
+        return (*self.system.parameters, *self.parameters)
 
     @property
     def nominal_parameters(self) -> np.ndarray:
@@ -336,12 +364,11 @@ class OptimalControlProblem:
         own = tuple(
             replace(entry, nominal=float(value))
             for entry, value in zip(self.parameters, nominal[count:], strict=True)
-            if isinstance(entry, Parameter)
         )
         system = self.system
         if any(name in names for name in values):
             system = system.with_parameters(**dict(zip(names, nominal[:count], strict=True)))
-        return self._like(system=system, parameters=own)
+        return self.with_arguments(system=system, parameters=own)
 
     def parametric(self, *names: str) -> OptimalControlProblem:
         """Copy in which limits and weights are parameters, so that they may change at run time.
@@ -372,67 +399,14 @@ class OptimalControlProblem:
         ('Q', 'R.push')
         """
         check_one_by_one("parametric", names)
-        bounds, made = list(self.bounds), []
-        weights, residuals = list(self.weights), list(self.residuals)
-        single = self._single_weights()
-        labels = [entry.name for entry in residuals]
-        of_residuals = {
-            f"{entry.name}.{side}": (i, side)
-            for i, entry in enumerate(residuals)
-            for side in ("weight", "terminal")
-            if _is_limit(getattr(entry, side)) and labels.count(entry.name) == 1
-        }
-        places = {
-            f"{bound.label}.{side}": (i, side)
-            for i, bound in enumerate(bounds)
-            for side in ("lower", "upper", "soft")
-            if _is_limit(getattr(bound, side))
-        }
-        for entry in self.system.inputs:
-            own = [f"{entry.name}.{side}" for side in ("lower", "upper")]
-            if entry.role != "control" or not {*own} & {*names} - {*places}:
-                continue
-            bounds.append(Bound(entry.name, entry.lower, entry.upper))
-            places |= {
-                name: (len(bounds) - 1, name.rpartition(".")[2])
-                for name in own
-                if name not in places
-            }
-        for name in names:
-            if name in places:
-                i, side = places[name]
-                least = LEAST_WEIGHT if side == "soft" else -np.inf
-                made.append(Parameter(name, "", float(getattr(bounds[i], side)), least))
-                bounds[i] = replace(bounds[i], **{side: name})
-            elif name in of_residuals:
-                i, side = of_residuals[name]
-                made.append(Parameter(name, "", float(getattr(residuals[i], side)), 0.0))
-                residuals[i] = replace(residuals[i], **{side: name})
-            elif name in single:
-                least = LEAST_WEIGHT if name.partition(".")[0] == "R" else 0.0
-                made.append(Parameter(name, "", single[name], least))
-                weights.append(name)
-            else:
-                known = (*places, *of_residuals, *single)
-                raise UnknownNameError(unknown_name("limit or weight", name, known))
-        return self._like(
-            bounds=tuple(bounds),
-            residuals=tuple(residuals),
-            weights=tuple(weights),
-            parameters=(*self.parameters, *made),
+        terms = {"Q": self.Q, "R": self.R, "terminal": self.terminal}
+        changes = made_parameters(self.system, names, self.bounds, self.residuals, terms)
+        return self.with_arguments(
+            bounds=changes.bounds,
+            residuals=changes.residuals,
+            weights=(*self.weights, *changes.weights),
+            parameters=(*self.parameters, *changes.parameters),
         )
-
-    def _single_weights(self) -> dict[str, float]:
-        """Entries of Q, R and terminal that are one number times the identity."""
-        found: dict[str, float] = {}
-        places = {"Q": error_places(self.system), "R": control_places(self.system)}
-        for term in ("Q", "R", "terminal"):
-            matrix = getattr(self, term)
-            if not isinstance(matrix, str):
-                known = named_places(term, places["R" if term == "R" else "Q"])
-                for name, part in single_numbers(matrix, known).items():
-                    found[name] = float(matrix[part, part][0, 0])
-        return found
 
     def weight(self, term: str) -> Weight:
         """A weight with what of it is a parameter.
@@ -448,28 +422,16 @@ class OptimalControlProblem:
         """
         found = Weight.of(np.array(getattr(self, term)))
         sources = {term: 1.0}
-        if term == "terminal" and self._follows:  # type: ignore[attr-defined]
+        if term == "terminal" and "terminal" in self._automatic:
             sources = {"Q": self.horizon * self.dt, "terminal": 1.0}
         for source, factor in sources.items():
-            for name, part in self._parts.items():  # type: ignore[attr-defined]
+            for name, part in self._parts.items():
                 if name.partition(".")[0] == source:
                     found.parameter[part] = self.parameter_names.index(name)
                     found.matrix[range(part.start, part.stop), range(part.start, part.stop)] = (
                         factor
                     )
         return found
-
-    def _like(self, **changes: Any) -> OptimalControlProblem:
-        """Copy; what was chosen is chosen again."""
-        kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
-        kept |= {"method": "auto"} if self._chooses else {}  # type: ignore[attr-defined]
-        kept |= {"terminal": None} if self._follows else {}  # type: ignore[attr-defined]
-        return replace(self, **(kept | changes))
-
-    @property
-    def input_limits(self) -> InputLimits:
-        """Hard limits of the controls along the whole horizon, whose values may be parameters."""
-        return self._input_limits  # type: ignore[attr-defined]
 
     @property
     def ignored_limits(self) -> tuple[str, ...]:
@@ -566,18 +528,16 @@ class OptimalControlProblem:
             Itself where its steps keep up, where the substeps were given by the user, and where
             states are so far off that no reasonable number would do.
         """
-        if not self._is_automatic:  # type: ignore[attr-defined]
+        if "substeps" not in self._automatic:
             return self
         needed, method = self._needed_substeps(x, u, t, p), self.method
-        if needed > MOST_SUBSTEPS and self._chooses:  # type: ignore[attr-defined]
+        if needed > MOST_SUBSTEPS and "method" in self._automatic:
             method = self._choice(x, u, t, p)
             if method != self.method:
-                return self._like(method=method, substeps=None).keeping_up(x, u, t, p)
+                return self._chosen(method, None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
             return self
-        finer = self._like(method=method, substeps=needed)
-        object.__setattr__(finer, "_is_automatic", True)
-        return finer
+        return self._chosen(method, needed)
 
     def too_few_substeps(
         self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None
@@ -590,7 +550,7 @@ class OptimalControlProblem:
         -------
         str
         """
-        if not self._is_automatic:  # type: ignore[attr-defined]
+        if "substeps" not in self._automatic:
             return ""
         needed = self._needed_substeps(x, u, t, p)
         return self._too_few(needed) if needed > self.substeps else ""
@@ -671,7 +631,7 @@ class OptimalControlProblem:
         return [chosen.solve(start, **options) for start in starts]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class OptimalSolution(Result):
     """Result of solving an `OptimalControlProblem`.
 
@@ -715,38 +675,43 @@ class OptimalSolution(Result):
     problem: OptimalControlProblem
     plan: Plan
 
+    _make: Callable[[], dict[str, Any]] | None = field(init=False, repr=False, default=None)
+    _t: np.ndarray | None = field(init=False, repr=False, default=None)
+    _u: np.ndarray | None = field(init=False, repr=False, default=None)
+
     @classmethod
     def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
         """A solution whose other attributes are made when somebody asks for one: loops do not."""
         made = object.__new__(cls)
-        made.__dict__.update(known, _make=make)
+        for name, value in known.items():
+            object.__setattr__(made, name, value)
+        object.__setattr__(made, "_make", make)
         return made
 
     def __getattr__(self, name: str) -> Any:
         """Attributes that nobody asked for so far."""
-        if not name.startswith("__"):
+        if not name.startswith("__") and self._make is not None:
             self._finish()
-            if name in self.__dict__:
-                return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            return getattr(self, name)
+        refuse_name(self, name)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> list[Any]:
         """All attributes."""
         self._finish()
-        return self.__dict__
+        return [getattr(self, entry.name) for entry in fields(self)]
 
     def _finish(self) -> None:
         """Make what is left; where threads ask at once each may, and all find the same."""
-        make = self.__dict__.get("_make")
+        make = self._make
         if make is not None:
-            self.__dict__.update(make())
-            self.__dict__.pop("_make", None)
+            for name, value in make().items():
+                object.__setattr__(self, name, value)
+            object.__setattr__(self, "_make", None)
 
     @property
     def t(self) -> np.ndarray:
         """Times of the nodes, s."""
-        known = self.__dict__.get("_t")
-        return self.trajectory.t if known is None else known
+        return self.trajectory.t if self._t is None else self._t
 
     @property
     def x(self) -> np.ndarray:
@@ -756,8 +721,7 @@ class OptimalSolution(Result):
     @property
     def u(self) -> np.ndarray:
         """Inputs, shape (N, n_inputs)."""
-        known = self.__dict__.get("_u")
-        return self.trajectory.u if known is None else known
+        return self.trajectory.u if self._u is None else self._u
 
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, the reference dashed.
@@ -945,39 +909,3 @@ def _holds(solver: Solver, problem: OptimalControlProblem) -> bool:
         return solver.problem is problem
     except ValueError:  # a solver that stands for its settings
         return False
-
-
-def _check_horizon(value: Any, dt: float | None) -> int:
-    # A float is a time that was meant, even where it is a whole number.
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
-        if isinstance(dt, int | np.integer) and isinstance(value, float) and 0 < value < dt:
-            text += f"; it comes before dt: horizon={dt}, dt={value:g}"
-        elif isinstance(value, float | np.floating) and value > 0 and dt:
-            text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
-        raise ValueError(text)
-    return check_count("horizon", value, most=MOST_HORIZON, remedy="plan a shorter time")
-
-
-def _is_limit(value: Any) -> bool:
-    """Whether a limit or a weight is one finite number."""
-    if value is None or isinstance(value, str) or np.ndim(value):
-        return False
-    return bool(np.isfinite(value))
-
-
-def _check_substeps(value: Any) -> int:
-    return check_count("substeps", value, most=MOST_WRITTEN, remedy="shorten dt")
-
-
-def _check_step(system: System, dt: float | None) -> float:
-    if system.is_discrete:
-        if dt is not None and abs(dt - system.dt) > 1e-9 * system.dt:
-            raise ValueError(f"{system.name} has the sample time {system.dt:g} s, not dt={dt:g} s")
-        return system.dt
-    if dt is None:
-        raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
-    value = float(check_shape("dt", dt, ()))
-    if value <= 0:
-        raise ValueError(f"dt must be positive, got {value:g} s")
-    return value

@@ -122,7 +122,7 @@ def with_rates(
         own = problem.nominal_parameters[: system.n_parameters]
         samples = sample_reference(system, reference, problem.times(), own)
         reference = beside_inputs(system, samples)
-    return problem._like(
+    return problem.with_arguments(
         system=moved,
         Q=beside(problem.Q, problem.R),
         R=input_weight("weight of the rates", rates.weight, system),

@@ -123,7 +123,7 @@ def build_rows(
             if bound.at == "start" and not where[0]:
                 raise ValueError(
                     f"bound {labels[row]!r} at the start: nothing that it depends on is free "
-                    "there; see start= of OptimalControlProblem"
+                    "there; see free= of OptimalControlProblem"
                 )
             side = "upper" if np.isinf(low[row]) else "lower" if np.isinf(high[row]) else ""
             limited = [(column[row], low[row], high[row], side)]

@@ -90,8 +90,8 @@ def panda_by_accelerations() -> Case:
     system = with_accelerations(problem.system)
     held = sample_reference(problem.system, problem.reference, np.zeros(1)).u[0]
     effort = Residual(lambda t, torque, u, p: torque - held, 1e-3, of="input", name="effort")
-    problem = replace(
-        problem, system=system, R=1e-11, residuals=[*problem.residuals, effort],
+    problem = problem.with_arguments(
+        system=system, R=1e-11, residuals=[*problem.residuals, effort],
         bounds=[*problem.bounds, Bound("input", at="path")],
     )  # fmt: skip
     return Case("B by accelerations", problem, forward.starts, forward.guess)

@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 
 import casadi as ca
@@ -414,7 +414,7 @@ def test_the_work_memory_is_what_the_kernel_takes(name):
     problem = CASES[name]()[0].problem
     told, taken = [], []
     for horizon in (problem.horizon, 41):  # the scratch memory of a stage is the same
-        model = StageModel(Transcription(replace(problem, horizon=horizon)))
+        model = StageModel(Transcription(problem.with_arguments(horizon=horizon)))
         told.append(work_doubles(model, 0))
         taken.append(load(model).work(horizon, Settings().equality_sweeps_most))
     assert told[1] - told[0] == taken[1] - taken[0] > 0

@@ -24,7 +24,7 @@ def test_a_linear_problem_ends_at_the_solution_of_its_normal_equations():
     N, dt, arrival = 8, 0.3, np.array([[2.0, 0.3], [0.3, 0.5]])
     Q, R, terminal = np.diag([1.0, 0.1]), 0.2, np.diag([3.0, 1.0])
     problem = OptimalControlProblem(
-        cart(), N, dt, Q=Q, R=R, terminal=terminal, reference=[1, 0], start="free", arrival=arrival
+        cart(), N, dt, Q=Q, R=R, terminal=terminal, reference=[1, 0], free="all", arrival=arrival
     )
     prior = np.array([-0.5, 0.7])
     found = InteriorPointSolver(problem).solve(prior)
@@ -59,7 +59,7 @@ def test_a_free_time_is_a_state_that_stays():
     )
     problem = OptimalControlProblem(
         timed, N, 1 / N, Q={"duration": 1.0}, R=1e-6, terminal=0.0, reference=[distance, 0, 0],
-        start={"duration": "free"},
+        free="duration",
         bounds=[
             Bound("duration", 0.2, 10.0, at="start"),
             Bound("position", distance, distance, at="terminal"),
@@ -81,13 +81,13 @@ def slews() -> dict[str, OptimalControlProblem]:
     }  # fmt: skip
     prior = {"attitude": 20.0, "rate": 5.0}
     return {
-        "all": OptimalControlProblem(**given, start="free", arrival=prior),
-        "rate": OptimalControlProblem(**given, start={"rate": "free"}, arrival={"rate": 5.0}),
+        "all": OptimalControlProblem(**given, free="all", arrival=prior),
+        "rate": OptimalControlProblem(**given, free="rate", arrival={"rate": 5.0}),
         "bounded": OptimalControlProblem(
-            **given, start={"rate": "free"}, bounds=[Bound("rate", -0.4, 0.4)]
+            **given, free="rate", bounds=[Bound("rate", -0.4, 0.4)]
         ),
         "row": OptimalControlProblem(
-            **given, start="free", arrival=prior,
+            **given, free="all", arrival=prior,
             bounds=[Bound(lambda t, x, u, p: x[4] + x[5] - x[0], 0.2, 0.2, at="start", name="sum")],
         ),
     }  # fmt: skip
@@ -115,7 +115,7 @@ def test_finds_the_start_that_ipopt_finds(name):
 def drive() -> tuple[OptimalControlProblem, np.ndarray]:
     """A start that pays for being elsewhere, with limits that are met: builds in a second."""
     problem = OptimalControlProblem(
-        cart(1.0), 12, 0.3, Q={"position": 3, "speed": 1}, R=0.1, reference=[0, 0], start="free",
+        cart(1.0), 12, 0.3, Q={"position": 3, "speed": 1}, R=0.1, reference=[0, 0], free="all",
         arrival={"position": 20.0, "speed": 5.0}, bounds=[Bound("speed", -0.4, 0.4)],
     )  # fmt: skip
     return problem, np.array([1.0, 0.3])
@@ -157,7 +157,7 @@ def test_a_loop_closes_where_the_start_is_carried_along():
         return x[:2] - x[2:]
 
     problem = OptimalControlProblem(
-        system, 12, 1 / 12, Q={"now": [1.0, 0.1]}, R=1.0, terminal=0.0, start="free",
+        system, 12, 1 / 12, Q={"now": [1.0, 0.1]}, R=1.0, terminal=0.0, free="all",
         reference=np.zeros(4),
         bounds=[Bound(opened, 0, 0, at=at, name="gap") for at in ("start", "terminal")],
     )  # fmt: skip
@@ -172,35 +172,35 @@ def test_a_loop_closes_where_the_start_is_carried_along():
 def test_what_is_free_is_told_by_name():
     craft = System("craft", Product(pose=SE2, T=Rn(1)), lambda t, x, u, p: 0 * x[1:], inputs=["u"])
 
-    def free(start, **options):
-        problem = OptimalControlProblem(craft, 3, 0.1, start=start, **options)
+    def free(*names, **options):
+        problem = OptimalControlProblem(craft, 3, 0.1, free=names, **options)
         return problem.free_start.tolist()
 
-    assert free("given") == [] and free("free") == [0, 1, 2, 3]
-    assert free({"T": "free", "pose.rz": "free", "pose": "given"}) == [2, 3]
-    assert free({"pose.x": "free", "pose.y": "free"}) == [0, 1]
+    assert free() == [] and free("all") == [0, 1, 2, 3]
+    assert free("T", "pose.rz") == [2, 3]
+    assert free("pose.x", "pose.y") == [0, 1]
     with pytest.raises(ValueError, match=r"also change pose\.y"):
-        free({"pose.x": "free", "pose.rz": "free"})
-    with pytest.raises(ValueError, match="unknown part of the start 'time'"):
-        free({"time": "free"})
-    with pytest.raises(ValueError, match="must be 'free' or 'given', not 2.0"):
-        free({"T": 2.0})
-    with pytest.raises(TypeError, match="given to solve"):
-        free([0.0, 0.0])
-    with pytest.raises(ValueError, match="give start='free'"):
-        free("given", arrival=1.0)
+        free("pose.x", "pose.rz")
+    with pytest.raises(ValueError, match="unknown free initial state 'time'.*valid names are all"):
+        free("time")
+    with pytest.raises(TypeError, match=r"free\[0\] must be a text, got 2.0"):
+        free(2.0)
+    with pytest.raises(TypeError, match="free names the initial states"):
+        OptimalControlProblem(craft, 3, 0.1, free={"T": "free"})
+    with pytest.raises(ValueError, match="name them, free="):
+        free(arrival=1.0)
     with pytest.raises(ValueError, match="nothing that it depends on is free"):
         OptimalControlProblem(
-            craft, 3, 0.1, start={"T": "free"}, bounds=[Bound("pose.x", upper=1.0, at="start")],
+            craft, 3, 0.1, free="T", bounds=[Bound("pose.x", upper=1.0, at="start")],
             reference=craft.state.identity,
         ).solve(craft.state.identity)  # fmt: skip
     with pytest.raises(ValueError, match="'interior_point', 'ipopt'"):
-        SQPSolver(OptimalControlProblem(craft, 3, 0.1, start="free"))
+        SQPSolver(OptimalControlProblem(craft, 3, 0.1, free="all"))
 
 
 def test_solves_refuse_weights_and_limits_that_say_nothing():
     wheel = System("wheel", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
-    problem = OptimalControlProblem(wheel, 3, 0.1, start="free", reference=[0, 0])
+    problem = OptimalControlProblem(wheel, 3, 0.1, free="all", reference=[0, 0])
     for options, message in (
         ({"arrival": [[1, 5], [0, 1]]}, "arrival must be symmetric"),
         ({"arrival": -np.eye(2)}, "arrival must be positive semidefinite"),

@@ -143,7 +143,7 @@ def test_a_free_parameter_is_found():
     system = System("gain", group, lambda t, x, u, p: ca.vertcat(x[1] + u, 0), inputs=["help"])
     problem = OptimalControlProblem(
         system, 10, 0.1, Q={"k": 2.0}, R=1e6, terminal={"x": 6.0}, reference=still([1.0, 3.0]),
-        start={"k": "free"},
+        free="k",
     )  # fmt: skip
     found = problem.solve([0.0, -4.0])
     assert found.status == "converged"

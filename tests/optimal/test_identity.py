@@ -48,7 +48,7 @@ OTHERS = {
     "substeps": lambda: stated(substeps=2),
     "pattern of a weight": lambda: stated(Q={"angle": 1.0}),
     "policy": lambda: stated(swing().with_policy(lambda t, x, x_ref, u_ref, p: -x[2])),
-    "free start": lambda: stated(start="free"),
+    "free start": lambda: stated(free="all"),
     "bound": lambda: stated(bounds=[Bound("rate", -2.0, 2.0)]),
     "residual": lambda: stated(residuals=[Residual(lambda t, x, u, p: x[1], 1.0)]),
     "another residual": lambda: stated(residuals=[Residual(lambda t, x, u, p: x[1] ** 2, 1.0)]),

@@ -1,7 +1,6 @@
 """IPOPT and fatrop on the group: the same optima as the interior point, honest about the rest."""
 
 import pickle
-from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -88,7 +87,7 @@ def test_what_cannot_be_solved_is_said():
     assert problem.solve(x0, solver="ipopt", max_iterations=0).iterations[-1].number == 0
     stopped = problem.solve(x0, solver="ipopt", callback=lambda entry: True)
     assert stopped.status in ("stopped", "converged") and len(stopped.iterations) == 2
-    broken = replace(problem, bounds=[Bound(lambda t, x, u, p: ca.sqrt(u - 9), upper=1.0)])
+    broken = problem.with_arguments(bounds=[Bound(lambda t, x, u, p: ca.sqrt(u - 9), upper=1.0)])
     assert broken.solve(x0, solver="ipopt").status == "failed"
 
 

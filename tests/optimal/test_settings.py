@@ -164,7 +164,7 @@ OTHER = Settings(
 @pytest.mark.compiled
 def test_c_reads_the_settings_that_numpy_reads():
     """Other numbers, the same library: steps change, and are the same in both."""
-    problem = replace(swing().problem, reference=np.array(UP))
+    problem = swing().problem.with_arguments(reference=np.array(UP))
     x0, found = np.array([np.cos(0.5), np.sin(0.5), 0.0]), {}
     for name, settings in (("usual", Settings()), ("other", OTHER)):
         plain, built = (InteriorPointSolver(problem, settings=settings) for _ in range(2))

@@ -535,3 +535,34 @@ def test_quantities_are_named_beside_parameters_of_the_problem():
         system, 10, 0.1, reference=[-1.0, 0.0, 0.0], parameters=["price"], **terms
     )
     assert np.abs(problem.solve([1.0, 0.0, 0.0]).u).max() == pytest.approx(0.3, abs=1e-4)
+
+
+def test_problems_and_solutions_are_frozen_and_name_what_they_have():
+    class Renamed(OptimalControlProblem):
+        pass
+
+    for kind in (OptimalControlProblem, Renamed):
+        problem = kind(pendulum(), 5, 0.1, reference=np.array([1.0, 0, 0]))
+        with pytest.raises(AttributeError, match="horizon is fixed when .* made: make another"):
+            problem.horizon = 3
+        with pytest.raises(AttributeError, match="unknown attribute .* 'horizn'.*'horizon'"):
+            problem.horizn = 3
+        with pytest.raises(AttributeError, match="unknown attribute .* 'horizn'.*'horizon'"):
+            problem.horizn  # noqa: B018  # the access is what raises
+        with pytest.raises(ValueError, match="read-only"):
+            problem.Q[0, 0] = 2.0
+    solution = problem.solve([1.0, 0.0, 0.0], max_iterations=1)
+    with pytest.raises(AttributeError, match="unknown attribute of OptimalSolution 'costs'"):
+        solution.costs  # noqa: B018  # the access is what raises
+    with pytest.raises(AttributeError, match="cost"):
+        solution.cost = 0.0
+    assert not hasattr(solution, "__dict__")
+
+
+def test_a_copy_with_other_arguments_chooses_defaults_again():
+    problem = OptimalControlProblem(pendulum(), 5, 0.1, Q=2.0, bounds=[Bound("rate", -1, 1)])
+    longer = problem.with_arguments(horizon=10)
+    assert np.array_equal(longer.terminal, 2 * problem.terminal)
+    assert longer.bounds == problem.bounds and longer.method == problem.method
+    fixed = problem.with_arguments(terminal=problem.terminal).with_arguments(horizon=10)
+    assert np.array_equal(fixed.terminal, problem.terminal)

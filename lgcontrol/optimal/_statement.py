@@ -1,0 +1,208 @@
+"""Statement: what users say of an optimal control problem, checked and with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
+from ..codegen._internal import (
+    UnknownNameError,
+    check_count,
+    check_list,
+    check_shape,
+    read_only,
+    unknown_name,
+)
+from ..systems import Parameter, System
+from ._bounds import Bound
+from ._expressions import parameter_index
+from ._places import control_places, error_places
+from ._terms import Residual, Term, of_quantity
+from ._weights import WeightLike, error_weight, named_places, single_numbers, with_numbers
+
+MOST_HORIZON = 100_000  # stages of one problem
+# Weights that have to be positive: of controls, and of soft bounds.
+LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
+
+
+def check_horizon(value: Any, dt: float | None) -> int:
+    """Number of steps."""
+    # A float is a time that was meant, even where it is a whole number.
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
+        if isinstance(dt, int | np.integer) and isinstance(value, float) and 0 < value < dt:
+            text += f"; it comes before dt: horizon={dt}, dt={value:g}"
+        elif isinstance(value, float | np.floating) and value > 0 and dt:
+            text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
+        raise ValueError(text)
+    return check_count("horizon", value, most=MOST_HORIZON, remedy="plan a shorter time")
+
+
+def names_of_parameters(system: System, extra: Sequence[Parameter]) -> list[str]:
+    """Names of the system's parameters, then of the problem's own."""
+    names = [entry.name for entry in (*system.parameters, *extra)]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"parameters of the same name: {', '.join(sorted(twice))}")
+    return names
+
+
+def end_weight(
+    system: System,
+    value: WeightLike | str | None,
+    default: np.ndarray,
+    parts: Mapping[str, slice],
+    nominal: Mapping[str, float],
+) -> np.ndarray | str:
+    """Weight on the last error, or "riccati"."""
+    if isinstance(value, str):
+        if value != "riccati":
+            raise ValueError(f"terminal must be a weight or 'riccati', not {value!r}")
+        return value
+    weight = default if value is None else error_weight("terminal", value, system)
+    return read_only(with_numbers("terminal", weight, parts, nominal))
+
+
+def arrival_weight(system: System, value: WeightLike | None, free: np.ndarray) -> np.ndarray:
+    """Weight on the error of a free initial state."""
+    weight = error_weight("arrival", 0.0 if value is None else value, system)
+    if weight.any() and not len(free):
+        raise ValueError("arrival weighs initial states that are free: name them, free=…")
+    return weight
+
+
+def checked_terms(
+    system: System, made: type[Term], given: Sequence[Term], names: Sequence[str]
+) -> tuple[Term, ...]:
+    """Residuals or costs, of quantities as functions."""
+    kind = made.__name__.lower()
+    checked = check_list(f"{kind}s", given, made, f"{made.__name__}(function)")
+    terms = tuple(of_quantity(system, term) for term in checked)
+    for term in terms:
+        for weight in (term.weight, term.terminal):
+            if isinstance(weight, str):
+                parameter_index(f"weight of {kind} {term.name!r}", weight, names)
+    return terms
+
+
+def check_substeps(value: Any) -> int:
+    """Substeps that are given."""
+    return check_count("substeps", value, most=MOST_WRITTEN, remedy="shorten dt")
+
+
+def check_step(system: System, dt: float | None) -> float:
+    """Length of a step, s."""
+    if system.is_discrete:
+        if dt is not None and abs(dt - system.dt) > 1e-9 * system.dt:
+            raise ValueError(f"{system.name} has the sample time {system.dt:g} s, not dt={dt:g} s")
+        return system.dt
+    if dt is None:
+        raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
+    value = float(check_shape("dt", dt, ()))
+    if value <= 0:
+        raise ValueError(f"dt must be positive, got {value:g} s")
+    return value
+
+
+class Parametric(NamedTuple):
+    """Terms of a problem in which numbers became parameters.
+
+    Attributes
+    ----------
+    bounds : tuple of Bound
+    residuals : tuple of Residual
+    weights : list of str
+        Entries of Q, R and terminal that are parameters now.
+    parameters : list of Parameter
+    """
+
+    bounds: tuple[Bound, ...]
+    residuals: tuple[Residual, ...]
+    weights: list[str]
+    parameters: list[Parameter]
+
+
+def made_parameters(
+    system: System,
+    names: Sequence[str],
+    bounds: Sequence[Bound],
+    residuals: Sequence[Residual],
+    terms: Mapping[str, np.ndarray | str],
+) -> Parametric:
+    """Limits and weights as parameters; see `OptimalControlProblem.parametric`.
+
+    Parameters
+    ----------
+    system : System
+    names : sequence of str
+    bounds, residuals : sequence
+    terms : mapping of str to ndarray
+        Q, R and terminal.
+
+    Returns
+    -------
+    Parametric
+    """
+    limits, labels = list(bounds), [entry.name for entry in residuals]
+    places = {
+        f"{bound.label}.{side}": (i, side)
+        for i, bound in enumerate(bounds)
+        for side in ("lower", "upper", "soft")
+        if _is_limit(getattr(bound, side))
+    }
+    for entry in system.inputs:
+        own = [f"{entry.name}.{side}" for side in ("lower", "upper")]
+        if entry.role != "control" or not {*own} & {*names} - {*places}:
+            continue
+        limits.append(Bound(entry.name, entry.lower, entry.upper))
+        last = len(limits) - 1
+        places |= {name: (last, name.rpartition(".")[2]) for name in own if name not in places}
+    of_residuals = {
+        f"{entry.name}.{side}": (i, side)
+        for i, entry in enumerate(residuals)
+        for side in ("weight", "terminal")
+        if _is_limit(getattr(entry, side)) and labels.count(entry.name) == 1
+    }
+    weighed, weights, made = list(residuals), [], []
+    single = _single_weights(system, terms)
+    for name in names:
+        least = 0.0
+        if name in places:
+            i, side = places[name]
+            value, least = getattr(limits[i], side), LEAST_WEIGHT if side == "soft" else -np.inf
+            limits[i] = replace(limits[i], **{side: name})
+        elif name in of_residuals:
+            i, side = of_residuals[name]
+            value = getattr(weighed[i], side)
+            weighed[i] = replace(weighed[i], **{side: name})
+        elif name in single:
+            value, least = single[name], LEAST_WEIGHT if name.partition(".")[0] == "R" else 0.0
+            weights.append(name)
+        else:
+            known = (*places, *of_residuals, *single)
+            raise UnknownNameError(unknown_name("limit or weight", name, known))
+        made.append(Parameter(name, "", float(value), least))
+    return Parametric(tuple(limits), tuple(weighed), weights, made)
+
+
+def _single_weights(system: System, terms: Mapping[str, np.ndarray | str]) -> dict[str, float]:
+    """Entries of Q, R and terminal that are one number times the identity."""
+    found: dict[str, float] = {}
+    for term, matrix in terms.items():
+        if isinstance(matrix, str):
+            continue
+        known = named_places(term, (control_places if term == "R" else error_places)(system))
+        for name, part in single_numbers(matrix, known).items():
+            found[name] = float(matrix[part, part][0, 0])
+    return found
+
+
+def _is_limit(value: Any) -> bool:
+    """Whether a limit or a weight is one finite number."""
+    if value is None or isinstance(value, str) or np.ndim(value):
+        return False
+    return bool(np.isfinite(value))
