@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, named_options
 from lgcontrol.codegen._internal import Result, Schedule, check_shape, interruptible, level_outside
 from lgcontrol.groups import LieGroup, check_element
-from lgcontrol.optimal import Settings, points_of, sample_reference
+from lgcontrol.optimal import Settings
+from lgcontrol.optimal._internal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameter, ReferenceLike, System
 from lgcontrol.systems._internal import Parameters, ParameterValues, StateMotion, not_a_system

@@ -10,7 +10,7 @@ import numpy as np
 from lgcontrol.codegen._internal import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.optimal import moves, points_of, sample_reference
+from lgcontrol.optimal._internal import moves, points_of, sample_reference
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
 from lgcontrol.systems._internal import StateMotion
 

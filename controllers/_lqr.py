@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.codegen._internal import Schedule
-from lgcontrol.optimal import (
+from lgcontrol.optimal import lqr, tvlqr
+from lgcontrol.optimal._internal import (
     TIME_ROUNDING,
     Regulator,
     TrajectoryRegulator,
@@ -18,9 +19,7 @@ from lgcontrol.optimal import (
     depends_on_time,
     error_weight,
     holding_inputs,
-    lqr,
     sample_reference,
-    tvlqr,
 )
 from lgcontrol.systems import Linearization, ReferenceLike, System, Trajectory, TrimPoint
 from lgcontrol.systems._internal import Parameters, ParameterValues, sample_time

@@ -25,10 +25,8 @@ from lgcontrol.codegen._internal import (
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
-    ACCEPTABLE_RESIDUAL,
     Bound,
     Cost,
-    ExportCase,
     InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
@@ -38,6 +36,11 @@ from lgcontrol.optimal import (
     Settings,
     Solver,
     SolveStatus,
+    with_rates,
+)
+from lgcontrol.optimal._internal import (
+    ACCEPTABLE_RESIDUAL,
+    ExportCase,
     WeightLike,
     beside_inputs,
     check_constant,
@@ -45,7 +48,6 @@ from lgcontrol.optimal import (
     prepare_sampling,
     sample_reference,
     starts_of,
-    with_rates,
 )
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory

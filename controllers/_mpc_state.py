@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import Plan, PlanLayout, SolveStatus, recalled
+from lgcontrol.optimal import Plan, PlanLayout, SolveStatus
+from lgcontrol.optimal._internal import recalled
 
 from ._restarts import Usual
 

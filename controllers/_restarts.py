@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import ACCEPTABLE_RESIDUAL, OptimalSolution, Settings
+from lgcontrol.optimal import OptimalSolution, Settings
+from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL
 
 
 class Usual(NamedTuple):

@@ -11,7 +11,8 @@ import numpy as np
 from lgcontrol.codegen import ModelFunction, prepare
 from lgcontrol.codegen._internal import UnknownNameError, unknown_name
 from lgcontrol.integrators import Method
-from lgcontrol.optimal import ReferenceSamples, Settings
+from lgcontrol.optimal import Settings
+from lgcontrol.optimal._internal import ReferenceSamples
 from lgcontrol.systems import System
 from lgcontrol.systems._internal import symbols_of
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.codegen._internal import Shape, solve_symmetric
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
-from lgcontrol.optimal import moves
+from lgcontrol.optimal._internal import moves
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
 

@@ -24,14 +24,8 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..integrators import Method
-from ..optimal import (
-    Bound,
-    InteriorPointSolver,
-    OptimalControlProblem,
-    ReferenceSamples,
-    Residual,
-    SolveStatus,
-)
+from ..optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SolveStatus
+from ..optimal._internal import ReferenceSamples
 from ..systems import Input, Measurement, System, Trajectory
 from ..systems._internal import (
     BoundMeasurement,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import read_only
-from ..optimal import points_of
+from ..optimal._internal import points_of
 from ..systems import System
 
 

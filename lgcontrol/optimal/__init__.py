@@ -1,10 +1,16 @@
-"""Optimal control problems on Lie groups and the solvers behind them."""
+"""Optimal control problems on Lie groups and the solvers behind them.
+
+- State a problem: `OptimalControlProblem` with `Bound`, `Residual`, `Cost`; `Rates`, `with_rates`
+  for the rates of inputs; `Phase` and `PhasedProblem` for several phases; `PathTask` for paths.
+- Keep out of obstacles: `keep_out` with `Sphere`, `Capsule`, `HalfSpace`, `Cone`.
+- Solve: `InteriorPointSolver` with `Settings`, `NLPSolver`; `SOLVERS` by name. A solver of your own
+  follows `Solver`, goes on from a `Plan`, and answers with an `OptimalSolution`.
+- Linear feedback: `lqr`, `tvlqr`, and `terminal_set`, in which it keeps all bounds.
+- Time a given path: `retime`, `slowed`.
+"""
 
 from .. import _names
 from ._bounds import Bound as Bound
-from ._export import ExportCase as ExportCase
-from ._expressions import StageFunction as StageFunction
-from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
 from ._node_plans import plan_layout as plan_layout
@@ -13,58 +19,29 @@ from ._obstacles import Cone as Cone
 from ._obstacles import HalfSpace as HalfSpace
 from ._obstacles import Sphere as Sphere
 from ._obstacles import keep_out as keep_out
-from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
 from ._path_task import PathTask as PathTask
 from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
-from ._phases import PhasedSolution as PhasedSolution
 from ._plan import Plan as Plan
 from ._plan import PlanLayout as PlanLayout
 from ._problem import SOLVERS as SOLVERS
-from ._problem import GuessLike as GuessLike
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._problem import OptimalSolution as OptimalSolution
 from ._problem import Solver as Solver
-from ._problem import make_solver as make_solver
-from ._qp import QP_SOLVERS as QP_SOLVERS
-from ._qp import QPSolver as QPSolver
 from ._rates import Rates as Rates
-from ._rates import beside_inputs as beside_inputs
 from ._rates import with_rates as with_rates
-from ._reference import TIME_ROUNDING as TIME_ROUNDING
-from ._reference import ReferenceSamples as ReferenceSamples
-from ._reference import check_constant as check_constant
-from ._reference import depends_on_time as depends_on_time
-from ._reference import holding_inputs as holding_inputs
-from ._reference import moves as moves
-from ._reference import points_of as points_of
-from ._reference import prepare_sampling as prepare_sampling
-from ._reference import sample_reference as sample_reference
 from ._retiming import PathRow as PathRow
-from ._retiming import Retiming as Retiming
 from ._retiming import retime as retime
 from ._retiming import slowed as slowed
-from ._riccati import Regulator as Regulator
-from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
-from ._solutions import recalled as recalled
 from ._sqp import SQPSolver as SQPSolver
-from ._stage_qp import StageQP as StageQP
-from ._stage_qp import StageQPSolution as StageQPSolution
-from ._terminal_set import TerminalSet as TerminalSet
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual
-from ._transcription import Nodes as Nodes
-from ._transcription import Setting as Setting
-from ._weights import WeightLike as WeightLike
-from ._weights import error_weight as error_weight
-from ._weights import input_weight as input_weight
-from ._weights import state_weight as state_weight
 
 _names.answer(__name__)

@@ -16,7 +16,8 @@ from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import Multibody, thrust_policy
 from lgcontrol.models import panda, panda_tree
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, sample_reference
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual
+from lgcontrol.optimal._internal import sample_reference
 from lgcontrol.systems import Input, with_accelerations
 from tests.controllers import problem_a
 

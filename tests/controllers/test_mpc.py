@@ -11,14 +11,8 @@ from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD
 from lgcontrol.controllers._allocation import allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
-from lgcontrol.optimal import (
-    Bound,
-    InteriorPointSolver,
-    OptimalControlProblem,
-    Residual,
-    lqr,
-    state_weight,
-)
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, lqr
+from lgcontrol.optimal._internal import state_weight
 from lgcontrol.simulation import Cascade, SimulationError, simulate
 from lgcontrol.systems import Input, System, Trajectory
 

@@ -14,13 +14,13 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     OptimalControlProblem,
     Rates,
-    ReferenceSamples,
     Residual,
     SolveStatus,
     Sphere,
     keep_out,
     terminal_set,
 )
+from lgcontrol.optimal._internal import ReferenceSamples
 from lgcontrol.simulation import CallStatus, Pulse, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import TrajectoryPoint

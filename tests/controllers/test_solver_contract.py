@@ -12,9 +12,9 @@ from lgcontrol.optimal import (
     Plan,
     SolveStatus,
     lqr,
-    make_solver,
     plan_layout,
 )
+from lgcontrol.optimal._internal import make_solver
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Input, System, Trajectory
 

@@ -7,7 +7,8 @@ import pytest
 
 from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
 from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5
-from lgcontrol.optimal import retime, sample_reference, slowed
+from lgcontrol.optimal import retime, slowed
+from lgcontrol.optimal._internal import sample_reference
 from lgcontrol.systems import BSpline, TrimError, Waypoints
 
 from .arms import ARMS

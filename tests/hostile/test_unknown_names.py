@@ -18,15 +18,8 @@ from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
 from lgcontrol.mechanics import JointProperties, SpatialInertia
 from lgcontrol.models import four_bar_tree, quadrotor
-from lgcontrol.optimal import (
-    Bound,
-    Cost,
-    OptimalControlProblem,
-    PhasedProblem,
-    Residual,
-    error_weight,
-    state_weight,
-)
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, PhasedProblem, Residual
+from lgcontrol.optimal._internal import error_weight, state_weight
 from lgcontrol.optimal._rows import build_rows
 from lgcontrol.systems import System
 from lgcontrol.systems._tracing import symbols_of

@@ -7,14 +7,8 @@ import pytest
 from lgcontrol.groups import SE3, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import panda_tree
-from lgcontrol.optimal import (
-    Bound,
-    InteriorPointSolver,
-    OptimalControlProblem,
-    Residual,
-    sample_reference,
-    tvlqr,
-)
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, tvlqr
+from lgcontrol.optimal._internal import sample_reference
 from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import System, Trajectory, check_system, with_accelerations
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, make_solver
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
 from lgcontrol.optimal._input_limits import LEAST_WIDTH
+from lgcontrol.optimal._internal import make_solver
 from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import Input, System
 

@@ -22,10 +22,10 @@ from lgcontrol.optimal import (
     Residual,
     SolveStatus,
     SQPSolver,
-    make_solver,
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
+from lgcontrol.optimal._internal import make_solver
 from lgcontrol.optimal._kernel import pattern_of
 from lgcontrol.optimal._runs import Run
 from lgcontrol.optimal._stage_model import StageModel

@@ -7,14 +7,8 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 from lgcontrol.groups import SO3
-from lgcontrol.optimal import (
-    QP_SOLVERS,
-    Bound,
-    OptimalControlProblem,
-    QPSolver,
-    SQPSolver,
-    StageQP,
-)
+from lgcontrol.optimal import Bound, OptimalControlProblem, SQPSolver
+from lgcontrol.optimal._internal import QP_SOLVERS, QPSolver, StageQP
 from lgcontrol.optimal._qp import MOST_PROGRAMS, Condensed, Places, Sparse, with_slacks
 
 from ..controllers.problem_a import GOAL, quadrotor

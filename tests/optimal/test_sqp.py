@@ -9,17 +9,10 @@ from scipy.optimize import minimize
 
 from lgcontrol.controllers import LQR, ThrustVectorPD
 from lgcontrol.groups import SO2, SO3, Rn
-from lgcontrol.optimal import (
-    Bound,
-    Nodes,
-    OptimalControlProblem,
-    Residual,
-    SQPSolver,
-    lqr,
-    make_solver,
-)
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver, lqr
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._guess import moved_on
+from lgcontrol.optimal._internal import Nodes, make_solver
 from lgcontrol.systems import Parameter, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor

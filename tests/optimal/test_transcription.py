@@ -10,8 +10,9 @@ from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs import panda_mpc
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import Multibody
-from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver
 from lgcontrol.optimal._given import Given
+from lgcontrol.optimal._internal import Nodes
 from lgcontrol.systems import Input, System
 
 from ..controllers.problem_a import quadrotor

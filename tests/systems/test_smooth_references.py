@@ -20,7 +20,7 @@ from lgcontrol.groups import (
     Schoenflies,
     Translation,
 )
-from lgcontrol.optimal import sample_reference
+from lgcontrol.optimal._internal import sample_reference
 from lgcontrol.systems import (
     BSpline,
     ScrewMotion,

@@ -1,0 +1,34 @@
+"""What rooms above need of `lgcontrol.optimal` beyond what users type."""
+
+from ._export import ExportCase as ExportCase
+from ._expressions import StageFunction as StageFunction
+from ._guess import starts_of as starts_of
+from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
+from ._phases import PhasedSolution as PhasedSolution
+from ._problem import GuessLike as GuessLike
+from ._problem import make_solver as make_solver
+from ._qp import QP_SOLVERS as QP_SOLVERS
+from ._qp import QPSolver as QPSolver
+from ._rates import beside_inputs as beside_inputs
+from ._reference import TIME_ROUNDING as TIME_ROUNDING
+from ._reference import ReferenceSamples as ReferenceSamples
+from ._reference import check_constant as check_constant
+from ._reference import depends_on_time as depends_on_time
+from ._reference import holding_inputs as holding_inputs
+from ._reference import moves as moves
+from ._reference import points_of as points_of
+from ._reference import prepare_sampling as prepare_sampling
+from ._reference import sample_reference as sample_reference
+from ._retiming import Retiming as Retiming
+from ._riccati import Regulator as Regulator
+from ._riccati import TrajectoryRegulator as TrajectoryRegulator
+from ._solutions import recalled as recalled
+from ._stage_qp import StageQP as StageQP
+from ._stage_qp import StageQPSolution as StageQPSolution
+from ._terminal_set import TerminalSet as TerminalSet
+from ._transcription import Nodes as Nodes
+from ._transcription import Setting as Setting
+from ._weights import WeightLike as WeightLike
+from ._weights import error_weight as error_weight
+from ._weights import input_weight as input_weight
+from ._weights import state_weight as state_weight
