@@ -12,7 +12,7 @@ import numpy as np
 from .._bounds import ROUNDING
 from .._node_plans import plan_layout
 from .._outcome import SolveStatus
-from .._plan import PlanLayout
+from .._plan import HEAD, Plan, PlanLayout
 from .._settings import DEFAULT
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
@@ -209,6 +209,19 @@ class KernelMemory:
                 ctypes.cast(function, ctypes.c_void_p).value for function in sweeps
             )
         return made
+
+    def plan(self, t: float, cost: float, content: float) -> Plan:
+        """What the arrays hold, as a plan from a time on."""
+        task = self.task
+        self.parts["kept"][:] = self.kept
+        numbers = t, task.mu, float(self.kept[6]), cost, float(task.elastic), 0.0, float(content)
+        self.column[HEAD : HEAD + len(numbers)] = numbers
+        return Plan._taking(self.layout, self.column.copy(), _head=numbers)
+
+    def take(self, plan: Plan) -> None:
+        """Write a plan."""
+        self.column[:] = plan.numbers
+        self.kept[:] = self.parts["kept"]
 
     def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:
         """Write what a solve is given."""

@@ -1,0 +1,540 @@
+"""NewtonSolver: the planning kernel by the contract of solvers."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...codegen import named_options
+from ...codegen._internal import Beside, Progress, check_shape, interruptible, thread_count
+from ...systems import ReferenceLike
+from ...systems._internal import check_state, on_constraints
+from .._given import Given
+from .._guess import STARTS, make_guess, starts_of
+from .._outcome import Iteration, SolveStatus
+from .._plan import GAINS, NODES, Plan, PlanLayout
+from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from .._reference import ReferenceSamples
+from .._stage_model import StageModel
+from .._transcription import Nodes, Setting, Transcription
+from ._library import Stages, interpreted_stages, load_stages
+from ._results import KernelResults, iteration_of
+from ._settings import NewtonSettings
+from ._solver import EXACT, NOT_FINITE, KernelMemory
+from ._table import LOG
+
+MOST = 1000  # iterations that a log holds
+
+_WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
+
+
+class Watch:
+    """What ends a solve early, time or the callback; says how far it is.
+
+    The kernel asks it after every iteration. What a callback raises, or Ctrl-C, ends the solve and
+    is raised behind it.
+    """
+
+    def __init__(
+        self,
+        started: float,
+        time_limit: float,
+        callback: Callable[[Iteration], bool | None] | None,
+        progress: Progress,
+    ) -> None:
+        self.started, self.time_limit, self.callback = started, time_limit, callback
+        self.progress, self.number = progress, 0
+        self.ended: SolveStatus | None = None
+        self.error: BaseException | None = None
+        self.call = _WATCH(self._ask)
+
+    def _ask(self, entry: Any) -> int:
+        try:
+            spent = time.perf_counter() - self.started
+            last = iteration_of(entry[: len(LOG)], self.number, spent)
+            self.progress.tell(lambda: f"{self.number} iterations, residual {last.kkt:.1e}")
+            if self.callback is not None and self.callback(last):
+                self.ended = SolveStatus.STOPPED
+            elif spent > self.time_limit:
+                self.ended = SolveStatus.TIME_LIMIT
+            self.number += 1
+        except BaseException as error:  # of the callback, or Ctrl-C
+            self.error = error
+        return int(self.ended is not None or self.error is not None)
+
+    def raise_error(self) -> None:
+        """Raise what ended the solve."""
+        if self.error is not None:
+            raise self.error
+
+
+class NewtonSolver:
+    """Solves an `OptimalControlProblem` by a primal-dual interior point with a filter line search.
+
+    Its steps are Riccati sweeps, its kernel is one for all problems: functions of the problem are
+    compiled by `prepare`, and interpreted without.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem, optional
+        Without it the solver stands for its settings.
+    settings : NewtonSettings, optional
+
+    Attributes
+    ----------
+    is_prepared : bool
+        Whether functions are compiled, as far as they are to be.
+    plan : Plan or None
+        That of the last solve or step.
+    """
+
+    has_feedback, has_export = True, False
+
+    def __init__(
+        self,
+        problem: OptimalControlProblem | None = None,
+        *,
+        settings: NewtonSettings | None = None,
+    ) -> None:
+        self.settings = settings or NewtonSettings()
+        self.plan: Plan | None = None
+        self._model: StageModel | None = None
+        self._forget_build()
+        if problem is not None:
+            self._model = StageModel(Transcription(problem), settings=EXACT)
+            self._given, self._results = Given(problem), KernelResults(self._model)
+
+    def _forget_build(self) -> None:
+        self.is_prepared = False
+        self._build: Beside[Stages | None] | None = None
+        self._stages: Stages | None = None
+        self._memory: KernelMemory | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without machine code, which is found again by `prepare`."""
+        own = dict.fromkeys(("_memory", "_stages", "_build"))
+        return self.__dict__ | own | {"is_prepared": False}
+
+    def __repr__(self) -> str:
+        """The system of its problem, and the build that goes on."""
+        of = "" if self._model is None else repr(self.problem.system.name)
+        build = "" if self._build is None else f", {self._build}"
+        return f"NewtonSolver({of}{build})"
+
+    @property
+    def model(self) -> StageModel:
+        """Functions of the problem."""
+        if self._model is None:
+            raise ValueError(f"{self!r} has no problem yet: NewtonSolver(problem, …)")
+        return self._model
+
+    @property
+    def transcription(self) -> Transcription:
+        """Functions that all solvers share."""
+        return self.model.transcription
+
+    @property
+    def problem(self) -> OptimalControlProblem:
+        """What is solved."""
+        return self.model.problem
+
+    @property
+    def plan_layout(self) -> PlanLayout:
+        """Where the parts of a plan are."""
+        return self.memory.layout
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether functions of the problem run in machine code."""
+        return self._stages is not None and not isinstance(self._stages.keep, dict)
+
+    @property
+    def memory(self) -> KernelMemory:
+        """What the kernel works on."""
+        if self._memory is None:
+            if self._stages is None:
+                self._stages = interpreted_stages(self.model)
+            self._memory = KernelMemory(self.model, self._stages, self.settings, MOST)
+        return self._memory
+
+    def for_problem(self, problem: OptimalControlProblem) -> NewtonSolver:
+        """A solver with the same settings for a problem."""
+        return NewtonSolver(problem, settings=self.settings)
+
+    @interruptible
+    def prepare(self, *, wait: bool = True) -> NewtonSolver:
+        """Compile the functions of the problem, and return the solver.
+
+        Parameters
+        ----------
+        wait : bool
+            False compiles beside the program: functions are interpreted until that is done.
+
+        Returns
+        -------
+        NewtonSolver
+        """
+        if self.is_prepared:
+            return self
+        if self._build is None and not wait:
+            model = copy.copy(self.model)  # with calls of its own
+            model.transcription = copy.copy(model.transcription)
+            name = f"stages of {self.problem.system.name}"
+            self._build = Beside(name, lambda: load_stages(model))
+        if not wait:
+            self._take_built()
+            return self
+        found = load_stages(self.model) if self._build is None else self._build.wait().made
+        self._build = None
+        self._take_stages(found)
+        return self
+
+    def _take_built(self) -> None:
+        """What was compiled beside the program, if it is there."""
+        if self._build is not None and self._build.is_done:
+            found, self._build = self._build.made, None
+            self._take_stages(found)
+
+    def _take_stages(self, found: Stages | None) -> None:
+        self.is_prepared = True
+        if found is not None:
+            self._stages, self._memory = found, None
+        else:
+            self.model.prepare()
+
+    def reset(self) -> None:
+        """Forget the plan; the next solve is as the first."""
+        self.plan = None
+
+    def export_c(self, folder: str | Path, **options: Any) -> Path:
+        """Refused so far.
+
+        Raises
+        ------
+        NotImplementedError
+            The interior point has the export.
+        """
+        raise NotImplementedError("NewtonSolver has no C99 export: solver='interior_point' has")
+
+    # -- to convergence ----------------------------------------------------------------------------
+
+    @np.errstate(all="ignore")
+    @named_options(own="guess")
+    def solve(
+        self,
+        x0: ArrayLike,
+        *,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 500,
+        time_limit: float = np.inf,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> OptimalSolution:
+        """Iterate to convergence; never raises because the problem is hard.
+
+        Parameters
+        ----------
+        x0, guess, reference, t0, p, arrival, tolerance, max_iterations, time_limit, callback
+            As for `InteriorPointSolver.solve`.
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
+            raise ValueError(
+                f"max_iterations must be a whole number, at least 0, got {max_iterations!r}"
+            )
+        for name, value in (("tolerance", tolerance), ("time_limit", time_limit)):
+            if not float(check_shape(name, value, (), finite=False)) >= 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
+        if isinstance(guess, tuple):
+            options: dict[str, Any] = {
+                "reference": reference, "t0": t0, "p": p, "arrival": arrival,
+                "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
+            }  # fmt: skip
+            return self._best_of(x0, guess, time_limit, options)
+        self._take_built()
+        started, problem = time.perf_counter(), self.problem
+        x0 = check_state(problem.system, "x0", x0)
+        times = float(check_shape("t0", t0, ())) + self._grid
+        reference = problem.reference if reference is None else reference
+        setting = self._given.setting(times, reference, p, arrival)
+        x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
+        memory = self.memory
+        memory.give(setting, times, x0, self._weight(setting))
+        self._take_guess(guess, x0, times, setting, reference)
+        first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
+        name = f"plan of {problem.system.name}"
+        if not self.is_prepared:
+            name += " without machine code, which NewtonSolver(problem).prepare() builds"
+        watch = Watch(started, time_limit, callback, Progress(name))
+        memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
+        try:
+            status = memory.run(
+                memory.kernel.plan, tolerance=tolerance,
+                max_iterations=min(max_iterations, memory.most),
+            )  # fmt: skip
+        finally:
+            memory.task.watch = None
+        watch.raise_error()
+        if status == NOT_FINITE:
+            found = self._plan_of(times[0], content=NODES)
+            memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
+            plan = Plan.of(self.plan_layout, t=times[0], x=first.x, u=first.u)
+        else:
+            plan = found = self._plan_of(times[0])
+        self.plan = plan
+        log = memory.arrays["log"][: memory.task.iterations + 1].copy()
+        return self._results.solution(
+            status, log, found, plan, Nodes(times, plan["x"], plan["u"]), setting, started,
+            tolerance=tolerance, ended=watch.ended,
+        )  # fmt: skip
+
+    def _best_of(
+        self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
+    ) -> OptimalSolution:
+        """The best of solves from several guesses, as far as there is time for them."""
+        if not guesses:
+            raise ValueError("guess is an empty tuple: give one guess or more")
+        began, best = time.perf_counter(), None
+        for guess in guesses:
+            left = seconds - (time.perf_counter() - began)
+            if best is not None and left <= 0:
+                break
+            other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
+            if best is None or (not other.success, other.cost) < (not best.success, best.cost):
+                best = other
+            if other.status is SolveStatus.STOPPED:
+                break
+        assert best is not None
+        self.plan = best.plan
+        spent = time.perf_counter() - began
+        best.times.update({"total": spent, "model": spent})
+        return best
+
+    def _take_guess(
+        self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
+    ) -> None:
+        """Nodes of a guess to the memory; the kernel has its own of what a word says."""
+        memory = self.memory
+        if guess is None or isinstance(guess, str):
+            which = sum(STARTS[word] for word in starts_of(self.problem.system, guess))
+            memory.run(memory.kernel.start, starts=which)
+            return
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference, EXACT)
+        memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
+        memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
+
+    @interruptible
+    def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
+        """Solve for many starts, on all cores.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (k, nq)
+            Starts.
+        **options
+            Of `solve`, for all of them but ``guess``: one for all, or a list of k.
+
+        Returns
+        -------
+        list of OptimalSolution
+            In the order of the starts, each with its status.
+        """
+        group = self.problem.system.state
+        starts = check_shape("x0", x0, (None, group.nq))
+        guesses = options.pop("guess", None)
+        if not isinstance(guesses, list):
+            guesses = [guesses] * len(starts)
+        if len(guesses) != len(starts):
+            raise ValueError(
+                f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
+                "or one for each"
+            )
+        self._take_built()
+        count = min(thread_count(), len(starts))
+        found: list[Any] = [None] * len(starts)
+        left = iter(range(len(starts)))  # taken from by whoever is free
+        lock = Lock()
+
+        def work(solver: NewtonSolver) -> None:
+            while True:
+                with lock:
+                    k = next(left, None)
+                if k is None:
+                    return
+                found[k] = solver.solve(starts[k], guess=guesses[k], **options)
+
+        if count <= 1:
+            work(self._twin())
+        else:
+            with ThreadPoolExecutor(count, thread_name_prefix="lgcontrol") as pool:
+                try:
+                    for future in [pool.submit(work, self._twin()) for _ in range(count)]:
+                        future.result()
+                except BaseException:  # as Ctrl-C: the others end with the solve that they are at
+                    with lock:
+                        left = iter(())
+                    raise
+        return found
+
+    def _twin(self) -> NewtonSolver:
+        """The same solver with memory of its own, for another thread."""
+        _ = self.memory  # stages that all share
+        other = copy.copy(self)
+        other._model = copy.copy(self.model)
+        other._model.transcription = copy.copy(self.transcription)
+        other._given, other._results = copy.copy(self._given), KernelResults(other._model)
+        other.plan, other._memory = None, None
+        return other
+
+    def _weight(self, setting: Setting) -> np.ndarray:
+        """Penalty weights of one-sided constraints; some are parameters."""
+        sides = self.model.sides
+        if not self._has_prices:
+            return sides.weight
+        return self.transcription.rows.weights(setting.p)[sides.row] * self.problem.dt
+
+    @cached_property
+    def _has_prices(self) -> bool:
+        return bool((self.transcription.rows.parameter >= 0).any())
+
+    @cached_property
+    def _grid(self) -> np.ndarray:
+        """Times of the nodes after that of the start."""
+        return self.problem.times()
+
+    def _plan_of(self, t: float, content: int = GAINS) -> Plan:
+        """What the memory holds, as a plan from a time on."""
+        memory = self.memory
+        last = memory.arrays["log"][memory.task.iterations]
+        return memory.plan(t, float(last[0]), content)
+
+    # -- in real time ------------------------------------------------------------------------------
+
+    @np.errstate(all="ignore")
+    def step(
+        self,
+        x0: ArrayLike,
+        *,
+        plan: Plan | None = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
+        iterations: int = 1,
+        time_limit: float = np.inf,
+    ) -> OptimalSolution:
+        """Real-time iterations from a plan, moved on to t0.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+            An element of the group.
+        plan : Plan, optional
+            Of an earlier solve or step; the last one of this solver if left out.
+        reference, t0, p, arrival
+            As for `solve`.
+        iterations : int
+        time_limit : float
+            In s, looked at after every iteration; one is taken in any case.
+
+        Returns
+        -------
+        OptimalSolution
+
+        Raises
+        ------
+        ValueError
+            If there is no plan yet, or it belongs to another problem.
+        """
+        self._take_built()
+        plan = self.plan if plan is None else plan
+        if plan is None:
+            raise ValueError("there is nothing to go on from: solve first")
+        memory = self.memory
+        plan.check(memory.layout)
+        started = time.perf_counter()
+        x0 = np.asarray(x0, dtype=np.float64)
+        times = t0 + self._grid
+        setting = self._given.setting(times, reference, p, arrival)
+        if plan.head[-1] == NODES:  # a plan of nodes alone: steps of a solve that begins there
+            return self._begun(x0, plan, setting, times, started, iterations)
+        memory.take(plan)
+        memory.give(setting, times, x0, self._weight(setting))
+        status = memory.run(
+            memory.kernel.step, start=plan.head[0], max_iterations=min(iterations, memory.most),
+            mu_fixed=self.settings.real_time_mu,
+        )  # fmt: skip
+        log = memory.arrays["log"][:1].copy()
+        found = memory.plan(times[0], float(log[0, 0]), GAINS)
+        if status == NOT_FINITE:
+            self.plan, nodes = plan, Nodes(plan.head[0] + self._grid, plan["x"], plan["u"])
+        else:
+            self.plan, nodes = found, Nodes(times, found["x"], found["u"])
+        return self._results.step(
+            status, log, found, self.plan, nodes, setting, started, memory.task.iterations
+        )
+
+    def _begun(
+        self,
+        x0: np.ndarray,
+        plan: Plan,
+        setting: Setting,
+        times: np.ndarray,
+        started: float,
+        iterations: int,
+    ) -> OptimalSolution:
+        """Iterations of a solve from the nodes of a plan."""
+        memory = self.memory
+        memory.take(plan)
+        memory.give(setting, times, x0, self._weight(setting))
+        memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
+        status = memory.run(
+            memory.kernel.plan, tolerance=0.0, max_iterations=min(iterations, memory.most)
+        )
+        log = memory.arrays["log"][memory.task.iterations][None].copy()
+        found = memory.plan(times[0], float(log[0, 0]), GAINS)
+        self.plan = plan if status == NOT_FINITE else found
+        nodes = Nodes(times, self.plan["x"], self.plan["u"])
+        return self._results.step(
+            status, log, found, self.plan, nodes, setting, started, memory.task.iterations
+        )
+
+    def feedback(self, plan: Plan) -> np.ndarray:
+        """Derivative of the first controls of a plan by the error of the first state.
+
+        Parameters
+        ----------
+        plan : Plan
+
+        Returns
+        -------
+        ndarray, shape (m, n)
+
+        Raises
+        ------
+        ValueError
+            If the plan belongs to another problem or has no gains.
+        """
+        if plan.check(self.plan_layout).number("content") != GAINS:
+            raise ValueError("the plan has no feedback yet: solve or step first")
+        return plan["K"][0].copy()
+
+
+SOLVERS["newton"] = NewtonSolver

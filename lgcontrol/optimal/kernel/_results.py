@@ -1,0 +1,271 @@
+"""Results of the planning kernel: what its runs are told as, with a status and a message."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._outcome import (
+    ACCEPTABLE_RESIDUAL,
+    OTHER_START,
+    Iteration,
+    SolveStatus,
+    Violation,
+    sentence,
+    worst_violations,
+)
+from .._plan import Plan
+from .._problem import OptimalSolution
+from .._solutions import judged, solution_at
+from .._stage_model import StageModel
+from .._transcription import Nodes, Setting, Values
+from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED
+
+# Violation of a hard constraint that still counts as kept, in real-time steps.
+KEPT = 1e-6
+NEAR, MULTIPLIER = 1e-3, 1e-2  # of limits and multipliers that messages name
+SEVERAL = 20  # iterations after which a message says what else there is
+
+_STATUS = {
+    CONVERGED: SolveStatus.CONVERGED, ITERATIONS: SolveStatus.ITERATION_LIMIT,
+    STALLED: SolveStatus.STALLED, NOT_FINITE: SolveStatus.FAILED,
+    INFEASIBLE: SolveStatus.INFEASIBLE,
+}  # fmt: skip
+
+
+def iteration_of(
+    entry: Sequence[float],
+    number: int,
+    seconds: float,
+    *,
+    price: float = 0.0,
+    is_step: bool = False,
+) -> Iteration:
+    """What a row of a log says, in the words of all solvers.
+
+    Parameters
+    ----------
+    entry : sequence of float
+        As `LOG` names them.
+    number : int
+    seconds : float
+    price : float
+        Of soft bounds, on top of the cost.
+    is_step : bool
+        Whether nobody asked for a residual.
+
+    Returns
+    -------
+    Iteration
+    """
+    cost, stationarity, violation, products, step, damping = entry[:6]
+    kkt = np.nan if is_step else max(stationarity, violation, products)
+    return Iteration(number, cost + price, violation, violation, kkt, step, damping, seconds)
+
+
+class KernelResults:
+    """Makes solutions of what the kernel leaves.
+
+    Parameters
+    ----------
+    model : StageModel
+        Of the problem.
+    """
+
+    def __init__(self, model: StageModel) -> None:
+        self.model = model
+
+    @cached_property
+    def _allowed(self) -> np.ndarray:
+        """What rows of a step may be exceeded by without a word: soft ones by nothing."""
+        return np.where(np.isinf(self.model.transcription.rows.soft), KEPT, 0.0)
+
+    def _price(self, rows: np.ndarray, setting: Setting) -> float:
+        once = self.model.transcription
+        if not once.rows.names:
+            return 0.0
+        values = Values(0.0, np.zeros(0), rows)
+        return once.penalty(values, once.rows.weights(setting.p) * self.model.problem.dt)
+
+    def solution(
+        self,
+        code: int,
+        log: np.ndarray,
+        found: Plan,
+        plan: Plan,
+        nodes: Nodes,
+        setting: Setting,
+        started: float,
+        *,
+        tolerance: float,
+        ended: SolveStatus | None,
+    ) -> OptimalSolution:
+        """What a solve led to.
+
+        Parameters
+        ----------
+        code : int
+            How the kernel ended.
+        log : ndarray
+        found, plan : Plan
+            What it left, and what to go on from.
+        nodes : Nodes
+        setting : Setting
+        started : float
+            When it began, s.
+        tolerance : float
+        ended : SolveStatus or None
+            What ended it early.
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        once, problem = self.model.transcription, self.model.problem
+        rows, seconds = found["rows"], time.perf_counter() - started
+        violations: tuple[Violation, ...] = ()
+        unknown, price = "", 0.0
+        if once.rows.names:
+            unknown = once.not_finite(Values(0.0, np.zeros(0), rows))
+            if code != NOT_FINITE:
+                price = self._price(rows, setting)
+                violations = worst_violations(once.rows, once.rows.excess(rows), nodes.t, tolerance)
+        entries = tuple(
+            iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())
+        )
+        last = entries[-1]
+        status, gap = ended or _STATUS[code], last.gap
+        if code == CONVERGED:
+            status = SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
+        if status is SolveStatus.STALLED and not violations:
+            if last.kkt <= tolerance:
+                status = SolveStatus.CONVERGED
+            elif last.kkt <= ACCEPTABLE_RESIDUAL:
+                status = SolveStatus.ACCEPTABLE
+        if status is SolveStatus.STALLED and not np.isfinite(last.kkt):
+            status = SolveStatus.FAILED
+        if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
+            gap = float(np.abs(once.gaps(nodes, setting)).max(initial=0.0))
+            if gap > ACCEPTABLE_RESIDUAL:
+                status = SolveStatus.STALLED  # what is no motion tells nothing
+        if unknown:  # nobody vouches for such a plan
+            status = SolveStatus.FAILED
+
+        def later() -> dict[str, Any]:
+            message = sentence(
+                status, last, tolerance, stalled="no step lowers the cost",
+                failed="the motion or its cost is not finite at the guess: start elsewhere",
+            )  # fmt: skip
+            if status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL:
+                message = f"{message}; {OTHER_START}"
+            message = "; ".join(filter(None, [message, *map(str, violations)]))
+            if status is SolveStatus.STALLED and gap > ACCEPTABLE_RESIDUAL:
+                message = f"{message}; it is no motion: gaps of up to {gap:.2g} stay open"
+            if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
+                own = self._at_limits(nodes, setting, rows), self._kept_against(found)
+                message = "; ".join(filter(None, [message, *own]))
+            return {"message": unknown or message}
+
+        made = solution_at(
+            problem, nodes, setting, nodes.t, last, later,
+            status=status, violations=violations, times=_times(seconds), gap=gap, plan=plan,
+            iterations=entries,
+        )  # fmt: skip
+        return judged(made, setting)
+
+    def step(
+        self,
+        code: int,
+        log: np.ndarray,
+        found: Plan,
+        plan: Plan,
+        nodes: Nodes,
+        setting: Setting,
+        started: float,
+        steps: int,
+    ) -> OptimalSolution:
+        """What real-time steps led to.
+
+        Parameters
+        ----------
+        code, log, found, plan, nodes, setting, started
+            As for `solution`.
+        steps : int
+            How many were taken.
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        once, problem = self.model.transcription, self.model.problem
+        seconds, rows = time.perf_counter() - started, found["rows"]
+        violations: tuple[Violation, ...] = ()
+        price, unknown = 0.0, ""
+        if once.rows.names and code != NOT_FINITE:
+            excess = once.rows.excess(rows)
+            if not (excess <= self._allowed).all():
+                unknown = once.not_finite(Values(0.0, np.zeros(0), rows))
+                violations = worst_violations(once.rows, excess, nodes.t, KEPT)
+                price = self._price(rows, setting)
+        entry = iteration_of(log[0].tolist(), steps, seconds, price=price, is_step=True)
+        status = SolveStatus.ITERATION_LIMIT
+        if code == NOT_FINITE or unknown:
+            status = SolveStatus.FAILED
+        elif code == INFEASIBLE:
+            status = SolveStatus.INFEASIBLE
+
+        def later() -> dict[str, Any]:
+            text = unknown
+            if not text and status is SolveStatus.FAILED:
+                text = "the motion from the measured state diverges"
+            if violations and status is SolveStatus.ITERATION_LIMIT:
+                text = "nobody can say yet whether hard bounds could be kept"
+            if violations and status is SolveStatus.INFEASIBLE:
+                text = self._at_limits(nodes, setting, rows)
+            return {"message": "; ".join(filter(None, [text, *map(str, violations)]))}
+
+        made = solution_at(
+            problem, nodes, setting, nodes.t, entry, later,
+            status=status, violations=violations, times=_times(seconds), gap=0.0, plan=plan,
+            iterations=(entry,),
+        )  # fmt: skip
+        if not (self.model.is_implicit or setting.box.contradictions):
+            return made
+        return judged(made, setting)
+
+    def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
+        """Limits of controls, and of what is free at the start, that are met, for messages."""
+        model = self.model
+        names = setting.box.spent(nodes.u[:, model.controls], NEAR)
+        sides, rows, own = model.sides, model.transcription.rows, model.of_start
+        for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
+            width = rows.upper[row] - rows.lower[row]
+            near = NEAR * (width if np.isfinite(width) else max(1.0, abs(limit)))
+            if sign * (values[0, row] - limit) >= -near:
+                names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
+        return f"at their limits: {', '.join(names)}" if names else ""
+
+    def _kept_against(self, found: Plan) -> str:
+        """Equalities that are kept at the expense of what is exceeded, for messages."""
+        sides = self.model.sides
+        if not len(sides.equal):
+            return ""
+        count = len(sides.row)
+        of_equal = found["z"][:, count:] if found["z"][:, count:].any() else found["nu"]
+        largest = np.abs(of_equal).max(axis=0, initial=0.0)
+        least = MULTIPLIER * np.abs(found["z"][:, :count]).max(initial=0.0)
+        names = [
+            self.model.transcription.rows.names[row]
+            for row, price in zip(sides.equal, largest, strict=True)
+            if price > least
+        ]
+        return f"kept against it: {', '.join(names)}" if names else ""
+
+
+def _times(seconds: float) -> dict[str, float]:
+    """There is no QP."""
+    return {"total": seconds, "model": seconds, "qp": 0.0}
