@@ -220,7 +220,7 @@ class KernelMemory:
 
     def take(self, plan: Plan) -> None:
         """Write a plan."""
-        self.column[:] = plan.numbers
+        self.column[HEAD:] = plan.numbers[HEAD:]
         self.kept[:] = self.parts["kept"]
 
     def give(self, setting: Setting, t: np.ndarray, x0: np.ndarray, weight: np.ndarray) -> None:

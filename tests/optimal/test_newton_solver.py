@@ -1,0 +1,161 @@
+"""The planning kernel by the contract of solvers: solves, steps, plans as values, messages."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.optimal import Bound, OptimalControlProblem, Plan
+from lgcontrol.optimal._guess import STARTS, make_guess
+from lgcontrol.optimal._settings import DEFAULT
+from lgcontrol.optimal.kernel._planner import NewtonSolver
+from lgcontrol.systems import Input, Parameter, System
+
+from .test_interior_point import PROBLEMS, slew, turned
+from .user_tasks import TASKS
+
+pytestmark = pytest.mark.compiled
+FAST = turned(2.0, 2) + np.r_[np.zeros(4), 1.5, 0.0, 0.0]  # beyond its limit at the first node
+
+
+@pytest.fixture(scope="module")
+def soft():
+    problem, x0 = PROBLEMS["swing, soft"]
+    return NewtonSolver(problem).prepare(), x0
+
+
+@pytest.mark.parametrize("word", ["rest", "screw", "reference", "regulators", "cheapest", "policy"])
+def test_starts_are_those_of_numpy(word):
+    problem, x0 = PROBLEMS["slew, slow"]
+    if word == "policy":
+        task = TASKS["cylinder"]()
+        problem, x0 = task.problem, task.x0
+        if problem.system.policy is None:
+            pytest.skip("no policy")
+    solver, times = NewtonSolver(problem), problem.times()
+    found = solver.solve(x0, guess=word, max_iterations=0)
+    setting = solver._given.setting(times, None, None, None)
+    nodes = make_guess(solver.transcription, word, x0, times, setting, None, DEFAULT)
+    np.testing.assert_allclose(found.x, nodes.x, atol=1e-12)
+    controls = solver.model.controls
+    np.testing.assert_allclose(found.u[:, controls], nodes.u[:, controls], atol=1e-12)
+    assert word in STARTS or word == "cheapest"
+
+
+def test_a_callback_sees_every_iteration_and_changes_nothing(soft):
+    solver, x0 = soft
+    seen = []
+    plain = solver.solve(x0)
+    watched = solver.solve(x0, callback=lambda entry: seen.append(entry))
+    assert plain.status == watched.status == "converged"
+    assert np.array_equal(plain.plan.numbers, watched.plan.numbers)
+    assert [entry.number for entry in seen] == list(range(len(watched.iterations) - 1))
+    assert [entry.kkt for entry in seen] == [entry.kkt for entry in watched.iterations[:-1]]
+
+
+def test_a_solve_is_stopped(soft):
+    solver, x0 = soft
+    stopped = solver.solve(x0, callback=lambda entry: entry.number == 3)
+    assert stopped.status == "stopped" and stopped.iterations[-1].number == 3
+    late = solver.solve(x0, time_limit=0.0)
+    assert late.status == "time limit" and late.iterations[-1].number == 0
+    few = solver.solve(x0, max_iterations=2)
+    assert few.status == "iteration limit" and "residual" in few.message
+
+    def broken(entry):
+        raise RuntimeError("the licence ran out")
+
+    with pytest.raises(RuntimeError, match="the licence ran out"):
+        solver.solve(x0, callback=broken)
+    assert solver.solve(x0).status == "converged"
+
+
+def test_a_plan_is_a_value(soft):
+    solver, x0 = soft
+    plan = solver.solve(x0).plan
+    moved = np.array(solver.problem.system.retract(x0, [0.02, -0.01], []))
+    first = solver.step(moved, plan=plan, t0=0.1)
+    solver.solve(np.array(solver.problem.system.home))  # something else in between
+    other = NewtonSolver(solver.problem).prepare()
+    copies = pickle.loads(pickle.dumps(plan)), Plan.from_column(solver.plan_layout, plan.column())
+    for copied in copies:
+        again = other.step(moved, plan=copied, t0=0.1)
+        assert np.array_equal(again.plan.numbers, first.plan.numbers)
+    with pytest.raises(ValueError, match="the plan is of"):
+        NewtonSolver(PROBLEMS["slew, slow"][0]).step(x0, plan=plan)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.1, 0.03, 0.17, 0.4, -1.0, 1e6])
+def test_steps_at_any_time_go_on_from_a_plan(soft, late):
+    solver, x0 = soft
+    plan = solver.solve(x0).plan
+    found = solver.step(x0, plan=plan, t0=late, iterations=3)
+    assert found.status == "iteration limit" and np.isfinite(found.u).all()
+    assert np.abs(solver.transcription.gaps(_nodes(found), _setting(solver, found))).max() < 1e-6
+    assert found.t[0] == late
+
+
+def _nodes(found):
+    from lgcontrol.optimal._transcription import Nodes
+
+    return Nodes(found.t, found.x, found.u)
+
+
+def _setting(solver, found):
+    return solver._given.setting(found.t, None, None, None)
+
+
+def test_what_cannot_be_kept_is_named():
+    problem = slew(bounds=[Bound("rate", -0.5, 0.5)])
+    found = NewtonSolver(problem).prepare().solve(FAST)
+    assert found.status == "infeasible" and found.gap < 1e-6
+    assert "exceeds its bound by" in found.message
+    assert "at their limits" in found.message
+    worst = found.violations[0]
+    assert worst.name.startswith("rate") and worst.amount > 0.1
+
+
+def test_parameters_limits_and_prices_are_those_of_the_call():
+    cart = System(
+        "cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u / p[0]],
+        inputs=[Input("push", "N", -5, 5)], parameters=[Parameter("mass", "kg", 1.0)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        cart, 20, 0.1, Q={"x": 4.0, "v": 1.0}, R=0.1, reference=[1.0, 0.0],
+        bounds=[Bound("v", -1.0, 0.5, soft="price"), Bound("push", -5.0, "most")],
+        parameters=[Parameter("price", "1", 10.0), Parameter("most", "N", 2.0)],
+    )  # fmt: skip
+    solver = NewtonSolver(problem).prepare()
+    fastest = [
+        solver.solve([0.0, 0.0], p={"price": price}).x[:, 1].max() for price in (0.01, 1.0, 100.0)
+    ]
+    assert fastest[0] > 0.6 and fastest[0] > fastest[1] > fastest[2]
+    plan = solver.solve([0.0, 0.0])
+    assert 1.9 < plan.u.max() <= 2.0 + 1e-6
+    for most in (1.0, 3.0):  # steps take limits as they are now
+        found = solver.step([0.0, 0.0], plan=plan.plan, t0=0.0, p={"most": most}, iterations=15)
+        want = solver.solve([0.0, 0.0], p={"most": most})
+        np.testing.assert_allclose(found.u, want.u, atol=0.2)  # of a barrier that stays
+        assert found.u.max() <= most + 1e-6
+
+
+def test_an_mpc_runs_with_it():
+    pendulum = System(
+        "pendulum", Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: [x[2], u - x[1]], inputs=[Input("torque", "N m", -2, 2)],
+    )  # fmt: skip
+    mpc = MPC(
+        pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07, split=True,
+        bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0], solver=NewtonSolver(),
+    )  # fmt: skip
+    mpc.prepare(0.0, [1.0, 0.0, 0.0])
+    x, fastest = np.array([1.0, 0.0, 0.0]), 0.0
+    for k in range(140):
+        u = mpc(0.05 * k, x)
+        assert mpc.info.status == "ok", (k, mpc.info)
+        x = pendulum.step("rk4", 2)(0.0, x, u, [], 0.05)
+        fastest = max(fastest, abs(x[2]))
+    assert np.abs(pendulum.error(x, [-1.0, 0.0, 0.0])).max() < 0.02
+    assert fastest <= 1.0 + 0.1
