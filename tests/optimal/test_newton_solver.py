@@ -148,7 +148,8 @@ def test_an_mpc_runs_with_it():
     )  # fmt: skip
     mpc = MPC(
         pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07, split=True,
-        bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0], solver=NewtonSolver(),
+        bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0],
+        solver=NewtonSolver(),
     )  # fmt: skip
     mpc.prepare(0.0, [1.0, 0.0, 0.0])
     x, fastest = np.array([1.0, 0.0, 0.0]), 0.0

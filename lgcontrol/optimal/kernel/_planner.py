@@ -317,7 +317,10 @@ class NewtonSolver:
             if best is not None and left <= 0:
                 break
             other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
-            if best is None or (not other.success, other.cost) < (not best.success, best.cost):
+            if best is None or (not other.is_success, other.cost) < (
+                not best.is_success,
+                best.cost,
+            ):
                 best = other
             if other.status is SolveStatus.STOPPED:
                 break

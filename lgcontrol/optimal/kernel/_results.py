@@ -23,18 +23,12 @@ from .._problem import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Values
-from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED
+from ._solver import CONVERGED, INFEASIBLE, NOT_FINITE, STATUS
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.
 KEPT = 1e-6
 NEAR, MULTIPLIER = 1e-3, 1e-2  # of limits and multipliers that messages name
 SEVERAL = 20  # iterations after which a message says what else there is
-
-_STATUS = {
-    CONVERGED: SolveStatus.CONVERGED, ITERATIONS: SolveStatus.ITERATION_LIMIT,
-    STALLED: SolveStatus.STALLED, NOT_FINITE: SolveStatus.FAILED,
-    INFEASIBLE: SolveStatus.INFEASIBLE,
-}  # fmt: skip
 
 
 def iteration_of(
@@ -138,7 +132,7 @@ class KernelResults:
             iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())
         )
         last = entries[-1]
-        status, gap = ended or _STATUS[code], last.gap
+        status, gap = ended or STATUS[code], last.gap
         if code == CONVERGED:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if status is SolveStatus.STALLED and not violations:
