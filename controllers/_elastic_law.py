@@ -441,7 +441,7 @@ def elastic_system(arm: SeriesElastic, system: System | None) -> System:
     if missing:
         raise ValueError(
             f"{made.name} has no parameters {', '.join(missing)} of {arm.tree.name}: take "
-            "arm.system(…) of this very arm, or an arm without parametric="
+            "arm.system(…) of this very arm, or an arm without symbolic(…)"
         )
     return made
 

@@ -229,7 +229,7 @@ class MPC(Controller):
     p : mapping or array_like, optional
         Parameters of the system and of the problem, nominal if left out. They may change while it
         runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or
-        ``mpc.parameters = {…}`` sets them. Goals, obstacles and (by `parametric`) limits and
+        ``mpc.parameters = {…}`` sets them. Goals, obstacles and (by `symbolic`) limits and
         weights that are parameters change without anything being compiled again.
 
     Attributes
@@ -401,10 +401,10 @@ class MPC(Controller):
         other._take(self.problem)
         return other
 
-    def parametric(self, *names: str) -> Self:
-        """Copy in which limits, weights are parameters; see `OptimalControlProblem.parametric`."""
+    def symbolic(self, *names: str) -> Self:
+        """Copy in which limits, weights are parameters; see `OptimalControlProblem.symbolic`."""
         other = self._copy()
-        stated = self._stated.parametric(*names)
+        stated = self._stated.symbolic(*names)
         object.__setattr__(other, "_stated", stated)
         other._take(other._planned(stated))
         own = self._values.constant

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
@@ -23,7 +24,7 @@ def elastic_panda_tree(
     fingers: float = 0.0,
     losses: bool = True,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> SeriesElastic:
     """Panda with elastic gears; its tool frame is "panda_hand_tcp".
 
@@ -39,7 +40,7 @@ def elastic_panda_tree(
         Whether the links have viscous friction in their joints.
     gravity : sequence of 3 floats
         In the arm's base frame [m/s²].
-    parametric : sequence of str
+    symbolic : sequence of str
         Numbers of motors and springs that stay symbolic: "panda_joint4.spring.stiffness", ….
 
     Returns
@@ -62,7 +63,7 @@ def elastic_panda_tree(
     motors = {
         name: Motor(B, K) for name, B, K in zip(tree.joints, motor_inertia, stiffness, strict=True)
     }
-    return SeriesElastic(tree, motors, parametric=parametric)
+    return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
 @named_options
@@ -73,13 +74,13 @@ def elastic_panda(
     fingers: float = 0.0,
     losses: bool = True,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Panda with elastic gears, driven by motor torques; motor inertias published.
 
     Parameters
     ----------
-    stiffness, motor_inertia, fingers, losses, gravity, parametric
+    stiffness, motor_inertia, fingers, losses, gravity, symbolic
         See `elastic_panda_tree`.
 
     Returns
@@ -99,6 +100,6 @@ def elastic_panda(
         fingers=fingers,
         losses=losses,
         gravity=gravity,
-        parametric=parametric,
+        symbolic=symbolic,
     )
     return arm.system("elastic_panda")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import (
     JointProperties,
@@ -27,7 +28,7 @@ def elastic_planar_arm_tree(
     spring_damping: Sequence[float] = (0.0, 0.0),
     torque: Sequence[float] = (80.0, 40.0),
     gravity: float = 9.81,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> SeriesElastic:
     """Two rods that hang from each other, swinging in the x–z plane; its tool is "tool".
 
@@ -47,7 +48,7 @@ def elastic_planar_arm_tree(
         Largest torques of the motors behind the gears [N m].
     gravity : float
         Downwards [m/s²].
-    parametric : sequence of str
+    symbolic : sequence of str
         Numbers of motors and springs that stay symbolic: "shoulder.spring.stiffness", ….
 
     Returns
@@ -85,7 +86,7 @@ def elastic_planar_arm_tree(
             tree.joints, motor_inertia, stiffness, spring_damping, torque, strict=True
         )
     }
-    return SeriesElastic(tree, motors, parametric=parametric)
+    return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
 @named_options
@@ -98,13 +99,13 @@ def elastic_planar_arm(
     spring_damping: Sequence[float] = (0.0, 0.0),
     torque: Sequence[float] = (80.0, 40.0),
     gravity: float = 9.81,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Two-link planar arm with series-elastic joints.
 
     Parameters
     ----------
-    masses, lengths, stiffness, motor_inertia, spring_damping, torque, gravity, parametric
+    masses, lengths, stiffness, motor_inertia, spring_damping, torque, gravity, symbolic
         See `elastic_planar_arm_tree`.
 
     Returns
@@ -125,6 +126,6 @@ def elastic_planar_arm(
         spring_damping=spring_damping,
         torque=torque,
         gravity=gravity,
-        parametric=parametric,
+        symbolic=symbolic,
     )
     return arm.system("elastic_planar_arm")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
@@ -22,7 +23,7 @@ def elastic_ur5_tree(
     motor_inertia: Sequence[float] = MOTOR_INERTIA,
     deflection: float = 0.25,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> SeriesElastic:
     """UR5 with series-elastic joints; its flange frame is "tool0".
 
@@ -36,7 +37,7 @@ def elastic_ur5_tree(
         Largest deflection of every spring [rad].
     gravity : sequence of 3 floats
         In the arm's base frame [m/s²].
-    parametric : sequence of str
+    symbolic : sequence of str
         Numbers of motors and springs that stay symbolic: "elbow_joint.spring.stiffness", ….
 
     Returns
@@ -59,7 +60,7 @@ def elastic_ur5_tree(
         name: Motor(B, K, deflection=deflection)
         for name, B, K in zip(tree.joints, motor_inertia, stiffness, strict=True)
     }
-    return SeriesElastic(tree, motors, parametric=parametric)
+    return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
 @named_options
@@ -69,13 +70,13 @@ def elastic_ur5(
     motor_inertia: Sequence[float] = MOTOR_INERTIA,
     deflection: float = 0.25,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """UR5 with series-elastic joints, driven by motor torques; stiffness assumed.
 
     Parameters
     ----------
-    stiffness, motor_inertia, deflection, gravity, parametric
+    stiffness, motor_inertia, deflection, gravity, symbolic
         See `elastic_ur5_tree`.
 
     Returns
@@ -94,6 +95,6 @@ def elastic_ur5(
         motor_inertia=motor_inertia,
         deflection=deflection,
         gravity=gravity,
-        parametric=parametric,
+        symbolic=symbolic,
     )
     return arm.system("elastic_ur5")

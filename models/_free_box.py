@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.systems import System
@@ -17,7 +18,7 @@ def free_box(
     *,
     mass: float = 141.3,
     inertia: Sequence[float] = (5.2988, 1.1775, 4.3568),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Free box on SE(3): nothing acts on it; turning about its third axis is unstable.
 
@@ -29,7 +30,7 @@ def free_box(
         Mass [kg].
     inertia : sequence of 3 floats
         Moments of inertia about the body axes [kg m²].
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "inertia", ….
 
     Returns
@@ -55,6 +56,5 @@ def free_box(
         "free_box",
         SE3,
         SpatialInertia(mass, np.zeros(3), np.diag(inertia)),
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     return body.system()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
@@ -20,7 +21,7 @@ def heavy_top(
     inertia: Sequence[float] = (0.36, 0.306, 0.09),
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     torques: bool = False,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Heavy top on SO(3): a box that turns about a fixed point.
 
@@ -39,7 +40,7 @@ def heavy_top(
         Acceleration of free fall in world axes [m/s²].
     torques : bool
         Whether a torque about the pivot, in body axes, is an input.
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass", ….
 
     Returns
@@ -64,6 +65,5 @@ def heavy_top(
         SO3,
         SpatialInertia(mass, np.array(center_of_mass), np.diag(inertia)),
         [Gravity(gravity), *([WrenchInput(("rx", "ry", "rz"), name="torque")] if torques else [])],
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     return body.system()

@@ -19,7 +19,7 @@ def panda_tree(
     fingers: float | None = 0.0,
     losses: bool = True,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> Multibody:
     """Tree of the Panda: seven revolute joints and a hand; its tool frame is "panda_hand_tcp".
 
@@ -32,8 +32,8 @@ def panda_tree(
         Whether the joints have their viscous friction.
     gravity : sequence of 3 floats
         In the arm's base frame [m/s²].
-    parametric : sequence of str
-        Numbers that stay symbolic, see `Multibody.parametric`: "panda_link7.mass", ….
+    symbolic : sequence of str
+        Numbers that stay symbolic, see `Multibody.symbolic`: "panda_link7.mass", ….
 
     Returns
     -------
@@ -55,7 +55,7 @@ def panda_tree(
     )
     if fingers is not None:
         tree = tree.lock(panda_finger_joint1=fingers)
-    return tree.parametric(*as_names(parametric)) if parametric else tree
+    return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
 @named_options
@@ -64,13 +64,13 @@ def panda(
     fingers: float | None = 0.0,
     losses: bool = True,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Panda arm driven by joint torques (Franka Emika).
 
     Parameters
     ----------
-    fingers, losses, gravity, parametric
+    fingers, losses, gravity, symbolic
         See `panda_tree`.
 
     Returns
@@ -84,5 +84,5 @@ def panda(
     >>> [round(entry.upper) for entry in arm.inputs]
     [87, 87, 87, 87, 12, 12, 12]
     """
-    tree = panda_tree(fingers=fingers, losses=losses, gravity=gravity, parametric=parametric)
+    tree = panda_tree(fingers=fingers, losses=losses, gravity=gravity, symbolic=symbolic)
     return tree.system(name="panda")

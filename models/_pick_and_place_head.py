@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product, Schoenflies
 from lgcontrol.mechanics import Gravity, LinearDrag, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import Input, System
@@ -22,7 +23,7 @@ def pick_and_place_head(
     max_acceleration: float = 165.0,
     max_torque: float = 5.0,
     friction: Sequence[float] = (2.0, 2.0, 2.0, 0.01),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Head of a pick-and-place robot on Schönflies motions, driven by forces and a torque.
 
@@ -46,7 +47,7 @@ def pick_and_place_head(
         Largest torque [N m].
     friction : sequence of 4 floats
         Viscous friction along x, y, z and about z [N s/m, N m s/rad].
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass", ….
 
     Returns
@@ -78,8 +79,7 @@ def pick_and_place_head(
             Gravity(),
             LinearDrag([*friction[:3], 0.0, 0.0, friction[3]], name="friction"),
         ],
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     bound = loaded.mass * max_acceleration
     forces = [Input(f"drive.{axis}", "N", -bound, bound) for axis in "xyz"]
     torque = Input("drive.rz", "N m", -max_torque, max_torque)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
@@ -25,7 +26,7 @@ def four_bar_tree(
     *,
     torque: float = 20.0,
     joint: str = "spherical",
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> ClosedTree:
     """Crank, coupler and rocker between two pivots on the ground; all turn about −y.
 
@@ -43,8 +44,8 @@ def four_bar_tree(
     joint : str
         What closes the loop between coupler and rocker: "spherical" has one redundant row in a
         plane, "revolute" three, "point_on_line" none.
-    parametric : sequence of str
-        Numbers that stay symbolic, see `Multibody.parametric`.
+    symbolic : sequence of str
+        Numbers that stay symbolic, see `Multibody.symbolic`.
 
     Returns
     -------
@@ -61,8 +62,8 @@ def four_bar_tree(
         .add_frame("coupler_end", "coupler", [coupler, 0, 0])
         .add_frame("rocker_end", "rocker", [rocker, 0, 0])
     )
-    if parametric:
-        tree = tree.parametric(*parametric)
+    if symbolic:
+        tree = tree.symbolic(*as_names(symbolic))
     linkage = ClosedTree(tree, {"coupler": 0.3, "rocker": 1.5})
     return linkage.close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from lgcontrol.codegen import named_options
-from lgcontrol.codegen._internal import UnknownNameError, unknown_name
+from lgcontrol.codegen._internal import UnknownNameError, as_names, unknown_name
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
@@ -36,7 +36,7 @@ def quadrotor(
     max_thrust: float = 6.0,
     layout: Layout = "plus",
     drag: Sequence[float] | None = None,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Quadrotor on SE(3), driven by four rotors (AscTec Hummingbird).
 
@@ -60,7 +60,7 @@ def quadrotor(
         Rotors on the body axes, or on the diagonals between them.
     drag : sequence of 6 floats, optional
         Linear drag along and about the body axes [N s/m, N m s/rad]; none if left out.
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass", "inertia.xx".
 
     Returns
@@ -109,7 +109,6 @@ def quadrotor(
             WrenchInput(("x", "y", "z"), frame="world", role="disturbance", name="force"),
             WrenchInput(("rx", "ry", "rz"), role="disturbance", name="torque"),
         ],
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     system = body.system()
     return system.with_policy(thrust_policy(system))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
@@ -23,7 +24,7 @@ def satellite(
     max_torque: float = 0.2,
     wheel_axes: Sequence[Sequence[float]] = ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     wheel_inertia: float = 50.0 / (6000 * RPM),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Satellite on SO(3): its attitude, turned by torques or by reaction wheels.
 
@@ -44,7 +45,7 @@ def satellite(
         Axes of the wheels in the body frame.
     wheel_inertia : float
         Inertia of a wheel about its axis [kg m²]: 50 N m s at 6000 revolutions a minute.
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "inertia", ….
 
     Returns
@@ -74,8 +75,7 @@ def satellite(
         SO3,
         SpatialInertia(mass, np.zeros(3), np.diag(inertia)),
         [disturbance] if wheels else [torque, disturbance],
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     if not wheels:
         return body.system()
     return Gyrostat(

@@ -21,7 +21,7 @@ def scara_tree(
     stroke: float = 0.15,
     payload: float = 0.0,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> Multibody:
     """Tree of a SCARA: two arms that turn about vertical axes, a quill that slides and turns.
 
@@ -40,8 +40,8 @@ def scara_tree(
         Point mass at the tool [kg].
     gravity : sequence of 3 floats
         In the arm's base frame [m/s²].
-    parametric : sequence of str
-        Numbers that stay symbolic, see `Multibody.parametric`: "tool.mass", ….
+    symbolic : sequence of str
+        Numbers that stay symbolic, see `Multibody.symbolic`: "tool.mass", ….
 
     Returns
     -------
@@ -93,7 +93,7 @@ def scara_tree(
     tree = tree.add_body(
         "tool", tool, "revolute", "quill", [0, 0, -0.04], joint_name="spin", properties=spin
     )
-    return tree.parametric(*as_names(parametric)) if parametric else tree
+    return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
 @named_options
@@ -104,13 +104,13 @@ def scara(
     stroke: float = 0.15,
     payload: float = 0.0,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """SCARA pick-and-place arm driven by joint torques and a vertical force.
 
     Parameters
     ----------
-    lengths, masses, stroke, payload, gravity, parametric
+    lengths, masses, stroke, payload, gravity, symbolic
         See `scara_tree`.
 
     Returns
@@ -129,6 +129,6 @@ def scara(
         stroke=stroke,
         payload=payload,
         gravity=gravity,
-        parametric=parametric,
+        symbolic=symbolic,
     )
     return tree.system(name="scara")

@@ -35,7 +35,7 @@ def space_arm_tree(
     base_force: float = 20.0,
     base_torque: float = 5.0,
     joint_torque: float = 3.0,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> Multibody:
     """Tree of a free-flying base with a seven-joint arm, without gravity; its tool is "tool".
 
@@ -49,8 +49,8 @@ def space_arm_tree(
         Where the arm stands on the base [m]; at rest it points along the base's x axis.
     base_force, base_torque, joint_torque : float
         Largest force [N] and torque [N m] along each axis of the base, and in each joint.
-    parametric : sequence of str
-        Numbers that stay symbolic, see `Multibody.parametric`: "base.mass", ….
+    symbolic : sequence of str
+        Numbers that stay symbolic, see `Multibody.symbolic`: "base.mass", ….
 
     Returns
     -------
@@ -89,7 +89,7 @@ def space_arm_tree(
         )
         parent, at = f"{name}_link", [length, 0.0, 0.0]
     tree = tree.add_frame("tool", parent, at)
-    return tree.parametric(*as_names(parametric)) if parametric else tree
+    return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
 @named_options
@@ -101,13 +101,13 @@ def space_arm(
     base_force: float = 20.0,
     base_torque: float = 5.0,
     joint_torque: float = 3.0,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Free-flying base with a seven-joint arm, driven by base thrusters and joint torques.
 
     Parameters
     ----------
-    base_mass, base_inertia, mount, base_force, base_torque, joint_torque, parametric
+    base_mass, base_inertia, mount, base_force, base_torque, joint_torque, symbolic
         See `space_arm_tree`.
 
     Returns
@@ -128,6 +128,6 @@ def space_arm(
         base_force=base_force,
         base_torque=base_torque,
         joint_torque=joint_torque,
-        parametric=parametric,
+        symbolic=symbolic,
     )
     return tree.system(inputs=tree.joints, name="space_arm")

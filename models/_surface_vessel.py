@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import SE2, Product
 from lgcontrol.mechanics import (
     BodyMotion,
@@ -77,7 +78,7 @@ def surface_vessel(
     max_sway: float = 1.5,
     max_yaw: float = 1.5,
     current: Sequence[float] | None = None,
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Surface vessel on SE(2), driven in surge, sway and yaw (CyberShip II).
 
@@ -94,7 +95,7 @@ def surface_vessel(
     current : sequence of 3 floats, optional
         Velocity of the water in world axes [m/s], with disturbance inputs that add to it; water at
         rest, and no such inputs, if left out.
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass", "drag.X",
         "drag.N.r", ….
 
@@ -132,8 +133,7 @@ def surface_vessel(
         ],
         added_mass=ADDED_MASS,
         current=None if current is None else Current(current, is_input=True),
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))
     controls = [
         Input("surge", "N", -max_surge, max_surge),
         Input("sway", "N", -max_sway, max_sway),

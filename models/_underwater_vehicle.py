@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import as_names
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
@@ -56,7 +57,7 @@ def underwater_vehicle(
     density: float = 1000.0,
     max_thrust: float = 30.4,
     current: Sequence[float] = (0.0, 0.0, 0.0),
-    parametric: Sequence[str] = (),
+    symbolic: Sequence[str] = (),
 ) -> System[Product]:
     """Underwater vehicle on SE(3), driven by eight thrusters (BlueROV2 Heavy).
 
@@ -82,7 +83,7 @@ def underwater_vehicle(
         command.
     current : sequence of 3 floats
         Velocity of the water in world axes [m/s]; the disturbance inputs add to it.
-    parametric : sequence of str
+    symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass",
         "linear_drag.damping", "current", ….
 
@@ -115,7 +116,7 @@ def underwater_vehicle(
         density=density,
         max_thrust=max_thrust,
         current=current,
-        parametric=parametric,
+        symbolic=symbolic,
     ).system()
 
 
@@ -136,7 +137,7 @@ def _body(
     density: float,
     max_thrust: float,
     current: Sequence[float],
-    parametric: Sequence[str],
+    symbolic: Sequence[str],
 ) -> RigidBody:
     thrusters = [
         Thruster(FLU_FRD @ position, FLU_FRD @ direction, lower=-max_thrust, upper=max_thrust)
@@ -157,5 +158,4 @@ def _body(
         ],
         added_mass=np.diag(added_mass),
         current=Current(current, is_input=True),
-        symbolic=parametric,
-    )
+    ).symbolic(*as_names(symbolic))

@@ -15,7 +15,7 @@ from .data import robot_file
 
 @named_options
 def ur5_tree(
-    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), symbolic: Sequence[str] = ()
 ) -> Multibody:
     """Tree of the UR5: six revolute joints; its flange frame is "tool0".
 
@@ -23,8 +23,8 @@ def ur5_tree(
     ----------
     gravity : sequence of 3 floats
         In the arm's base frame [m/s²].
-    parametric : sequence of str
-        Numbers that stay symbolic, see `Multibody.parametric`: "forearm_link.mass", ….
+    symbolic : sequence of str
+        Numbers that stay symbolic, see `Multibody.symbolic`: "forearm_link.mass", ….
 
     Returns
     -------
@@ -41,18 +41,18 @@ def ur5_tree(
     Multibody('ur5', 6 bodies, 6 degrees of freedom, 16.9939 kg)
     """
     tree = Multibody.from_urdf(robot_file("ur5"), gravity=gravity, on_finding="raise")
-    return tree.parametric(*as_names(parametric)) if parametric else tree
+    return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
 @named_options
 def ur5(
-    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), symbolic: Sequence[str] = ()
 ) -> System[Product]:
     """UR5 arm driven by joint torques (Universal Robots).
 
     Parameters
     ----------
-    gravity, parametric
+    gravity, symbolic
         See `ur5_tree`.
 
     Returns
@@ -65,4 +65,4 @@ def ur5(
     >>> ur5().inputs[0].upper
     150.0
     """
-    return ur5_tree(gravity=gravity, parametric=parametric).system(name="ur5")
+    return ur5_tree(gravity=gravity, symbolic=symbolic).system(name="ur5")

@@ -83,7 +83,7 @@ def variable_stiffness_joint_tree(
         partial(_stiffness, least=least_stiffness, growth=stiffness_growth),
         lower=0.1,
         upper=1.5,
-        inertia=stiffness_inertia,
+        motor_inertia=stiffness_inertia,
         motor_damping=5e-3,
         torque_limit=stiffness_torque,
         speed_limit=30.0,

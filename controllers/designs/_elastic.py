@@ -83,7 +83,7 @@ def heavier(
 
     @cache
     def plant() -> System[Product]:
-        same = SeriesElastic(arm.tree, arm.motors, inputs=arm.driven, parametric=springs)
+        same = SeriesElastic(arm.tree, arm.motors, inputs=arm.driven).symbolic(*springs)
         return scaled_inertia(same.system(name))
 
     def perturbed(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:

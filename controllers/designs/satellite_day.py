@@ -37,7 +37,7 @@ def design(seed: int = 0) -> Task:
     """
     inertia = SpatialInertia(750.0, np.zeros(3), np.diag(INERTIA))
     craft = Gyrostat(
-        RigidBody("satellite", SO3, inertia).parametric(*NUMBERS),
+        RigidBody("satellite", SO3, inertia).symbolic(*NUMBERS),
         GyroscopicWheels(np.eye(3), 0.08, friction=FRICTION, max_torque=0.2),
     )
     plant, rng = craft.system(), np.random.default_rng(seed)

@@ -471,11 +471,11 @@ def check_one_by_one(function: str, names: Sequence[object]) -> None:
 
     Examples
     --------
-    >>> check_one_by_one("parametric", [["mass"]])
+    >>> check_one_by_one("symbolic", [["mass"]])
     Traceback (most recent call last):
     ...
-    TypeError: parametric takes names one by one, parametric('a', 'b'), got ['mass']; unpack a \
-list, parametric(*names)
+    TypeError: symbolic takes names one by one, symbolic('a', 'b'), got ['mass']; unpack a \
+list, symbolic(*names)
     """
     for name in names:
         if not isinstance(name, str):
@@ -544,6 +544,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     kinds = {entry.kind for entry in parameters}
     names = [entry.name for entry in parameters if entry.name != "self"]
     known = None if Parameter.VAR_KEYWORD in kinds else frozenset(names)
+    names = [name for name in names if not name.startswith("_")]  # those that users give
     ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
     most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
     makes = function.__name__ == "__init__"

@@ -106,23 +106,30 @@ class Coefficients:
     ) -> None:
         entries = [entry for name, c in coefficients.items() for entry in _entries(name, c)]
         for name in symbolic:
-            if not any(_is_part(entry, name) for entry in entries):
-                valid = [entry.parameter.name for entry in entries]
+            valid = [entry.parameter.name for entry in entries]
+            if not is_named(name, valid):
                 raise UnknownNameError(unknown_parameter(name, valid))
         self.values = {name: c.value for name, c in coefficients.items()}
         self._entries = entries
         self._symmetric = {name for name, c in coefficients.items() if c.is_symmetric}
         self._chosen = [
-            entry for entry in entries if any(_is_part(entry, name) for name in symbolic)
+            entry
+            for entry in entries
+            if any(is_named(name, [entry.parameter.name]) for name in symbolic)
         ]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every number that may become a parameter."""
+        return tuple(entry.parameter.name for entry in self._entries)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters of the chosen entries, in the order of the coefficients."""
         return tuple(entry.parameter for entry in self._chosen)
 
-    def with_values(self, where: str, values: Any) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-        """New numbers: the coefficients that change, and the names that stay symbolic.
+    def with_values(self, where: str, values: Any) -> dict[str, np.ndarray]:
+        """The coefficients that change, with their new numbers.
 
         Parameters
         ----------
@@ -148,7 +155,7 @@ class Coefficients:
             new[place] = x
             if coefficient in self._symmetric:
                 new[place[::-1]] = x
-        return changed, tuple(name for name in chosen if name not in given)
+        return changed
 
     def bind(self, p: Value) -> dict[str, Value]:
         """Coefficients as CasADi values: constants without stored zeros, or with entries of p."""
@@ -176,8 +183,9 @@ def _entries(name: str, coefficient: Coefficient) -> Iterator[_SymbolicCoefficie
         yield _SymbolicCoefficient(entry, name, place)
 
 
-def _is_part(entry: _SymbolicCoefficient, name: str) -> bool:
-    return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")
+def is_named(name: str, numbers: Iterable[str]) -> bool:
+    """Whether a name is that of a number, or the beginning of several up to a dot."""
+    return any(entry == name or entry.startswith(f"{name}.") for entry in numbers)
 
 
 def within(parameter: Parameter, lower: float) -> Parameter:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..codegen._internal import check_shape
-
-Kind = TypeVar("Kind", bound=type)
 
 
 def freeze(owner: Any, **shapes: tuple[int | None, ...]) -> None:
@@ -51,24 +47,3 @@ def unit_vector(name: str, value: Any) -> np.ndarray:
     if not 1e-150 < largest < 1e150:  # the squares would vanish or overflow
         vector = vector / largest
     return vector / np.linalg.norm(vector)
-
-
-def renamed_field(**new: str) -> Callable[[Kind], Kind]:
-    """Dataclass whose constructor says what a field is called now, by its former name."""
-
-    def change(kind: Kind) -> Kind:
-        create = kind.__init__
-
-        @wraps(create)
-        def checked(self: Any, *values: Any, **named: Any) -> None:
-            for old in new.keys() & named.keys():
-                raise TypeError(
-                    f"{kind.__name__}: the field is called `{new[old]}`: "
-                    f"{kind.__name__}(…, {new[old]}={named[old]!r})"
-                )
-            create(self, *values, **named)
-
-        kind.__init__ = checked
-        return kind
-
-    return change

@@ -130,7 +130,7 @@ class OptimalControlProblem(Frozen):
         Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
-        Those of `parameters` that are entries of Q, R or terminal, as `parametric` makes them.
+        Those of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
 
     Attributes
     ----------
@@ -367,10 +367,10 @@ class OptimalControlProblem(Frozen):
         )
         system = self.system
         if any(name in names for name in values):
-            system = system.with_parameters(**dict(zip(names, nominal[:count], strict=True)))
+            system = system.with_parameters(nominal[:count])
         return self.with_arguments(system=system, parameters=own)
 
-    def parametric(self, *names: str) -> OptimalControlProblem:
+    def symbolic(self, *names: str) -> OptimalControlProblem:
         """Copy in which limits and weights are parameters, so that they may change at run time.
 
         Parameters
@@ -393,12 +393,12 @@ class OptimalControlProblem(Frozen):
         >>> from lgcontrol.groups import Rn
         >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
         >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("x0", upper=2.0)])
-        >>> problem.parametric("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
+        >>> problem.symbolic("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
         array([3.])
-        >>> problem.parametric("Q", "R.push").parameter_names
+        >>> problem.symbolic("Q", "R.push").parameter_names
         ('Q', 'R.push')
         """
-        check_one_by_one("parametric", names)
+        check_one_by_one("symbolic", names)
         terms = {"Q": self.Q, "R": self.R, "terminal": self.terminal}
         changes = made_parameters(self.system, names, self.bounds, self.residuals, terms)
         return self.with_arguments(

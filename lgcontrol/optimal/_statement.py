@@ -133,7 +133,7 @@ def made_parameters(
     residuals: Sequence[Residual],
     terms: Mapping[str, np.ndarray | str],
 ) -> Parametric:
-    """Limits and weights as parameters; see `OptimalControlProblem.parametric`.
+    """Limits and weights as parameters; see `OptimalControlProblem.symbolic`.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Residual:
         ----------
         element : callable
             ``(t, x, u, p) → coordinates`` on the group, such as
-            ``lambda t, x, u, p: tree.placement("tool")(x[:7])``; of a parametric tree
+            ``lambda t, x, u, p: tree.placement("tool")(x[:7])``; of a tree with parameters
             ``…(x[:7], p[:n])`` with the n parameters of the system, which come first in p.
         goal : array_like, SmoothReference, Trajectory or callable
             Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi

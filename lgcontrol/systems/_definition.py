@@ -26,6 +26,7 @@ from ..groups._internal import not_a_group
 from ..integrators import Constrained, Mechanical
 from ..integrators._internal import Problem
 from ._errors import ErrorCoordinates
+from ._parameter_values import FixedParameters, values_by_name
 from ._signals import (
     Input,
     InputChoice,
@@ -283,24 +284,19 @@ class SystemDefinition(Generic[State]):
         """Nominal parameters, shape (n_parameters,)."""
         return nominal_of(self.parameters)
 
-    def parameter_values(
-        self, values: Mapping[str, Any] | None = None, /, **named: Any
-    ) -> np.ndarray:
+    def parameter_values(self, values: Mapping[str, Any] | None = None) -> np.ndarray:
         """Parameter vector with some values set by name, the others nominal.
 
         Parameters
         ----------
         values : mapping of str to float, optional
             Values may have batch axes.
-        **named
-            The same, for names that are identifiers.
 
         Returns
         -------
         ndarray, shape (..., n_parameters)
         """
-        chosen = {**(values or {}), **named}
-        return set_parameters(self.parameters, chosen)
+        return set_parameters(self.parameters, values or {})
 
     @property
     def state_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -558,14 +554,21 @@ class SystemDefinition(Generic[State]):
     # Copies
 
     @named_options
-    def with_parameters(self, values: Mapping[str, float] | None = None, /, **named: float) -> Self:
+    def with_parameters(self, values: FixedParameters) -> Self:
         """Return a copy with other nominal values of some parameters.
 
         Parameters
         ----------
-        values : mapping of str to float, optional
-        **named
-            The same, for names that are identifiers.
+        values : mapping of str to float, or array_like of shape (n_parameters,)
+            By name, or all in order.
+
+        Raises
+        ------
+        KeyError
+            If there is no such parameter: numbers of a model become parameters where it is made,
+            ``quadrotor(symbolic=["mass"])``.
+        ValueError
+            If a value is not finite or outside its range.
 
         Examples
         --------
@@ -576,11 +579,9 @@ class SystemDefinition(Generic[State]):
         >>> cart.with_parameters({"drag": 3.0}).f(0.0, [1.0])
         array([-3.])
         """
-        given = [*(values or {}), *named]
-        if given and not self.parameters:
-            raise UnknownNameError(unknown_parameter(given[0], (), self.name))
-        chosen = self.parameter_values(values, **named)
-        nominal = check_shape("parameters", chosen, (self.n_parameters,))
+        if isinstance(values, Mapping) and values and not self.parameters:
+            raise UnknownNameError(unknown_parameter(next(iter(values)), (), self.name))
+        nominal = values_by_name(self.parameters, self.nominal_parameters, values)
         return self._like(
             parameters=[
                 replace(old, nominal=float(value))

@@ -277,7 +277,7 @@ def unknown_parameter(name: str, names: Sequence[str], owner: str = "the system"
         return unknown_name("parameter", name, names)
     return (
         f"unknown parameter {name!r}: {owner} has none, its numbers are fixed; keep it symbolic "
-        f"when the system is made: parametric=[{name!r}] for a model, .parametric({name!r}) of a "
+        f"when the system is made: symbolic=[{name!r}] for a model, .symbolic({name!r}) of a "
         "body or a tree, parameters=[…] for a System"
     )
 

@@ -45,9 +45,9 @@ SETS = {
 TWIST = [0.0, 0.0, 0.0, 0.01, 0.0, 100.0]
 
 
-def box(parametric: bool = False) -> RigidBody:
+def box(symbolic: bool = False) -> RigidBody:
     inertia = SpatialInertia(1.0, np.zeros(3), np.diag(DATA["inertia"]))
-    return RigidBody("box", SE3, inertia, symbolic=["mass"] if parametric else [])
+    return RigidBody("box", SE3, inertia).symbolic(*(["mass"] if symbolic else []))
 
 
 def spatial(body: RigidBody) -> System:
@@ -178,8 +178,8 @@ def table() -> list[dict]:
 def costs(count: int = 1000) -> list[dict]:
     """Operations and CPU time of an RK4 step; without and with a mass that is a parameter."""
     rows = []
-    for parametric in (False, True):
-        body = box(parametric)
+    for symbolic in (False, True):
+        body = box(symbolic)
         for name, unified in [*SETS.items(), ("spatial twist", "spatial")]:
             system = spatial(body) if unified == "spatial" else body.system(velocity=unified)
             chain = rollout_function(system, count, "rk4")
@@ -203,7 +203,7 @@ def costs(count: int = 1000) -> list[dict]:
             rows.append(
                 {
                     "coordinates": name,
-                    "mass": "parameter" if parametric else "number",
+                    "mass": "parameter" if symbolic else "number",
                     "operations_of_field": system.f.function.n_instructions(),
                     "microseconds": 1e6 * best / count,
                 }

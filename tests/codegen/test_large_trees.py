@@ -70,7 +70,7 @@ TREES = {
         b2=JointProperties(damping=[0.1, 0.2, 0.3], stiffness=[1.0, 2.0, 3.0]),
         b3=JointProperties(armature=0.1, friction=0.4),
     ),
-    "parameters": lambda: tree_of(4, lambda k: (k - 1) // 2).parametric(
+    "parameters": lambda: tree_of(4, lambda k: (k - 1) // 2).symbolic(
         "b0.mass", "b1.center_of_mass.x", "b2.placement.z", "b3.inertia.xy", "gravity.z"
     ),
 }

@@ -529,8 +529,8 @@ def test_radius_is_that_of_the_loop():
 
 def test_parameters_are_found_by_their_names(rng):
     """Also where those of the surroundings stand between links and motors, or some are missing."""
-    arm, drag = ARMS["parametric"](), LinearDrag(0.1 * np.eye(6))
-    wet = arm.system(forces={"link1": [drag]}, parametric="link1.linear_drag")
+    arm, drag = ARMS["symbolic"](), LinearDrag(0.1 * np.eye(6))
+    wet = arm.system(forces={"link1": [drag]}, symbolic="link1.linear_drag")
     options = {"check": False, "reference": [0.3, 0.2], "p": {"j0.spring.stiffness": 200.0}}
     x = arm.state.plus(arm.state.identity, 0.1 * rng.normal(size=arm.state.dim))
     dry = FlatFeedforward(arm, **options)(0.0, x)

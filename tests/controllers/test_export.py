@@ -453,7 +453,7 @@ def test_a_policy_is_a_start(tmp_path):
         x = system.step("rk4")(0.0, x, found.u[k], dt=0.05)
         np.testing.assert_allclose(found.x[k + 1], x, atol=1e-9)
     assert len(np.unique(found.u[:, 0])) == 20  # not at the bounds
-    assert system.with_parameters(pull=2.0).policy is not None
+    assert system.with_parameters({"pull": 2.0}).policy is not None
     assert system.augment(lag=0.1).policy is None
 
 
@@ -698,8 +698,8 @@ def elastic_arm(torque=np.inf):
 
 def of_wet_arm():
     """A law that is told another drag, between the parameters of links and of motors."""
-    arm, drag = ARMS["parametric"](), LinearDrag(0.1 * np.eye(6))
-    plant = arm.system(forces={"link1": [drag]}, parametric="link1.linear_drag")
+    arm, drag = ARMS["symbolic"](), LinearDrag(0.1 * np.eye(6))
+    plant = arm.system(forces={"link1": [drag]}, symbolic="link1.linear_drag")
     return FlatFeedforward(arm, system=plant, check=False, reference=rise_of(arm),
                            p={"j0.spring.stiffness": 240.0})  # fmt: skip
 

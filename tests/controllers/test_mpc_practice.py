@@ -522,7 +522,7 @@ def reach():
         parameters=[Parameter("goal.x", "m", 1.0), "goal.y",
                     Parameter("pole.x", "m", 0.5), Parameter("pole.y", "m", 1.0)],
         solver=SIMPLE,
-    ).parametric("speed.upper", "goal.weight")  # fmt: skip
+    ).symbolic("speed.upper", "goal.weight")  # fmt: skip
 
 
 CHANGES = {

@@ -50,7 +50,7 @@ def driven(mpc, p, steps=55):
 
 
 def test_goals_limits_and_masses_change_without_another_build(monkeypatch):
-    mpc = goal_seeker().parametric("speed.upper")
+    mpc = goal_seeker().symbolic("speed.upper")
     mpc.prepare()
     mpc(0.0, np.zeros(2))
     mpc(0.1, np.zeros(2))
@@ -99,8 +99,8 @@ def test_parameters_are_read_by_name_and_set_by_assignment():
 def test_limits_are_named_one_by_one():
     mpc = goal_seeker()
     for owner in (mpc, mpc.problem):
-        with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['speed"):
-            owner.parametric(["speed.upper"])
+        with pytest.raises(TypeError, match=r"one by one, symbolic\('a', 'b'\), got \['speed"):
+            owner.symbolic(["speed.upper"])
 
 
 def test_problems_take_names_and_have_the_two_verbs():
@@ -114,7 +114,7 @@ def test_problems_take_names_and_have_the_two_verbs():
     assert weak.cost == pytest.approx(
         problem.with_parameters({"gravity": 0.5}).solve(x0).cost, rel=ROUNDING
     )
-    limited = problem.parametric("rate.lower", "rate.upper")
+    limited = problem.symbolic("rate.lower", "rate.upper")
     assert limited.parameter_names == ("gravity", "rate.lower", "rate.upper")
     solver = SQPSolver(limited)
     for speed in (0.3, 0.6):
@@ -124,7 +124,7 @@ def test_problems_take_names_and_have_the_two_verbs():
     with pytest.raises(
         ValueError, match="unknown limit or weight 'rate.most'.*rate.lower, rate.upper"
     ):
-        problem.parametric("rate.most")
+        problem.symbolic("rate.most")
 
 
 def rod():
@@ -134,10 +134,10 @@ def rod():
 
 
 def test_laws_of_trees_follow_the_parameters_of_their_system():
-    """``tree.parametric(…).system()``, and one with other numbers, are systems of the tree."""
+    """``tree.symbolic(…).system()``, and one with other numbers, are systems of the tree."""
     tree = rod()
-    system = tree.parametric("rod.mass").system()
-    heavy = system.with_parameters(**{"rod.mass": 3.0})
+    system = tree.symbolic("rod.mass").system()
+    heavy = system.with_parameters({"rod.mass": 3.0})
     aside, still = [np.pi / 2], [np.pi / 2, 0.0]
     for law in (
         GravityPD(tree, system=system, stiffness=20.0, damping=5.0),
@@ -264,7 +264,7 @@ def test_a_function_that_ends_holds_the_input():
 def test_a_run_follows_parameters_that_move():
     """An arm that takes up a load: the law that is told follows better than one that is not."""
     tree = rod()
-    plant = tree.parametric("rod.mass").system()
+    plant = tree.symbolic("rod.mass").system()
     load = {"rod.mass": lambda t: 2.0 if t < 0.5 else 4.0}
     ends = []
     for p in (load, None):
@@ -276,16 +276,16 @@ def test_a_run_follows_parameters_that_move():
 
 @pytest.mark.thorough
 def test_input_bounds_may_be_parameters():
-    made = goal_seeker().parametric("push.upper", "push.lower")
+    made = goal_seeker().symbolic("push.upper", "push.lower")
     assert made.parameters["push.upper"] == 2.0
     most = 1.5 - 0.25 * np.arange(5)
-    for mpc in (made, goal_seeker(solver="interior_point").parametric("push.upper")):
+    for mpc in (made, goal_seeker(solver="interior_point").symbolic("push.upper")):
         pushes = [mpc(0.1 * k, [0, 0], p={"push.upper": most[k]}).item() for k in range(5)]
         assert pushes == pytest.approx(most, abs=0.02)
         assert (pushes <= most).all()
     for owner in (made, made.problem):
         with pytest.raises(ValueError, match="unknown limit or weight 'pull.upper'"):
-            owner.parametric("pull.upper")
+            owner.symbolic("pull.upper")
 
 
 def independent_controller(name):
@@ -298,7 +298,7 @@ def independent_controller(name):
         law = goal_seeker() if name == "MPC" else Adapted(goal_seeker())
         return law, {"goal": 0.3}, [0.0, 0.0], [0.1, 0.0]
     tree = rod()
-    plant = tree.parametric("rod.mass").system()
+    plant = tree.symbolic("rod.mass").system()
     if name == "GravityPD":
         law = GravityPD(tree, system=plant, stiffness=20.0, damping=5.0)
     else:
@@ -328,7 +328,7 @@ def test_copies_are_independent(name):
     assert not {id(goal) for goal in mine._goals} & {id(goal) for goal in its._goals}
 
 
-# Every weight of one problem: what `parametric` is told, and the statement with other numbers.
+# Every weight of one problem: what `symbolic` is told, and the statement with other numbers.
 WEIGHTS = {
     "Q.angle": 3.0, "Q.rate": 0.7, "R": 0.4, "terminal.rate": 2.0, "rate.soft": 0.05,
     "turn.weight": 0.3, "turn.terminal": 4.0,
@@ -351,7 +351,7 @@ def swing(weights, make=OptimalControlProblem, **options):
 @pytest.mark.parametrize("solver", ["interior_point", "sqp", "ipopt"])
 def test_weights_may_be_parameters(solver):
     first = dict.fromkeys(WEIGHTS, 1.0)
-    problem, x0 = swing(first).parametric(*WEIGHTS), [0.0, 1.0, 0.0]
+    problem, x0 = swing(first).symbolic(*WEIGHTS), [0.0, 1.0, 0.0]
     np.testing.assert_array_equal(problem.terminal, 1.5 * np.eye(2))
     varied = problem.solve(x0, solver=solver, p=WEIGHTS)
     # The weight on the angle at the end goes with Q.
@@ -372,7 +372,7 @@ def test_weights_may_be_parameters(solver):
 def test_weights_change_without_another_build(tmp_path, monkeypatch):
     """In calls, as functions of time in a run; what is exported answers alike."""
     first = dict.fromkeys(WEIGHTS, 1.0)
-    mpc = swing(first, MPC, method="heun").parametric(*WEIGHTS)
+    mpc = swing(first, MPC, method="heun").symbolic(*WEIGHTS)
     mpc.prepare()
     x = np.array([0.0, 1.0, 0.0])
     mpc(0.0, x)
@@ -391,7 +391,7 @@ def test_weights_change_without_another_build(tmp_path, monkeypatch):
     run = simulate(pendulum(3.0), mpc.with_parameters(p), x0=x, seconds=0.5)
     by_hand = (
         swing(first, MPC, method="heun")
-        .parametric(*WEIGHTS)
+        .symbolic(*WEIGHTS)
         .with_parameters({name: value(0.0) for name, value in p.items()})
     )
     for k in range(5):
@@ -406,18 +406,18 @@ def test_weights_change_without_another_build(tmp_path, monkeypatch):
 def test_weights_that_are_not_one_number_are_named():
     problem = swing(dict.fromkeys(WEIGHTS, 1.0) | {"Q.rate": 2.0})
     with pytest.raises(ValueError, match="unknown limit or weight 'Q'.*Q.rate"):
-        problem.parametric("Q")
+        problem.symbolic("Q")
     with pytest.raises(ValueError, match="'R' and 'R.torque' are parameters of the same place"):
-        problem.parametric("R", "R.torque")
+        problem.symbolic("R", "R.torque")
     with pytest.raises(ValueError, match="residual 'turn': unknown parameter 'stiff'"):
         swing(dict.fromkeys(WEIGHTS, 1.0) | {"turn.weight": "stiff"}).solve([1.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="parameter 'R' = 0 is outside"):
-        problem.parametric("R").solve([1.0, 0.0, 0.0], p={"R": 0.0})
+        problem.symbolic("R").solve([1.0, 0.0, 0.0], p={"R": 0.0})
 
 
 def test_an_infinite_horizon_is_weighed_by_its_parameters():
     given = {"reference": [1.0, 0.0, 0.0], "terminal": "riccati"}
-    problem = OptimalControlProblem(pendulum(3.0), 15, 0.1, **given).parametric("Q", "R")
+    problem = OptimalControlProblem(pendulum(3.0), 15, 0.1, **given).symbolic("Q", "R")
     x0 = [0.8, 0.6, 0.0]
     for p in ({"Q": 4.0}, {"Q": 4.0, "R": 0.3}):
         weighed = OptimalControlProblem(pendulum(3.0), 15, 0.1, **given, **p)

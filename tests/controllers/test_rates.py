@@ -132,7 +132,7 @@ def test_limits_goals_and_loads_change_between_calls():
     mpc = loop(
         Q={"speed": 0.1}, residuals=[Residual(lambda t, x, u, p: x[0] - p[0], 2.0, 4.0)],
         parameters=[Parameter("goal", "m", 1.0)],
-    ).parametric("push.upper")  # fmt: skip
+    ).symbolic("push.upper")  # fmt: skip
     assert mpc.parameters == {"goal": 1.0, "push.upper": 2.0}
     x, answers = np.zeros(2), [0.0]
     for k in range(60):
@@ -193,7 +193,7 @@ def test_what_does_not_fit_is_refused(options, message):
 
 def test_what_plans_of_rates_cannot_do_is_said():
     with pytest.raises(ValueError, match="weights that are parameters do not go together.*Q"):
-        loop().parametric("Q.place")
+        loop().symbolic("Q.place")
     law = LQR(trolley(), trolley().state.identity)
     with pytest.raises(TypeError, match="with rates plans start from a word"):
         loop(initial=law)

@@ -87,7 +87,7 @@ def variable():
         {
             "j0": Motor(0.2, VariableSpring(150.0, lower=50.0, upper=500.0)),
             "j1": Motor(0.1, AdjustedSpring(lambda phi: 60 + 90 * phi**2, lower=0.2, upper=2.0,
-                                            inertia=2e-3, motor_damping=0.01)),
+                                            motor_inertia=2e-3, motor_damping=0.01)),
         },
     )  # fmt: skip
 
@@ -103,21 +103,20 @@ def damped():
     )
 
 
-def parametric():
+def symbolic():
     """Numbers of links, motors and springs as parameters."""
     return SeriesElastic(
-        links(["revolute", "revolute"]).parametric("link1.mass", "j1.damping"),
+        links(["revolute", "revolute"]).symbolic("link1.mass", "j1.damping"),
         {
             "j0": Motor(2e-5, 250.0, 1e-5, ratio=100.0),
             "j1": Motor(0.1, HardeningSpring(90.0, 500.0)),
         },
-        parametric=["j0.motor", "j0.spring.stiffness", "j1.spring.cubic"],
-    )
+    ).symbolic("j0.motor", "j0.spring.stiffness", "j1.spring.cubic")
 
 
 ARMS = {
     make.__name__: cache(make)
-    for make in (plain, hardening, mixed, flying, floating, variable, damped, parametric)
+    for make in (plain, hardening, mixed, flying, floating, variable, damped, symbolic)
 }
 
 

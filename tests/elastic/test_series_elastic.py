@@ -18,12 +18,13 @@ from lgcontrol.mechanics import (
     SeriesElastic,
     VariableSpring,
 )
+from lgcontrol.models import elastic_planar_arm_tree
 from lgcontrol.systems import check_system
 from lgcontrol.systems._internal import symbols_of
 
-from .arms import ARMS, damped, hardening, links, mixed, parametric, plain, random_state, variable
+from .arms import ARMS, damped, hardening, links, mixed, plain, random_state, symbolic, variable
 
-pytestmark = pytest.mark.usually(kind=("hardening", "mixed", "flying", "variable", "parametric"))
+pytestmark = pytest.mark.usually(kind=("hardening", "mixed", "flying", "variable", "symbolic"))
 
 EXACT = 1e-11  # relative: rounding along short chains
 
@@ -65,7 +66,7 @@ def test_power_balance(kind, rng):
     assert found == pytest.approx(power, abs=1e-11 * max(1.0, abs(power)))
 
 
-@pytest.mark.usually(kind=("hardening", "variable", "parametric"))
+@pytest.mark.usually(kind=("hardening", "variable", "symbolic"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_derivatives_in_closed_form(kind, rng):
     """Against automatic differentiation of the field; through the structure as well."""
@@ -83,7 +84,7 @@ def test_derivatives_in_closed_form(kind, rng):
         np.testing.assert_allclose(other, theirs, atol=EXACT * scale)
 
 
-@pytest.mark.usually(kind=("mixed", "variable", "parametric"))
+@pytest.mark.usually(kind=("mixed", "variable", "symbolic"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_structure(kind, rng):
     """``M v̇ = F`` with the mass matrix of the links; losses are in the force."""
@@ -173,7 +174,7 @@ def test_continuous_joints_wind_up_the_short_way(rng):
 
 
 def test_parameters_are_numbers_of_the_arm(rng):
-    arm = parametric()
+    arm = symbolic()
     system, (x, u) = arm.system(), random_state(arm, rng)
     assert "j0.spring.stiffness" in system.parameter_names
     changed = system.parameter_values({"j0.spring.stiffness": 400.0, "link1.mass": 1.0})
@@ -219,10 +220,10 @@ WRONG_SPRINGS = [
     (lambda: CustomSpring(), "sigma must be a function"),
     (lambda: VariableSpring(10.0, lower=0.0), "lower must be a positive number"),
     (lambda: VariableSpring(10.0, lower=20.0, upper=30.0), "outside"),
-    (lambda: AdjustedSpring(lambda phi: phi, lower=-1.0, upper=1.0, inertia=1.0), "positive"),
-    (lambda: AdjustedSpring(lambda phi: phi, lower=0.1, upper=1.0), "inertia must be positive"),
-    (lambda: AdjustedSpring(lambda phi: 5 + phi, inertia=1.0, motor_damping=-1.0), "motor_damping"),
-    (lambda: AdjustedSpring(lambda phi: 5 + phi, inertia=1.0, speed_limit=np.nan), "speed_limit"),
+    (lambda: AdjustedSpring(lambda phi: phi, lower=-1.0, upper=1.0, motor_inertia=1.0), "positive"),
+    (lambda: AdjustedSpring(lambda phi: phi, lower=0.1, upper=1.0), "motor_inertia must be"),
+    (lambda: AdjustedSpring(lambda x: 5 + x, motor_inertia=1.0, motor_damping=-1.0), "motor_d"),
+    (lambda: AdjustedSpring(lambda x: 5 + x, motor_inertia=1.0, speed_limit=np.nan), "speed_limit"),
     (lambda: CustomSpring(sigma=lambda d: ca.repmat(d, 2), potential=lambda d: d**2), "one number"),
     (lambda: CustomSpring(sigma=lambda d: d, potential=lambda d: d**2 / 2, reach=0.0), "reach"),
     (lambda: LinearSpring("stiff"), "stiffness must be a positive number"),
@@ -323,3 +324,31 @@ def test_damping_and_friction_move_to_losses(rng):
         own = np.diag([link.filled.damping[0] for link in arm.tree._moving_links])
         coriolis = slope.d_tau_d_v - own
         np.testing.assert_allclose(-M @ by_v, D + coriolis, atol=1e-9)
+
+
+def test_numbers_of_tree_motors_and_springs_by_the_same_two_verbs(rng):
+    """symbolic and with_parameters of an elastic arm take names of tree, motors and springs."""
+    arm = elastic_planar_arm_tree()
+    named = arm.symbolic("elbow.spring.stiffness", "forearm.mass")
+    assert [entry.name for entry in named.parameters] == ["forearm.mass", "elbow.spring.stiffness"]
+    values = {"forearm.mass": 2.5, "elbow.spring.stiffness": 321.0, "elbow.motor.inertia": 0.07}
+    fixed, changed = arm.with_parameters(values), named.with_parameters(values)
+    assert fixed.parameters == () and fixed.tree.mass == changed.tree.mass != arm.tree.mass
+    assert [entry.nominal for entry in changed.parameters] == [2.5, 321.0]
+    assert fixed.motors["elbow"].spring.stiffness == 321.0
+    assert fixed.motors["elbow"].inertia == 0.07
+    x, u = random_state(arm, rng)
+    given = named.with_parameters({"elbow.motor.inertia": 0.07}).system()
+    p = {"forearm.mass": 2.5, "elbow.spring.stiffness": 321.0}
+    expected = fixed.system().f(0.0, x, u)
+    assert np.allclose(given.f(0.0, x, u, p), expected, rtol=1e-12)
+    assert np.allclose(changed.system().f(0.0, x, u), expected, rtol=1e-12)
+    assert not np.allclose(arm.system().f(0.0, x, u), expected, rtol=1e-3)
+    for wrong in (
+        lambda: arm.symbolic("elbow.spring.stif"),
+        lambda: arm.with_parameters({"elbow.spring.k": 1}),
+    ):
+        with pytest.raises(KeyError, match="elbow.spring.stiffness"):
+            wrong()
+    with pytest.raises(TypeError, match="one by one"):
+        arm.symbolic(["forearm.mass"])

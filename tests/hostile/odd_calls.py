@@ -337,7 +337,7 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
             "mimic": None}),
         "parse_urdf": (parse_urdf, {"text": "<robot name='r'><link name='a'/></robot>"}),
         "tree.system": (tree.system, {"inputs": None, "wrenches": (), "forces": None}),
-        "tree.parametric": (tree.parametric, {}),
+        "tree.symbolic": (tree.symbolic, {}),
         "tree.placement": (tree.placement, {"frame": "lower"}),
         "tree.jacobian": (tree.jacobian, {"frame": "lower"}),
         "mass_matrix": (tree.mass_matrix, {"q": [0, 0]}),
@@ -364,7 +364,7 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
         "SeriesElastic": (SeriesElastic, {
             "tree": tree, "motors": {"shoulder": Motor(0.1, 100.0), "elbow": Motor(0.1, 100.0)}}),
         "quadrotor": (quadrotor, {"mass": 1.0, "inertia": [1e-3] * 3, "arm": 0.1, "drag": None,
-                                  "parametric": ()}),
+                                  "symbolic": ()}),
         "integrate": (integrate, {"problem": cart.problem, "x0": start, "span": [0.0, 0.1],
                                   "u": [0, 0], "p": [1.0]}),
         "get_method": (get_method, {"method": "rk4"}),

@@ -47,7 +47,7 @@ MISTAKES = {
         r"in sensors=\[Sensor\(…\)\]; got a Meas",
     ),
     "a class": (lambda: run(estimator=EKF), r"not the class EKF: make one, EKF\(…\)"),
-    "a number that is fixed": (lambda: run(p={"mass": 1.0}), r"parametric=\['mass'\] for a model"),
+    "a number that is fixed": (lambda: run(p={"mass": 1.0}), r"symbolic=\['mass'\] for a model"),
     "a list of wishes": (lambda: cart().trim(where=[1.0]), r"where=\{'x0': 0.5\}; got \[1.0\]"),
     "the wrong order": (
         lambda: cart().discretize("rk4", 0.1),

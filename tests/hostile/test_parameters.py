@@ -22,7 +22,7 @@ def pendulum():
     tree = Multibody().add_body("rod", rod, "revolute", axis="y",
                                 properties=JointProperties(damping=0.1))  # fmt: skip
     names = ("rod.mass", "rod.inertia.xx", "rod.inertia.xy", "rod.damping")
-    return tree.parametric(*names)
+    return tree.symbolic(*names)
 
 
 @cache
@@ -32,7 +32,7 @@ def system():
 
 @cache
 def quad():
-    return quadrotor(parametric=["mass", "inertia"])
+    return quadrotor(symbolic=["mass", "inertia"])
 
 
 def at_rest(p):
@@ -116,6 +116,6 @@ def test_one_name_may_be_given_as_a_text():
     assert [n for n in pushed.input_names if n.startswith("tip.")] == [
         f"tip.{axis}" for axis in ("fx", "fy", "fz", "mx", "my", "mz")
     ]
-    assert scara_tree(parametric="tool.mass").parameters == ("tool.mass",)
+    assert scara_tree(symbolic="tool.mass").parameters == ("tool.mass",)
     with pytest.raises(KeyError, match="unknown parameter 'tip.mass'"):
-        tree.system(parametric="tip.mass")
+        tree.system(symbolic="tip.mass")

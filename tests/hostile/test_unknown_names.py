@@ -38,10 +38,10 @@ CASES = {
     "an operation": (lambda: SE3.function("compos"), "mean 'compose'"),
     "an order of quaternions": (lambda: SO3.from_quaternion([0, 0, 0, 1], "xyz"), "mean 'xyzw'"),
     "a method": (lambda: quadrotor().discretize(0.1, "rk5"), "'rk4'"),
-    "a number of a body": (lambda: quadrotor(parametric=["mas"]), "mean 'mass'"),
-    "a number of a tree": (lambda: Multibody().parametric("gravity.w"), "gravity.x"),
+    "a number of a body": (lambda: quadrotor(symbolic=["mas"]), "mean 'mass'"),
+    "a number of a tree": (lambda: Multibody().symbolic("gravity.w"), "gravity.x"),
     "a value in a tree": (lambda: Multibody().with_parameters({"gravity.w": 1}), "gravity.x"),
-    "a fixed number": (lambda: quadrotor().with_parameters({"mass": 1}), "parametric=['mass']"),
+    "a fixed number": (lambda: quadrotor().with_parameters({"mass": 1}), "symbolic=['mass']"),
     "a link": (lambda: Multibody().add_body("a", None, "fixed", "b"), "are world"),
     "a kind of joint": (lambda: Multibody().add_body("a", None, "revolut"), "mean 'revolute'"),
 }

@@ -504,7 +504,7 @@ def test_baumgarte_pulls_back(four_bar):
 @pytest.mark.thorough
 def test_parameters_of_bars_are_their_numbers():
     """A linkage told another coupler is the one that was built with it."""
-    closed = four_bar_tree(parametric=["coupler.mass", "coupler.inertia"])
+    closed = four_bar_tree(symbolic=["coupler.mass", "coupler.inertia"])
     q = closed.assemble(where={"crank": 0.5})
     system = closed.system(["crank"], at=q)
     assert system.n_parameters == 1 + 6 and system.parameter_names[0] == "coupler.mass"

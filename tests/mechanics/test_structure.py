@@ -56,12 +56,12 @@ MODELS = (
         )
     ),
     ("satellite", {"wheels": True}),
-    ("quadrotor", {"drag": (0.1, 0.1, 0.2, 0.01, 0.01, 0.01), "parametric": ("mass", "inertia")}),
-    ("satellite", {"wheels": True, "parametric": ("inertia",)}),
-    ("underwater_vehicle", {"current": (0.3, -0.1, 0.05), "parametric": ("added_mass", "current")}),
-    ("surface_vessel", {"parametric": ("drag", "center_of_mass.x")}),
-    ("heavy_top", {"torques": True, "parametric": ("center_of_mass", "gravity")}),
-    ("scara", {"parametric": ("tool.mass", "slide.damping", "bend.armature", "gravity.z")}),
+    ("quadrotor", {"drag": (0.1, 0.1, 0.2, 0.01, 0.01, 0.01), "symbolic": ("mass", "inertia")}),
+    ("satellite", {"wheels": True, "symbolic": ("inertia",)}),
+    ("underwater_vehicle", {"current": (0.3, -0.1, 0.05), "symbolic": ("added_mass", "current")}),
+    ("surface_vessel", {"symbolic": ("drag", "center_of_mass.x")}),
+    ("heavy_top", {"torques": True, "symbolic": ("center_of_mass", "gravity")}),
+    ("scara", {"symbolic": ("tool.mass", "slide.damping", "bend.armature", "gravity.z")}),
 )
 
 
@@ -107,7 +107,7 @@ def test_derivatives_of_bodies_with_every_force(group, rng, closed_form_error):
     assert closed_form_error(body.system(generalized_force=True), rng) < EXACT
     if group not in (SE3, GROUPS[2]):
         return
-    symbolic = body.parametric("mass", "linear_drag.damping", "added_mass", "current", "push")
+    symbolic = body.symbolic("mass", "linear_drag.damping", "added_mass", "current", "push")
     assert closed_form_error(symbolic.system(), rng, samples=1) < EXACT
     wheels = GyroscopicWheels(rng.normal(size=(4, 3)), 1e-3, friction=0.01)
     assert closed_form_error(Gyrostat(body, wheels).system(), rng, samples=1) < EXACT
@@ -150,7 +150,7 @@ def test_plain_systems_are_those_with_nothing_but_weight_and_constant_inputs():
     assert not turned.system().structure.is_plain
     worn = RigidBody("ball", SE3, ball, [Actuators([Rotor([1, 0, 0])], "rotor")])
     assert worn.system().structure.is_plain
-    assert not worn.parametric("rotor.gain").system().structure.is_plain
+    assert not worn.symbolic("rotor.gain").system().structure.is_plain
     in_wind = RigidBody("ball", SE3, ball, [Gravity()], current=(1.0, 0.0, 0.0))
     assert not in_wind.system().structure.is_plain
 

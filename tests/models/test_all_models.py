@@ -95,7 +95,7 @@ def test_options_are_keywords_and_come_with_nominal_values(name):
     ],
 )
 def test_coefficients_can_stay_symbolic(name, coefficient, rng):
-    fixed, free = FACTORIES[name](), FACTORIES[name](parametric=(coefficient,))
+    fixed, free = FACTORIES[name](), FACTORIES[name](symbolic=(coefficient,))
     assert free.parameter_names == (coefficient,)
     x, u = fixed.state.random(rng), rng.uniform(-1, 1, fixed.n_inputs)
     np.testing.assert_allclose(free.f(0.0, x, u), fixed.f(0.0, x, u), rtol=1e-12, atol=1e-12)

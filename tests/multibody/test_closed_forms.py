@@ -254,7 +254,7 @@ def test_momentum_dynamics(kind, rng):
 
 def test_free_tree_keeps_its_spatial_momentum(rng):
     """A Runge–Kutta method on (q, Π): the sum stays, step for step, and so does that of v."""
-    free, weightless = zoo.branched(rng).parametric("gravity.z"), [0.0]
+    free, weightless = zoo.branched(rng).symbolic("gravity.z"), [0.0]
     q, v, _, _, _ = zoo.state(free, rng)
     first, group = free.body_momenta()(q, v), free.configuration
     momenta, h = first, 0.01
@@ -302,17 +302,17 @@ STACKED = {
 def test_symbolic_parameters_mean_what_numbers_mean(rng):
     """A tree with other numbers is the tree with these numbers as its parameters."""
     tree = TREES["driven"]
-    parametric = tree.parametric("ball.mass", "ball.inertia", "a.placement", "follower.stiffness")
-    nominal = parametric.parameter_values
+    symbolic = tree.symbolic("ball.mass", "ball.inertia", "a.placement", "follower.stiffness")
+    nominal = symbolic.parameter_values
     q, v, a, tau, _ = zoo.state(tree, rng)
     values = {"q": q, "v": v, "a": a, "tau": tau}
     values["momenta"] = tree.body_momenta()(q, v)
     pairs = []
     for arguments, names in FUNCTIONS.items():
         given = [values[key] for key in arguments.split()]
-        pairs += [(getattr(tree, n), getattr(parametric, n), given) for n in names]
+        pairs += [(getattr(tree, n), getattr(symbolic, n), given) for n in names]
     for name, count in STACKED.items():
-        pairs.append((getattr(tree, name)(), getattr(parametric, name)(), [q, v][:count]))
+        pairs.append((getattr(tree, name)(), getattr(symbolic, name)(), [q, v][:count]))
     heavier = nominal.copy()
     heavier[0] *= 2.0
     changed = set()
@@ -331,7 +331,7 @@ def test_symbolic_parameters_mean_what_numbers_mean(rng):
 
 def test_parameters_and_empty_trees():
     ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
-    tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")
+    tree = Multibody().add_body("ball", ball, "revolute", axis="y").symbolic("ball.mass")
     e = tree.lagrange_equations([np.pi / 2], [0.0], p=[3.0])
     assert e.M == pytest.approx(np.array([[3.0]])) and e.Q == pytest.approx([-3 * 9.81])
     empty = Multibody()

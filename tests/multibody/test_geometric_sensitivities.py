@@ -1,4 +1,4 @@
-"""Derivatives by the placements of joints: AD of parametric trees, rebuilt trees, calibration."""
+"""Derivatives by the placements of joints: AD of trees with parameters, rebuilt trees, calibration."""
 
 import casadi as ca
 import numpy as np
@@ -21,7 +21,7 @@ OF_DIFFERENCES = 1e-7  # central differences with steps of 1e-5
 def everything(tree):
     """All joints, fixed ones too, and the tree with their placements as parameters."""
     joints = [link.joint_name for link in map(tree.link, tree.links)]
-    return joints, tree.parametric(*tree.geometric_parameters(joints))
+    return joints, tree.symbolic(*tree.geometric_parameters(joints))
 
 
 # By default a chain as it is, and joints of every sort together with other placements.
@@ -139,9 +139,9 @@ def test_calibration_of_an_arm_by_measured_poses(rng):
     The steps a user takes: which combinations poses can tell (rank), Gauss–Newton with the
     smallest change, check on poses that were not used.
     """
-    noise, parametric = 1e-4, ur5_tree()
-    names = parametric.geometric_parameters()
-    tree = parametric.parametric(*names)
+    noise, symbolic = 1e-4, ur5_tree()
+    names = symbolic.geometric_parameters()
+    tree = symbolic.symbolic(*names)
     nominal = tree.parameter_values
     true = nominal + rng.normal(scale=[2e-3] * 3 + [5e-3] * 3, size=(6, 6)).ravel()
     q, others = rng.uniform(-2.5, 2.5, size=(2, 40, 6))
@@ -178,7 +178,7 @@ def test_calibration_of_an_arm_by_measured_poses(rng):
 
 def test_operations_and_sizes():
     tree = panda_tree()
-    free = tree.parametric(*tree.geometric_parameters())
+    free = tree.symbolic(*tree.geometric_parameters())
     p, values = ca.SX.sym("p", 42), free.parameter_values
     state = [ca.SX.sym(x, 7) for x in "qva"]
     slope = ca.jacobian(free.inverse_dynamics(*state, p=p), p)

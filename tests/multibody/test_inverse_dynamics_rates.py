@@ -190,12 +190,12 @@ def test_reference_numbers(model, shared):
 def test_parameters_batches_symbols_and_pickles(rng):
     tree = TREES["driven"]
     names = ("a.mass", "ball.center_of_mass.x", "a.armature", "a.stiffness", "a.friction")
-    parametric = tree.parametric(*names)
-    values = parametric.parameter_values * rng.uniform(0.5, 1.5, size=len(names))
+    symbolic = tree.symbolic(*names)
+    values = symbolic.parameter_values * rng.uniform(0.5, 1.5, size=len(names))
     state = motion(tree, 2, rng, (3,))
     changed = tree.with_parameters(dict(zip(names, values, strict=True)))
     plain = changed.inverse_dynamics_time_derivatives(2)(*state)
-    ours = parametric.inverse_dynamics_time_derivatives(2)(*state, p=values)
+    ours = symbolic.inverse_dynamics_time_derivatives(2)(*state, p=values)
     for own, theirs in zip(ours, plain, strict=True):
         close(own, theirs)
     function = changed.inverse_dynamics_time_derivatives(2)

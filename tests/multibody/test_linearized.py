@@ -168,7 +168,7 @@ def test_modes_of_a_free_body_and_of_a_spherical_pendulum():
 
 def test_modes_with_parameters_and_checks():
     bob = SpatialInertia.point_mass(2.0, [0, 0, -1.0])
-    tree = Multibody().add_body("bob", bob, "revolute", axis="y").parametric("gravity.z")
+    tree = Multibody().add_body("bob", bob, "revolute", axis="y").symbolic("gravity.z")
     modes = tree.normal_modes([0.0], p=[-4.0])
     assert modes.frequencies == pytest.approx([2.0])
     with pytest.raises(ValueError, match="q"):

@@ -18,15 +18,15 @@ def arm():
 
 def test_suggestions_stand_first_and_lists_are_short(arm):
     with pytest.raises(KeyError) as caught:
-        arm.parametric("wrist_3_link.mas")
+        arm.symbolic("wrist_3_link.mas")
     text = str(caught.value)
     assert "Did you mean 'wrist_3_link.mass'?" in text[:100]
     assert len(text) < 1000
 
 
 def test_names_are_given_one_by_one(arm):
-    with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['link"):
-        arm.parametric(["link06.mass"])
+    with pytest.raises(TypeError, match=r"one by one, symbolic\('a', 'b'\), got \['link"):
+        arm.symbolic(["link06.mass"])
 
 
 def test_a_single_name_is_one_joint(arm):
@@ -68,7 +68,7 @@ def test_methods_keep_their_signatures(arm):
 
 
 def test_parameters_in_the_place_of_wrenches(arm):
-    tree, q = arm.parametric("wrist_3_link.mass"), np.zeros(6)
+    tree, q = arm.symbolic("wrist_3_link.mass"), np.zeros(6)
     with pytest.raises(ValueError, match=r"wrenches would.*p="):
         tree.inverse_dynamics(q, q, q, [1.0])
     with pytest.raises(ValueError, match=r"p="):

@@ -96,7 +96,7 @@ def test_every_reference_model(model, shared):
 
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_parameters_stay_symbols(reference, rng):
-    tree = TREES["branched"].parametric("base.mass", "leg01.inertia", "gravity")
+    tree = TREES["branched"].symbolic("base.mass", "leg01.inertia", "gravity")
     q, v, a, *_ = zoo.state(tree, rng)
     p = tree.parameter_values
     moved = p * rng.uniform(0.8, 1.2, size=p.shape)

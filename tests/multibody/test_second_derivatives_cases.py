@@ -113,7 +113,7 @@ def test_only_joints_on_one_path_meet(rng):
 def test_symbolic_parameters_and_symbols(name, rng):
     tree = TREES["helical"]
     q, v, a, weights, wrenches = zoo.state(tree, rng)
-    free = tree.parametric("b.mass", "a.center_of_mass", "gravity.z")
+    free = tree.symbolic("b.mass", "a.center_of_mass", "gravity.z")
     p = free.parameter_values
     values = (q, v, a, weights, wrenches) if "hessian" in name else (q, v, a, wrenches)
     plain = getattr(tree, name)(*values)

@@ -267,13 +267,13 @@ def test_attached_trees_move_as_one(rng):
 def test_parameters_are_symbols_with_nominal_values(rng):
     tree = zoo.pair("revolute_any", rng)
     names = ("b.mass", "tool.inertia", "a.center_of_mass", "b.placement", "gravity.z", "c.damping")
-    parametric = tree.parametric(*names)
-    assert parametric.parameters[0] == "b.mass" and "tool.inertia.xz" in parametric.parameters
-    same_dynamics(tree, parametric, rng)
+    symbolic = tree.symbolic(*names)
+    assert symbolic.parameters[0] == "b.mass" and "tool.inertia.xz" in symbolic.parameters
+    same_dynamics(tree, symbolic, rng)
     q, v, a, *_ = zoo.state(tree, rng)
-    p = parametric.parameter_values
-    p[parametric.parameters.index("b.mass")] *= 3
-    p[parametric.parameters.index("gravity.z")] = -1.6
+    p = symbolic.parameter_values
+    p[symbolic.parameters.index("b.mass")] *= 3
+    p[symbolic.parameters.index("gravity.z")] = -1.6
     own = next(link.inertia for link in map(tree.link, tree.links) if link.name == "b")
     heavier = SpatialInertia(3 * own.mass, own.center_of_mass, own.inertia)
     other = Multibody(gravity=[0.3, -0.5, -1.6])
@@ -281,24 +281,24 @@ def test_parameters_are_symbols_with_nominal_values(rng):
         inertia = heavier if link.name == "b" else link.inertia
         other = other.add_body(link.name, inertia, link.joint, link.parent, link.placement)
     expected = other.inverse_dynamics(q, v, a)
-    assert parametric.inverse_dynamics(q, v, a, p=p) == pytest.approx(expected, abs=1e-10)
+    assert symbolic.inverse_dynamics(q, v, a, p=p) == pytest.approx(expected, abs=1e-10)
     lists = [list(x) for x in (q, v, a, p)]
-    assert parametric.inverse_dynamics(*lists[:3], p=lists[3]) == pytest.approx(expected, abs=1e-10)
+    assert symbolic.inverse_dynamics(*lists[:3], p=lists[3]) == pytest.approx(expected, abs=1e-10)
     # Forces are linear in the mass: the derivative by it is a difference quotient.
     symbol = ca.SX.sym("p", len(p))
-    slope = ca.jacobian(parametric.inverse_dynamics(q, v, a, p=symbol), symbol[0])
+    slope = ca.jacobian(symbolic.inverse_dynamics(q, v, a, p=symbol), symbol[0])
     slope = np.array(ca.Function("s", [symbol], [ca.densify(slope)])(p)).ravel()
     p2 = p.copy()
     p2[0] += 1.0
-    moved = parametric.inverse_dynamics(q, v, a, p=p2) - parametric.inverse_dynamics(q, v, a, p=p)
+    moved = symbolic.inverse_dynamics(q, v, a, p=p2) - symbolic.inverse_dynamics(q, v, a, p=p)
     assert slope == pytest.approx(moved, abs=1e-9)
     with pytest.raises(KeyError, match=r"unknown parameter 'b\.weight'.*b\.mass"):
-        tree.parametric("b.weight")
+        tree.symbolic("b.weight")
 
 
 def test_parameters_accumulate():
     tree = Multibody().add_body("a", ROD, "revolute").add_body("b", ROD, "revolute", "a")
-    both = tree.parametric("a.mass").parametric("b.mass", "a.mass")
+    both = tree.symbolic("a.mass").symbolic("b.mass", "a.mass")
     assert both.parameters == ("a.mass", "b.mass")
     assert both.mass_matrix([0.0, 0.3], p=[0.0, 0.0]) == pytest.approx(
         _without_mass(tree).mass_matrix([0.0, 0.3])
@@ -317,8 +317,8 @@ def test_parameters_of_held_joints_are_gone():
     drives = JointProperties(damping=0.1)
     tree = Multibody().add_body("a", ROD, "revolute", axis="y", properties=drives)
     tree = tree.add_body("b", ROD, "revolute", "a", [0, 0, -1], axis="y", properties=drives)
-    parametric = tree.parametric("b.damping", "a.damping", "b.mass", "b.placement.z")
-    held = parametric.lock(b=0.3)
+    symbolic = tree.symbolic("b.damping", "a.damping", "b.mass", "b.placement.z")
+    held = symbolic.lock(b=0.3)
     assert held.parameters == ("a.damping", "b.mass", "b.placement.z")
     assert held.mass_matrix([0.2]) == pytest.approx(tree.lock(b=0.3).mass_matrix([0.2]))
     p = held.parameter_values
@@ -402,7 +402,7 @@ def test_calls_take_batches_symbols_and_wrenches(rng):
 
 
 def test_trees_and_functions_pickle(rng):
-    tree = zoo.branched(rng).parametric("base.mass")
+    tree = zoo.branched(rng).symbolic("base.mass")
     copy, function = pickle.loads(pickle.dumps((tree, tree.inverse_dynamics)))
     q, v, a, *_ = zoo.state(tree, rng)
     expected = tree.inverse_dynamics(q, v, a)

@@ -176,7 +176,7 @@ def test_work_and_energy_balance_with_losses_and_springs(rng):
 
 
 def test_parameters_reach_the_system(rng):
-    tree = zoo.pair("revolute", rng).parametric("b.mass", "gravity")
+    tree = zoo.pair("revolute", rng).symbolic("b.mass", "gravity")
     system = tree.system()
     assert [entry.name for entry in system.parameters] == [
         "b.mass",

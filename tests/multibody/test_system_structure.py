@@ -83,7 +83,7 @@ def test_branches_losses_springs_and_mimics(make, rng, closed_form_error):
 
 
 def test_symbolic_numbers_of_trees_and_of_what_acts_on_them(rng, closed_form_error):
-    tree = zoo.driven(rng).parametric("a.mass", "a.damping", "ball.center_of_mass", "gravity")
+    tree = zoo.driven(rng).symbolic("a.mass", "a.damping", "ball.center_of_mass", "gravity")
     numbers = (
         "follower.linear_drag.damping",
         "current",
@@ -93,7 +93,7 @@ def test_symbolic_numbers_of_trees_and_of_what_acts_on_them(rng, closed_form_err
         forces={"follower": forces(), "a": forces()[1:2]},
         added_mass={"follower": np.eye(6)},
         current=Current((0.3, -0.2, 0.1)),
-        parametric=numbers,
+        symbolic=numbers,
     )
     names = system.parameter_names
     assert names[: len(tree.parameters)] == tree.parameters
@@ -110,10 +110,10 @@ def test_symbolic_numbers_of_trees_and_of_what_acts_on_them(rng, closed_form_err
         tree.system(
             added_mass={"follower": np.eye(6)},
             current=Current(),
-            parametric=["follower.added_mass.x.x"],
+            symbolic=["follower.added_mass.x.x"],
         )
     with pytest.raises(KeyError, match="follower.linear_drag"):
-        tree.system(forces={"follower": forces()}, parametric=["follower.drag"])
+        tree.system(forces={"follower": forces()}, symbolic=["follower.drag"])
 
 
 def test_losses_are_what_damping_and_friction_take(rng):

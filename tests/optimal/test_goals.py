@@ -180,7 +180,7 @@ def test_the_goal_of_the_page_of_tasks_serves_a_parametric_tree():
     within = {"properties": JointProperties(lower=-2.0, upper=2.0, effort=50.0)}
     plain = Multibody("arm").add_body("upper", rod, "revolute", **within)
     plain = plain.add_body("tool", rod, "revolute", "upper", [0.5, 0, 0, 0, 0, 0, 1], **within)
-    tree = plain.parametric("tool.mass")
+    tree = plain.symbolic("tool.mass")
     names = {"tree": tree, "arm": tree.system(), "np": np, "lg": lg}
     exec(compile(text, "tasks.md", "exec"), names)
     goal = tree.placement("tool")([0.4, 0.5])

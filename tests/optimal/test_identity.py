@@ -62,7 +62,7 @@ OTHERS = {
         residuals=[Residual(lambda t, x, u, p: x[1], None, terminal=1.0)]
     ),
     "cost": lambda: stated(costs=[Cost(lambda t, x, u, p: u**2, 1.0)]),
-    "parameter": lambda: stated().parametric("R.torque"),
+    "parameter": lambda: stated().symbolic("R.torque"),
     "projection": lambda: stated(swing(project=lambda x, p: x)),
 }  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_other_numbers_are_the_same():
         stated(reference=[0.0, 1.0, 0.0]),
     ):
         assert identity(same) == known
-    heavy = pendulum().with_parameters(gravity=2.0)
+    heavy = pendulum().with_parameters({"gravity": 2.0})
     assert identity(stated(heavy)) == identity(stated(pendulum()))
 
 

@@ -29,7 +29,7 @@ def cart(*bounds: Bound, lower: float = -3, upper: float = 3, **options) -> Opti
 
 def gentle() -> OptimalControlProblem:
     problem = cart(Bound("push", -1.0, 1.0, name="gentle"), Bound("x1", -0.5, 0.5))
-    return problem.parametric("gentle.lower", "gentle.upper")
+    return problem.symbolic("gentle.lower", "gentle.upper")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_limits_that_are_parameters_are_kept_by_all_solvers(solver, by_rows):
 
 
 def test_a_contradiction_stays_within_what_the_system_allows():
-    problem = cart(Bound("push", lower=0.2), upper=1.0).parametric("push.lower")
+    problem = cart(Bound("push", lower=0.2), upper=1.0).symbolic("push.lower")
     found = problem.solve(START, p={"push.lower": 4.0})
     assert found.status == "infeasible"
     assert [(v.name, v.kind, v.amount) for v in found.violations] == [("push", "lower", 3.0)]

@@ -45,7 +45,7 @@ def pendulum() -> System:
         lambda t, x, u, p: ca.vertcat(x[2], u - p * ca.sin(x[1])),
         inputs=[Input("torque", "N m", -0.8, 0.8)],
         parameters=["pull"],
-    ).with_parameters(pull=1.0)
+    ).with_parameters({"pull": 1.0})
 
 
 def satellite() -> System:
@@ -889,7 +889,7 @@ def test_long_derivatives_of_substeps_are_multiplied_in_c(method, substeps, monk
     inputs = [Input(f"push{i}", "N", -2.0, 2.0) for i in range(5)]
     state = Product(pose=SE3, twist=Rn(6))
     body = System("body", state, field, inputs=inputs, parameters=["gain"]).with_parameters(
-        gain=1.5
+        {"gain": 1.5}
     )
     goal, x0 = state.identity, state.exp(np.r_[rng.uniform(-1, 1, 6), np.zeros(6)])
     problem = OptimalControlProblem(

@@ -222,7 +222,7 @@ def test_links_of_a_parametric_tree_move_with_its_parameters():
     """The system's parameters come first in p; those of the problem follow."""
     tree = ur5_tree()
     link, name = list(tree.bodies)[3], "elbow_joint.placement.x"
-    free = tree.parametric(name)
+    free = tree.symbolic(name)
     nominal = free.system().nominal_parameters[0]
     longer = tree.with_parameters({name: nominal + 0.1})
     q, capsules = np.full(6, 0.3), {link: ([0, 0, 0], [0, 0, 0.1], 0.05)}

@@ -209,7 +209,7 @@ def test_soft_bounds_cost_their_weight():
     ],
 )  # fmt: skip
 def test_violated_bounds_of_one_name_are_told_apart(bounds, limits, kinds):
-    problem = swing_up(bounds=bounds).parametric(*limits)
+    problem = swing_up(bounds=bounds).symbolic(*limits)
     if limits:
         problem = problem.with_parameters({"rate.lower": 0.2, "rate.upper": -0.2})
     solution = problem.solve(DOWN, max_iterations=10)

@@ -17,7 +17,7 @@ from lgcontrol.systems import System
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = [ROOT / "tests" / room for room in ("optimal", "controllers")]
 # Of an MPC, whose name the lines leave out, and of Python.
-OTHERS = {"preview", "feedback", "mpc", "parametric", "range"}
+OTHERS = {"preview", "feedback", "mpc", "symbolic", "range"}
 ROWS = re.findall(r"^\| (.+) \| (.+) \| `(test_\w+\.py)::(\w+)` \|$",
                   (ROOT / "docs" / "statement.md").read_text(), re.MULTILINE)  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_lag_is_a_first_order_response():
     lagged = lift().augment(lag={"thrust": 0.3})
     run = lagged.rollout([0, 0, 0], [10.0], 0.01, steps=100)
     np.testing.assert_allclose(run.x[:, 2], 10 * (1 - np.exp(-run.t / 0.3)), atol=1e-6)
-    other = lagged.parameter_values(**{"thrust.time_constant": 0.6})
+    other = lagged.parameter_values({"thrust.time_constant": 0.6})
     slow = lagged.rollout([0, 0, 0], [10.0], 0.01, steps=100, p=other)
     np.testing.assert_allclose(slow.x[:, 2], 10 * (1 - np.exp(-slow.t / 0.6)), atol=1e-6)
 
@@ -121,7 +121,7 @@ def test_integrators_take_the_tangent_space_error():
     np.testing.assert_allclose(
         system.f(0.0, x)[2:], [np.pi / 2 - np.arctan2(0.8, 0.6), 0.3], atol=SAME
     )
-    moved = system.parameter_values(**{"reference.angle.cos": 2.0, "reference.angle.sin": 0.0})
+    moved = system.parameter_values({"reference.angle.cos": 2.0, "reference.angle.sin": 0.0})
     np.testing.assert_allclose(system.f(0.0, x, [0.0], moved)[2], np.pi / 2, atol=SAME)
 
 

@@ -147,7 +147,7 @@ def test_parameters_are_params_by_name():
         plant, T, np.zeros((1, 11)), [0.0, 1.0, 0.0], params={"damping": 2.0, "else": 1}, **options
     )
     run = system.rollout(
-        [0.0, 1.0, 0.0], [0.0], 0.01, steps=100, p=system.parameter_values(damping=2.0)
+        [0.0, 1.0, 0.0], [0.0], 0.01, steps=100, p=system.parameter_values({"damping": 2.0})
     )
     np.testing.assert_allclose(response.states[:, -1], run.x[-1], atol=SOLVER)
 

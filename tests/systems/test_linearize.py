@@ -109,7 +109,7 @@ def test_derivative_functions_take_batches():
 
 def test_linearizing_at_other_parameters():
     system = pendulum()
-    lin = system.linearize([1.0, 0.0, 0.0], p=system.parameter_values(inertia=2.0))
+    lin = system.linearize([1.0, 0.0, 0.0], p=system.parameter_values({"inertia": 2.0}))
     np.testing.assert_allclose(lin.A, [[0, 1], [-9.81, -0.05]])
     np.testing.assert_allclose(lin.B, [[0], [0.5]])
 

@@ -51,7 +51,7 @@ def test_batches_of_starts_inputs_and_parameters_broadcast(rng):
 
 def test_a_parameter_sweep_in_one_call():
     system = pendulum()
-    p = np.array([system.parameter_values(damping=d) for d in (0.0, 0.2, 1.0)])
+    p = np.array([system.parameter_values({"damping": d}) for d in (0.0, 0.2, 1.0)])
     run = system.rollout([0.0, 1.0, 0.0], dt=0.05, steps=100, p=p)
     for k in range(3):
         alone = system.with_parameters(damping=p[k, 1]).rollout([0.0, 1.0, 0.0], dt=0.05, steps=100)

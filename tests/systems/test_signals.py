@@ -87,7 +87,7 @@ def test_functions_say_what_their_inputs_and_parameters_are():
 
 def test_parameters_may_be_given_by_name_wherever_they_are_taken():
     system, x = pendulum(), [0.6, 0.8, 1.0]
-    changed, p = system.with_parameters(damping=0.3), {"damping": 0.3}
+    changed, p = system.with_parameters({"damping": 0.3}), {"damping": 0.3}
     run, other = (s.rollout(x, dt=0.1, steps=4, p=q) for s, q in ((system, p), (changed, None)))
     np.testing.assert_array_equal(run.x, other.x)
     np.testing.assert_array_equal(system.linearize(x, p=p).A, changed.linearize(x).A)
@@ -117,18 +117,18 @@ def test_names_with_dots_are_keys_of_a_mapping():
     )
     assert cart.with_parameters({"load.mass": 3.0}).f(0.0, [1.0]).tolist() == [-3.0]
     assert cart.f(0.0, [1.0], p={"load.mass": 4.0}).tolist() == [-4.0]
-    with pytest.raises(ValueError, match=r"parameters has shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"'load.mass' has shape \(2,\)"):
         cart.with_parameters({"load.mass": [1.0, 2.0]})
 
 
 def test_parameters_by_name():
     system = pendulum()
-    assert system.parameter_values(damping=0.3).tolist() == [0.5, 0.3]
+    assert system.parameter_values({"damping": 0.3}).tolist() == [0.5, 0.3]
     with pytest.raises(KeyError, match="unknown parameter 'damp'; valid .* inertia, damping"):
-        system.parameter_values(damp=0.3)
+        system.parameter_values({"damp": 0.3})
     with pytest.raises(ValueError, match="parameter 'damping' is not finite: it is nan"):
-        system.parameter_values(damping=np.nan)
-    changed = system.with_parameters(damping=0.3)
+        system.parameter_values({"damping": np.nan})
+    changed = system.with_parameters({"damping": 0.3})
     assert changed.nominal_parameters.tolist() == [0.5, 0.3]
     x, u = [0.6, 0.8, 1.0], [0.2]
     np.testing.assert_array_equal(changed.f(0.0, x, u), system.f(0.0, x, u, [0.5, 0.3]))

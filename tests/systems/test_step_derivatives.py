@@ -76,7 +76,7 @@ def arm() -> System:
     damped = JointProperties(damping=0.1)
     tree = Multibody().add_body("upper", rod, "revolute", axis="y", properties=lossy)
     tree = tree.add_body("ball", ball, "spherical", parent="upper", properties=damped)
-    return tree.parametric("ball.mass").system()
+    return tree.symbolic("ball.mass").system()
 
 
 def constrained() -> System:
@@ -154,8 +154,8 @@ def test_fewer_operations_from_the_end():
 
 KEEPING = [method.name for method in METHODS.values() if method.needs_lagrangian]
 PLANTS = {
-    "heavy top": lambda: models.heavy_top(torques=True, parametric=["mass", "gravity.z"]),
-    "gyrostat": lambda: models.satellite(wheels=True, parametric=["inertia"]),
+    "heavy top": lambda: models.heavy_top(torques=True, symbolic=["mass", "gravity.z"]),
+    "gyrostat": lambda: models.satellite(wheels=True, symbolic=["inertia"]),
     "vehicle": models.underwater_vehicle,
     "arm": arm,
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,6 @@ from ...codegen import ModelFunction, Value, named_options, trace
 from ...codegen._internal import (
     Shape,
     UnknownNameError,
-    as_names,
     check_one_by_one,
     interruptible,
     unknown_name,
@@ -22,7 +21,6 @@ from ...codegen._internal import (
 from ...groups import LieGroup, Product
 from ...systems import Input, Parameter, System
 from ...systems._internal import check_name
-from .._fields import renamed_field
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
@@ -35,7 +33,6 @@ from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 
 
-@renamed_field(parametric="symbolic")
 @named_options
 @dataclass(frozen=True, eq=False)
 class RigidBody:
@@ -63,11 +60,6 @@ class RigidBody:
     current : Current or array_like of shape (3,), optional
         Velocity of the fluid in world axes [m/s]; drag and added mass see the motion relative
         to it.
-    symbolic : sequence of str
-        What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
-        "current", forces such as "gravity", their coefficients such as "linear_drag.damping", or
-        single entries such as "inertia.xx" and "gravity.z". `parametric` adds to them,
-        `with_parameters` gives them values.
 
     Raises
     ------
@@ -76,8 +68,6 @@ class RigidBody:
         axis), or the added mass is not symmetric or negative.
     TypeError
         If the group is no group of motions.
-    KeyError
-        If `symbolic` names something unknown.
 
     References
     ----------
@@ -100,25 +90,15 @@ class RigidBody:
     forces: Sequence[Force] = ()
     added_mass: Any = None
     current: Any = None
-    symbolic: Sequence[str] = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "with_parametric":
-                raise AttributeError(
-                    "RigidBody has no `with_parametric`: it is called `parametric`"
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    _symbols: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         check_name("body", self.name)
-        for field, kind in (("group", LieGroup), ("inertia", SpatialInertia)):
-            if not isinstance(getattr(self, field), kind):
-                given = type(getattr(self, field)).__name__
-                raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
+        for key, kind in (("group", LieGroup), ("inertia", SpatialInertia)):
+            if not isinstance(getattr(self, key), kind):
+                given = type(getattr(self, key)).__name__
+                raise TypeError(f"{self.name}: {key} must be a {kind.__name__}, not {given}")
         object.__setattr__(self, "forces", check_forces(self.name, self.forces))
-        object.__setattr__(self, "symbolic", as_names(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
             object.__setattr__(self, "current", Current(self.current))
         if self.added_mass is not None:
@@ -166,13 +146,15 @@ class RigidBody:
         """Return the body with further forces."""
         return replace(self, forces=(*self.forces, *forces))
 
-    def parametric(self, *names: str) -> RigidBody:
-        """Return the body with further symbolic parameters.
+    def symbolic(self, *names: str) -> RigidBody:
+        """Return the body with named numbers as symbols: parameters p, after those there are.
 
         Parameters
         ----------
         *names : str
-            As in `symbolic`.
+            "mass", "center_of_mass", "inertia", "added_mass", "current", forces such as "gravity",
+            their coefficients such as "linear_drag.damping", or single entries such as
+            "inertia.xx" and "gravity.z".
 
         Raises
         ------
@@ -181,18 +163,17 @@ class RigidBody:
         TypeError
             If names are not given one by one.
         """
-        check_one_by_one("parametric", names)
-        return replace(self, symbolic=(*self.symbolic, *names))
+        check_one_by_one("symbolic", names)
+        return replace(self, _symbols=(*self._symbols, *names))
 
     def with_parameters(self, values: Any) -> RigidBody:
-        """Return the body whose numbers are the given ones; those are symbols no longer.
+        """Return the body with other values of some numbers; a symbol stays a symbol.
 
         Parameters
         ----------
         values : array_like, shape (n_parameters,), or mapping of str to float
             One number for each of `parameters`; or any numbers by their names in full, symbols or
-            not ("mass", "center_of_mass.x", "inertia.xy", "gravity.z"). Symbols that are not named
-            stay symbols.
+            not ("mass", "center_of_mass.x", "inertia.xy", "gravity.z").
 
         Returns
         -------
@@ -209,13 +190,11 @@ class RigidBody:
         Examples
         --------
         >>> from lgcontrol.groups import SE3
-        >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1), symbolic=["mass"])
-        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.01}).parameters
-        ()
-        >>> body.with_parameters([3.0]).inertia.mass
+        >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1)).symbolic("mass")
+        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.01}).parameters[0].nominal
         3.0
         """
-        changed, left = self.equations.coefficients.with_values(self.name, values)
+        changed = self.equations.coefficients.with_values(self.name, values)
         inertia = self.inertia
         if changed.keys() & {"mass", "center_of_mass", "inertia"}:
             own = {"mass": inertia.mass, "inertia": inertia.inertia} | changed
@@ -230,7 +209,6 @@ class RigidBody:
             forces=[self._with_coefficients(force, changed) for force in self.forces],
             added_mass=changed.get("added_mass", self.added_mass),
             current=current,
-            symbolic=left,
         )
 
     def _with_coefficients(self, force: Force, changed: Mapping[str, np.ndarray]) -> Force:
@@ -488,7 +466,7 @@ class RigidBody:
         """The equations on CasADi columns, for use in expressions."""
         added = {} if self.added_mass is None else {"": self.added_mass}
         surroundings = Surroundings({"": self.forces}, added, self.current, self.group)
-        return BodyEquations.create(self.inertia, surroundings, self.symbolic)
+        return BodyEquations.create(self.inertia, surroundings, self._symbols)
 
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))

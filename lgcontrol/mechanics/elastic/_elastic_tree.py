@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -10,7 +11,14 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, as_names, interruptible, unknown_name
+from ...codegen._internal import (
+    UnknownNameError,
+    as_names,
+    check_one_by_one,
+    check_shape,
+    interruptible,
+    unknown_name,
+)
 from ...groups import LieGroup, Product, Rn
 from ...systems import (
     Measurement,
@@ -18,7 +26,7 @@ from ...systems import (
     Quantity,
     System,
 )
-from .._coefficients import Coefficients
+from .._coefficients import Coefficients, is_named, unknown_parameter
 from .._mechanical import mechanical
 from ..multibody._multibody import Multibody
 from ..multibody._system import state_limits, tree_mechanics
@@ -41,7 +49,7 @@ class ElasticTree:
     ----------
     tree : Multibody
     motors : mapping of str to Motor
-    inputs, parametric, rotor_coupling
+    inputs, rotor_coupling
         See `SeriesElastic`.
     """
 
@@ -51,7 +59,6 @@ class ElasticTree:
         motors: Mapping[str, Motor],
         *,
         inputs: Iterable[str] | None = None,
-        parametric: str | Iterable[str] = (),
         rotor_coupling: Literal["neglected"] = "neglected",
     ) -> None:
         if not isinstance(tree, Multibody):
@@ -83,9 +90,7 @@ class ElasticTree:
             ElasticJoint(name, motor, tree.configuration.blocks[name], tree._coordinates[name])
             for name, motor in self.motors.items()
         )
-        self._parametric = tuple(as_names(parametric))
-        numbers = {key: x for joint in self.elastic_joints for key, x in joint.numbers.items()}
-        self._coefficients = Coefficients(numbers, self._parametric)
+        self._symbols: tuple[str, ...] = ()
         self.state: Product = elastic_state(tree, self.elastic_joints)
 
     def __repr__(self) -> str:
@@ -96,6 +101,83 @@ class ElasticTree:
     def parameters(self) -> tuple[Parameter, ...]:
         """Those of the tree, then numbers of motors and springs."""
         return self.mechanics.parameters
+
+    @cached_property
+    def _coefficients(self) -> Coefficients:
+        """Numbers of motors and springs."""
+        numbers = {key: x for joint in self.elastic_joints for key, x in joint.numbers.items()}
+        return Coefficients(numbers, self._symbols)
+
+    def symbolic(self, *names: str) -> Self:
+        """Copy with named numbers as symbols: parameters, those of the tree first.
+
+        Parameters
+        ----------
+        *names : str
+            Numbers of the tree, see `Multibody.symbolic`, or "JOINT.motor.inertia", "….damping",
+            "….friction", "JOINT.spring.stiffness", "….damping", …, or the beginning of several.
+
+        Raises
+        ------
+        KeyError
+            If a name is unknown.
+        TypeError
+            If names are not given one by one.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import elastic_planar_arm_tree
+        >>> arm = elastic_planar_arm_tree().symbolic("elbow.spring.stiffness", "forearm.mass")
+        >>> arm.with_parameters({"forearm.mass": 2.0}).parameters[0].nominal
+        2.0
+        """
+        check_one_by_one("symbolic", names)
+        own, tree = self._coefficients.names, self.tree.named_numbers
+        of_arm = [name for name in names if is_named(name, own)]
+        of_tree = [name for name in names if is_named(name, tree)]
+        for name in names:
+            if name not in of_arm and name not in of_tree:
+                raise UnknownNameError(unknown_parameter(name, (*tree, *own)))
+        made = self._like(tree=self.tree.symbolic(*of_tree))
+        made._symbols = (*self._symbols, *of_arm)
+        return made
+
+    def with_parameters(self, values: Any) -> Self:
+        """Copy with other values of some numbers; a symbol stays a symbol.
+
+        Parameters
+        ----------
+        values : array_like, shape (n_parameters,), or mapping of str to float
+            One number for each of `parameters`; or any numbers of tree, motors and springs by
+            their names in full, symbols or not.
+
+        Raises
+        ------
+        KeyError
+            If there is no such number.
+        ValueError
+            If a count is wrong, or a number is not finite or outside its range.
+        """
+        if not isinstance(values, Mapping):
+            p = check_shape("parameter values", values, (len(self.parameters),))
+            values = {entry.name: x for entry, x in zip(self.parameters, p, strict=True)}
+        own, tree = self._coefficients.names, self.tree.named_numbers
+        for name in values:
+            if name not in own and name not in tree:
+                raise UnknownNameError(unknown_parameter(name, (*tree, *own)))
+        given = {name: x for name, x in values.items() if name in own}
+        changed = self._coefficients.with_values(self.tree.name, given)
+        return self._like(
+            tree=self.tree.with_parameters({k: x for k, x in values.items() if k in tree}),
+            motors={joint: _changed(joint, motor, changed) for joint, motor in self.motors.items()},
+        )
+
+    def _like(self, **changed: Any) -> Self:
+        """Copy with another tree or other motors."""
+        own: dict[str, Any] = {"tree": self.tree, "motors": self.motors, "inputs": self.driven}
+        made = type(self)(**(own | changed))
+        made._symbols = self._symbols
+        return made
 
     @property
     def rigid_joints(self) -> tuple[str, ...]:
@@ -127,12 +209,7 @@ class ElasticTree:
         **motors : Motor
             By joint.
         """
-        return type(self)(
-            self.tree,
-            {**self.motors, **motors},
-            inputs=self.driven,
-            parametric=self._parametric,
-        )
+        return self._like(motors={**self.motors, **motors})
 
     # The System
 
@@ -143,7 +220,7 @@ class ElasticTree:
         *,
         h: Any = None,
         output: LieGroup | None = None,
-        parametric: str | Iterable[str] = (),
+        symbolic: str | Iterable[str] = (),
         **surroundings: Any,
     ) -> System[Product]:
         """The arm as a System.
@@ -154,7 +231,7 @@ class ElasticTree:
         h : callable, optional
             Output ``(t, x, u, p) → coordinates on output``.
         output : LieGroup, optional
-        parametric : str or iterable of str
+        symbolic : str or iterable of str
             Numbers of forces and current that are parameters.
         **surroundings
             What acts on links, as for `Multibody.system`: wrenches, forces, added_mass, current.
@@ -170,11 +247,11 @@ class ElasticTree:
             derivatives are in closed form.
         """
         key = "system", name or self.tree.name
-        is_kept = h is None and output is None and not (parametric or surroundings)
+        is_kept = h is None and output is None and not (symbolic or surroundings)
         if is_kept and key in self._made:
             return self._made[key]
         mechanics = ElasticMechanics(
-            tree_mechanics(self.tree, self.driven, parametric=parametric, **surroundings),
+            tree_mechanics(self.tree, self.driven, symbolic=symbolic, **surroundings),
             self.elastic_joints,
             self._coefficients,
         )
@@ -347,6 +424,16 @@ class ElasticTree:
     def __getstate__(self) -> dict[str, Any]:
         """Functions are traced again when needed."""
         return {k: x for k, x in self.__dict__.items() if k not in ("_made", "mechanics")}
+
+
+def _changed(joint: str, motor: Motor, changed: Mapping[str, np.ndarray]) -> Motor:
+    """The motor with the numbers of its joint that changed."""
+    own: dict[str, dict[str, float]] = {"motor": {}, "spring": {}}
+    for name, x in changed.items():
+        if name.startswith(f"{joint}."):
+            part, number = name.removeprefix(f"{joint}.").split(".")
+            own[part][number] = float(x)
+    return replace(motor, spring=replace(motor.joint_spring, **own["spring"]), **own["motor"])
 
 
 def _driven(tree: Multibody) -> list[str]:

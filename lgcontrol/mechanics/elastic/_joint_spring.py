@@ -430,7 +430,7 @@ class AdjustedSpring(JointSpring):
         Stops of φ [rad].
     nominal : float
         Where it stands when nothing else is said; the lower stop by default.
-    inertia : float
+    motor_inertia : float
         [kg m²]
     motor_damping : float
         [N m s/rad]
@@ -439,8 +439,8 @@ class AdjustedSpring(JointSpring):
 
     Examples
     --------
-    >>> AdjustedSpring(stiffness=lambda phi: 50 + 200 * phi**2, lower=0.1, upper=1.5, inertia=1e-3
-    ...     ).nominal_setting
+    >>> AdjustedSpring(stiffness=lambda phi: 50 + 200 * phi**2, lower=0.1, upper=1.5,
+    ...                motor_inertia=1e-3).nominal_setting
     0.1
     """
 
@@ -448,7 +448,7 @@ class AdjustedSpring(JointSpring):
     lower: float = 0.0
     upper: float = 1.0
     nominal: float | None = None
-    inertia: float = 0.0
+    motor_inertia: float = 0.0
     motor_damping: float = 0.0
     torque_limit: float = inf
     speed_limit: float = inf
@@ -460,8 +460,10 @@ class AdjustedSpring(JointSpring):
             raise ValueError(
                 f"{self._who}: stops must be finite and apart, got [{self.lower}, {self.upper}]"
             )
-        if not (is_finite(self.inertia) and self.inertia > 0):
-            raise ValueError(f"{self._who}: inertia must be positive [kg m²], got {self.inertia!r}")
+        if not (is_finite(self.motor_inertia) and self.motor_inertia > 0):
+            raise ValueError(
+                f"{self._who}: motor_inertia must be positive [kg m²], got {self.motor_inertia!r}"
+            )
         if not (is_finite(self.motor_damping) and self.motor_damping >= 0):
             raise ValueError(
                 f"{self._who}: motor_damping must be finite and not negative, got "
@@ -500,7 +502,7 @@ class AdjustedSpring(JointSpring):
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """Inertia and damping of the motor."""
         return {
-            "motor_inertia": Coefficient(np.array(float(self.inertia)), "kg m²", lower=LEAST),
+            "motor_inertia": Coefficient(np.array(float(self.motor_inertia)), "kg m²", lower=LEAST),
             "motor_damping": Coefficient(
                 np.array(float(self.motor_damping)), "N m s/rad", lower=0.0
             ),

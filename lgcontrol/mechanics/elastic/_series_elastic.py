@@ -22,9 +22,6 @@ class SeriesElastic(ElasticTree):
     inputs : iterable of str, optional
         Rigid joints that are driven, besides the elastic ones, which all are; by default all but
         free ones.
-    parametric : str or iterable of str
-        Numbers that are parameters, after those of the tree: "JOINT.motor.inertia", "….damping",
-        "….friction", "JOINT.spring.stiffness", "….damping", …, or the beginning of several.
     rotor_coupling : {"neglected"}
         See Notes.
 

@@ -66,14 +66,14 @@ class Multibody(Tree):
         Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints. A
         joint's frame is called "joint NAME" where NAME is that of another frame.
     parameters : tuple of str
-        Names of the symbolic parameters (see `parametric`).
+        Names of the symbolic parameters (see `symbolic`).
 
     Notes
     -----
     By topic:
 
     - Building: `from_urdf`, `from_screws`, `add_body`, `add_frame`, `attach`, `lock`,
-      `move_frames`, `with_properties`, `with_added_mass`; numbers: `parametric`, `with_parameters`.
+      `move_frames`, `with_properties`, `with_added_mass`; numbers: `symbolic`, `with_parameters`.
     - The System for simulation and control: `system`; its other velocities: `velocity_form`.
     - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
       `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,

@@ -51,7 +51,7 @@ def multibody_system(
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
-    parametric: str | Iterable[str] = (),
+    symbolic: str | Iterable[str] = (),
     velocity: Literal["velocity", "momentum"] = "velocity",
     frame: MomentumFrame = "body",
     name: str | None = None,
@@ -81,7 +81,7 @@ def multibody_system(
         (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
-    parametric : str or iterable of str
+    symbolic : str or iterable of str
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
     velocity : {"velocity", "momentum"}
@@ -128,13 +128,13 @@ def multibody_system(
     array([1., 1.])
     """
     said = (inputs, input_matrix, wrenches or None, forces, added_mass, current)
-    said += (parametric or None, h, output, quantities)
+    said += (symbolic or None, h, output, quantities)
     key = "system", name or tree.name
     is_kept = velocity == "velocity" and all(option is None for option in said)
     if is_kept and key in tree._made:
         return tree._made[key]
     mechanics = tree_mechanics(
-        tree, inputs, input_matrix, wrenches, forces, added_mass, current, parametric
+        tree, inputs, input_matrix, wrenches, forces, added_mass, current, symbolic
     )
     state = state_of(tree)
     known: dict[str, Any] = {
@@ -198,7 +198,7 @@ def velocity_form(
         As for `system`.
     **options
         Those of `system` that say what acts: inputs, input_matrix, wrenches, forces, added_mass,
-        current, parametric.
+        current, symbolic.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def tree_mechanics(
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
-    parametric: str | Iterable[str] = (),
+    symbolic: str | Iterable[str] = (),
 ) -> TreeMechanics:
     """Equations of a tree with what acts on it; arguments are those of `multibody_system`."""
     wet = tree.with_added_mass(added_mass) if added_mass else tree
@@ -235,7 +235,7 @@ def tree_mechanics(
     numbers = surroundings.coefficients
     for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
         del numbers[full_name(link, "added_mass")]
-    coefficients = Coefficients(numbers, as_names(parametric))
+    coefficients = Coefficients(numbers, as_names(symbolic))
     return TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
 
 

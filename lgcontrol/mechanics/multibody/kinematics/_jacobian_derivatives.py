@@ -100,7 +100,7 @@ def jacobian_derivatives(
 def geometric_parameters(tree: Tree, joints: Sequence[str] = ()) -> tuple[str, ...]:
     """Names of the numbers that place joints, six for each, in the order of the derivatives.
 
-    They are numbers of `parametric`: ``joint.placement.x``, ``y``, ``z`` in the axes of the
+    They are numbers of `symbolic`: ``joint.placement.x``, ``y``, ``z`` in the axes of the
     parent link [m], ``rx``, ``ry``, ``rz`` about the axes of the joint frame [rad]. An offset
     of a joint's angle or travel is among them, as a motion along its axis.
 
@@ -457,7 +457,7 @@ def placement_directions(tree: CompiledTree, joint: str) -> Value:
     """Displacements by x, y, z (parent link's axes), rx, ry, rz (joint's), in the carrier's frame.
 
     They are the U of ``B exp(U π)`` (Müller 2018, section 6.2) for the numbers that
-    `Multibody.parametric` names.
+    `Multibody.symbolic` names.
     """
     rest = tree.joint_frames[joint]
     turn: Value = ca.DM.eye(3)

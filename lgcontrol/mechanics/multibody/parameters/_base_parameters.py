@@ -305,7 +305,7 @@ def base_parameters(
     """Which combinations of inertial parameters motion and joint forces reveal, by name.
 
     The regressor at random states is decomposed column by column: a column in the span of those
-    before it is explained by them. Symbols of `parametric` count with their nominal values: for
+    before it is explained by them. Symbols of `symbolic` count with their nominal values: for
     others, ``tree.with_parameters(p).base_parameters()``.
 
     Parameters

@@ -235,7 +235,7 @@ class _PlacementFit:
         q: np.ndarray,
         measured: np.ndarray,
     ) -> None:
-        numeric = tree.with_parameters(tree.parameter_values).parametric(*parameters)
+        numeric = tree.without_symbols().symbolic(*parameters)
         self.start = numeric.parameter_values
         self.rows = 6 if measured.shape[1] == 7 else 3
         self._q, self._measured = q, measured

@@ -118,7 +118,7 @@ class LinkCapsules:
     def _ends(self, part: tuple[str, np.ndarray, float], x: Any, p: Any) -> Any:
         frame, ends, _ = part
         placement = self.tree.placement(frame)
-        own = [p[:size] for size, *_ in placement.argument_shapes[1:]]  # of a parametric tree
+        own = [p[:size] for size, *_ in placement.argument_shapes[1:]]  # of a tree with parameters
         T = SE3.matrix(placement(x[: self.tree.nq], *own))
         return T[:3, :3] @ ca.DM(ends) + ca.repmat(T[:3, 3], 1, 2)
 

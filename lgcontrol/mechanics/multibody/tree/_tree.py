@@ -246,7 +246,7 @@ class Tree:
         """Tree with joints held at positions; joints that mimic them are held too.
 
         Drives, losses, springs and limits of a held joint are gone, and with them the symbolic
-        parameters that stood for their numbers (see `parametric`).
+        parameters that stood for their numbers (see `symbolic`).
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Tree:
             reframed_links(self._added_links, moves), reframed_frames(self._added_frames, moves)
         )
 
-    def parametric(self, *names: str) -> Self:
+    def symbolic(self, *names: str) -> Self:
         """Tree in which the named numbers are symbols: functions get an argument ``p``.
 
         They are added to those that are symbols already, which stay first in ``p``.
@@ -323,10 +323,10 @@ class Tree:
         >>> from lgcontrol.mechanics import Multibody, SpatialInertia
         >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
         >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
-        >>> tree.parametric("ball.mass").mass_matrix([0.0], p=[3.0])
+        >>> tree.symbolic("ball.mass").mass_matrix([0.0], p=[3.0])
         array([[3.]])
         """
-        check_one_by_one("parametric", names)
+        check_one_by_one("symbolic", names)
         known = self.named_numbers
         found = dict.fromkeys(self.parameters)
         for name in names:
@@ -339,17 +339,16 @@ class Tree:
         return changed
 
     def with_parameters(self, values: Any) -> Self:
-        """Tree whose numbers are the given ones; those are symbols no longer.
+        """Tree with other values of some numbers; a symbol stays a symbol.
 
-        The way from `parametric` back: ``tree.with_parameters(p).f(q)`` is ``tree.f(q, p=p)``, with
-        functions specialised to the numbers, and results (`base_parameters`, limits, summaries)
-        that belong to them.
+        ``tree.with_parameters(p).f(q)`` is ``tree.f(q, p=p)``, and results (`base_parameters`,
+        limits, summaries) are those of the new values.
 
         Parameters
         ----------
         values : array_like, shape (n_parameters,), or mapping of str to float
-            One number for each of `parameters`; or any numbers by the names that `parametric`
-            takes in full, symbols or not. Symbols that are not named stay symbols.
+            One number for each of `parameters`; or any numbers by the names that `symbolic`
+            takes in full, symbols or not.
 
         Returns
         -------
@@ -368,11 +367,11 @@ class Tree:
         --------
         >>> from lgcontrol.mechanics import Multibody, SpatialInertia
         >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
-        >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")
+        >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y").symbolic("ball.mass")
         >>> tree.with_parameters([3.0]).mass_matrix([0.0])
         array([[3.]])
-        >>> tree.with_parameters({"ball.damping": 0.5}).parameters
-        ('ball.mass',)
+        >>> tree.with_parameters({"ball.mass": 4.0}).parameter_values
+        array([4.])
         """
         known = self.named_numbers
         if isinstance(values, Mapping):
@@ -388,8 +387,13 @@ class Tree:
         made = self._with([changed_link(link, changed) for link in self._added_links])
         gravity = zip("xyz", self.gravity, strict=True)
         made.gravity = tuple(changed.get(f"gravity.{axis}", x) for axis, x in gravity)
-        made.parameters = tuple(name for name in self.parameters if name not in given)
         return made
+
+    def without_symbols(self) -> Self:
+        """The tree with numbers only: what a fit of other numbers starts from."""
+        changed = self._with()
+        changed.parameters = ()
+        return changed
 
     def with_properties(self, **joints: JointProperties) -> Self:
         """Tree with other drives, losses, springs or limits of the named joints."""
