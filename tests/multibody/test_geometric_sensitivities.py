@@ -1,4 +1,4 @@
-"""Derivatives by the placements of joints: AD of trees with parameters, rebuilt trees, calibration."""
+"""Derivatives by the placements of joints: AD by parameters, rebuilt trees, calibration."""
 
 import casadi as ca
 import numpy as np
