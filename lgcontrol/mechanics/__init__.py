@@ -17,6 +17,7 @@
 
 from .. import _names
 from ._coefficients import Coefficient as Coefficient
+from ._flat_systems import to_flat_system as to_flat_system
 from .body._coriolis import ad_tilde as ad_tilde
 from .body._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
 from .body._flat_motion import FlatMotion as FlatMotion

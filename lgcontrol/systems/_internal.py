@@ -13,6 +13,7 @@ from ._definition import not_a_system as not_a_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
+from ._flat import flat_system as flat_system
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import linearize as linearize
 from ._measurement import BoundMeasurement as BoundMeasurement

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA, VERSION = "lgcontrol.trajectory", 1
+DRIFT = 1e-2  # of the norms of quaternions and circles in responses of python-control's solvers
 _TEXTS = ("name", "unit", "role")
 _NUMBERS = ("lower", "upper", "nominal")
 
@@ -191,6 +192,89 @@ class Trajectory:
         states = np.array([x(float(time)) for time in times])
         inputs = None if u is None else np.array([u(float(time)) for time in times])
         return cls(group, times, states, inputs)
+
+    @classmethod
+    def from_control(cls, plan: Any, system: Any, t: Any = None) -> Trajectory:
+        """States and inputs of a system from a plan or a response of python-control.
+
+        Parameters
+        ----------
+        plan : control.flatsys.SystemTrajectory or control.TimeResponseData
+            On the stored coordinates of the system. A plan is what `point_to_point` and
+            `solve_flat_ocp` return for `to_flat_system`; a response is what simulations of
+            `to_nlsys` return.
+        system : System
+            Whose states and inputs they are.
+        t : array_like, shape (N + 1,), optional
+            Increasing times in s. A plan needs them, a response has its own.
+
+        Returns
+        -------
+        Trajectory
+            With all inputs of the system; those that python-control does not know are nominal.
+            Inputs of a plan are taken in the middle of each interval: held there, they follow the
+            plan with an error of second order in the spacing. Those of a response are held from
+            its times on. States that a solver let drift off the group are brought back onto it.
+
+        Raises
+        ------
+        TypeError
+            If the first argument is neither, or the second is no System.
+        ValueError
+            If the times are missing, numbers of states or inputs differ, or a state is no element
+            of the group.
+
+        Examples
+        --------
+        >>> import control.flatsys
+        >>> from lgcontrol.mechanics import to_flat_system
+        >>> from lgcontrol.models import rover
+        >>> car = rover(kinematic=True)
+        >>> plan = control.flatsys.point_to_point(
+        ...     to_flat_system(car), 4.0, [0, 0, 1, 0], [1, 0], [3, 2, 1, 0], [1, 0],
+        ...     basis=control.flatsys.PolyFamily(8))
+        >>> path = Trajectory.from_control(plan, car, np.linspace(0, 4, 81))
+        >>> run = car.rollout(path.x[0], path.u, 0.05)
+        >>> bool(np.abs(car.state.minus(run.x, path.x)).max() < 1e-3)
+        True
+        """
+        if not isinstance(getattr(system, "state", None), LieGroup):
+            raise TypeError(f"system must be a System, not {type(system).__name__}")
+        is_plan = callable(getattr(plan, "eval", None))
+        if is_plan:
+            if t is None:
+                raise ValueError(
+                    "a plan of control.flatsys does not say when it ends: give t, the times of the "
+                    "nodes, such as np.linspace(0, seconds, 101)"
+                )
+            times = check_increasing("t", t, 2)
+            states, inputs = plan.eval(times)[0], plan.eval((times[:-1] + times[1:]) / 2)[1]
+        elif all(hasattr(plan, name) for name in ("time", "states", "inputs")):
+            times = check_increasing("the response's time", plan.time)
+            states, inputs = plan.states, np.zeros((0, len(times)))
+            if plan.inputs is not None:
+                inputs = np.reshape(plan.inputs, (-1, len(times)))
+        else:
+            raise TypeError(
+                "plan must be a plan of control.flatsys or a control.TimeResponseData, "
+                f"not {type(plan).__name__}"
+            )
+        controls = len(system.input_index("control"))
+        knows_all = len(inputs) == system.n_inputs
+        for what, given, wanted in (
+            ("states", len(states), system.state.nq),
+            ("inputs", len(inputs), system.n_inputs if knows_all else controls),
+        ):
+            if given != wanted:
+                raise ValueError(
+                    f"the plan has {given} {what}, {system.name} has {wanted}: plan with "
+                    "to_flat_system or to_nlsys of the same system"
+                )
+        u = inputs.T if knows_all else system.full_input(inputs.T)
+        x = check_shape("the plan's states", np.transpose(states), (len(times), system.state.nq))
+        x = check_element("the plan's states", x, system.state, batch=True, tolerance=DRIFT)
+        made = cls(system.state, times, x, u, inputs=system.inputs)
+        return made if is_plan or t is None else made.resample(t)
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Trajectory]) -> Trajectory:

@@ -73,8 +73,7 @@ class FlatMotion:
         if not isinstance(position, SmoothReference):
             kind = type(position).__name__
             raise TypeError(f"position must be a SmoothReference, such as Waypoints, not {kind}")
-        structure, blocks = system.structure, getattr(system.state, "blocks", {})
-        if structure is None or blocks.get(structure.configuration) != SE3:
+        if not moves_a_pose(system):
             raise ValueError(f"{system.name}: FlatMotion is for systems that move a pose (SE3)")
         for name, motion, dim in (("position", position, 3), ("heading", heading, 1)):
             if isinstance(motion, SmoothReference) and not (
@@ -86,54 +85,28 @@ class FlatMotion:
         if not isinstance(heading, SmoothReference):
             heading = float(check_shape("heading, an angle in rad,", heading, ()))
         self.system, self.position, self.heading = system, position, heading
-        rest = system.state.identity
-        off = system.nominal_input.copy()
-        off[system.input_index("control")] = 0.0
-        self._dv = system.state.tangent_slice(structure.velocity)
-        self._fall = system.f(0.0, rest, off, system.nominal_parameters)[self._dv][:3]
+        self._fall = free_fall(system)
         self._check()
 
     def states(self, system: System[Any], t: Any) -> tuple[np.ndarray, np.ndarray]:
         """States at times t, and their rates; see `SmoothReference.states`."""
-        state, structure = system.state, system.structure
-        if structure is None or getattr(state, "blocks", {}).get(structure.configuration) != SE3:
+        if not moves_a_pose(system):
             raise ValueError(f"{system.name} moves no pose (SE3), as {self.system.name} does")
-        place = self.position(t)
-        q, w, dw = _attitude()(*self._push(place), *self._yaw(t))
-        back = SO3.matrix(SO3.inverse(q))
-        v = (back @ place.velocity[..., None])[..., 0]
-        a = (back @ place.acceleration[..., None])[..., 0] - np.cross(w, v)
-        x = np.tile(state.identity, (*np.shape(t), 1))
-        x[..., state.coordinate_slice(structure.configuration)] = np.concatenate(
-            [place.x, q], axis=-1
-        )
-        twist, rate = np.concatenate([v, w], axis=-1), np.concatenate([a, dw], axis=-1)
-        x[..., state.coordinate_slice(structure.velocity)] = twist
-        rates = np.zeros((*np.shape(t), state.dim))
-        rates[..., state.tangent_slice(structure.configuration)] = twist
-        rates[..., state.tangent_slice(structure.velocity)] = rate
-        return x, rates
+        return thrust_states(system, self._fall, self.position(t), self._yaw(t))
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """States (..., nq) and inputs (..., n_inputs) at times t.
 
         Inputs are those that come nearest to the motion, whatever their bounds.
         """
-        system = self.system
-        x, rates = self.states(system, t)
-        here = field_derivatives(system)(t, x, system.nominal_input, system.nominal_parameters)
-        controls = system.input_index("control")
-        B = here.B[..., self._dv, :][..., controls]
-        missing = (rates - here.rate)[..., self._dv, None]
-        u = np.tile(system.nominal_input, (*np.shape(t), 1))
-        u[..., controls] += (np.linalg.pinv(B, rcond=1e-9) @ missing)[..., 0]
-        return TrajectoryPoint(x, u)
+        x, rates = self.states(self.system, t)
+        return TrajectoryPoint(x, nearest_inputs(self.system, t, x, rates))
 
     def missing(self, t: Any) -> np.ndarray:
         """Acceleration that the motion asks for and the inputs do not give, shape (..., 6)."""
         x, u = self(t)
-        p = self.system.nominal_parameters
-        return (self.states(self.system, t)[1] - self.system.f(t, x, u, p))[..., self._dv]
+        rates = self.states(self.system, t)[1]
+        return missing_acceleration(self.system, t, x, u, rates)
 
     def sampled(self, spacing: float) -> Trajectory:
         """States and inputs about every `spacing` s, from the first to the last time."""
@@ -160,9 +133,6 @@ class FlatMotion:
         turning = self.heading.jumps if isinstance(self.heading, SmoothReference) else ()
         return tuple(sorted((*self.position.jumps, *turning), key=lambda jump: jump.t))
 
-    def _push(self, place: MotionPoint) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return place.acceleration - self._fall, place.jerk, place.snap
-
     def _yaw(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not isinstance(self.heading, SmoothReference):
             still = np.zeros(np.shape(t))
@@ -173,7 +143,7 @@ class FlatMotion:
 
     def _check(self) -> None:
         t = np.linspace(self.position.t[0], self.position.t[-1], SAMPLES)
-        push = self._push(self.position(t))[0]
+        push = self.position(t).acceleration - self._fall
         size, weight = np.linalg.norm(push, axis=-1), np.linalg.norm(self._fall)
         weak = size < LEAST_PUSH * weight
         over = push[:, 2] < (LEAST_TURN - 1) * size
@@ -186,6 +156,96 @@ class FlatMotion:
                 )
 
 
+def moves_a_pose(system: System[Any]) -> bool:
+    """Whether the structure of a system moves a pose on SE3."""
+    structure, blocks = system.structure, getattr(system.state, "blocks", {})
+    return structure is not None and blocks.get(structure.configuration) == SE3
+
+
+def free_fall(system: System[Any]) -> np.ndarray:
+    """Acceleration at rest without controls, in the axes of the identity [m/s²], shape (3,)."""
+    off = system.nominal_input.copy()
+    off[system.input_index("control")] = 0.0
+    rates = system.f(0.0, system.state.identity, off, system.nominal_parameters)
+    return rates[_velocity(system)][:3]
+
+
+def thrust_states(
+    system: System[Any],
+    fall: np.ndarray,
+    place: MotionPoint,
+    yaw: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """States of a vehicle that pushes along its z axis, and their rates.
+
+    Parameters
+    ----------
+    system : System
+        Moves a pose.
+    fall : ndarray, shape (3,)
+        See `free_fall`.
+    place : MotionPoint
+        Position in world axes to its snap, shapes (..., 3).
+    yaw : tuple of ndarray, shape (...)
+        Heading and two derivatives.
+
+    Returns
+    -------
+    x : ndarray, shape (..., nq)
+    rate : ndarray, shape (..., dim)
+    """
+    state, structure, batch = system.state, system.structure, np.shape(yaw[0])
+    assert structure is not None
+    q, w, dw = _attitude()(place.acceleration - fall, place.jerk, place.snap, *yaw)
+    back = SO3.matrix(SO3.inverse(q))
+    v = (back @ place.velocity[..., None])[..., 0]
+    a = (back @ place.acceleration[..., None])[..., 0] - np.cross(w, v)
+    x = np.tile(state.identity, (*batch, 1))
+    x[..., state.coordinate_slice(structure.configuration)] = np.concatenate([place.x, q], axis=-1)
+    twist, rate = np.concatenate([v, w], axis=-1), np.concatenate([a, dw], axis=-1)
+    x[..., state.coordinate_slice(structure.velocity)] = twist
+    rates = np.zeros((*batch, state.dim))
+    rates[..., state.tangent_slice(structure.configuration)] = twist
+    rates[..., _velocity(system)] = rate
+    return x, rates
+
+
+def nearest_inputs(system: System[Any], t: Any, x: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Inputs that come nearest to accelerations, whatever their bounds, shape (..., n_inputs)."""
+    here = field_derivatives(system)(t, x, system.nominal_input, system.nominal_parameters)
+    controls, dv = system.input_index("control"), _velocity(system)
+    B = here.B[..., dv, :][..., controls]
+    missing = (rates - here.rate)[..., dv, None]
+    u = np.tile(system.nominal_input, (*x.shape[:-1], 1))
+    u[..., controls] += (np.linalg.pinv(B, rcond=1e-9) @ missing)[..., 0]
+    return u
+
+
+def missing_acceleration(
+    system: System[Any], t: Any, x: np.ndarray, u: np.ndarray, rates: np.ndarray
+) -> np.ndarray:
+    """Acceleration that is asked for and that the inputs do not give, shape (..., 6)."""
+    return (rates - system.f(t, x, u, system.nominal_parameters))[..., _velocity(system)]
+
+
+def heading(q: Any) -> Any:
+    """Angle that the shortest swing from the vertical leaves of an attitude, in (−π, π] rad."""
+    b = SO3.matrix(q)[:, 2]
+    swing = _swing(b)
+    turn = SO3.compose(SO3.inverse(swing / ca.sqrt(ca.sumsqr(swing))), q)
+    return ca.atan2(2 * turn[2] * turn[3], turn[3] ** 2 - turn[2] ** 2)
+
+
+def _velocity(system: System[Any]) -> slice:
+    assert system.structure is not None
+    return system.state.tangent_slice(system.structure.velocity)
+
+
+def _swing(b: Any) -> Any:
+    """Half-way between no turn and the shortest turn from the vertical to b, not of length 1."""
+    return ca.vertcat(-b[1], b[0], 0, 1 + b[2])
+
+
 @lru_cache(1)
 def _attitude() -> ModelFunction:
     """Attitude, rate and its rate for a push with two derivatives and a heading with two."""
@@ -193,8 +253,7 @@ def _attitude() -> ModelFunction:
     def build(*symbols: Any) -> list[Any]:
         push, yaw = symbols[0], symbols[3]
         b = push / ca.sqrt(ca.sumsqr(push))
-        # Half-way between no turn and the shortest turn from the vertical to b.
-        swing = ca.vertcat(-b[1], b[0], 0, 1 + b[2])
+        swing = _swing(b)
         turn = ca.vertcat(0, 0, ca.sin(yaw / 2), ca.cos(yaw / 2))
         q = SO3.compose(swing / ca.sqrt(ca.sumsqr(swing)), turn)
         now = ca.vertcat(symbols[0], symbols[1], symbols[3], symbols[4])

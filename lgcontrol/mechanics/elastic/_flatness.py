@@ -18,7 +18,7 @@ from ...codegen._internal import (
     unknown_name,
 )
 from ...systems import Trajectory
-from ...systems._internal import FixedParameters, control_name, values_by_name
+from ...systems._internal import FixedParameters, flat_system, values_by_name
 from ..multibody.compiled._functions import rate_names
 from ._damped import DampedDeflection
 from ._elastic_tree import ElasticTree
@@ -165,8 +165,6 @@ def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
     >>> x.ravel().round(3).tolist()[:2], bool(abs(u[0, 0]) < 1e-6)
     ([0.5, 2.461], True)
     """
-    import control.flatsys
-
     if arm.rigid_joints or arm.mechanics.set_joints or arm.tree.nq != arm.tree.nv:
         raise ValueError(
             f"{arm.tree.name}: to_flat_system knows arms of elastic joints alone, each with "
@@ -174,28 +172,16 @@ def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
         )
     if arm.parameters:
         raise ValueError(f"{arm.tree.name} has parameters: give them numbers before to_flat_system")
-    forth, back = flat_map(arm), flat_outputs(arm)
-    system, n = arm.system(), arm.tree.nv
+    forth, back, n = flat_map(arm), flat_outputs(arm), arm.tree.nv
 
-    def forward(x: Any, u: Any, params: Any = None) -> list[np.ndarray]:
-        return list(np.stack(back(np.ravel(x), np.ravel(u)), axis=1))
+    def forward(x: np.ndarray, u: np.ndarray) -> list[np.ndarray]:
+        return list(np.stack(back(x, u), axis=1))
 
-    def reverse(flag: Any, params: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def reverse(flag: Any) -> tuple[np.ndarray, np.ndarray]:
         found = forth(*np.reshape(flag, (n, 5)).T)
         return found.x, found.u
 
-    def rate(t: float, x: Any, u: Any, params: Any = None) -> np.ndarray:
-        return system.f(t, np.ravel(x), np.ravel(u))
-
-    signals = {
-        "name": arm.tree.name,
-        "inputs": [control_name(entry.name) for entry in system.inputs],
-        "states": [control_name(name) for name in arm.state.coordinate_names],
-        "outputs": [control_name(name) for name in arm.state.coordinate_names],
-    }
-    return control.flatsys.FlatSystem(
-        forward, reverse, rate, lambda t, x, u, params=None: x, **(signals | options)
-    )
+    return flat_system(arm.system(), forward, reverse, {"name": arm.tree.name} | options)
 
 
 def damped_motion(
