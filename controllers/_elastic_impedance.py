@@ -174,7 +174,7 @@ class ElasticImpedance(Controller):
         """``U_g − V`` of configurations."""
         tree, group = self.arm.tree, self.task.group
         own = (p[: len(tree.parameters)],) * bool(tree.parameters)
-        e = group._log(group._compose(group._inverse(X), self.task.kinematics(tree, q).X))
+        e = group.log(group.compose(group.inverse(X), self.task.kinematics(tree, q).X))
         weight = tree.potential_energy.function.call([q, *own])[0]
         return weight - ca.dot(stiffness, e**2) / 2
 
@@ -204,7 +204,7 @@ class ElasticImpedance(Controller):
                 arm.elastic_joints, motors, mechanics.rows, numbers, strict=True
             ):
                 d = joint.spring.deflection(force[row], ca.DM(0), c.spring)
-                stretch = joint.group._minus(theta, joint.places.of(q))
+                stretch = joint.group.minus(theta, joint.places.of(q))
                 steep.append(joint.spring.slopes(d, ca.DM(0), c.spring).by_deflection)
                 off.append(steep[-1] * (stretch - d))
             step = solve_symmetric(ca.diag(ca.vertcat(*steep)) + slope, ca.vertcat(*off))

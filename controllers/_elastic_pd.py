@@ -142,8 +142,8 @@ class ElasticPD(ElasticLaw):
         for i, (joint, c) in enumerate(zip(arm.elastic_joints, mechanics.numbers(p), strict=True)):
             held.append(weight[mechanics.rows[i]])
             d = joint.spring.deflection(held[-1], settings[i], c.spring)
-            there = joint.group._plus(joint.places.of(q), d)
-            away.append(joint.group._minus(parts.motors[i], there))
+            there = joint.group.plus(joint.places.of(q), d)
+            away.append(joint.group.minus(parts.motors[i], there))
         return ca.vertcat(*held), ca.vertcat(*away)
 
     @cached_property

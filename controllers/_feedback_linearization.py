@@ -152,7 +152,7 @@ class FeedbackLinearization(ElasticLaw):
         q, v, a, j, _ = back.function.call([x, *inputs, *own])
         k = gains["chain"]
         errors = [
-            group._minus(q, q_ref), *(x - y for x, y in zip((v, a, j), rates_ref, strict=False))
+            group.minus(q, q_ref), *(x - y for x, y in zip((v, a, j), rates_ref, strict=False))
         ]  # fmt: skip
         s = rates_ref[3] - k[0] * integral
         for coefficient, error in zip(ca.vertsplit(k[1:]), errors, strict=True):

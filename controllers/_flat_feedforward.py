@@ -127,7 +127,7 @@ class FlatFeedforward(ElasticLaw):
         count = force.shape[0]
         if self.side == "motor":
             for i, (joint, at) in enumerate(zip(arm.elastic_joints, drives, strict=True)):
-                away = joint.group._minus(parts.motors[i], there.motors[i])
+                away = joint.group.minus(parts.motors[i], there.motors[i])
                 slower = parts.speeds[i] - there.speeds[i]
                 force[at] = -gains["stiffness"][at] * away - gains["damping"][at] * slower
         feedback = force - gains["integral_gain"] * (B.T @ integral)

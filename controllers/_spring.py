@@ -18,15 +18,15 @@ def error_of(
     The relative velocity ``ν = V − Ad(h⁻¹) V_ref`` with ``h = X_ref⁻¹ X`` is that of h: the rate of
     e is ``J_r(e)⁻¹ ν``.
     """
-    h = group._compose(group._inverse(X_ref), X)
-    return group._log(h), velocity - group._Ad(group._inverse(h)) @ velocity_ref
+    h = group.compose(group.inverse(X_ref), X)
+    return group.log(h), velocity - group.Ad(group.inverse(h)) @ velocity_ref
 
 
 def spring_damper(
     group: LieGroup, e: Value, relative: Value, stiffness: Value, damping: Value
 ) -> Value:
     """Force ``−J_r(e)⁻ᵀ K e − D ν``: its power on ν is ``−d/dt ½ eᵀ K e − νᵀ D ν``."""
-    return -group._right_jacobian_inverse(e).T @ (stiffness * e) - damping * relative
+    return -group.right_jacobian_inverse(e).T @ (stiffness * e) - damping * relative
 
 
 def gain(name: str, value: ArrayLike, size: int) -> np.ndarray:

@@ -147,8 +147,8 @@ class ElasticStructurePreserving(ElasticLaw):
         e, eta = [], []
         for i, joint in enumerate(arm.elastic_joints):
             at = joint.places.of(goal[0])
-            e.append(joint.group._minus(joint.places.of(q), at))
-            eta.append(joint.group._minus(parts.motors[i], at))
+            e.append(joint.group.minus(joint.places.of(q), at))
+            eta.append(joint.group.minus(parts.motors[i], at))
         eta_dot = parts.speeds - goal[1] - n_dot / K
         return ca.vertcat(*e), ca.vertcat(*eta) - n / K, eta_dot, goal[2] + n_ddot / K, K, B
 

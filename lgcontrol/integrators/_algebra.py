@@ -24,7 +24,7 @@ def algebra_rate(group: LieGroup, brackets: int, theta: Value, velocity: Value) 
 
 
 def _series(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
-    ad = group._ad(theta)  # structural zeros of commutative blocks make their brackets free
+    ad = group.ad(theta)  # structural zeros of commutative blocks make their brackets free
     rate, power = velocity, velocity
     for coefficient in bracket_coefficients(brackets):
         power = ad @ power

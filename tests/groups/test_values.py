@@ -20,7 +20,7 @@ from lgcontrol.groups import (
     Rn,
     Schoenflies,
     Translation,
-    _operations,
+    _base,
 )
 from lgcontrol.groups._internal import CylindricalGroup, SchoenfliesGroup, SE2Group, SO2Group
 
@@ -256,9 +256,9 @@ def test_an_axis_has_one_form(direct):
 
 
 def test_functions_of_many_groups_do_not_pile_up(monkeypatch):
-    assert _operations.operation_function.cache_info().maxsize is not None
-    small = lru_cache(4)(_operations.operation_function.__wrapped__)
-    monkeypatch.setattr(_operations, "operation_function", small)
+    assert _base.operation_function.cache_info().maxsize is not None
+    small = lru_cache(4)(_base.operation_function.__wrapped__)
+    monkeypatch.setattr(_base, "operation_function", small)
     for pitch in np.linspace(0.1, 0.2, 20):
         assert Helical(pitch).homogeneous([2.0])[2, 3] == pytest.approx(2 * pitch)
     assert small.cache_info().currsize == 4

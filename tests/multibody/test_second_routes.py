@@ -65,7 +65,7 @@ def test_inverse_dynamics_is_lagranges(tree, rng):
     momentum = ca.gradient(T, vs)
     a_s = ca.SX.sym("a", tree.nv)
     rate = ca.jtimes(momentum, d, vs) + ca.jtimes(momentum, vs, a_s)
-    forces = rate - tree.configuration._ad(vs).T @ momentum - ca.gradient(T - V, d)
+    forces = rate - tree.configuration.ad(vs).T @ momentum - ca.gradient(T - V, d)
     forces = ca.substitute(forces, d, ca.DM.zeros(tree.nv))
     lagrange = np.array(ca.Function("f", [qs, vs, a_s], [forces])(q, v, a)).ravel()
     losses = tree.inverse_dynamics(q, v, a) - _without_losses(tree).inverse_dynamics(q, v, a)

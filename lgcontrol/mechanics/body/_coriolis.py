@@ -81,7 +81,7 @@ def boltzmann_hamel_matrix(group: LieGroup, p: Value, phi: Value | None = None) 
 def ad_tilde_matrix(group: LieGroup, p: Value) -> Value:
     """`ad_tilde` on a CasADi column, without stored zeros."""
     unit = ca.DM.eye(group.dim)
-    columns = [-(ca.sparsify(ca.DM(group._ad(unit[:, j]))).T @ p) for j in range(group.dim)]
+    columns = [-(ca.sparsify(ca.DM(group.ad(unit[:, j]))).T @ p) for j in range(group.dim)]
     return ca.horzcat(*columns)
 
 

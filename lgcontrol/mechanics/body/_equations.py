@@ -85,7 +85,7 @@ class BodyEquations:
 
     def bias(self, v: Value, c: Mapping[str, Value]) -> Value:
         """``−ad_vᵀ M v``."""
-        return -(self.group._ad(v).T @ (self.mass_matrix(c) @ v))
+        return -(self.group.ad(v).T @ (self.mass_matrix(c) @ v))
 
     def force(self, X: Value, v: Value, tau: Value, u: Value, c: Mapping[str, Value]) -> Value:
         """``τ + Q + ad_vᵀ M v``."""
@@ -107,7 +107,7 @@ class BodyEquations:
         """Derivatives of ``Q + ad_vᵀ P`` by pose, velocity and inputs, with ``∂P/∂v = M``."""
         H, group = self.selection, self.group
         W = self.surroundings.derivatives("", self.motion(X, v, u, c), u, c)
-        turning = ca.sparsify(group._ad(v)).T @ self.mass_matrix(c)
+        turning = group.ad(v).T @ self.mass_matrix(c)
         by_v = H.T @ W.by_twist @ H + turning - ad_tilde_matrix(group, momentum)
         return H.T @ W.by_pose @ H, by_v, H.T @ W.by_inputs
 
@@ -156,7 +156,9 @@ class BodyEquations:
     def motion(self, X: Value, v: Value, u: Value, c: Mapping[str, Value]) -> BodyMotion:
         """Where the body is and how it moves."""
         inertia = c["mass"], c["center_of_mass"]
-        return self.surroundings.motion(self.group._pose(X), self.selection @ v, inertia, u, c)
+        T = self.group.homogeneous(X)
+        pose = T[:3, :3], T[:3, 3]
+        return self.surroundings.motion(pose, self.selection @ v, inertia, u, c)
 
     def _at_rest(self, X: Value, c: Mapping[str, Value]) -> tuple[BodyMotion, Value]:
         u = ca.DM.zeros(len(self.inputs))

@@ -274,7 +274,7 @@ class RigidBody:
         """
         forms: dict[str, Callable[[Value, Value], Value]] = {
             "ad_tilde": lambda M, v: ad_tilde_matrix(self.group, M @ v),
-            "ad": lambda M, v: -(self.group._ad(v).T @ M),
+            "ad": lambda M, v: -(self.group.ad(v).T @ M),
             "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
         }
         if form not in forms:
@@ -373,7 +373,7 @@ class RigidBody:
             body = self._mass_matrix(p) @ v
             if frame == "body":
                 return body
-            return self.group._Ad(self.group._inverse(X)).T @ body
+            return self.group.Ad(self.group.inverse(X)).T @ body
 
         return self._trace("momentum", build, "X v p", "momentum")
 

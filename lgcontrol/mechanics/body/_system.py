@@ -211,16 +211,16 @@ def body_velocity_form(
 
     def carried(q: Value, momentum: Value) -> Value:
         """Body momentum in the frame."""
-        return momentum if frame == "body" else group._Ad(group._inverse(q)).T @ momentum
+        return momentum if frame == "body" else group.Ad(group.inverse(q)).T @ momentum
 
     def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         force = mechanics.action(t, ca.vertcat(q, v), u, p)
         if frame == "body":
-            return group._ad(v).T @ (inertia(p) @ v) + force
+            return group.ad(v).T @ (inertia(p) @ v) + force
         return carried(q, force)
 
     def to_body(q: Value, w: Value) -> Value:
-        return w if frame == "body" else group._Ad(q).T @ w
+        return w if frame == "body" else group.Ad(q).T @ w
 
     return VelocityForm(
         source,

@@ -163,7 +163,7 @@ class Gyrostat:
 
         def build(X: Value, v: Value, speed: Value, p: Value) -> Value:
             momentum = self._momentum(v, speed, p)
-            return momentum if frame == "body" else group._Ad(group._inverse(X)).T @ momentum
+            return momentum if frame == "body" else group.Ad(group.inverse(X)).T @ momentum
 
         return self._trace(
             "momentum", build, ("X", "v", "wheel_speed", "p"), {"momentum": (group.dim,)}
@@ -253,7 +253,7 @@ class Gyrostat:
         equations, count = self.body.equations, len(self.body.inputs)
         net = u[count:] - ca.DM(self.wheels.friction) * speed
         force = equations.generalized_force(X, v, u[:count], equations.bind(p))
-        gyroscopic = self.body.group._ad(v).T @ self._momentum(v, speed, p)
+        gyroscopic = self.body.group.ad(v).T @ self._momentum(v, speed, p)
         return force + gyroscopic - self._axes @ net
 
     def _trace(
@@ -327,7 +327,7 @@ class _Mechanics:
             body.equations.bind(p),
             self.gyrostat._momentum(v, speed, p),
         )
-        turned = ca.sparsify(body.group._ad(v)).T @ axes @ ca.diag(ca.DM(wheels.inertias))
+        turned = body.group.ad(v).T @ axes @ ca.diag(ca.DM(wheels.inertias))
         by_speed = turned + axes @ ca.sparsify(ca.diag(ca.DM(wheels.friction)))
         return ca.horzcat(by_X, by_v, by_speed), ca.horzcat(by_u, -axes)
 

@@ -247,7 +247,7 @@ class ElasticMechanics:
         parts = self.split(x)
         return ca.vertcat(
             *(
-                joint.group._minus(theta, joint.places.of(parts.q))
+                joint.group.minus(theta, joint.places.of(parts.q))
                 for joint, theta in zip(self.joints, parts.motors, strict=True)
             )
         )

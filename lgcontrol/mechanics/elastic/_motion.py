@@ -70,7 +70,7 @@ def motor_motion(
         rate = (own[1] - slopes.by_setting * kappa[1]) / slopes.by_deflection
         bent = twice * rate**2 + 2 * mixed * rate * kappa[1] + by_settings * kappa[1] ** 2
         change = own[2] - bent - slopes.by_setting * kappa[2]
-        motors.append(joint.group._plus(joint.places.of(q), d))
+        motors.append(joint.group.plus(joint.places.of(q), d))
         deflection_rates.append((d, rate, change / slopes.by_deflection))
     speeds = ca.vertcat(
         *(v[r] + d[1] for r, d in zip(mechanics.rows, deflection_rates, strict=True))

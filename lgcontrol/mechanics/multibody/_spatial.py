@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value
+from ...groups import LieGroup
 
 ROUNDING = 1e-15  # entries of rotation matrices below this are rounding of cos(π/2)
 
@@ -95,6 +96,12 @@ class Pose(NamedTuple):
     def identity(cls) -> Pose:
         """No motion."""
         return cls(ca.DM.eye(3), ca.DM(3, 1))
+
+    @classmethod
+    def of(cls, group: LieGroup, X: Value) -> Pose:
+        """Of a body motion, from its coordinates on a group."""
+        T = group.homogeneous(X)
+        return cls(T[:3, :3], T[:3, 3])
 
     @classmethod
     def from_matrix(cls, T: np.ndarray) -> Pose:

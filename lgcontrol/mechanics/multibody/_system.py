@@ -259,17 +259,17 @@ def _velocity_form(mechanics: TreeMechanics, velocity: str, frame: MomentumFrame
         """Rows of the base from its frame to that of the momentum."""
         if frame == "body":
             return p
-        return ca.vertcat(SE3._Ad(SE3._inverse(q[: SE3.nq])).T @ p[:6], p[6:])
+        return ca.vertcat(SE3.Ad(SE3.inverse(q[: SE3.nq])).T @ p[:6], p[6:])
 
     def in_body(q: Value, p: Value) -> Value:
-        return p if frame == "body" else ca.vertcat(SE3._Ad(q[: SE3.nq]).T @ p[:6], p[6:])
+        return p if frame == "body" else ca.vertcat(SE3.Ad(q[: SE3.nq]).T @ p[:6], p[6:])
 
     def inertia(q: Value, p: Value) -> Value:
         return mechanics.mass_matrix(ca.vertcat(q, ca.SX(tree.nv, 1)), p)
 
     def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         x = ca.vertcat(q, v)
-        turning = ca.sparsify(group._ad(v)).T @ (inertia(q, p) @ v)
+        turning = group.ad(v).T @ (inertia(q, p) @ v)
         force = mechanics.action(t, x, u, p) + mechanics.kinetic_gradient(x, p)
         if frame == "body":
             return force + turning

@@ -288,14 +288,14 @@ def _traced(kind: str, reference: Reference) -> ModelFunction:
 @cache
 def _in_frames() -> ModelFunction:
     def build(M, V, A, pose, frame_pose, frame_twist, axes, axes_velocity):
-        R_axes = SO3._pose(axes)[0]
-        R_frame = SE3._pose(frame_pose)[0]
+        R_axes = SO3.matrix(axes)
+        R_frame = SE3.homogeneous(frame_pose)[:3, :3]
         turn = ca.diagcat(*[R_axes.T @ R_frame] * 2)
-        X = turn @ SE3._Ad(SE3._compose(SE3._inverse(frame_pose), pose))
+        X = turn @ SE3.Ad(SE3.compose(SE3.inverse(frame_pose), pose))
         back = _twist_inverse(X)
         M = back.T @ M @ back
         relative = ca.vertcat(ca.DM(3, 1), axes_velocity - frame_twist[3:])
-        moved = A + SE3._ad(frame_twist + relative) @ V
+        moved = A + SE3.ad(frame_twist + relative) @ V
         return M @ moved + equations.wrench_cross(V, M @ V)
 
     shapes = dict(_SHAPES)

@@ -68,7 +68,8 @@ class Pose(NamedTuple):
     @classmethod
     def of(cls, pose: Value) -> Pose:
         """From SE3 coordinates."""
-        return cls(*SE3._pose(pose))
+        T = SE3.homogeneous(pose)
+        return cls(T[:3, :3], T[:3, 3])
 
     def moving(self, twist: Value, reference: Reference) -> Pose:
         """The same pose with its rate, for a twist of the body in a reference."""

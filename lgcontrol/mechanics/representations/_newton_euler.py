@@ -18,7 +18,7 @@ from ._forms import Pose
 
 def wrench_cross(V: Value, W: Value) -> Value:
     """``−ad_Vᵀ W``: rate of a wrench carried along by the twist V."""
-    return -(SE3._ad(V).T @ W)
+    return -(SE3.ad(V).T @ W)
 
 
 def wrench(pose: Pose, M: Value, V: Value, A: Value, reference: Reference) -> Value:

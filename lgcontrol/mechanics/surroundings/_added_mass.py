@@ -65,8 +65,8 @@ def current_wrench(added_mass: Value, motion: BodyMotion) -> Value:
     """
     V, V_r = motion.twist, motion.relative_twist
     turning = ca.vertcat(ca.cross(V[3:], V[:3] - V_r[:3]), ca.DM(3, 1))
-    relative = SE3._ad(V_r).T @ (added_mass @ V_r)
-    return relative - SE3._ad(V).T @ (added_mass @ V) - added_mass @ turning
+    relative = SE3.ad(V_r).T @ (added_mass @ V_r)
+    return relative - SE3.ad(V).T @ (added_mass @ V) - added_mass @ turning
 
 
 def check_added_mass(body: str, value: Any, group: LieGroup) -> np.ndarray:

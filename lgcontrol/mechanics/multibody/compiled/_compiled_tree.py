@@ -69,12 +69,11 @@ class Node:
 
     def pose(self, q: Value) -> Pose:
         """T_parent_node for the tree's coordinates."""
-        R, p = self.joint_pose(q)
-        return self.placement @ Pose(ca.sparsify(R), ca.sparsify(p))
+        return self.placement @ self.joint_pose(q)
 
     def joint_pose(self, q: Value) -> Pose:
         """T_joint_node for the tree's coordinates."""
-        return Pose(*self.group._pose(self.coordinates.of(q)))
+        return Pose.of(self.group, self.coordinates.of(q))
 
 
 @dataclass
@@ -405,7 +404,7 @@ def _placement(link: Link, number: Number) -> tuple[Pose, Value]:
     turn = [number(n, 0.0) for n in names[3:]]
     R: Value = constant_rotation(link.placement[:3, :3])
     if any(isinstance(x, ca.SX) for x in turn):
-        R = R @ SO3._pose(SO3._exp(ca.SX(ca.vertcat(*turn))))[0]
+        R = R @ SO3.matrix(SO3.exp(ca.SX(ca.vertcat(*turn))))
     return Pose(R, _column(position)), _column(turn)
 
 

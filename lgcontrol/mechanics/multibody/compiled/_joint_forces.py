@@ -55,7 +55,7 @@ def joint_force_rates(tree: CompiledTree, q: Value, v: Value) -> tuple[Value, Va
         if joint.stiffness.nnz():
             d = ca.SX.sym("d", joint.group.dim)
             X = joint.coordinates.of(q)
-            moved = joint.group._plus(X, joint.scale * d)
+            moved = joint.group.plus(X, joint.scale * d)
             slope = ca.jacobian(_spring_at(joint, moved), d)
             dq[joint.v, joint.v] += joint.scale * ca.substitute(slope, d, ca.DM.zeros(d.shape))
         if joint.damping.nnz() or joint.friction.nnz():
@@ -78,7 +78,7 @@ def joint_force_curvatures(
     for joint in tree.impedances:
         n = joint.group.dim
         d, own = ca.SX.sym("d", n), ca.SX.sym("v", n)
-        moved = joint.group._plus(joint.coordinates.of(q), joint.scale * d)
+        moved = joint.group.plus(joint.coordinates.of(q), joint.scale * d)
         bent, dry = ca.SX(n, n * n), ca.SX(n, n * n)
         if joint.stiffness.nnz():
             bent = _curvature(joint.scale * _spring_at(joint, moved), d, ca.DM.zeros(n))
@@ -136,7 +136,7 @@ def _spring_derivatives(joint: JointImpedance, q: Value, own: Sequence[Value]) -
     if joint.stiffness.nnz() == 0:
         return [ca.SX(dim, 1) for _ in own]
     d, rates = ca.SX.sym("d", dim), [ca.SX.sym("v", dim) for _ in own]
-    slope = joint.group._right_jacobian_inverse(d)
+    slope = joint.group.right_jacobian_inverse(d)
     forces = [slope.T @ (joint.stiffness * d)]
     for n in range(len(own) - 1):
         force = ca.jtimes(forces[n], d, slope @ rates[0])
@@ -156,12 +156,12 @@ def spring_force(joint: JointImpedance, q: Value) -> Value:
 
 def _spring_at(joint: JointImpedance, X: Value) -> Value:
     d = _stretch(joint, X)
-    return joint.group._right_jacobian_inverse(d).T @ (joint.stiffness * d)
+    return joint.group.right_jacobian_inverse(d).T @ (joint.stiffness * d)
 
 
 def _stretch(joint: JointImpedance, X: Value) -> Value:
     rest = joint.link.properties.rest
-    return joint.group._minus(X, ca.DM(joint.group.identity if rest is None else rest))
+    return joint.group.minus(X, ca.DM(joint.group.identity if rest is None else rest))
 
 
 def _friction(joint: JointImpedance, v: Value) -> Value:

@@ -165,7 +165,7 @@ def joint_brackets(tree: CompiledTree, v: Value) -> Value:
     ad = ca.SX(tree.nv, tree.nv)
     for node in tree.nodes:
         if not node.group.is_commutative:
-            ad[node.v, node.v] = node.group._ad(v[node.v])
+            ad[node.v, node.v] = node.group.ad(v[node.v])
     return ad
 
 

@@ -274,7 +274,7 @@ def poses_seen_from(tree: CompiledTree, q: Value, frame: NodeFrame) -> dict[int,
 def _placement(tree: CompiledTree, q: Value, frame: NodeFrame) -> Value:
     """SE3 coordinates of a frame."""
     T = frame_pose(tree, q, frame)
-    return SE3._from_matrix(ca.SX(ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]])))
+    return SE3.from_matrix(ca.SX(ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]])))
 
 
 def body_jacobian(tree: CompiledTree, q: Value, frame: NodeFrame) -> Value:

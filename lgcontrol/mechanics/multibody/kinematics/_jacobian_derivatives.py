@@ -462,7 +462,7 @@ def placement_directions(tree: CompiledTree, joint: str) -> Value:
     rest = tree.joint_frames[joint]
     turn: Value = ca.DM.eye(3)
     if isinstance(rest.turn, ca.SX) and rest.turn.nnz():
-        turn = SO3._right_jacobian(rest.turn)
+        turn = SO3.right_jacobian(rest.turn)
     angular = rest.frame.push(ca.vertcat(ca.DM(3, 3), turn))
     return ca.horzcat(ca.vertcat(rest.axes, ca.DM(3, 3)), angular)
 

@@ -206,7 +206,7 @@ def _kinds(nodes: list[Node]) -> list[JointKind]:
     kinds: dict[tuple[str, bytes], JointKind] = {}
     for k, node in enumerate(nodes):
         X, q = ca.SX.sym("X", PLACEMENT), ca.SX.sym("q", node.group.nq)
-        T = pose_of(X) @ Pose(*(ca.sparsify(x) for x in node.group._pose(q)))
+        T = pose_of(X) @ Pose.of(node.group, q)
         pose = ca.Function("motion", [X, q], ca.cse([ca.SX(pose_column(T))]))
         key = pose.serialize(), np.array(ca.densify(node.S)).tobytes()
         kinds.setdefault(key, JointKind(pose, node.S, [])).nodes.append(k)

@@ -107,8 +107,8 @@ class FrameTask:
         J = tree.jacobian(self.frame)(q)
         away = J - H @ np.linalg.pinv(H) @ J
         pose = ca.SX.sym("pose", 7)
-        nearest = self.group._homogeneous(_subgroup(self.group).coordinates(pose))
-        missed = ca.Function("missed", [pose], [nearest - SE3._homogeneous(pose)])
+        nearest = self.group.homogeneous(_subgroup(self.group).coordinates(pose))
+        missed = ca.Function("missed", [pose], [nearest - SE3.homogeneous(pose)])
         off = [np.abs(missed(one).full()).max() for one in placement(q)]
         if max(np.abs(away).max(initial=0.0), *off) > CONFINED:
             raise ValueError(
@@ -136,7 +136,7 @@ class _TaskKind(NamedTuple):
 
 def _subgroup(group: LieGroup) -> _TaskKind:
     def coordinates(pose: Value) -> Value:
-        return group._from_matrix(SE3._homogeneous(pose))
+        return group.from_matrix(SE3.homogeneous(pose))
 
     rows = ca.sparsify(ca.DM(np.linalg.pinv(group.selection)))
     return _TaskKind(group, coordinates, "body", rows)

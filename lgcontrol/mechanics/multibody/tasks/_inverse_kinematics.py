@@ -392,9 +392,9 @@ def _task_errors(tree: Multibody, tasks: Iterable[FrameTask]) -> ModelFunction:
         there = goal[start : start + group.nq]
         start += group.nq
         now = task.kinematics(tree, q)
-        e = group._minus(now.X, there)
+        e = group.minus(now.X, there)
         errors.append(e)
-        rows.append(group._right_jacobian_inverse(e) @ now.J)
+        rows.append(group.right_jacobian_inverse(e) @ now.J)
     results = ca.cse([ca.SX(ca.vertcat(*errors)), ca.SX(ca.vertcat(*rows))])
     function = ca.Function(
         "task_errors", [q, goal], results, ["q", "target"], ["error", "jacobian"]

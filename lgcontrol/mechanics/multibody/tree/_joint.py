@@ -244,7 +244,7 @@ class Joint:
         motions, start = [], 0
         for placement, group in self.steps:
             motions.append(
-                Pose.from_matrix(placement) @ Pose(*group._pose(q[start : start + group.nq]))
+                Pose.from_matrix(placement) @ Pose.of(group, q[start : start + group.nq])
             )
             start += group.nq
         return motions
