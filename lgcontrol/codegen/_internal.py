@@ -13,7 +13,6 @@ from ._folder import UnsafeFolder as UnsafeFolder
 from ._html import html_lines as html_lines
 from ._html import html_page as html_page
 from ._html import html_table as html_table
-from ._in_place import InPlaceCall as InPlaceCall
 from ._interrupt import check_interrupt as check_interrupt
 from ._interrupt import interrupt_is_answered as interrupt_is_answered
 from ._interrupt import interruptible as interruptible
@@ -21,6 +20,7 @@ from ._interrupt import was_interrupted as was_interrupted
 from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of
 from ._linear import solve_linear as solve_linear
+from ._model_function import InPlaceCall as InPlaceCall
 from ._notice import Progress as Progress
 from ._notice import notice as notice
 from ._package import C99_HINTS as C99_HINTS

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import casadi as ca
 import numpy as np
 
 from ._backend import Backend, Wanted, build
-from ._batch import evaluate_batch, interpret
 from ._export import Schedule, export_function
 from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
-from ._in_place import InPlaceCall
 from ._interrupt import interruptible
 from ._layout import Layout
 from ._linear import check_serial
-from ._loader import NOT_PLAIN
+from ._loader import NOT_PLAIN, evaluator, find_binder
+from ._pieces import pieces
 from ._program import Program, solver_in
+from ._threads import run_batch, thread_count
 from ._types import Shape, Value
 from ._validate import UnknownNameError, format_shape, unknown_name
 
@@ -360,7 +360,7 @@ class ModelFunction:
             # Copies with the type itself pass the quick test of `__call__` for certain.
             scalars = [a.item() if a.ndim == 0 else a.astype(_FLOAT) for a in arrays]
             return ModelFunction.__call__(self, *scalars)
-        results = evaluate_batch(self, arrays, batch)
+        results = _evaluate_batch(self, arrays, batch)
         return results[0] if self._result_type is None else self._result_type(*results)
 
     def _as_array(self, i: int, value: Any) -> np.ndarray:
@@ -391,13 +391,164 @@ class ModelFunction:
         if kernel is not None:
             return bind_kernel(kernel, self._steps, self._backend.program, arguments, results)
         if items > 1:
-            return Binding(partial(interpret, self, arguments, results), None)
+            return Binding(partial(_interpret, self, arguments, results), None)
         return bind_interpreter(self.function, arguments, results)
 
     def _failure(self) -> RuntimeError:
         solver = solver_in(self._backend.program.function)
         cause = "memory ran out" if solver is None else f"{solver} inside it failed"
         return RuntimeError(f"{self.name} could not be evaluated: {cause}")
+
+
+class InPlaceCall:
+    """Evaluate without any copy: write into `inputs`, call, read the results.
+
+    Made by `ModelFunction.in_place`. A call takes nothing and returns the result memory, as a named
+    tuple if there are several. Each overwrites the results of the call before: copy what must last.
+    For one thread at a time; make one per thread.
+
+    Parameters
+    ----------
+    function : ModelFunction
+    batch : int or None
+        Items that each call evaluates; None for one without an axis of items.
+    shared : sequence of str
+        Arguments that all items share.
+
+    Attributes
+    ----------
+    inputs : dict of str to ndarray
+        Memory of the arguments, defaults filled in; write with ``inputs["q"][...] = q``.
+    results : dict of str to ndarray
+        Memory of the results.
+    """
+
+    # Python finds `__call__` in the class and gets from its slot what is to be called: a compiled
+    # function without a frame of Python around it.
+    __slots__ = ("__call__", "inputs", "results")
+    __call__: Callable[[], Any]
+
+    def __init__(
+        self, function: ModelFunction, batch: int | None = None, shared: Sequence[str] = ()
+    ) -> None:
+        for name in shared:
+            if name not in function.arguments:
+                raise UnknownNameError(
+                    unknown_name(f"argument of {function.name}", name, function.arguments)
+                )
+        if batch is not None and batch < 1:
+            raise ValueError(f"batch must be at least 1, or None for single calls, got {batch}")
+        items = batch or 1
+        given = list(zip(function.arguments, function._inputs, strict=True))
+        wanted = list(zip(function.results, function._outputs, strict=True))
+        arguments = [
+            np.zeros((1 if name in shared else items, *layout.stored)) for name, layout in given
+        ]
+        results = [np.zeros((items, *layout.stored)) for _, layout in wanted]
+        if items == 1:
+            function._backend.prepare_single(function._steps)
+        else:
+            function._backend.prepare_batch(items * function._steps)
+        binding = function._bind_memory(arguments, results)
+        self.inputs: dict[str, np.ndarray] = {
+            name: layout.view(memory)[0 if batch is None or name in shared else slice(None), ...]
+            for (name, layout), memory in zip(given, arguments, strict=True)
+        }
+        self.results: dict[str, np.ndarray] = {
+            name: layout.view(memory)[0 if batch is None else slice(None), ...]
+            for (name, layout), memory in zip(wanted, results, strict=True)
+        }
+        for name, value in function.defaults.items():
+            self.inputs[name][...] = value
+        views = tuple(self.results.values())
+        value = views[0] if function._result_type is None else function._result_type(*views)
+
+        def fail() -> Never:
+            raise function._failure()
+
+        def evaluate() -> Any:
+            return fail() if binding.evaluate() else value
+
+        binder = None if binding.entry is None else find_binder()
+        if binding.entry is None or binder is None:
+            self.__call__ = evaluate
+        else:
+            self.__call__ = evaluator(binder, *binding.entry, value, fail, binding.keep)
+
+
+def _evaluate_batch(
+    function: ModelFunction, arrays: list[np.ndarray], batch: Shape
+) -> list[np.ndarray]:
+    """Evaluate on float64 arrays whose leading axes broadcast to `batch`.
+
+    Returns
+    -------
+    list of ndarray
+        Shape ``batch + shape`` each.
+    """
+    count = prod(batch)
+    arguments = [
+        _items(array, layout, batch, count)
+        for array, layout in zip(arrays, function._inputs, strict=True)
+    ]
+    results = [np.empty((count, *layout.stored)) for layout in function._outputs]
+    if count:
+        backend = function._backend
+        backend.prepare_batch(count * function._steps)
+        kernel = backend.kernel_for(count)
+        if kernel is None:
+            failed = _interpret(function, arguments, results)
+        else:
+            program, group = backend.program, kernel.width * thread_count()
+            of = program.chain, function._steps, program.operations, group
+            failed = 0
+            for piece in pieces(*of, arguments, results):
+                steps = piece.steps
+                failed = failed or run_batch(kernel, steps, program.operations, *piece[1:])
+        if failed:
+            raise function._failure()
+    return [
+        layout.view(result).reshape(batch + layout.shape)
+        for result, layout in zip(results, function._outputs, strict=True)
+    ]
+
+
+def _interpret(
+    function: ModelFunction, arguments: list[np.ndarray], results: list[np.ndarray]
+) -> int:
+    """Evaluate item after item with the means for single calls; returns the first failure."""
+    frames = function._backend.frames
+    try:
+        frame = frames.pop()
+    except IndexError:
+        frame = function._make_frame()
+    given = [
+        layout.view(memory) for layout, memory in zip(function._inputs, arguments, strict=True)
+    ]
+    wanted = [
+        layout.view(memory) for layout, memory in zip(function._outputs, results, strict=True)
+    ]
+    for k in range(len(results[0])):
+        for (target, _), items in zip(frame.inputs, given, strict=True):
+            target[...] = items[k if len(items) > 1 else 0]
+        failed = frame.evaluate()
+        if failed:
+            return failed
+        for items, view in zip(wanted, frame.outputs, strict=True):
+            items[k] = view
+    frames.append(frame)
+    return 0
+
+
+def _items(array: np.ndarray, layout: Layout, batch: Shape, count: int) -> np.ndarray:
+    """Memory of all items, or of one if all share it."""
+    lead = array.shape[: array.ndim - len(layout.shape)]
+    if lead != batch:
+        if prod(lead) == 1:
+            count = 1
+        else:
+            array = np.broadcast_to(array, batch + layout.shape)
+    return layout.store(array.reshape((count, *layout.shape)))
 
 
 def _result_type(name: str, results: tuple[str, ...]) -> Any:
