@@ -551,8 +551,8 @@ def _softened(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A and B of the arm with all spring torques times a factor, about the same links at rest."""
     mechanics, state = arm.mechanics, arm.state
-    key = ("softened",)
-    if key not in arm._made:
+
+    def make() -> ca.Function:
         t = ca.SX(1, 1)
         xs, us = ca.SX.sym("x", state.nq), ca.SX.sym("u", len(mechanics.inputs))
         ps = ca.SX.sym("p", len(arm.parameters))
@@ -561,11 +561,12 @@ def _softened(
         slope = mechanics.torque_derivatives(xs, us, ps)[0]
         inertia = ca.vertcat(*(c.inertia for c in mechanics.numbers(ps)))
         names = ["A", "B", "M", "S", "J"]
-        arm._made[key] = ca.Function(
+        return ca.Function(
             "softened", [xs, us, ps], [ca.densify(y) for y in (Df, Bf, M, slope, inertia)],
             ["x", "u", "p"], names,
         )  # fmt: skip
-    A, B, M, S, J = (np.array(y) for y in arm._made[key](x, u, p))
+
+    A, B, M, S, J = (np.array(y) for y in arm.memo(("softened",), make)(x, u, p))
     nv, n = arm.tree.nv, len(arm.joints)
     extra = (factor - 1.0) * S
     effect = np.zeros((nv, n))

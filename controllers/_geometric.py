@@ -213,10 +213,7 @@ def _commanded_state(system: System, blocks: MechanicalBlocks, chosen: np.ndarra
 
 def _tracking(system: System, blocks: MechanicalBlocks) -> ModelFunction:
     """`tracking_acceleration` as a function, kept with the system for the controllers to come."""
-    key = ("tracking", blocks.name)
-    if key not in system._cache:
-        system._cache[key] = _build_tracking(blocks)
-    return system._cache[key]
+    return system.memo(("tracking", blocks.name), lambda: _build_tracking(blocks))
 
 
 def _build_tracking(blocks: MechanicalBlocks) -> ModelFunction:

@@ -478,7 +478,7 @@ class MPC(Controller):
         others = np.setdiff1d(np.arange(self.system.n_inputs), self._controls)
         u[:, self._controls] = x[:-1, nq:] + self._held * rates[:, : len(self._controls)]
         u[:, others] = rates[:, len(self._controls) :]
-        return Trajectory._of(
+        return Trajectory.unchecked(
             self.system.state, self._loop.found.t, x[:, :nq], u, self.system.inputs
         )
 

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import ModelFunction, prepare
-from lgcontrol.codegen._internal import UnknownNameError, unknown_name
+from lgcontrol.codegen._internal import UnknownNameError, memoized, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import Settings
 from lgcontrol.optimal._internal import ReferenceSamples
@@ -243,21 +243,19 @@ def _places(system: System, names: str | Iterable[str]) -> list[int]:
     return found
 
 
+@memoized
 def _rate_slopes(system: System) -> ModelFunction:
     """``(t, x, u, p) → rate, by_x, by_u``: f, by error coordinates, by inputs."""
-    key = ("rate_slopes",)
-    if key not in system._cache:
-        t, x, u, p = symbols_of(system)
-        rate = system.f(t, x, u, p)
-        lift = system.state.rate_matrix(x) @ system.error_basis(x, p)
-        results = {"rate": rate, "by_x": ca.jacobian(rate, x) @ lift, "by_u": ca.jacobian(rate, u)}
-        function = ca.Function(
-            "rate_slopes", [t, x, u, p], [ca.densify(value) for value in results.values()],
-            ["t", "x", "u", "p"], [*results],
-        )  # fmt: skip
-        n = system.state.dim
-        shapes: dict[str, tuple[int, ...]] = {
-            "t": (), "by_x": (n, system.n_errors), "by_u": (n, system.n_inputs),
-        }  # fmt: skip
-        system._cache[key] = ModelFunction(function, shapes=shapes)
-    return system._cache[key]
+    t, x, u, p = symbols_of(system)
+    rate = system.f(t, x, u, p)
+    lift = system.state.rate_matrix(x) @ system.error_basis(x, p)
+    results = {"rate": rate, "by_x": ca.jacobian(rate, x) @ lift, "by_u": ca.jacobian(rate, u)}
+    function = ca.Function(
+        "rate_slopes", [t, x, u, p], [ca.densify(value) for value in results.values()],
+        ["t", "x", "u", "p"], [*results],
+    )  # fmt: skip
+    n = system.state.dim
+    shapes: dict[str, tuple[int, ...]] = {
+        "t": (), "by_x": (n, system.n_errors), "by_u": (n, system.n_inputs),
+    }  # fmt: skip
+    return ModelFunction(function, shapes=shapes)

@@ -131,9 +131,7 @@ class ThrustVectorPD(Controller):
         place = gains(position_frequency, damping_ratio, 3)
         turn = gains(attitude_frequency, damping_ratio, 3)
         key = ("thrust law", *map(bytes, (self.axis, *place, *turn)), tilt_limit)
-        if key not in system._cache:
-            system._cache[key] = _build_law(self.axis, place, turn, tilt_limit)
-        self._law = system._cache[key]
+        self._law = system.memo(key, lambda: _build_law(self.axis, place, turn, tilt_limit))
         self._check_loop()
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:

@@ -155,8 +155,8 @@ def actuation(system: System, blocks: MechanicalBlocks) -> ModelFunction:
 
     Kept with the system for the controllers to come.
     """
-    key = ("actuation", blocks.rate_name)
-    if key not in system._cache:
+
+    def make() -> ModelFunction:
         sym, controls = system.symbol.sym, system.input_index("control").tolist()
         t, x = sym("t"), sym("x", system.state.nq)
         u, p = sym("u", system.n_inputs), sym("p", system.n_parameters)
@@ -169,8 +169,9 @@ def actuation(system: System, blocks: MechanicalBlocks) -> ModelFunction:
             "t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": (system.n_parameters,),
             "rate": (blocks.group.dim,), "effect": effect.shape,
         }  # fmt: skip
-        system._cache[key] = ModelFunction(function, shapes=shapes)
-    return system._cache[key]
+        return ModelFunction(function, shapes=shapes)
+
+    return system.memo(("actuation", blocks.rate_name), make)
 
 
 def exported_law(

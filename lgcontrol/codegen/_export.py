@@ -95,7 +95,7 @@ def c_function(
     -------
     CFunction
     """
-    program, labels = function._backend.program, labels or {}
+    program, labels = function.program, labels or {}
     body = program.body(packed=False) if program.is_ours else None
     if body is None:
         raise NotImplementedError(
@@ -243,7 +243,7 @@ def _check_labels(function: Exported, labels: Mapping[str, Sequence[tuple[str, s
 
 def _arguments(function: Exported) -> tuple[dict[str, int], dict[str, str], set[str]]:
     """Sizes and C names of arguments and results, and which arguments are scalars."""
-    program = function._backend.program
+    program = function.program
     keys = function.arguments + function.results
     sizes = dict(zip(keys, program.sizes_in + program.sizes_out, strict=True))
     shapes = zip(function.arguments, function.argument_shapes, strict=True)

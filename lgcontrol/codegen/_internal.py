@@ -20,6 +20,8 @@ from ._interrupt import was_interrupted as was_interrupted
 from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of
 from ._linear import solve_linear as solve_linear
+from ._memo import Memo as Memo
+from ._memo import memoized as memoized
 from ._model_function import InPlaceCall as InPlaceCall
 from ._notice import Progress as Progress
 from ._notice import notice as notice

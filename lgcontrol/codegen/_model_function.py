@@ -67,6 +67,8 @@ class ModelFunction:
     (5, 2)
     """
 
+    _known: tuple[str, ...] = ()  # members of a subclass that copies are told
+
     def __init__(
         self,
         function: ca.Function,
@@ -156,7 +158,8 @@ class ModelFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         """Compiled code is found or built again where the copy is first called."""
         check_serial(self.function)
-        state = (self.function, self._shapes, self.defaults, self.transposed)
+        known = {key: getattr(self, key) for key in self._known}
+        state = (type(self), self.function, self._shapes, self.defaults, self.transposed, known)
         return _rebuild, (*state, self._backend.wanted)
 
     @interruptible
@@ -272,6 +275,11 @@ class ModelFunction:
         ['CMakeLists.txt', 'MANIFEST.sha256', 'main.c']
         """
         return export_function(self, folder, name, labels or {}, examples, about, schedule)
+
+    @property
+    def program(self) -> Program:
+        """Instructions that machine code is written from, for those who write more around them."""
+        return self._backend.program
 
     @property
     def function(self) -> ca.Function:
@@ -590,12 +598,16 @@ def _to_dm(value: Any) -> ca.DM:
 
 
 def _rebuild(
+    kind: type[ModelFunction],
     function: ca.Function,
     shapes: dict,
     defaults: dict,
     transposed: frozenset[str],
+    known: dict[str, Any],
     wanted: Wanted,
 ) -> ModelFunction:
-    made = ModelFunction(function, shapes=shapes, defaults=defaults, transposed=transposed)
+    made = kind.__new__(kind)
+    ModelFunction.__init__(made, function, shapes=shapes, defaults=defaults, transposed=transposed)
+    made.__dict__.update(known)
     made._backend.wanted = wanted
     return made

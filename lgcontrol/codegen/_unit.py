@@ -58,8 +58,8 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
     texts, vectors, scratch = [], [], 0
     for part in parts:
         packed = part.shared is not None and width > 1
-        flat = part.function._backend.program.flat
-        body = None if flat is None else part.function._backend.program.body(packed=packed)
+        flat = part.function.program.flat
+        body = None if flat is None else part.function.program.body(packed=packed)
         if body is None:
             raise NotImplementedError(f"{part.function.name} is not made of scalar operations")
         if packed:
@@ -75,7 +75,7 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
         scratch = max(
             scratch,
             *(
-                width * (sum(part.function._backend.program.sizes_in) + body.size + body.work)
+                width * (sum(part.function.program.sizes_in) + body.size + body.work)
                 for part, body in vectors
             ),
         )
@@ -89,7 +89,7 @@ def _as_double(text: str) -> str:
 
 
 def _scalar_part(part: Part, body: Body) -> str:
-    program = part.function._backend.program
+    program = part.function.program
     own = f"{part.name}_body"
     text = _as_double(body.text).replace("lg_body", own)
     pointers = [f"const double *a{i}" for i in range(len(program.sizes_in))]
@@ -112,7 +112,7 @@ def _scalar_part(part: Part, body: Body) -> str:
 
 
 def _vector_part(part: Part, body: Body) -> str:
-    program, own = part.function._backend.program, f"{part.name}_body"
+    program, own = part.function.program, f"{part.name}_body"
     text = body.text.replace("lg_body", own)
     sizes_in, sizes_out = program.sizes_in, program.sizes_out
     for i, slots in enumerate(body.slots):

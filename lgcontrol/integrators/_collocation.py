@@ -9,9 +9,10 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
+from ..codegen._internal import memoized
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
-from ._problem import Problem, Step, made_once, nan_as_infinite
+from ._problem import Problem, Step, nan_as_infinite
 from ._tableau import Row
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the increments of
@@ -119,7 +120,7 @@ def _symbols(problem: Problem, method: ImplicitRungeKutta) -> list[Any]:
     return [kind.sym(name, size) for name, size in zip(_NAMES, sizes, strict=True)]
 
 
-@made_once
+@memoized
 def _seed_kernel(problem: Problem, method: ImplicitRungeKutta, parameters: bool) -> ca.Function:
     """``(t, x, u, p, dt, z) → ∂r/∂(x, u, p)`` with the stages held."""
     symbols = _symbols(problem, method)
@@ -132,7 +133,7 @@ def _seed_kernel(problem: Problem, method: ImplicitRungeKutta, parameters: bool)
     return ca.Function(f"{method.name}_slopes", symbols, [slope], list(_NAMES), ["slope"])
 
 
-@made_once
+@memoized
 def _newton_kernel(problem: Problem, method: ImplicitRungeKutta) -> ca.Function:
     """``(t, x, u, p, dt, z) → r, −∂r/∂z``, of SX where the problem is."""
     n, s, kind = problem.group.dim, method.stages, problem.symbol

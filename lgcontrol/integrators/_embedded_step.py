@@ -9,10 +9,11 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, trace
+from ..codegen._internal import memoized
 from ._method import Method, Trial
 from ._methods import get_method
 from ._motion import Motion
-from ._problem import Problem, made_once
+from ._problem import Problem
 
 StepFunction = Callable[[float, np.ndarray, np.ndarray, float], Trial]
 
@@ -52,7 +53,7 @@ def embedded_step(problem: Problem, method: str | Method = "dormand_prince5") ->
     return _embedded_step(problem, get_method(method))
 
 
-@made_once
+@memoized
 def _embedded_step(problem: Problem, scheme: Method) -> ModelFunction:
     group, symbol = problem.group, _symbol(problem, scheme)
 
@@ -101,7 +102,7 @@ def trial_function(
     return motion.field, staged
 
 
-@made_once
+@memoized
 def _traced(problem: Problem, method: Method) -> tuple[ModelFunction, ModelFunction]:
     group, symbol = problem.group, _symbol(problem, method)
     start = {

@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import UnknownNameError, solve_linear, unknown_name
+from ..codegen._internal import UnknownNameError, memoized, solve_linear, unknown_name
 from ..groups import Product
 from ._method import Method
 from ._motion import LiftedMotion, Motion, slack
-from ._problem import Constrained, Problem, Step, made_once, nan_as_infinite
+from ._problem import Constrained, Problem, Step, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the accelerations
 # and multipliers, what is left is of the order of rounding.
@@ -220,7 +220,7 @@ def _clock(problem: Problem, t: Any, x: Any) -> Any:
     return x[-1] if len(problem.group.blocks) > 2 else t  # type: ignore[attr-defined]
 
 
-@made_once
+@memoized
 def _kernels(problem: Problem, method: Index3Method) -> tuple[ca.Function, ca.Function]:
     """``(t, x, u, p, dt, v̇, a, z) → r``, and ``K = ∂r/∂z`` and a regular one, ``z = [v̇⁺; λ⁺]``.
 

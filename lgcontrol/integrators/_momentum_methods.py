@@ -10,12 +10,12 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import solve_linear, solve_symmetric
+from ..codegen._internal import memoized, solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
 from ._elimination import eliminated
 from ._method import Method
 from ._motion import GUARD, SLACK, Lifted, LiftedMotion, Motion, solver
-from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
+from ._problem import Constrained, Lagrangian, Problem, Step, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the velocity, what
 # is left is of the order of rounding.
@@ -463,7 +463,7 @@ def _compliances(terms: _MomentumTerms, s: float) -> Value:
     return SLACK * ca.diag(each + GUARD * ca.sum1(each) / each.shape[0])
 
 
-@made_once
+@memoized
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y) → r, −∂r/∂y, D``: the latter makes the matrix regular.
 
@@ -487,7 +487,7 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     return _function(problem, "mean_velocity_equation", symbols, [ca.densify(r), K, D], names)
 
 
-@made_once
+@memoized
 def _jacobian(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y) → −∂r/∂y``, all of it."""
     symbols = _symbols(problem, method)[:6]
@@ -495,7 +495,7 @@ def _jacobian(problem: Problem, method: MomentumMethod) -> ca.Function:
     return _function(problem, "slopes_by_mean_velocity", symbols, [K], ["K"])
 
 
-@made_once
+@memoized
 def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y, x⁺) → v`` after the step, or ``C, D, b`` of ``C [Δv; λ] = b``.
 
@@ -527,7 +527,7 @@ def _bordered(terms: _MomentumTerms, M: Any) -> tuple[Any, Any]:
     return C, ca.diagcat(ca.SX(n, n), -_compliances(terms, 1.0))
 
 
-@made_once
+@memoized
 def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Function:
     """``(t, x, u, p, dt, y, end) → ∂/∂(x, u, p)`` of all conditions, y and the end held."""
     symbols = _symbols(problem, method)
@@ -540,7 +540,7 @@ def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Fu
     return _function(problem, "slopes_of_step", symbols, [ca.horzcat(*slopes)], ["slope"])
 
 
-@made_once
+@memoized
 def _couplings(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y, end) → C, D, E``: slopes of what ends the step, E by y."""
     symbols = _symbols(problem, method)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import casadi as ca
 
 from ..codegen import ModelFunction, Value
+from ..codegen._internal import Memo
 from ..groups import LieGroup
 
 Field = Callable[[Value, Value, Value, Value], Value]
@@ -145,7 +145,7 @@ class Constrained:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Memo):
     """A motion ``Ẋ = X f(t, X, u, p)`` as methods see it.
 
     Attributes
@@ -184,11 +184,6 @@ class Problem:
     is_symbolic: bool = True
     constrained: Constrained | None = None
 
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        """Functions made from it, see `made_once`."""
-        return {}
-
     @classmethod
     def of(cls, group: LieGroup, field: Callable[..., Any], args: Sequence[Any] = ()) -> Problem:
         """Problem of a field ``(t, x, *args) → d``, whose further arguments are constant."""
@@ -200,26 +195,6 @@ class Problem:
         return cls(
             group, lambda t, x, u, p: field(t, x, *args), symbol=symbol, is_symbolic=symbolic
         )
-
-
-Made = TypeVar("Made")
-
-
-def made_once(build: Callable[..., Made]) -> Callable[..., Made]:
-    """``build(problem, *arguments)`` whose results are kept with the problem, and freed with it.
-
-    Arguments after the problem are hashable. A simulation integrates the same problem again and
-    again; a cache beside the problems would keep each of them, and its system, alive.
-    """
-
-    @wraps(build)
-    def kept(problem: Problem, *arguments: Any) -> Made:
-        key = (build, *arguments)
-        if key not in problem._made:
-            problem._made[key] = build(problem, *arguments)
-        return problem._made[key]
-
-    return kept
 
 
 def nan_as_infinite(value: Value) -> Value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import ModelFunction, Value, trace
+from ..codegen._internal import memoized
 from ._motion import Motion
-from ._problem import Problem, made_once
+from ._problem import Problem
 
 
 def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> float:
@@ -31,7 +32,7 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
     return float(max(0.0, -np.linalg.eigvals(A).real.min()))
 
 
-@made_once
+@memoized
 def _error_matrix(problem: Problem) -> ModelFunction:
     """``Df − ad_f``, the matrix of the errors' equation."""
     group = problem.group

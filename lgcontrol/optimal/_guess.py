@@ -356,7 +356,7 @@ def moved_on(
             step = system.step(problem.method, problem.substeps)
             x = np.vstack([x[1:], step(last.t[-1], x[-1], u[-1], p, problem.dt)])
         return Nodes(times, x.copy(), u)
-    plan = Trajectory._of(system.state, problem.times(0.0), last.x, last.u)
+    plan = Trajectory.unchecked(system.state, problem.times(0.0), last.x, last.u)
     later = problem.times(_elapsed(problem, float(last.t[0]), float(times[0])))
     # Rounding takes no input of the node before.
     begun = later[:-1] + settings.same_node * problem.dt

@@ -318,7 +318,7 @@ def load(model: StageModel) -> EntryPoints | None:
 
         def sizes() -> list[int]:
             plain = [*plain_parts(model), *start_parts(model)]
-            return [part.function._backend.program.operations for part in plain]
+            return [part.function.program.operations for part in plain]
 
         def flags() -> list[list[str]]:
             longest = max(sizes())
@@ -357,7 +357,7 @@ def load(model: StageModel) -> EntryPoints | None:
 def _identity_of_parts(model: StageModel) -> str:
     """Text of the functions themselves, but for second derivatives, which follow from the rest."""
     parts = [*plain_parts(model), *start_parts(model)]
-    programs = [part.function._backend.program for part in parts]
+    programs = [part.function.program for part in parts]
     if any(program.flat is None for program in programs):
         raise NotImplementedError("its functions are too large for one source")
     named = zip(parts, programs, strict=True)

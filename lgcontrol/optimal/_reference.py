@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, prepare
-from ..codegen._internal import check_shape, pseudo_inverse
+from ..codegen._internal import check_shape, memoized, pseudo_inverse
 from ..groups import Product, check_element
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ..systems._internal import (
@@ -162,12 +162,12 @@ def _driven(
     if x.ndim > 1 or depends_on_time(system):
         states = _check_states(system, x)
         return states, _driving_inputs(system, times, states, p)
-    kept = system._cache.get(("driven",))
-    if kept is None or not (np.array_equal(x, kept[0]) and np.array_equal(p, kept[1])):
+    last = system.memo(("driven",), dict)
+    if not (last and np.array_equal(x, last["given"]) and np.array_equal(p, last["p"])):
         state = _check_states(system, x)
-        kept = x.copy(), p.copy(), state.copy(), _driving_inputs(system, times, state, p)
-        system._cache[("driven",)] = kept
-    return kept[2:]
+        driving = _driving_inputs(system, times, state, p)
+        last.update(given=x.copy(), p=p.copy(), found=(state.copy(), driving))
+    return last["found"]
 
 
 def points_of(reference: ReferenceLike, times: np.ndarray) -> Any:
@@ -324,6 +324,7 @@ def check_constant(system: System, reference: ReferenceLike | ReferenceSamples) 
         )
 
 
+@memoized
 def depends_on_time(system: System) -> bool:
     """Whether the field of a system is a function of time, by its structure.
 
@@ -341,10 +342,7 @@ def depends_on_time(system: System) -> bool:
     >>> depends_on_time(System("tide", Rn(1), lambda t, x, u, p: u - t, inputs=["pump"]))
     True
     """
-    kept, key = system._cache, ("depends on time",)
-    if key not in kept:
-        kept[key] = bool(system.f.function.jac_sparsity(0, 0).nnz())
-    return kept[key]
+    return bool(system.f.function.jac_sparsity(0, 0).nnz())
 
 
 def _driving_inputs(

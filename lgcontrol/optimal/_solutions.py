@@ -52,8 +52,8 @@ def solution_at(
         when, x_ref, u_ref = map(read_only, (t, setting.x_ref, setting.u_ref))
         group = problem.system.state
         return {
-            "trajectory": Trajectory._of(group, own, x, u, problem.system.inputs),
-            "reference": Trajectory._of(group, when, x_ref, u_ref),
+            "trajectory": Trajectory.unchecked(group, own, x, u, problem.system.inputs),
+            "reference": Trajectory.unchecked(group, when, x_ref, u_ref),
         } | ({} if later is None else later())
 
     known.setdefault("gap", last.gap)
@@ -90,7 +90,7 @@ def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) ->
 
     def make() -> dict[str, Any]:
         t, x, u = map(read_only, nodes)
-        made = Trajectory._of(group, t, x, u, inputs)
+        made = Trajectory.unchecked(group, t, x, u, inputs)
         return {"trajectory": made, "reference": made}
 
     return OptimalSolution._later(

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, prepare, trace
+from ..codegen._internal import memoized
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..integrators._internal import StepControl, decay_rate, embedded_step, nan_as_infinite
@@ -136,11 +137,13 @@ class EqualSteps(PlantMotion):
 
     def _chain(self, count: int) -> ModelFunction:
         """A number of steps as one function, kept with the plant for the runs to come."""
-        kept, key = self.plant._cache, ("simulate", self._step, count)
-        if key not in kept:
-            kept[key] = chain(self._step, count, carry=("x", "x_next"), each=["t"])
-            prepare(kept[key], calls=-(-self._total // count))
-        return kept[key]
+
+        def make() -> ModelFunction:
+            made = chain(self._step, count, carry=("x", "x_next"), each=["t"])
+            prepare(made, calls=-(-self._total // count))
+            return made
+
+        return self.plant.memo(("simulate", self._step, count), make)
 
 
 class Adaptive(PlantMotion):
@@ -264,18 +267,12 @@ def make_motion(
     return Adaptive(plant, tolerance, inf if max_step is None else max_step, seconds)
 
 
+@memoized
 def error_step(plant: System, method: Method) -> ModelFunction:
     """``(t, x, u, p, dt) → x_next, error``: a step and its largest error in units of magnitudes.
 
     Kept with the plant for the runs to come.
     """
-    kept, key = plant._cache, ("error step", method)
-    if key not in kept:
-        kept[key] = _build(plant, method)
-    return kept[key]
-
-
-def _build(plant: System, method: Method) -> ModelFunction:
     group, step = plant.state, embedded_step(plant.problem, method)
     symbol = ca.SX if step.function.is_a("SXFunction") else ca.MX
 

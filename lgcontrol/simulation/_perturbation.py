@@ -174,7 +174,7 @@ def scaled_inertia(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0
     if errors is not None:
         basis, constraints = without_ours(errors.basis), without_ours(errors.constraints)
         errors = ErrorCoordinates(errors.selection, basis, errors.names, errors.units, constraints)
-    return plant._like(
+    return plant.replaced(
         f=field,
         h=without_ours(plant.h),
         parameters=[*plant.parameters, Parameter(HEAVINESS, "", factor), Parameter(DRAG, "", drag)],

@@ -175,7 +175,7 @@ def _with_walks(system: Any, names: list[str], rows: list[int], seconds: float) 
             balance_derivatives=balance_derivatives,
             input_map=input_map,
         )
-    return system._like(
+    return system.replaced(
         inputs=[*system.inputs, *walks],
         f=rate,
         h=inside(system.h),
@@ -388,7 +388,7 @@ class Augmented:
             held = invariants
             quantities["invariants"] = lambda t, x, u, p: held(x, p)
             invariants = None
-        return system._like(
+        return system.replaced(
             state=self.state,
             home=np.concatenate([system.home, self.state.identity[system.state.nq :]]),
             f=self._field,

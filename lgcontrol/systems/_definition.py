@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, named_options
 from ..codegen._internal import (
+    Memo,
     Shape,
     UnknownNameError,
     check_shape,
@@ -93,7 +93,7 @@ class LimitedQuantities(NamedTuple):
 
 
 @named_options(own="inputs parameters")
-class SystemDefinition(Generic[State]):
+class SystemDefinition(Memo, Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
 
     _refusal = staticmethod(not_a_system)  # what wrong arguments are told
@@ -313,16 +313,16 @@ class SystemDefinition(Generic[State]):
 
     @property
     def _quantity_places(self) -> dict[str, tuple[str, int]]:
-        key = ("quantity places",)
-        if key not in self._cache:
-            self._cache[key] = {
+        def make() -> dict[str, tuple[str, int]]:
+            return {
                 name: (quantity, i)
                 for quantity, value in self.named_quantities().items()
                 for i, name in enumerate(
                     value.names(quantity, self.quantities[quantity].result_shapes[0][0])
                 )
             }
-        return self._cache[key]
+
+        return self.memo(("quantity places",), make)
 
     def quantity_rows(
         self,
@@ -359,19 +359,18 @@ class SystemDefinition(Generic[State]):
     @property
     def limited_quantities(self) -> LimitedQuantities | None:
         """Entries of quantities that have limits, as one function; None where none has."""
-        key = ("limited quantities",)
-        if key not in self._cache:
-            names = tuple(name for name in self.quantity_names if name in self.limits)
-            found = None
-            if names:
-                symbols = symbols_of(self)
-                rows = {"limited": self.quantity_rows(names, *symbols)}
-                function = matrix_function(self, "limited", [*symbols], rows)
-                limits = np.array([self.limits[name] for name in names]).T
-                units = tuple(self._rows[self._quantity_places[name][0]][1] for name in names)
-                found = LimitedQuantities(names, units, limits[0], limits[1], function)
-            self._cache[key] = found
-        return self._cache[key]
+        return self.memo(("limited quantities",), self._limited_quantities)
+
+    def _limited_quantities(self) -> LimitedQuantities | None:
+        names = tuple(name for name in self.quantity_names if name in self.limits)
+        if not names:
+            return None
+        symbols = symbols_of(self)
+        rows = {"limited": self.quantity_rows(names, *symbols)}
+        function = matrix_function(self, "limited", [*symbols], rows)
+        limits = np.array([self.limits[name] for name in names]).T
+        units = tuple(self._rows[self._quantity_places[name][0]][1] for name in names)
+        return LimitedQuantities(names, units, limits[0], limits[1], function)
 
     def named_quantities(
         self, wrap: Callable[[Any], Callable[..., Any]] | None = None
@@ -401,19 +400,18 @@ class SystemDefinition(Generic[State]):
         given: Any = self._given_derivatives
         if given is not None:
             return given.traced if isinstance(given, TracedLater) else given
-        key = ("derivatives",)
-        if key not in self._cache:
-            t, x, u, p = symbols_of(self)
-            rate = self.f(t, x, u, p)
-            if self._later_derivatives is not None:
-                Df, Bf = self._later_derivatives(t, x, u, p)
-            elif self.structure is None or self.is_discrete:
-                Df, Bf = ca.jacobian(rate, x) @ self.state.rate_matrix(x), ca.jacobian(rate, u)
-            else:
-                Df, Bf = _of_structure(self, self.structure, rate, (t, x, u, p))
-            results = {"Df": Df, "Bf": Bf}
-            self._cache[key] = matrix_function(self, "derivatives", [t, x, u, p], results)
-        return self._cache[key]
+        return self.memo(("derivatives",), self._trace_derivatives)
+
+    def _trace_derivatives(self) -> ModelFunction:
+        t, x, u, p = symbols_of(self)
+        rate = self.f(t, x, u, p)
+        if self._later_derivatives is not None:
+            Df, Bf = self._later_derivatives(t, x, u, p)
+        elif self.structure is None or self.is_discrete:
+            Df, Bf = ca.jacobian(rate, x) @ self.state.rate_matrix(x), ca.jacobian(rate, u)
+        else:
+            Df, Bf = _of_structure(self, self.structure, rate, (t, x, u, p))
+        return matrix_function(self, "derivatives", [t, x, u, p], {"Df": Df, "Bf": Bf})
 
     @property
     def _knows_derivatives(self) -> bool:
@@ -436,12 +434,9 @@ class SystemDefinition(Generic[State]):
         >>> wheel.velocities
         {0: 2}
         """
-        key = ("velocities",)
-        kept: dict[Any, Any] = self._cache
-        if key not in kept:
-            later = self._later_derivatives  # of a discretized system: it has the continuous one
-            kept[key] = _velocities(self if later is None else later.system)
-        return dict(kept[key])
+        later = self._later_derivatives  # of a discretized system: it has the continuous one
+        of = self if later is None else later.system
+        return dict(self.memo(("velocities",), lambda: _velocities(of)))
 
     # Errors: what tells two states apart
 
@@ -503,9 +498,9 @@ class SystemDefinition(Generic[State]):
     @property
     def problem(self) -> Problem:
         """The motion as integrators see it."""
-        key = ("problem",)
-        if key not in self._cache:
-            self._cache[key] = Problem(
+
+        def make() -> Problem:
+            return Problem(
                 self.state,
                 self.f,
                 lambda t, x, u, p: self.derivatives(t, x, u, p),  # made when first needed
@@ -515,7 +510,8 @@ class SystemDefinition(Generic[State]):
                 self.symbol,
                 constrained=None if self.is_discrete else self.constrained,
             )
-        return self._cache[key]
+
+        return self.memo(("problem",), make)
 
     @property
     def is_discrete(self) -> bool:
@@ -582,7 +578,7 @@ class SystemDefinition(Generic[State]):
         if isinstance(values, Mapping) and values and not self.parameters:
             raise UnknownNameError(unknown_parameter(next(iter(values)), (), self.name))
         nominal = values_by_name(self.parameters, self.nominal_parameters, values)
-        return self._like(
+        return self.replaced(
             parameters=[
                 replace(old, nominal=float(value))
                 for old, value in zip(self.parameters, nominal, strict=True)
@@ -606,24 +602,19 @@ class SystemDefinition(Generic[State]):
         >>> cart.policy(0.0, [2.0], [1.5], [0.0])
         array([-0.5])
         """
-        return self._like(policy=policy)
-
-    @cached_property
-    def _cache(self) -> dict[tuple[Any, ...], Any]:
-        """Functions derived from f and h, built when first needed."""
-        return {}
+        return self.replaced(policy=policy)
 
     def __getstate__(self) -> dict[str, Any]:
         """Functions that define the system only: derived ones are built again when needed."""
-        kept = {key: value for key, value in self.__dict__.items() if key != "_cache"}
-        return kept | {"quantities": dict(self.quantities), "limits": dict(self.limits)}
+        mappings = {"quantities": dict(self.quantities), "limits": dict(self.limits)}
+        return super().__getstate__() | mappings
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Members as they are; mappings to read only."""
         named = {key: MappingProxyType(kept[key]) for key in ("quantities", "limits")}
         self.__dict__.update(kept | named)
 
-    def _like(self, **changes: Any) -> Self:
+    def replaced(self, **changes: Any) -> Self:
         """Copy with some arguments of the constructor changed."""
         arguments: dict[str, Any] = {
             "name": self.name,

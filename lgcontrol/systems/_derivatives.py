@@ -5,12 +5,14 @@ from __future__ import annotations
 import casadi as ca
 
 from ..codegen import ModelFunction, Value
+from ..codegen._internal import memoized
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._step import group_derivatives
 from ._tracing import matrix_function, symbols_of
 
 
+@memoized
 def field_derivatives(system: SystemDefinition) -> ModelFunction:
     """``(t, x, u, p) → A, B, C, D, rate`` of the exact linearization.
 
@@ -28,22 +30,17 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
     ModelFunction
         ``rate`` is f itself.
     """
-    key = ("field_derivatives",)
-    if key not in system._cache:
-        t, x, u, p = symbols_of(system)
-        rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
-        if system.is_discrete:
-            A, B = group_derivatives(system, t, x, u, p)
-        else:
-            Df, B = system.derivatives(t, x, u, p)
-            A = Df - system.state.ad(rate)
-        C, D = output_derivatives(system.state, system.output, x, u, y)
-        results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
-        # f and its derivatives, each shared within, have a tenth in common.
-        system._cache[key] = matrix_function(
-            system, "linearization", [t, x, u, p], results, is_shared=False
-        )
-    return system._cache[key]
+    t, x, u, p = symbols_of(system)
+    rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
+    if system.is_discrete:
+        A, B = group_derivatives(system, t, x, u, p)
+    else:
+        Df, B = system.derivatives(t, x, u, p)
+        A = Df - system.state.ad(rate)
+    C, D = output_derivatives(system.state, system.output, x, u, y)
+    results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
+    # f and its derivatives, each shared within, have a tenth in common.
+    return matrix_function(system, "linearization", [t, x, u, p], results, is_shared=False)
 
 
 def output_derivatives(

@@ -161,12 +161,12 @@ def rollout_derivatives(
     given = _RolloutArguments.check(system, x0, u, dt, steps, t0, p)
     method = given.choice(system) if method == "auto" else method
     one = step_derivatives(system, method, substeps, parameters=parameters)
-    key = ("rollout_derivatives", given.count, one)
-    if key not in system._cache:
-        flat = _with_columns(one)
-        carry = ("x", "x_next")
-        system._cache[key] = chain(flat, given.count, carry=carry, each=["t", "u"])
-    made = system._cache[key](given.t[:-1, None], given.x0, given.u, given.p, given.dt)
+
+    def make() -> ModelFunction:
+        return chain(_with_columns(one), given.count, carry=("x", "x_next"), each=["t", "u"])
+
+    march = system.memo(("rollout_derivatives", given.count, one), make)
+    made = march(given.t[:-1, None], given.x0, given.u, given.p, given.dt)
     matrices = [
         np.swapaxes(made[1 + k].reshape(*made[1 + k].shape[:-1], *shape[::-1]), -1, -2)
         for k, shape in enumerate(one.result_shapes[1:])
@@ -239,7 +239,7 @@ class _RolloutArguments:
         x[..., 0, :], x[..., 1:, :] = self.x0, after
         x[np.logical_or.accumulate(~np.isfinite(x).all(axis=-1), axis=-1)] = np.nan
         u = np.broadcast_to(self.u, (*self.batch, self.count, system.n_inputs))
-        return Trajectory._of(system.state, self.t, x, u, system.inputs)
+        return Trajectory.unchecked(system.state, self.t, x, u, system.inputs)
 
 
 def rollout_function(
@@ -250,10 +250,10 @@ def rollout_function(
     Methods that solve equations have a second result, ``residual``.
     """
     step = resolved_step(system, method, substeps) or step_function(system, method, substeps)
-    key = ("rollout", count, step)
-    if key not in system._cache:
-        system._cache[key] = chain(step, count, carry=("x", "x_next"), each=["t", "u"])
-    return system._cache[key]
+    return system.memo(
+        ("rollout", count, step),
+        lambda: chain(step, count, carry=("x", "x_next"), each=["t", "u"]),
+    )
 
 
 def _warn(
@@ -284,8 +284,8 @@ def _instability(
     growth = sizes / np.maximum(np.abs(x[..., 0, :]).max(axis=-1, initial=0.0), 1.0)
     if not growth.max(initial=0.0) > SUSPICIOUS_GROWTH:
         return ""
-    key = ("stability of rollouts", get_method(method), substeps, given.dt)
-    if key not in system._cache:
+
+    def judge() -> str:
         worst = np.unravel_index(int(np.argmax(growth)), growth.shape)
         start, u, p = (
             np.broadcast_to(value, (*given.batch, value.shape[-1]))[worst]
@@ -293,12 +293,11 @@ def _instability(
         )
         at = {"p": p, "t": given.t[0]}
         needed = stable_substeps(system, start, u, given.dt, method, **at)
-        system._cache[key] = ""
-        if needed > substeps:
-            system._cache[key] = instability(
-                system, "the start", start, u, given.dt, method, substeps, needed, **at
-            )
-    return system._cache[key]
+        if needed <= substeps:
+            return ""
+        return instability(system, "the start", start, u, given.dt, method, substeps, needed, **at)
+
+    return system.memo(("stability of rollouts", get_method(method), substeps, given.dt), judge)
 
 
 def _divergence(system: SystemDefinition, made: Trajectory) -> str:

@@ -55,12 +55,13 @@ def step_function(
     """See `System.step`."""
     scheme = _method_for(system, method, substeps)
     key = ("step",) if system.is_discrete else ("step", scheme, substeps)
-    if key not in system._cache:
+
+    def make() -> ModelFunction:
         t, x, u, p, dt = _symbols(system, scheme)
         motion = Motion(system.problem, u, p)
         after, _ = _steps(system, scheme, substeps, motion, t, x, dt)
         is_kept = scheme.keeps_constraints or system.project is None
-        system._cache[key] = _function(
+        return _function(
             system,
             "step",
             [t, x, u, p, dt],
@@ -68,7 +69,8 @@ def step_function(
             is_shared=False,
             made_as=SystemFunction if is_kept else ConstrainedStep,
         )
-    return system._cache[key]
+
+    return system.memo(key, make)
 
 
 def resolved_step(
@@ -88,14 +90,15 @@ def resolved_step(
     scheme = _method_for(system, method, substeps)
     if system.is_discrete or not scheme.solves:
         return None
-    key = ("residual", scheme, substeps)
-    if key not in system._cache:
+
+    def make() -> ModelFunction:
         t, x, u, p, dt = _symbols(system, scheme)
         motion = Motion(system.problem, u, p)
         after, residual = _steps(system, scheme, substeps, motion, t, x, dt)
         results = {"x_next": after, "residual": residual}
-        system._cache[key] = _function(system, "step", [t, x, u, p, dt], results)
-    return system._cache[key]
+        return _function(system, "step", [t, x, u, p, dt], results)
+
+    return system.memo(("residual", scheme, substeps), make)
 
 
 def step_residuals(
@@ -196,7 +199,8 @@ def step_derivatives(
     chained = backwards and system.symbol is ca.SX and (system.is_discrete or scheme.is_explicit)
     key = ("step_derivatives", None if system.is_discrete else (scheme, substeps), parameters,
            chained)  # fmt: skip
-    if key not in system._cache:
+
+    def make() -> ModelFunction:
         t, x, u, p, dt = _symbols(system, scheme)
         basis = None if system.errors is None else system.errors.basis(x, p)
         motion, start = LiftedMotion.start(
@@ -209,8 +213,9 @@ def step_derivatives(
             A, B, P = E @ A, E @ B, E @ P
         results = {"x_next": after.value, "A": A, "B": B} | ({"P": P} if parameters else {})
         symbols = [t, x, u, p, dt]
-        system._cache[key] = _function(system, "step_derivatives", symbols, results)
-    return system._cache[key]
+        return _function(system, "step_derivatives", symbols, results)
+
+    return system.memo(key, make)
 
 
 def group_derivatives(

@@ -175,7 +175,7 @@ class System(SystemDefinition[State]):
             method = choose_method(self, dt)
         warn_if_unstable(self, dt, method, substeps)
         step = self.step(method, substeps)
-        made = self._like(
+        made = self.replaced(
             f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),
             dt=dt,
             derivatives=None,

@@ -94,7 +94,7 @@ class SystemFunction(ModelFunction):
         As of ModelFunction. Arguments u and p may be left out where `optional` names them.
     """
 
-    _known = ("_parameters", "_dim", "_advice", "_state", "_is_new")  # what a copy is told
+    _known = ("_parameters", "_dim", "_advice", "_state", "_is_new")
 
     def __init__(
         self,
@@ -111,12 +111,6 @@ class SystemFunction(ModelFunction):
         quaternions = any(part.stop - part.start == 4 for part in system.state.unit_parts)
         self._is_new = quaternions and self.name in _CALLED
         self._advice = {"u": input_count(system), "p": parameter_names(system)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As for a ModelFunction, with what is known of the system."""
-        _, (function, shapes, defaults, _, wanted) = super().__reduce__()
-        known = {key: getattr(self, key) for key in self._known}
-        return _rebuild, (type(self), function, shapes, defaults, known, wanted)
 
     def __call__(self, *values: Value, **named: Value) -> Any:
         """Evaluate; the first state is looked at."""
@@ -171,21 +165,6 @@ class SystemFunction(ModelFunction):
         if wrong and elsewhere:
             return f"the order of arguments is ({', '.join(self.arguments)})"
         return ""
-
-
-def _rebuild(
-    kind: type[SystemFunction],
-    function: ca.Function,
-    shapes: dict[str, Shape],
-    defaults: dict[str, Any],
-    known: dict[str, Any],
-    wanted: Any,
-) -> SystemFunction:
-    made = kind.__new__(kind)
-    ModelFunction.__init__(made, function, shapes=shapes, defaults=defaults)
-    made.__dict__.update(known)
-    made._backend.wanted = wanted
-    return made
 
 
 # What callables are traced into

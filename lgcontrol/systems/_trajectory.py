@@ -126,7 +126,7 @@ class Trajectory:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _of(
+    def unchecked(
         cls,
         group: LieGroup,
         t: np.ndarray,
@@ -595,4 +595,4 @@ def _from_plain(arrays: dict[str, Any], description: dict[str, Any], group: LieG
     filled = np.where(gone[..., None], group.identity, x)
     made = Trajectory(group, arrays["t"], filled, arrays["u"], inputs=inputs or None)
     x = np.where(gone[..., None], np.nan, made.x)
-    return Trajectory._of(group, made.t, x, made.u, made.inputs)
+    return Trajectory.unchecked(group, made.t, x, made.u, made.inputs)

@@ -81,7 +81,7 @@ def _row(tree: Multibody, name: str, peer: Any, rounds: int) -> dict[str, Any]:
     started = time.perf_counter()
     function.compiled(batch=False)
     compiled = time.perf_counter() - started
-    program, kernel = function._backend.program, function._backend.scalar
+    program, kernel = function.program, function._backend.scalar
     if kernel is None:
         raise SystemExit(f"{name} could not be compiled")
     arguments = [

@@ -140,7 +140,7 @@ def trees(folder: Path, pin: Any, rounds: int, names: list[str]) -> dict[str, An
         for name in FUNCTIONS:
             function = getattr(tree, name)
             arguments = random_arguments(function, tree, BATCH)
-            row = {"nv": tree.nv, "operations": function._backend.program.operations}
+            row = {"nv": tree.nv, "operations": function.program.operations}
             contenders = contenders_for(function.function, arguments)
             if peer is not None:
                 check_same(peer, function, arguments)
@@ -178,7 +178,7 @@ def single_body(pin: Any, rounds: int) -> dict[str, Any]:
             contenders.append(Contender("pinocchio", peer.call(name, arguments), BATCH))
         rows[f"body {name}"] = {
             "nv": 6,
-            "operations": function._backend.program.operations,
+            "operations": function.program.operations,
             **measure(contenders, reference="pinocchio", rounds=rounds),
         }
     return rows

@@ -314,7 +314,7 @@ def test_maps_work_on_as_much_memory_as_their_code_needs(kind, rng):
         function = item.map(100)
     compiled = ModelFunction(function, transposed=["y", "z"]).compiled(batch=False)
     assert compiled.is_compiled
-    assert compiled._backend.program.operations >= 100 * item.n_instructions()
+    assert compiled.program.operations >= 100 * item.n_instructions()
     arguments = [rng.normal(size=shape) for shape in compiled.argument_shapes]
     want = ModelFunction(function, transposed=["y", "z"])(*arguments)
     for have, expected in zip(compiled(*arguments), want, strict=True):

@@ -243,7 +243,7 @@ def test_a_library_that_cannot_be_loaded_is_built_again(unloaded, monkeypatch):
 
 
 def test_the_key_covers_everything_that_decides_the_library(compiler):
-    program, other = pendulum_step()._backend.program, pendulum_step()._backend.program
+    program, other = pendulum_step().program, pendulum_step().program
     flags = compiler.flags(10, True)
 
     def key(program=program, width=1, compiler=compiler, flags=flags):

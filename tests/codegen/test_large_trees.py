@@ -215,7 +215,7 @@ def test_chains_of_128_bodies_move_by_their_own_equations(rng):
 def test_code_grows_linearly(make, name, looped):
     """Nothing written out grows at all; tables grow by the same for each body more."""
     trees = [looped(lambda n=n: make(n), (name,)) for n in (8, 16, 32)]
-    programs = [getattr(tree, name)._backend.program for tree in trees]
+    programs = [getattr(tree, name).program for tree in trees]
     assert len({program.written for program in programs}) == 1
     small, middle, large = (
         sum(len(step) for step in program.tape.steps) + len(program.tape.constants)

@@ -55,7 +55,7 @@ def test_every_kind_of_step_is_tested():
 @pytest.mark.parametrize("count", [None, 11])
 def test_steps_compute_what_the_interpreter_does(count, rng, has_vectors):
     compiled = ModelFunction(every_step()).compiled()
-    assert compiled.is_compiled and compiled._backend.program.flat is None
+    assert compiled.is_compiled and compiled.program.flat is None
     assert count is None or has_vectors(compiled)
     batch = () if count is None else (count,)
     arguments = [rng.uniform(0.5, 2, size=batch + shape) for shape in compiled.argument_shapes]
@@ -76,7 +76,7 @@ def test_sums_in_place_leave_what_is_still_needed(rng):
     results = [kept, summed, again, X + f(X[:3, :], X[3:5, :])[0][0, 0]]
     function = ca.Function("sums", [X, y], results)
     compiled = ModelFunction(function).compiled(batch=False)
-    assert compiled._backend.program.tape is not None
+    assert compiled.program.tape is not None
     arguments = [rng.normal(size=(6, 30)), rng.normal(size=(30, 5))]
     want = ModelFunction(function)(*arguments)
     for x, y in zip(compiled(*arguments), want, strict=True):
@@ -95,7 +95,7 @@ def test_memory_of_what_is_no_longer_needed_is_used_again():
 def test_large_maps_are_vector_code_of_one_item(rng, has_vectors):
     """Code that is written once, whatever the number of calls."""
     few, many = (ModelFunction(leaf().map(n)) for n in (300, 3000))
-    assert few._backend.program.written == many._backend.program.written
+    assert few.program.written == many.program.written
     compiled = few.compiled()
     assert compiled.is_compiled and has_vectors(compiled)
     arguments = [rng.normal(size=(9, *shape)) for shape in compiled.argument_shapes]

@@ -241,7 +241,7 @@ def test_weights_steps_and_bounds_share_compiled_code():
         )  # fmt: skip
         once = mpc.solver.transcription._functions
         functions = once.stage, once.stage_values, once.terminal, once.terminal_values
-        programs.add(tuple(f._backend.program.identity for f in functions))
+        programs.add(tuple(f.program.identity for f in functions))
     assert len(programs) == 1
 
 

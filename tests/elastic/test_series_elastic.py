@@ -77,7 +77,7 @@ def test_derivatives_in_closed_form(kind, rng):
     f = system.f.function(t, xs, us, ps)
     slopes = [ca.jacobian(f, xs) @ system.state.rate_matrix(xs), ca.jacobian(f, us)]
     exact = [np.array(m) for m in ca.Function("ad", [t, xs, us, ps], slopes)(0.0, x, u, p)]
-    through = system._like(derivatives=None).derivatives(0.0, x, u, p)
+    through = system.replaced(derivatives=None).derivatives(0.0, x, u, p)
     for ours, theirs, other in zip(system.derivatives(0.0, x, u, p), exact, through, strict=True):
         scale = max(1.0, np.abs(theirs).max())
         np.testing.assert_allclose(ours, theirs, atol=EXACT * scale)

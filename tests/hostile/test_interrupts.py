@@ -219,7 +219,7 @@ def test_pieces_of_a_long_call_are_the_whole(items, steps, longest, rng, monkeyp
     given = rng.normal(size=(items, 2)), rng.normal(size=(items, *((steps,) * (steps > 1)), 1))
     expected = whole(*given)
     monkeypatch.setattr(_pieces, "LONGEST", longest)
-    parts = _pieces.pieces(whole._backend.program.chain, steps, 4, 1, *_memory(items, steps))
+    parts = _pieces.pieces(whole.program.chain, steps, 4, 1, *_memory(items, steps))
     assert len(parts) > 1
     whole._backend.frames.clear()
     made = whole(*given)

@@ -103,7 +103,7 @@ def test_attitudes_are_paths_on_the_unit_sphere():
 def test_attitudes_that_end_in_nan_are_drawn_until_then():
     t, x = np.arange(4.0), np.tile(SO3.identity, (4, 1))
     x[-1] = np.nan
-    assert plot_path(Trajectory._of(SO3, t, x, np.zeros((4, 0)))).axes
+    assert plot_path(Trajectory.unchecked(SO3, t, x, np.zeros((4, 0)))).axes
 
 
 @pytest.mark.thorough  # others draw several bodies, by name

@@ -47,7 +47,7 @@ class Guess:
 
 def rich_run() -> SimulationResult:
     plant = drone()
-    low = plant._like(limits={plant.state.coordinate_names[2]: (0.0, 1.0)})
+    low = plant.replaced(limits={plant.state.coordinate_names[2]: (0.0, 1.0)})
     outer = Talkative(np.zeros((13, 13)), 0.1)
     inner = Feedback(0.01 * np.ones((4, 13)), 0.05)
     run = simulate(

@@ -20,7 +20,7 @@ GOOD = [account, lift, pendulum, quadrotor, satellite, underwater]
 def test_good_systems_pass(build, symbol):
     system = build()
     if symbol is ca.MX:
-        system = system._like(symbol=ca.MX)
+        system = system.replaced(symbol=ca.MX)
     report = check_system(system)
     assert max(report.values()) < 1e-6
     assert ("steps converge with their order" in report) == (not system.is_discrete)

@@ -136,14 +136,14 @@ def test_a_lag_stands_between_commands_and_forces():
 )
 def test_a_wrong_structure_is_found(member, wrong):
     system = rigid()
-    bad = system._like(structure=replace(system.structure, **{member: wrong}))
+    bad = system.replaced(structure=replace(system.structure, **{member: wrong}))
     with pytest.raises(ValueError, match="structure is that of f"):
         check_system(bad, samples=2)
 
 
 def test_wrong_derivatives_are_found():
     system = rigid(False)
-    bad = system._like(derivatives=lambda t, x, u, p: (ca.DM.eye(12), ca.DM.ones(12, 4)))
+    bad = system.replaced(derivatives=lambda t, x, u, p: (ca.DM.eye(12), ca.DM.ones(12, 4)))
     with pytest.raises(ValueError, match="derivatives equal central differences"):
         check_system(bad, samples=2)
 
@@ -191,8 +191,8 @@ def test_a_loss_jacobian_of_another_size_is_found(joint):
         for losses in {known.losses, None}:
             other = replace(known, loss_jacobian=D, losses=losses)
             with pytest.raises(ValueError, match="loss"):
-                check_system(system._like(structure=other), tolerance=1e-5)
+                check_system(system.replaced(structure=other), tolerance=1e-5)
     missing = replace(known, loss_jacobian=None, losses=None)
     if joint:
         with pytest.raises(ValueError, match="loss Jacobian and force"):
-            check_system(system._like(structure=missing), tolerance=1e-5)
+            check_system(system.replaced(structure=missing), tolerance=1e-5)

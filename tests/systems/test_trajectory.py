@@ -153,7 +153,7 @@ def burst():
     """Three motions; the first diverges at 0.2 s, the last at 0.3 s."""
     t, x = np.linspace(0.0, 0.4, 5), np.ones((3, 5, 1))
     x[0, 2:], x[2, 3:] = np.nan, np.nan
-    return Trajectory._of(Rn(1), t, x, np.zeros((3, 4, 0)))
+    return Trajectory.unchecked(Rn(1), t, x, np.zeros((3, 4, 0)))
 
 
 def test_what_diverged_and_when():

@@ -238,4 +238,4 @@ class QuasiVelocity:
 
 @cache
 def _of_group(group: LieGroup) -> QuasiVelocity:
-    return QuasiVelocity(group.dim, group._right_jacobian)
+    return QuasiVelocity(group.dim, group.right_jacobian)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import casadi as ca
@@ -12,6 +12,7 @@ import numpy as np
 
 from ...codegen import Value, named_options
 from ...codegen._internal import (
+    Memo,
     UnknownNameError,
     as_names,
     check_one_by_one,
@@ -42,7 +43,7 @@ GROUP_REASON = (
 
 
 @named_options(own="motors")
-class ElasticTree:
+class ElasticTree(Memo):
     """A tree some of whose joints have a spring: what `SeriesElastic` computes with.
 
     Parameters
@@ -246,10 +247,20 @@ class ElasticTree:
             links, motor speeds, deflections and spring torques. The structure is that of the links;
             derivatives are in closed form.
         """
-        key = "system", name or self.tree.name
-        is_kept = h is None and output is None and not (symbolic or surroundings)
-        if is_kept and key in self._made:
-            return self._made[key]
+        build = partial(self._system, name or self.tree.name)
+        if h is not None or output is not None or symbolic or surroundings:
+            return build(h, output, symbolic, **surroundings)
+        # Controllers and simulations of one arm ask for it again.
+        return self.memo(("system", name or self.tree.name), build)
+
+    def _system(
+        self,
+        name: str,
+        h: Any = None,
+        output: LieGroup | None = None,
+        symbolic: str | Iterable[str] = (),
+        **surroundings: Any,
+    ) -> System[Product]:
         mechanics = ElasticMechanics(
             tree_mechanics(self.tree, self.driven, symbolic=symbolic, **surroundings),
             self.elastic_joints,
@@ -266,8 +277,8 @@ class ElasticTree:
         def motion(*values: Value) -> tuple[Value, ...]:
             return state_motion(mechanics, self.tree, values[:5], values[5])
 
-        made = System(
-            name or self.tree.name,
+        return System(
+            name,
             state,
             mechanics.field,
             inputs=mechanics.inputs,
@@ -294,9 +305,6 @@ class ElasticTree:
                 model=self,
             ),
         )
-        if is_kept:  # controllers and simulations of one arm ask for it again
-            self._made[key] = made
-        return made
 
     def _unit(self, of: str) -> str:
         units = {getattr(joint, of) for joint in self.elastic_joints}
@@ -416,14 +424,9 @@ class ElasticTree:
         """Values of the parameters, shape (n_parameters,)."""
         return np.array([entry.nominal for entry in self.parameters])
 
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        """Functions that were traced."""
-        return {}
-
     def __getstate__(self) -> dict[str, Any]:
         """Functions are traced again when needed."""
-        return {k: x for k, x in self.__dict__.items() if k not in ("_made", "mechanics")}
+        return {k: x for k, x in super().__getstate__().items() if k != "mechanics"}
 
 
 def _changed(joint: str, motor: Motor, changed: Mapping[str, np.ndarray]) -> Motor:

@@ -15,6 +15,7 @@ from ...codegen._internal import (
     UnknownNameError,
     check_increasing,
     check_shape,
+    memoized,
     unknown_name,
 )
 from ...systems import Trajectory
@@ -70,28 +71,28 @@ def flat_map(
     >>> arm.flat_map()([0.0], [0.0], [2.0], [0.0], [50.0]).u  # B (a + M s / K) + M a
     array([3.25])
     """
-    key = ("flat_map", expansion, dry_friction)
-    if key not in arm._made:
-        _check_flat(arm, expansion, dry_friction)
-        order = expansion or 0
-        names = ["q", *rate_names(4 + order)]
-        arm._made[key] = _trace(
-            arm,
-            "flat_map",
-            names,
-            lambda rates, settings, p: motor_motion(
-                arm.mechanics, arm.tree, rates, settings, p, order
-            ),
-            {
-                "x": (arm.state.nq,),
-                "motor_acceleration": (len(arm.joints),),
-                "u": (len(arm.mechanics.inputs),),
-                "tau": (arm.tree.nv,),
-            },
-        )
-    return arm._made[key]
+    return _flat_map(arm, expansion, dry_friction)
 
 
+@memoized
+def _flat_map(arm: ElasticTree, expansion: int | None, dry_friction: bool) -> ModelFunction:
+    _check_flat(arm, expansion, dry_friction)
+    order = expansion or 0
+    return _trace(
+        arm,
+        "flat_map",
+        ["q", *rate_names(4 + order)],
+        lambda rates, settings, p: motor_motion(arm.mechanics, arm.tree, rates, settings, p, order),
+        {
+            "x": (arm.state.nq,),
+            "motor_acceleration": (len(arm.joints),),
+            "u": (len(arm.mechanics.inputs),),
+            "tau": (arm.tree.nv,),
+        },
+    )
+
+
+@memoized
 def flat_outputs(arm: ElasticTree) -> ModelFunction:
     """(x, u) → q, v, a, j, s of the links; the inverse of `flat_map`.
 
@@ -107,29 +108,27 @@ def flat_outputs(arm: ElasticTree) -> ModelFunction:
     ValueError
         If springs have dampers: states do not tell the motion of the links then.
     """
-    if "flat_outputs" not in arm._made:
-        _check_flat(arm, None, True)
-        mechanics, m = arm.mechanics, len(arm.mechanics.inputs)
-        reaches = bool(arm.rigid_joints) or len(mechanics.adjusted) < len(mechanics.set_joints)
-        names = ["u", "u_dot", "u_ddot"][: 3 if reaches else 1]
+    _check_flat(arm, None, True)
+    mechanics, m = arm.mechanics, len(arm.mechanics.inputs)
+    reaches = bool(arm.rigid_joints) or len(mechanics.adjusted) < len(mechanics.set_joints)
+    names = ["u", "u_dot", "u_ddot"][: 3 if reaches else 1]
 
-        def build(x: Value, *values: Value) -> Sequence[Value]:
-            inputs = [*values[: len(names)], *[ca.SX(m, 1)] * (3 - len(names))]
-            p = values[len(names)] if arm.parameters else ca.SX(0, 1)
-            return link_motion(mechanics, arm.tree, x, inputs, p)
+    def build(x: Value, *values: Value) -> Sequence[Value]:
+        inputs = [*values[: len(names)], *[ca.SX(m, 1)] * (3 - len(names))]
+        p = values[len(names)] if arm.parameters else ca.SX(0, 1)
+        return link_motion(mechanics, arm.tree, x, inputs, p)
 
-        shapes: dict[str, Shape] = {"x": (arm.state.nq,)} | {name: (m,) for name in names}
-        defaults = {}
-        if arm.parameters:
-            shapes["p"] = (len(arm.parameters),)
-            defaults["p"] = arm.nominal_parameters
-        nv = (arm.tree.nv,)
-        results: dict[str, Shape] = {"q": (arm.tree.nq,), "v": nv, "a": nv, "j": nv, "s": nv}
-        arm._made["flat_outputs"] = trace(
-            "flat_outputs", build, shapes, {f"{k}_out": x for k, x in results.items()},
-            defaults=defaults,
-        )  # fmt: skip
-    return arm._made["flat_outputs"]
+    shapes: dict[str, Shape] = {"x": (arm.state.nq,)} | {name: (m,) for name in names}
+    defaults = {}
+    if arm.parameters:
+        shapes["p"] = (len(arm.parameters),)
+        defaults["p"] = arm.nominal_parameters
+    nv = (arm.tree.nv,)
+    results: dict[str, Shape] = {"q": (arm.tree.nq,), "v": nv, "a": nv, "j": nv, "s": nv}
+    return trace(
+        "flat_outputs", build, shapes, {f"{k}_out": x for k, x in results.items()},
+        defaults=defaults,
+    )  # fmt: skip
 
 
 def to_flat_system(arm: ElasticTree, **options: Any) -> Any:

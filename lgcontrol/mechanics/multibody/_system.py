@@ -129,31 +129,49 @@ def multibody_system(
     """
     said = (inputs, input_matrix, wrenches or None, forces, added_mass, current)
     said += (symbolic or None, h, output, quantities)
-    key = "system", name or tree.name
-    is_kept = velocity == "velocity" and all(option is None for option in said)
-    if is_kept and key in tree._made:
-        return tree._made[key]
-    mechanics = tree_mechanics(
-        tree, inputs, input_matrix, wrenches, forces, added_mass, current, symbolic
-    )
+
+    def build() -> System[Product]:
+        mechanics = tree_mechanics(
+            tree, inputs, input_matrix, wrenches, forces, added_mass, current, symbolic
+        )
+        form = None if velocity == "velocity" else _velocity_form(mechanics, velocity, frame)
+        is_plain = not (mechanics.surroundings.bodies or added_mass)
+        return _system(mechanics, form, name or tree.name, h, output, quantities or {}, is_plain)
+
+    if velocity != "velocity" or any(option is not None for option in said):
+        return build()
+    # Controllers and simulations of one tree ask for it again.
+    return tree.memo(("system", name or tree.name), build)
+
+
+def _system(
+    mechanics: TreeMechanics,
+    form: VelocityForm | None,
+    name: str,
+    h: Any,
+    output: LieGroup | None,
+    quantities: Mapping[str, Any],
+    is_plain: bool,
+) -> System[Product]:
+    tree = mechanics.tree
     state = state_of(tree)
     known: dict[str, Any] = {
         "kinetic_energy": mechanics.kinetic_energy,
         "potential_energy": mechanics.potential_energy,
     }
-    for label, given in (quantities or {}).items():
+    for label, given in quantities.items():
         known[label] = mechanics.quantity(label, given)
-    if velocity != "velocity":
-        return _velocity_form(mechanics, velocity, frame).system(
-            name or tree.name,
+    if form is not None:
+        return form.system(
+            name,
             inputs=mechanics.inputs,
             quantities=known,
             limits=state_limits(tree),
             h=h,
             output=output,
         )
-    made = System(
-        name or tree.name,
+    return System(
+        name,
         state,
         mechanics.field,
         inputs=mechanics.inputs,
@@ -172,13 +190,10 @@ def multibody_system(
             kinetic_gradient=mechanics.kinetic_gradient,
             carried_momentum=mechanics.carried_momentum,
             model=tree,
-            is_plain=not (mechanics.surroundings.bodies or added_mass),
+            is_plain=is_plain,
             momenta=mechanics,
         ),
     )
-    if is_kept:  # controllers and simulations of one tree ask for it again
-        tree._made[key] = made
-    return made
 
 
 def velocity_form(

@@ -68,7 +68,7 @@ class Interpreted:
     """
 
     def __init__(self, function: ModelFunction, shared: Any, entry: int) -> None:
-        flat = function._backend.program.flat
+        flat = function.program.flat
         if flat is None:
             raise NotImplementedError(f"{function.name} is not made of scalar operations")
         known, constants = set(operations().values()), []

@@ -257,7 +257,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
 def _entry(part: Part) -> str:
     """The entry that the kernel calls by pointer."""
-    program = part.function._backend.program
+    program = part.function.program
     given = [f"in[{i}]" for i in range(len(program.sizes_in))]
     given += [f"out[{i}]" for i in range(len(program.sizes_out))]
     items = "items, " if part.shared is not None else ""
@@ -293,12 +293,12 @@ def load_stages(model: StageModel) -> Stages | None:
         identity = model.transcription.identity
         if identity is None:
             identity = "\n".join(
-                f"{key} {function._backend.program.identity}"
+                f"{key} {function.program.identity}"
                 for key, (function, _) in plain_parts(model).items()
             )
 
         def sizes() -> list[int]:
-            return [f._backend.program.operations for f, _ in plain_parts(model).values()]
+            return [f.program.operations for f, _ in plain_parts(model).values()]
 
         def flags() -> list[list[str]]:
             longest = max(sizes())

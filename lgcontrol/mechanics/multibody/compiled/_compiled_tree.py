@@ -308,16 +308,13 @@ def compiled(
         Fixed joints that get a node of their own, so that wrenches through them are known.
     """
     symbols = {} if p is None else {name: p[i] for i, name in enumerate(tree.parameters)}
-    key = "compiled", regrouped, keep
-    if not symbols and key in tree._made:
-        return tree._made[key]
-    if regrouped:
-        made = compiled(tree, p, keep=keep).regrouped()
-    else:
-        made = _compile(tree, lambda name, value: symbols.get(name, value), keep)
-    if not symbols:
-        tree._made[key] = made
-    return made
+
+    def make() -> CompiledTree:
+        if regrouped:
+            return compiled(tree, p, keep=keep).regrouped()
+        return _compile(tree, lambda name, value: symbols.get(name, value), keep)
+
+    return make() if symbols else tree.memo(("compiled", regrouped, keep), make)
 
 
 def _compile(tree: Tree, number: Number, keep: tuple[str, ...]) -> CompiledTree:

@@ -317,14 +317,15 @@ def function_of(tree: Tree, declaration: Declaration, *options: Any) -> TreeFunc
     *options : hashable
         What the tree's method of this name was called with, all of it.
     """
-    key = declaration.name, options
-    if key not in tree._made:
+
+    def make() -> TreeFunction:
         if declaration.is_rigid:
             _refuse_added_mass(tree, declaration.name)
         if declaration.check is not None:
             declaration.check(tree)
-        tree._made[key] = TreeFunction(tree, declaration, options)
-    return tree._made[key]
+        return TreeFunction(tree, declaration, options)
+
+    return tree.memo((declaration.name, options), make)
 
 
 def _refuse_added_mass(tree: Tree, name: str) -> None:
@@ -426,8 +427,6 @@ def frame_function(
         frames = ", ".join(tree.frames)
         raise TypeError(f"frame must be a name, got {frame!r}; valid names are {frames}")
     given = (frame, *(() if reference is None else (reference,)), *options)
-    if (name, given) in tree._made:
-        return tree._made[name, given]
     if frame not in tree.frames:
         raise UnknownNameError(unknown_name("frame", frame, tree.frames))
     if reference is not None:

@@ -27,8 +27,11 @@ def refuse_singular(tree: Tree) -> None:
     ValueError
         Naming the joint that moves no inertia, and what to do.
     """
-    if not tree.nv or "regular" in tree._made:
-        return
+    if tree.nv:
+        tree.memo(("regular",), lambda: _check_regular(tree))
+
+
+def _check_regular(tree: Tree) -> None:
     q = ca.SX.sym("q", tree.nq)
     made = compiled(tree, regrouped=True)
     if tree.is_coupled:
@@ -41,7 +44,6 @@ def refuse_singular(tree: Tree) -> None:
     D, own = (np.array(x).ravel() for x in function(tree.configuration.random(seed=1)))
     bad = [k for k in range(tree.nv) if not D[k] > SINGULAR * abs(own[k])]
     if not bad:
-        tree._made["regular"] = True
         return
     k = bad[-1]
     link = next(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....codegen import Value, named_options
 from ....codegen._internal import (
+    Memo,
     UnknownNameError,
     ask_degrees,
     check_one_by_one,
@@ -69,7 +70,7 @@ class JointCoordinates(NamedTuple):
         return own if self.scale == 1.0 and self.shift == 0.0 else self.scale * own + self.shift
 
 
-class Tree:
+class Tree(Memo):
     """Links with the joints that carry them, added frames, gravity: what `Multibody` computes with.
 
     Parameters
@@ -701,11 +702,6 @@ class Tree:
             taken.add(name)
             found[name] = link.joint_name
         return found
-
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        """What was made of the tree and is kept: compiled trees, functions."""
-        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What the tree is made of; functions are traced again when needed."""

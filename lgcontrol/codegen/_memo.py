@@ -1,0 +1,54 @@
+"""Memo: values that are computed once for an immutable object and kept with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Memo:
+    """Base of immutable objects that keep what was traced from them.
+
+    Kept values are no part of the object: copies and pickles compute them again when needed.
+    """
+
+    def memo(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Value of ``make()``, computed at the first call with this key.
+
+        Parameters
+        ----------
+        key : hashable
+            A tuple that begins with the name of the value and holds what else it depends on.
+        make : callable
+            Computes the value.
+
+        Returns
+        -------
+        object
+            The same object at every call.
+        """
+        kept: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Members without the values that are kept."""
+        return {name: value for name, value in self.__dict__.items() if name != "_memo"}
+
+
+def memoized(build: Callable[..., T]) -> Callable[..., T]:
+    """``build(owner, *arguments)`` whose values are kept with the owner, and freed with it.
+
+    The owner is a `Memo`; the arguments after it are hashable. A cache beside the owners would keep
+    each of them alive.
+    """
+
+    @wraps(build)
+    def kept(owner: Memo, *arguments: Hashable) -> T:
+        return owner.memo((build, *arguments), lambda: build(owner, *arguments))
+
+    return kept
