@@ -344,7 +344,7 @@ class Trajectory:
         t = self.t[nodes]
         if len(t) < 1 or (np.diff(t) <= 0).any():
             raise ValueError(f"{nodes} keeps no node of {len(self)}, or turns time around")
-        return self._of(
+        return self.unchecked(
             self.group, t, self.x[..., nodes, :], self.input_at_nodes[..., nodes, :], self.inputs
         )
 
@@ -394,7 +394,7 @@ class Trajectory:
     def shift(self, seconds: float) -> Trajectory:
         """Return the same motion later by a number of seconds."""
         shift = check_shape("seconds", seconds, ())
-        return self._of(self.group, self.t + shift, self.x, self.u, self.inputs)
+        return self.unchecked(self.group, self.t + shift, self.x, self.u, self.inputs)
 
     def resample(self, t: Any) -> Trajectory:
         """Interpolate at other times.
@@ -420,7 +420,7 @@ class Trajectory:
             if self.t[-1] - times[-1] > 1e-9 * self.duration:
                 times = np.append(times, self.t[-1])
         x, u = self(times)
-        return self._of(self.group, times, x, u, self.inputs)
+        return self.unchecked(self.group, times, x, u, self.inputs)
 
     # Files and figures
 
