@@ -55,7 +55,7 @@ def folders(graph: Mapping[str, Iterable[str]]) -> dict[str, dict[str, set[str]]
 
 
 PROTOCOL = {"_replace", "_asdict", "_fields", "_make", "_name_", "_value_"}  # of the language
-ELSEWHERE = {"_axinfo"}  # of other packages, where these have no public way
+ELSEWHERE = {"_axinfo", "_getframe"}  # of other packages, where these have no public way
 
 
 def defined(tree: ast.AST) -> set[str]:
