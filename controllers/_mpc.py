@@ -548,7 +548,9 @@ class MPC(Controller):
         super().reset()
         self._forget()
         if state is not None and int(state.number("substeps")) != self.problem.substeps:
-            self._take(self.problem._chosen(self.problem.method, int(state.number("substeps"))))
+            self._take(
+                self.problem.integrated_by(self.problem.method, int(state.number("substeps")))
+            )
         self.solver.reset()
         self.solver.prepare()
         if self._bias is not None:

@@ -285,7 +285,7 @@ class OptimalControlProblem(Frozen):
         given = {name: getattr(self, name) for name in _ARGUMENTS if name not in self._automatic}
         return OptimalControlProblem(**(given | arguments))
 
-    def _chosen(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
+    def integrated_by(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
         """Copy with a method and substeps that were chosen, and may be chosen anew."""
         made = self.with_arguments(method=method, substeps=substeps)
         made._set(_automatic=self._automatic)
@@ -534,10 +534,10 @@ class OptimalControlProblem(Frozen):
         if needed > MOST_SUBSTEPS and "method" in self._automatic:
             method = self._choice(x, u, t, p)
             if method != self.method:
-                return self._chosen(method, None).keeping_up(x, u, t, p)
+                return self.integrated_by(method, None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
             return self
-        return self._chosen(method, needed)
+        return self.integrated_by(method, needed)
 
     def too_few_substeps(
         self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None

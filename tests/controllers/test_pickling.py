@@ -43,7 +43,7 @@ def again(made):
 
 
 def powered() -> System:
-    return pendulum()._like(
+    return pendulum().replaced(
         quantities={"power": Quantity(lambda t, x, u, p: x[2] * u, ("motor",), "W")}
     )
 

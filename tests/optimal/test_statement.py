@@ -517,7 +517,7 @@ def test_quantities_are_terms_by_name():
 
 def test_quantities_are_named_beside_parameters_of_the_problem():
     """They are functions of the system's own parameters, which come first."""
-    system = pendulum()._like(quantities={"pull": lambda t, x, u, p: p[0] * u})
+    system = pendulum().replaced(quantities={"pull": lambda t, x, u, p: p[0] * u})
     terms = {
         "costs": [Cost("pull", 0.1)], "bounds": [Bound("pull", -0.3, 0.3)],
         "residuals": [Residual("pull", "price")],
