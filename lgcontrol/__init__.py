@@ -26,8 +26,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import _names
-
 __version__ = "0.1.0"
 
 # Where each public name lives: packages load when a name of theirs is first used. The list is the
@@ -45,7 +43,8 @@ _HOME: dict[str, str] = {
 def __getattr__(name: str) -> Any:
     """Import a public name or a package on first use."""
     if name not in _HOME:
-        _names.refuse(__name__, name)
+        # Not by a statement: what is imported of this package is first asked for here.
+        import_module("._names", __name__).refuse(__name__, name)
     if not _HOME[name]:
         return import_module(f".{name}", __name__)
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
