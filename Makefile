@@ -50,11 +50,10 @@ format: $(READY) ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# pyright reports paths in the linked tree; the two sed commands name the files people edit.
+# pyright reports paths with links in them; the sed command names the files people edit.
 types: $(READY) ## check the packages' types
-	tools/link_types.sh
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright $(ARGS) \
-	    | sed -E 's#build/types/lgcontrol/(models|controllers)/#\1/#; s#build/types/lgcontrol/#lgcontrol/#'
+	    | sed -E 's#lgcontrol/(models|controllers)/#\1/#'
 
 notebooks: $(READY) ## execute every notebook and the long pages of docs
 	$(BIN)/python tools/run_notebooks.py $(ARGS)

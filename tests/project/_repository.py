@@ -7,7 +7,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Folder in the repository -> import name, as in [tool.setuptools.package-dir].
+# Folder in the repository -> import name. An installation sees src/lgcontrol, a link, and in it the
+# links to the folders that stand at the top.
+LINKS = {
+    "src/lgcontrol": "../lgcontrol",
+    "lgcontrol/models": "../models",
+    "lgcontrol/controllers": "../controllers",
+}
 PACKAGES = {
     "lgcontrol": "lgcontrol",
     "models": "lgcontrol.models",

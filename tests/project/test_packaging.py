@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ._repository import PACKAGES, ROOT, module_name, python_files, repository_files
+from ._repository import LINKS, PACKAGES, ROOT, module_name, python_files, repository_files
 
 # What a build reads besides the packages; README.md is optional here so that the tests can say more
 # than "it does not build".
@@ -30,6 +30,9 @@ def copy_repository(target: Path) -> Path:
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, copy)
+    for link, end in LINKS.items():
+        (target / link).parent.mkdir(exist_ok=True)
+        (target / link).symlink_to(end)
     return target
 
 
@@ -89,8 +92,8 @@ def test_sdist_holds_the_files_of_the_repository(distributions):
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = (entry.name.partition("/")[2] for entry in archive if entry.isfile())
-        packed = {name for name in names if name.partition("/")[0] in PACKAGES}
-    expected = set(repository_files(*PACKAGES))
+        packed = {name for name in names if name.startswith("src/lgcontrol/")}
+    expected = {f"src/{installed_name(name)}" for name in repository_files(*PACKAGES)}
     assert packed == expected, f"differ: {sorted(packed ^ expected)}"
 
 
@@ -103,8 +106,12 @@ def test_wheel_imports_under_the_installed_names_only(distributions, tmp_path):
     assert Path(where.strip()).is_relative_to(tmp_path)
 
 
-def test_editable_install_sees_files_added_later(tmp_path):
-    """A user who drops a file or a package into models/ imports it without installing again."""
+def test_the_links_are_there():
+    assert {link: (ROOT / link).readlink().as_posix() for link in LINKS} == LINKS
+
+
+def test_editable_install_is_a_path_and_sees_files_added_later(tmp_path):
+    """Editors read paths and run no code; a file dropped into models/ is there at once."""
     source = copy_repository(tmp_path / "source")
     editable = tmp_path / "editable"
     editable.mkdir()
@@ -113,6 +120,8 @@ def test_editable_install_sees_files_added_later(tmp_path):
     assert build.returncode == 0, build.stdout + build.stderr
     (wheel,) = editable.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(editable)
+    (path,) = editable.glob("*.pth")
+    assert path.read_text().strip() == str(source / "src")
 
     (source / "models" / "added_later.py").write_text("value = 1\n")
     (source / "controllers" / "designs" / "added").mkdir()
