@@ -10,8 +10,8 @@ The names that tasks need are here, and load when they are first used:
 - References: `Trajectory`, `Waypoints`, `BSpline`.
 - Control: `MPC`, `LQR`, `TVLQR`.
 - Plans: `OptimalControlProblem`, `Bound`, `Cost`, `Residual`, `PhasedProblem`, `Phase`.
-- Estimation: `EKF`, `UKF`, `MovingHorizon`, `Measurement`.
-- Closed loops: `simulate`, `SimulationResult`, `SimulationError`, `Cascade`, `Sensor`, `Kick`,
+- Estimation: `EKF`, `UKF`, `MovingHorizon`, `Sensor`.
+- Closed loops: `simulate`, `SimulationResult`, `SimulationError`, `Cascade`, `Kick`,
   `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, `Task`, `Criterion`.
 
 The rooms have the rest: `models` (ready vehicles, arms and mechanisms), `controllers`, `groups`,

@@ -51,7 +51,6 @@ from .simulation import HeldNoise as HeldNoise
 from .simulation import InputSignal as InputSignal
 from .simulation import Kick as Kick
 from .simulation import Pulse as Pulse
-from .simulation import Sensor as Sensor
 from .simulation import SimulationError as SimulationError
 from .simulation import SimulationResult as SimulationResult
 from .simulation import Task as Task
@@ -59,8 +58,8 @@ from .simulation import WhiteNoise as WhiteNoise
 from .simulation import simulate as simulate
 from .systems import BSpline as BSpline
 from .systems import Input as Input
-from .systems import Measurement as Measurement
 from .systems import Parameter as Parameter
+from .systems import Sensor as Sensor
 from .systems import System as System
 from .systems import Trajectory as Trajectory
 from .systems import TrimError as TrimError

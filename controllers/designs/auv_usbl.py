@@ -12,7 +12,7 @@ from lgcontrol.estimation import EKF, OffsetFree, depth, dvl, gnss
 from lgcontrol.groups import SE3, Rn
 from lgcontrol.models import underwater_vehicle
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ._criteria import ATTITUDE, POSITION, failed_calls, largest_error
 
@@ -99,10 +99,10 @@ def design(seed: int = 0) -> Task:
     )
 
 
-def _sensors(system: System[Any]) -> list[Measurement]:
+def _sensors(system: System[Any]) -> list[Sensor]:
     return [
         dvl(system, lever_arm=HEAD, std_discrete=0.01, dt=STEP),
-        Measurement("gyro", _rates, RATES, std_discrete=0.01, dt=STEP / 2),
+        Sensor("gyro", _rates, RATES, std_discrete=0.01, dt=STEP / 2),
         depth(system, lever_arm=TRANSPONDER, std_discrete=0.02, dt=STEP),
         gnss(system, lever_arm=TRANSPONDER, name="usbl", std_discrete=0.2, dt=1.0, delay=0.4),
     ]

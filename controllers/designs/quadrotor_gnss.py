@@ -20,7 +20,7 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE3, SE23, SO3
 from lgcontrol.models import quadrotor
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ._criteria import ATTITUDE, POSITION, error_at_end, failed_calls
 
@@ -53,7 +53,7 @@ def design(seed: int = 0) -> Task:
     tilt = SE3.from_rotation_vector(np.radians(40) * _direction(rng))
     x0 = np.concatenate([tilt, 0.5 * rng.normal(size=6)])
 
-    def inertial(vehicle: System[Any]) -> Measurement:
+    def inertial(vehicle: System[Any]) -> Sensor:
         density = [GYRO] * 3 + [ACCELEROMETER] * 3
         return imu(vehicle, gravity=GRAVITY, dt=IMU_STEP, density=density)
 

@@ -6,7 +6,7 @@
 - Graphs and maps: `FactorGraph`, `Variables`, `Factors`, `pose_graph`, `LandmarkMap`,
   `Preintegration`.
 - Models that sensors drive: `inertial_navigation`, `odometry`, `SensorDriven`.
-- Measurements: `altimeter`, `beacon_range`, `bearing`, `depth`, `dvl`, `encoders`, `gnss`, `imu`,
+- Sensors: `altimeter`, `beacon_range`, `bearing`, `depth`, `dvl`, `encoders`, `gnss`, `imu`,
   `landmark_position`, `magnetic_heading`, `magnetometer`, `relative_pose`, `wheel_odometry`,
   `zero_velocity`.
 - Noise and observability of recordings: `allan_deviation`, `fit_noise`, `observability_along`.
@@ -24,20 +24,6 @@ from ._inertial import odometry as odometry
 from ._information import observability_along as observability_along
 from ._landmark_map import LandmarkMap as LandmarkMap
 from ._log import Log as Log
-from ._measurements import altimeter as altimeter
-from ._measurements import beacon_range as beacon_range
-from ._measurements import bearing as bearing
-from ._measurements import depth as depth
-from ._measurements import dvl as dvl
-from ._measurements import encoders as encoders
-from ._measurements import gnss as gnss
-from ._measurements import imu as imu
-from ._measurements import landmark_position as landmark_position
-from ._measurements import magnetic_heading as magnetic_heading
-from ._measurements import magnetometer as magnetometer
-from ._measurements import relative_pose as relative_pose
-from ._measurements import wheel_odometry as wheel_odometry
-from ._measurements import zero_velocity as zero_velocity
 from ._moving_horizon import MovingHorizon as MovingHorizon
 from ._noise import allan_deviation as allan_deviation
 from ._noise import fit_noise as fit_noise
@@ -46,6 +32,20 @@ from ._offset_free import OffsetFree as OffsetFree
 from ._pose_graph import pose_graph as pose_graph
 from ._preintegration import Preintegration as Preintegration
 from ._result import EstimationResult as EstimationResult
+from ._sensors import altimeter as altimeter
+from ._sensors import beacon_range as beacon_range
+from ._sensors import bearing as bearing
+from ._sensors import depth as depth
+from ._sensors import dvl as dvl
+from ._sensors import encoders as encoders
+from ._sensors import gnss as gnss
+from ._sensors import imu as imu
+from ._sensors import landmark_position as landmark_position
+from ._sensors import magnetic_heading as magnetic_heading
+from ._sensors import magnetometer as magnetometer
+from ._sensors import relative_pose as relative_pose
+from ._sensors import wheel_odometry as wheel_odometry
+from ._sensors import zero_velocity as zero_velocity
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus
 from ._ukf import UKF as UKF

@@ -14,7 +14,7 @@ from ..codegen import ModelFunction, chain, trace
 from ..codegen._internal import solve_symmetric
 from ..integrators import Method
 from ..systems import System, step_derivatives
-from ..systems._internal import BoundMeasurement
+from ..systems._internal import BoundSensor
 from ._error_side import ErrorSide
 from ._normal import likely_square
 from ._smoothing import symmetric
@@ -31,7 +31,7 @@ class ArrivalCost:
     Attributes
     ----------
     inputs : WindowInputs
-    measurements : mapping of str to BoundMeasurement
+    sensors : mapping of str to BoundSensor
     robust : collection of str
         Measurements whose weight falls where they are unlikely.
     method : str or Method
@@ -43,7 +43,7 @@ class ArrivalCost:
     """
 
     inputs: WindowInputs
-    measurements: Mapping[str, BoundMeasurement]
+    sensors: Mapping[str, BoundSensor]
     robust: Collection[str]
     method: str | Method
     dt: float
@@ -182,7 +182,7 @@ class ArrivalCost:
     def _corrected(self, m: Any, P: Any, x: Any, u: Any, p: Any) -> Any:
         """Column with the measurements of a node in it."""
         given, eye = self.inputs.given(u), ca.DM.eye(self.system.n_errors)
-        for name, bound in self.measurements.items():
+        for name, bound in self.sensors.items():
             part, flag = self.inputs.places[name]
             made = bound.derivatives(0.0, x, given, p)
             r, C = bound.group.minus(u[part], made.y), made.C

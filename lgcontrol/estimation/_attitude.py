@@ -11,13 +11,13 @@ import numpy as np
 from ..codegen import Value, named_options
 from ..codegen._internal import check_shape, level_outside
 from ..groups import SO2, SO3, Product, Rn
-from ..systems import Input, Measurement, System
+from ..systems import Input, Sensor, System
 from ..systems._internal import ErrorCoordinates
 from ._ekf import EKF
 from ._given import first_covariance
 from ._inertial import STANDARD_GRAVITY
 from ._log import Log
-from ._measurements import magnetic_heading
+from ._sensors import magnetic_heading
 
 _STATE = Product(
     attitude=SO3,
@@ -156,14 +156,14 @@ class AttitudeHeading:
             known = ca.if_else(ca.sumsqr(u[6:9]) > 0, 0.0, UNKNOWN)
             return known + ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
 
-        self.measurements = [
-            Measurement("no_drift", "velocity", std_discrete=velocity_std,
+        self.sensors = [
+            Sensor("no_drift", "velocity", std_discrete=velocity_std,
                         correlation_time=0.5, dt=dt),
             magnetic_heading(self.system, std_discrete=1.0, scale=field_error,
                              correlation_time=2.0, dt=dt),
-            Measurement("zero_rate", lambda t, x, u, p: u[:3] - x[7:10], Rn(3),
+            Sensor("zero_rate", lambda t, x, u, p: u[:3] - x[7:10], Rn(3),
                         std_discrete=REST_RATE, correlation_time=0.5, dt=dt),
-            Measurement("zero_velocity", lambda t, x, u, p: x[4:7], zero,
+            Sensor("zero_velocity", lambda t, x, u, p: x[4:7], zero,
                         std_discrete=REST_SPEED, correlation_time=0.5, dt=dt),
         ]  # fmt: skip
         shaped = np.sqrt(2 * 0.1)  # density of errors with a correlation of 0.1 s
@@ -184,7 +184,7 @@ class AttitudeHeading:
 
     def __getstate__(self) -> dict[str, Any]:
         """With measurements as they are traced, which pickle."""
-        traced = [entry.bind(self.system).traced for entry in self.measurements]
+        traced = [entry.bind(self.system).traced for entry in self.sensors]
         return self.__dict__ | {"measurements": traced}
 
     def log(self, gyro: Any, accelerometer: Any, magnetometer: Any) -> Log:
@@ -309,7 +309,7 @@ class AttitudeHeading:
     def filter(self, x0: np.ndarray, P0: np.ndarray | None = None) -> EKF:
         """The filter, from a first state; as sure of it as ``attitude_std0`` if P0 is left out."""
         options = self.options if P0 is None else {**self.options, "std0": None}
-        return EKF(self.system, self.measurements, x0, P0, **options)
+        return EKF(self.system, self.sensors, x0, P0, **options)
 
 
 REST_RATE, REST_SPEED = np.radians(0.2), 0.02  # what is left of the motion at rest

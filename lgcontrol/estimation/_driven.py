@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import UnknownNameError, read_only, unknown_name
-from ..systems import Measurement, System
+from ..systems import Sensor, System
 from ..systems._internal import matrix_function, output_derivatives, symbols_of, trace_field
 from ._filter import Filter
 from ._given import named
@@ -25,7 +25,7 @@ class SensorDriven:
     Parameters
     ----------
     filter : Filter
-    sensor : Measurement
+    sensor : Sensor
         Its name is that of a sensor in the simulation; its covariance that of the inputs.
     inputs : sequence of str
         Inputs of the filter's model in the order of the sensor; ``"gyro"`` stands for
@@ -36,7 +36,7 @@ class SensorDriven:
     """
 
     def __init__(
-        self, filter: Filter, sensor: Measurement, inputs: Sequence[str], plant: System[Any],
+        self, filter: Filter, sensor: Sensor, inputs: Sequence[str], plant: System[Any],
         state: Any,
     ) -> None:  # fmt: skip
         model = filter.system

@@ -12,8 +12,8 @@ from ..codegen import Value, named_options
 from ..codegen._internal import congruence, solve_symmetric
 from ..groups import Rn
 from ..integrators import Method
-from ..systems import Measurement, System
-from ..systems._internal import BoundMeasurement, symbols_of
+from ..systems import Sensor, System
+from ..systems._internal import BoundSensor, symbols_of
 from ._filter import Filter
 from ._normal import cholesky, triangular, whiten
 from ._smoothing import symmetric
@@ -23,7 +23,7 @@ ROUNDING = 1e-9  # relative rise of a cost that does not count
 SHORTER = 0.25  # factor on a step whose cost is higher
 
 
-@named_options(own="measurements noise gate")
+@named_options(own="sensors noise gate")
 class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 
@@ -32,7 +32,7 @@ class EKF(Filter):
 
     Parameters
     ----------
-    system, measurements, x0, P0
+    system, sensors, x0, P0
         See `Filter`.
     covariance_method : str or Method, optional
         Step whose derivatives move the covariance; that of the state if left out. "euler" is three
@@ -56,9 +56,9 @@ class EKF(Filter):
     Examples
     --------
     >>> from lgcontrol.groups import SO2
-    >>> from lgcontrol.systems import Measurement, System
+    >>> from lgcontrol.systems import Sensor, System
     >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
-    >>> hand = Measurement("hand", std_discrete=0.1)
+    >>> hand = Sensor("hand", std_discrete=0.1)
     >>> ekf = EKF(clock, [hand], std0=1.0, noise={"speed": 0.1})
     >>> for k in range(100):
     ...     ekf.predict(0.1 * k, [1.0], 0.1)
@@ -77,7 +77,7 @@ class EKF(Filter):
     def __init__(
         self,
         system: System[Any],
-        measurements: Iterable[Measurement],
+        sensors: Iterable[Sensor],
         x0: Any = None,
         P0: Any = None,
         *,
@@ -91,7 +91,7 @@ class EKF(Filter):
         ):
             raise ValueError(f"iterations must be a whole number, at least 1, got {iterations!r}")
         self.square_root, self.covariance_method = square_root, covariance_method
-        super().__init__(system, measurements, x0, P0, **options)
+        super().__init__(system, sensors, x0, P0, **options)
         usual = ROUNDS if self.has_reset else 1
         self.iterations: int = usual if iterations is None else iterations
 
@@ -147,7 +147,7 @@ class EKF(Filter):
         return x_next, congruence(A, P) + G @ Q @ G.T, P @ A.T
 
     def _innovation(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         P = self._full(lower)
@@ -155,7 +155,7 @@ class EKF(Filter):
         return nu, C @ (P @ C.T) + R
 
     def _last_round(
-        self, bound: BoundMeasurement, t: Value, x: Value, P: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, P: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value, Value]:  # fmt: skip
         """Innovation and its derivative as the last round of Gauss–Newton sees them from x; d.
@@ -189,7 +189,7 @@ class EKF(Filter):
             goal, pull = _gauss_newton(P, C, R, nu)
         return nu, C, d + length * (goal - d)
 
-    def _is_affine(self, bound: BoundMeasurement) -> bool:
+    def _is_affine(self, bound: BoundSensor) -> bool:
         """Whether the innovation is affine in d, so that one round is exact."""
         if not isinstance(bound.group, Rn):
             return False
@@ -200,13 +200,13 @@ class EKF(Filter):
         return not ca.depends_on(C, ca.vertcat(x, d))
 
     def _residual(
-        self, bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value, y: Value
+        self, bound: BoundSensor, t: Value, x: Value, u: Value, p: Value, y: Value
     ) -> tuple[Value, Value]:
         made = bound.derivatives(t, x, u, p)
         return bound.group.minus(y, made.y), ca.sparsify(made.C @ self._errors.to_left(x))
 
     def _corrected(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         P = self._full(lower)

@@ -21,7 +21,7 @@ from ..codegen._internal import (
     write_package,
 )
 from ..systems import System
-from ..systems._internal import BoundMeasurement
+from ..systems._internal import BoundSensor
 from ._export_frame import replay_example, status_names
 
 STEPS = 20  # intervals of the run that the example replays
@@ -36,7 +36,7 @@ class ExportedFilter(NamedTuple):
     Attributes
     ----------
     system : System
-    measurements : dict of str to BoundMeasurement
+    sensors : dict of str to BoundSensor
     predict : ModelFunction
         ``(z, t, u, p, dt, q) → z_next, status``.
     updates : dict of str to ModelFunction
@@ -47,7 +47,7 @@ class ExportedFilter(NamedTuple):
     """
 
     system: System[Any]
-    measurements: dict[str, BoundMeasurement]
+    sensors: dict[str, BoundSensor]
     predict: ModelFunction
     updates: dict[str, ModelFunction]
     covariance: ModelFunction
@@ -60,7 +60,7 @@ class ExportedFilter(NamedTuple):
 def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
     """Write a filter as C; see `Filter.export_c`."""
     name = c_package_name(name)
-    keys = c_identifiers(made.measurements, otherwise="measurement")
+    keys = c_identifiers(made.sensors, otherwise="measurement")
     parts = {
         "predict": made.predict,
         **{f"update_{keys[key]}": value for key, value in made.updates.items()},
@@ -80,9 +80,9 @@ def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
     return write_package(folder, files)
 
 
-def _updates(made: ExportedFilter) -> list[tuple[str, BoundMeasurement]]:
-    keys = c_identifiers(made.measurements, otherwise="measurement")
-    return [(keys[key], bound) for key, bound in made.measurements.items()]
+def _updates(made: ExportedFilter) -> list[tuple[str, BoundSensor]]:
+    keys = c_identifiers(made.sensors, otherwise="measurement")
+    return [(keys[key], bound) for key, bound in made.sensors.items()]
 
 
 def _header(made: ExportedFilter, name: str) -> str:
@@ -98,7 +98,7 @@ def _header(made: ExportedFilter, name: str) -> str:
     ]  # fmt: skip
     vectors += [
         CVector(f"y_{own}", f"measurement {key}", bound.group.nq)
-        for key, (own, bound) in zip(made.measurements, _updates(made), strict=True)
+        for key, (own, bound) in zip(made.sensors, _updates(made), strict=True)
     ]
     updates = [
         c_remark(
@@ -202,7 +202,7 @@ def _run(made: ExportedFilter, name: str) -> str:
         x = system.project(x, made.p)
     step = system.step()
     kinds, values, after, P = [], [], [], []
-    width = max([system.n_inputs, *(b.group.nq for b in made.measurements.values())], default=1)
+    width = max([system.n_inputs, *(b.group.nq for b in made.sensors.values())], default=1)
 
     def record(kind: int, value: np.ndarray) -> None:
         kinds.append(kind)
@@ -218,7 +218,7 @@ def _run(made: ExportedFilter, name: str) -> str:
         z, _ = made.predict(z, t, u, made.p, dt, made.densities)
         t += dt
         record(0, u)
-        for i, (key, bound) in enumerate(made.measurements.items()):
+        for i, (key, bound) in enumerate(made.sensors.items()):
             y = bound.draw(t, x, u, made.p, rng)
             if k == STEPS // 2:
                 y = np.full_like(y, np.nan)

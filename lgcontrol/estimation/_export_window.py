@@ -64,10 +64,10 @@ def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
     """Write a moving horizon as C; see `MovingHorizon.export_c`."""
     name = c_package_name(name)[: LONGEST_NAME - len("_window")].rstrip("_")
     arrival = made.arrival
-    keys = c_identifiers(arrival.measurements, otherwise="measurement")
+    keys = c_identifiers(arrival.sensors, otherwise="measurement")
     parts = {"first": arrival.first, "step": arrival.step, "moved": arrival.moved,
              "alone": arrival.alone, "move": made.move}  # fmt: skip
-    for key, bound in arrival.measurements.items():
+    for key, bound in arrival.sensors.items():
         normalize = bound.group.normalize
         parts[f"normal_{keys[key]}"] = trace(
             "normal", lambda y, n=normalize: n(y), {"y": (bound.group.nq,)},
@@ -110,7 +110,7 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
     ]  # fmt: skip
     vectors += [
         CVector(f"y_{keys[key]}", f"measurement {key}", bound.group.nq)
-        for key, bound in arrival.measurements.items()
+        for key, bound in arrival.sensors.items()
     ]
     updates = [
         c_remark(f"Take {key} of time taken [s], now or up to {N} steps ago.") + "\n"
@@ -194,7 +194,7 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         text.append(f"#define SCRATCH_{part.upper()} {', work' if size else ''}")
     loop = _LOOP.replace("NOISY", noisy)
     text.append(loop.replace("@", name).replace("$", name.upper()))
-    for key, bound in arrival.measurements.items():
+    for key, bound in arrival.sensors.items():
         own, (place, flag) = keys[key], inputs.places[key]
         lengths = []
         for part in bound.group.unit_parts:
@@ -208,7 +208,7 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
             if sides:
                 lengths.append(f"  if ({' || '.join(sides)}) "
                                f"return {name.upper()}_UPDATE_SATURATED;\n")  # fmt: skip
-        validity = bound.measurement.validity
+        validity = bound.sensor.validity
         old = f"e->t - taken >= {float(validity)!r} || " if np.isfinite(validity) else ""
         text.append(
             f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken)\n{{\n"

@@ -25,8 +25,8 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..integrators import Method
-from ..systems import Measurement, System, step_derivatives
-from ..systems._internal import BoundMeasurement, check_start, complete_parameters
+from ..systems import Sensor, System, step_derivatives
+from ..systems._internal import BoundSensor, check_start, complete_parameters
 from ._carried import FilterColumn
 from ._doubts import of_size, of_unlikely
 from ._error_side import Error, ErrorSide
@@ -56,7 +56,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
-@named_options(own="measurements noise gate")
+@named_options(own="sensors noise gate")
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -67,7 +67,7 @@ class Filter(ABC):
     ----------
     system : System
         Its known inputs (controls, measured ones) drive the prediction.
-    measurements : iterable of Measurement
+    sensors : iterable of Sensor
     x0 : array_like, shape (nq,), optional
         First estimate; the home of the system if left out.
     P0 : array_like, shape (n, n), optional
@@ -118,12 +118,12 @@ class Filter(ABC):
         """Let every filter say what its options are called."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            named_options(own="measurements noise gate")(cls)
+            named_options(own="sensors noise gate")(cls)
 
     def __init__(
         self,
         system: System,
-        measurements: Iterable[Measurement],
+        sensors: Iterable[Sensor],
         x0: Any = None,
         P0: Any = None,
         *,
@@ -141,13 +141,13 @@ class Filter(ABC):
     ) -> None:
         self._errors = ErrorSide(system, error)
         self.system = system
-        self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
+        self.sensors: dict[str, BoundSensor] = bind_all(system, sensors)
         self.error: Error = error
         self.has_reset: bool = error == "left" if reset is None else reset
         self._repeats = 1  # runs that are to be expected of each log
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
-        names = list(self.measurements)
+        names = list(self.sensors)
         self._numbers = {name: k for k, name in enumerate(names)}
         self._gates = {k: Gate.of(k, v, self._dim(k)) for k, v in for_each(gate, names).items()}
         self._weights = for_each(robust, names)
@@ -159,7 +159,7 @@ class Filter(ABC):
         self.lockout, self.settle = lockout, settle
         self._noisy, self.densities = noise_densities(system, {} if noise is None else noise)
         self.noise_scale: np.ndarray = np.ones(len(names))
-        delays = [bound.measurement.delay for bound in self.measurements.values()]
+        delays = [bound.sensor.delay for bound in self.sensors.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self.layout = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
         self.x0: np.ndarray = first_estimate(system, x0, self.p)
@@ -172,7 +172,7 @@ class Filter(ABC):
         return (
             f"{type(self).__name__}({self.system.name!r}, state={self.system.state}, "
             f"errors={self.system.n_errors} on the {self.error}, "
-            f"measurements=[{', '.join(self.measurements)}])"
+            f"sensors=[{', '.join(self.sensors)}])"
         )
 
     # The estimate
@@ -210,11 +210,11 @@ class Filter(ABC):
         """Back to the first estimate; counts begin anew."""
         self.column: np.ndarray = self.start()
         self.t: float | None = None
-        self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
+        self.counts: dict[str, Counter[str]] = no_counts(self.sensors)
         self.info: dict[str, Any] = {}
         self._past: deque[_LogEntry] = deque()
         self._behind, self._usual = 0, 0.0  # see `Interval`; length of the last interval, s
-        self._squares: dict[str, tuple[float, int]] = dict.fromkeys(self.measurements, (0.0, 0))
+        self._squares: dict[str, tuple[float, int]] = dict.fromkeys(self.sensors, (0.0, 0))
         self._warned: set[PredictStatus] = set()
 
     if not TYPE_CHECKING:
@@ -271,37 +271,37 @@ class Filter(ABC):
             self._usual = new.dt
 
     @named_options
-    def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
+    def update(self, sensor: str, y: Any, *, t: float | None = None) -> None:
         """Correct the estimate by a measurement; see `UpdateStatus` for what may become of it.
 
         Parameters
         ----------
-        measurement : str
+        sensor : str
             Its name.
         y : array_like
             Coordinates on its group.
         t : float, optional
             When it was taken, s; the time of the estimate less its delay if left out.
         """
-        bound, y = measured(self.measurements, measurement, y)
+        bound, y = measured(self.sensors, sensor, y)
         stamp = 0.0 if t is None else float(t)
         now = stamp if self.t is None else self.t
-        taken = now - bound.measurement.delay if t is None else stamp
+        taken = now - bound.sensor.delay if t is None else stamp
         if self.t is None and abs(stamp) < LAST_TIME:
             self.t = taken = now
         rounding = rounding_of(now)
         if self.t is None or not taken <= now + rounding:  # NaN as well
             status = UpdateStatus.FUTURE
-        elif now - taken >= bound.measurement.validity:
+        elif now - taken >= bound.sensor.validity:
             status = UpdateStatus.STALE
         elif taken < now - rounding:
-            status = self._replay(measurement, y, taken)
+            status = self._replay(sensor, y, taken)
         else:
-            status = self._correct(measurement, y)
-        self._count(measurement, status)
+            status = self._correct(sensor, y)
+        self._count(sensor, status)
         if status.is_success:
-            total, count = self._squares[measurement]
-            self._squares[measurement] = total + self.info["nis"], count + 1
+            total, count = self._squares[sensor]
+            self._squares[sensor] = total + self.info["nis"], count + 1
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
         steps = 1
@@ -341,7 +341,7 @@ class Filter(ABC):
         k = self._numbers[name]
         self.column, said = self._updates[name](self.column, self.t, self.p, y, self.noise_scale[k])
         status = UpdateStatus(int(said[-1]))
-        self.info = {"measurement": name, "status": status.text, "nis": float(said[-3])}
+        self.info = {"sensor": name, "status": status.text, "nis": float(said[-3])}
         return status
 
     def _remember(self, event: _LogEntry) -> None:
@@ -386,7 +386,7 @@ class Filter(ABC):
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
         self.counts[what][status.text] += 1
         if status in (UpdateStatus.STALE, UpdateStatus.FUTURE):
-            self.info = {"measurement": what, "status": status.text, "nis": np.nan}
+            self.info = {"sensor": what, "status": status.text, "nis": np.nan}
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements, and what speaks against them.
@@ -395,7 +395,7 @@ class Filter(ABC):
         far off that they are none, as `EstimationResult.summary` has them.
         """
         lines = [summary_of(self.counts)]
-        for name, bound in self.measurements.items():
+        for name, bound in self.sensors.items():
             squares, n = self._squares[name]
             unlikely = self.counts[name][UpdateStatus.UNLIKELY.text]
             if size := of_size(squares * bound.lasting, n, bound.group.dim, bound.lasting):
@@ -422,7 +422,7 @@ class Filter(ABC):
         -------
         EstimationResult
         """
-        rows = Rows.of(log, self.system, self.measurements)
+        rows = Rows.of(log, self.system, self.sensors)
         start = self.start(x0, P0)
         whole = self._loop(len(rows.t))
         items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
@@ -433,7 +433,7 @@ class Filter(ABC):
         refused = made.said[..., 0] == PredictStatus.REFUSED
         smooth = partial(self._smoothed_log, back, rows, made.z_next, refused)
         return EstimationResult.of(
-            self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
+            self.system, self.sensors, self.covariances, rows, made.z_next, made.said, smooth
         )
 
     def with_noise(
@@ -477,13 +477,13 @@ class Filter(ABC):
     @cached_property
     def _updates(self) -> dict[str, ModelFunction]:
         made = {}
-        for k, name in enumerate(self.measurements):
+        for k, name in enumerate(self.sensors):
             made[name] = self._traced(
                 f"update_{k}",
                 lambda z, t, p, y, r, k=k: self._update_column(k, z, t, p, y, r),
                 ["z", "t", "p", "y", "r"],
                 {"z_next": (self.layout.size,), "said": (Said.size(self._dim(name)),)},
-                y=(self.measurements[name].group.nq,),
+                y=(self.sensors[name].group.nq,),
                 r=(),
             )
         return made
@@ -491,7 +491,7 @@ class Filter(ABC):
     @cached_property
     def _row(self) -> ModelFunction:
         """An interval, then the measurements at its end."""
-        bounds = list(self.measurements.values())
+        bounds = list(self.sensors.values())
         sizes = [bound.group.nq for bound in bounds]
         starts = np.cumsum([0, *sizes]).tolist()
 
@@ -533,9 +533,9 @@ class Filter(ABC):
         --------
         >>> from lgcontrol.estimation import EKF
         >>> from lgcontrol.groups import Rn
-        >>> from lgcontrol.systems import Measurement, System
+        >>> from lgcontrol.systems import Sensor, System
         >>> drift = System("drift", Rn(1), lambda t, x, u, p: u, inputs=["noise"])
-        >>> ekf = EKF(drift, [Measurement("y", std_discrete=1.0)], std0=1.0, noise={"noise": 0.1},
+        >>> ekf = EKF(drift, [Sensor("y", std_discrete=1.0)], std0=1.0, noise={"noise": 0.1},
         ...           window=2.0)
         >>> for k in range(30):
         ...     ekf.predict(0.1 * k, [0.0], 0.1)
@@ -643,7 +643,7 @@ class Filter(ABC):
         n = self.system.n_errors
         P = self._traced("covariance", covariance, ["z"], {"P": (n, n)})
         made = ExportedFilter(
-            self.system, self.measurements, self._predict, self._updates, P, self.start(),
+            self.system, self.sensors, self._predict, self._updates, P, self.start(),
             self.p, self.densities, self.noise_scale,
         )  # fmt: skip
         return export_filter(made, folder, name or f"{self.system.name}_filter")
@@ -669,7 +669,7 @@ class Filter(ABC):
         return trace(label, build, {key: known[key] for key in arguments}, results)
 
     def _dim(self, name: str) -> int:
-        return self.measurements[name].group.dim
+        return self.sensors[name].group.dim
 
     def _predict_column(
         self, z: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
@@ -703,8 +703,8 @@ class Filter(ABC):
         self, k: int, z: Value, t: Value, p: Value, y: Value, r: Value
     ) -> list[Value]:
         """Next column, and what is said of the measurement; see `Said`."""
-        name = list(self.measurements)[k]
-        bound = self.measurements[name]
+        name = list(self.sensors)[k]
+        bound = self.sensors[name]
         x, lower, gates, u = self.layout.split(z)
         at = k + self.layout.sensors
         expected = bound.function(t, x, u, p)
@@ -798,14 +798,14 @@ class Filter(ABC):
 
     @abstractmethod
     def _innovation(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         """Innovation and its covariance."""
 
     @abstractmethod
     def _corrected(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         """State and triangle after a measurement."""

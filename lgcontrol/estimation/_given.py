@@ -19,33 +19,33 @@ from ..codegen._internal import (
     level_outside,
     unknown_name,
 )
-from ..systems import Measurement, System
-from ..systems._internal import BoundMeasurement, check_start, narrower_later, not_a_system
+from ..systems import Sensor, System
+from ..systems._internal import BoundSensor, check_start, narrower_later, not_a_system
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 
 
-def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
-    """Measurements on a system, by name."""
+def bind_all(system: System, sensors: Iterable[Sensor]) -> dict[str, BoundSensor]:
+    """Sensors on a system, by name."""
     if not isinstance(system, System):
         raise TypeError(not_a_system("system", system))
-    found: dict[str, BoundMeasurement] = {}
-    for measurement in check_list("measurements", measurements, Measurement, "Measurement(…)"):
-        if measurement.name in (*found, "predict"):
-            raise ValueError(f"two measurements are called {measurement.name!r}")
-        found[measurement.name] = measurement.bind(system)
-        _check_noise(found[measurement.name])
+    found: dict[str, BoundSensor] = {}
+    for sensor in check_list("sensors", sensors, Sensor, "Sensor(…)"):
+        if sensor.name in (*found, "predict"):
+            raise ValueError(f"two sensors are called {sensor.name!r}")
+        found[sensor.name] = sensor.bind(system)
+        _check_noise(found[sensor.name])
     return found
 
 
-def _check_noise(bound: BoundMeasurement) -> None:
+def _check_noise(bound: BoundSensor) -> None:
     """Refuse what a filter would take as exact: its covariance would be singular from then on."""
-    name, R = bound.measurement.name, bound.covariance
+    name, R = bound.sensor.name, bound.covariance
     exact = np.flatnonzero(np.diagonal(R) <= 0)
     if len(exact):
         entries = ", ".join(bound.group.tangent_names[i] for i in exact)
         raise ValueError(
-            f"measurement {name!r} has no noise in {entries}, and an estimator would take it as "
+            f"sensor {name!r} has no noise in {entries}, and an estimator would take it as "
             "exact: give std_discrete, the standard deviation of a measurement (or density, or "
             "covariance_discrete)"
         )
@@ -73,12 +73,12 @@ def first_estimate(system: System, x0: Any, p: np.ndarray) -> np.ndarray:
 
 
 def measured(
-    measurements: Mapping[str, BoundMeasurement], name: str, y: ArrayLike
-) -> tuple[BoundMeasurement, np.ndarray]:
-    """Measurement of a name with what it measured, of the right size; that may be no number."""
-    if not isinstance(name, str) or name not in measurements:
-        raise UnknownNameError(unknown_name("measurement", name, measurements))
-    bound, y = measurements[name], as_numbers(f"y of {name!r}", y)
+    sensors: Mapping[str, BoundSensor], name: str, y: ArrayLike
+) -> tuple[BoundSensor, np.ndarray]:
+    """Sensor of a name with what it measured, of the right size; that may be no number."""
+    if not isinstance(name, str) or name not in sensors:
+        raise UnknownNameError(unknown_name("sensor", name, sensors))
+    bound, y = sensors[name], as_numbers(f"y of {name!r}", y)
     if y.shape != (bound.group.nq,):
         raise ValueError(
             f"measurement {name!r} has shape {y.shape}, expected ({bound.group.nq},): "
@@ -142,7 +142,7 @@ def for_each(value: Any, names: list[str]) -> dict[str, Any]:
         return dict.fromkeys(names, value)
     for name in value:
         if name not in names:
-            raise UnknownNameError(unknown_name("measurement", name, names))
+            raise UnknownNameError(unknown_name("sensor", name, names))
     return dict(value)
 
 

@@ -97,7 +97,7 @@ def observability_along(filter: Filter, log: Log, x0: Any = None) -> LogObservab
     >>> shown.unseen(), bool(shown.ratios[-1] < 0.05)
     (['pose.y', 'pose.rz'], True)
     """
-    rows = Rows.of(log, filter.system, filter.measurements)
+    rows = Rows.of(log, filter.system, filter.sensors)
     if rows.batch:
         raise ValueError("observability_along takes one log at a time")
     system, p = filter.system, filter.p
@@ -109,7 +109,7 @@ def observability_along(filter: Filter, log: Log, x0: Any = None) -> LogObservab
     moves = np.flatnonzero(rows.dt[1:] > 0) + 1
     A[moves] = made(rows.t[moves], run.x[moves - 1], given[moves], p, rows.dt[moves]).A
     information = np.zeros((len(rows.t), n, n))
-    for name, bound in filter.measurements.items():
+    for name, bound in filter.sensors.items():
         said = run.innovations[name]
         places = rows.places[name][0][said.is_used]
         if not len(places):

@@ -60,7 +60,7 @@ class Innovations:
         `UpdateStatus`.
     lasting : float
         How many times the covariance of one measurement they were weighed with, as their errors
-        last (`Measurement.correlation_time`); one for independent errors. NIS is as much smaller.
+        last (`Sensor.correlation_time`); one for independent errors. NIS is as much smaller.
     """
 
     t: np.ndarray

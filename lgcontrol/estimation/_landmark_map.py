@@ -23,7 +23,7 @@ from ..codegen._internal import (
 )
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..plotting import plot_map
-from ..systems import Input, Measurement, System
+from ..systems import Input, Sensor, System
 from ._ekf import EKF
 from ._error_side import ErrorSide
 from ._filter import LARGEST
@@ -167,7 +167,7 @@ class LandmarkMap:
         pose = group.identity if x0 is None else check_element("x0", x0, group)
         start = np.concatenate([pose[:d], np.zeros(rest), pose[d:]])
         self.filter = EKF(
-            self.system, [Measurement(SEEN, seen, output, std_discrete=std_discrete)], start,
+            self.system, [Sensor(SEEN, seen, output, std_discrete=std_discrete)], start,
             np.diag(self._deviations(std0) ** 2), noise=noise,
             **{"error": "right", **options},
         )  # fmt: skip
@@ -309,7 +309,7 @@ class LandmarkMap:
             ) from None
         if not 0 <= landmark < self.count:
             raise IndexError(f"landmark {landmark} of a map with landmarks 0 … {self.count - 1}")
-        ekf, (_, y) = self.filter, measured(self.filter.measurements, SEEN, y)
+        ekf, (_, y) = self.filter, measured(self.filter.sensors, SEEN, y)
         order = self._orders[landmark]
         ekf.column = ekf.column[order]
         if landmark in self._known:
@@ -320,7 +320,7 @@ class LandmarkMap:
                 self._known[landmark] = None
             word = "added" if is_added else UpdateStatus.NOT_FINITE.text
             self._counts[word] += 1
-            ekf.info = {"measurement": SEEN, "status": word, "nis": np.nan}
+            ekf.info = {"sensor": SEEN, "status": word, "nis": np.nan}
         ekf.column = ekf.column[order]
 
     def compile(self) -> None:
@@ -354,7 +354,7 @@ class LandmarkMap:
     def _add(self) -> ModelFunction:
         """Put the first landmark where it is seen."""
         system, layout, d = self.system, self.filter.layout, self._size
-        bound, own = self.filter.measurements[SEEN], slice(d, 2 * d)
+        bound, own = self.filter.sensors[SEEN], slice(d, 2 * d)
         errors = ErrorSide(system, self.filter.error)
 
         def add(z: Value, t: Value, p: Value, y: Value, r: Value) -> list[Value]:

@@ -20,7 +20,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..systems import System
-from ..systems._internal import BoundMeasurement
+from ..systems._internal import BoundSensor
 from ._given import known_inputs
 
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
@@ -40,7 +40,7 @@ class Log:
         Times of the inputs, s. Rows whose times do not increase are left out, and counted.
     u : array_like, shape (..., N, k)
         Inputs from each time to the next: all of the system, or its controls and measured inputs.
-    measurements : mapping of str to (times, values)
+    sensors : mapping of str to (times, values)
         Times (K,) when they were taken, in any order; values (..., K, nq).
     at : array_like, optional
         Further times at which the estimate is wanted.
@@ -54,7 +54,7 @@ class Log:
 
     t: Any
     u: Any
-    measurements: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    sensors: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     at: Any = ()
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Log:
         object.__setattr__(self, "u", u)
         object.__setattr__(self, "at", np.asarray(self.at, dtype=np.float64))
         kept = {}
-        for name, pair in self.measurements.items():
+        for name, pair in self.sensors.items():
             if not (isinstance(pair, list | tuple) and len(pair) == 2):
                 raise TypeError(
                     f"{name!r} of a log must be (times, values), got {type(pair).__name__} of "
@@ -91,9 +91,7 @@ class Log:
     def __repr__(self) -> str:
         """Times of the inputs, and how many measurements of each kind."""
         t, k = self.t, self.u.shape[-1]
-        counts = "".join(
-            f", {name}: {len(times)}" for name, (times, _) in self.measurements.items()
-        )
+        counts = "".join(f", {name}: {len(times)}" for name, (times, _) in self.sensors.items())
         return f"Log({len(t)} times from {t[0]:g} to {t[-1]:g} s, {k} inputs{counts})"
 
 
@@ -135,7 +133,7 @@ class Rows:
         return np.broadcast_shapes(self.u.shape[:-2], self.y.shape[:-2])
 
     @classmethod
-    def of(cls, log: Log, system: System, bounds: Mapping[str, BoundMeasurement]) -> Rows:
+    def of(cls, log: Log, system: System, bounds: Mapping[str, BoundSensor]) -> Rows:
         """Rows of a log for the measurements of a filter."""
         if not isinstance(log, Log):
             raise TypeError(
@@ -144,7 +142,7 @@ class Rows:
             )
         for name in log.measurements:
             if name not in bounds:
-                raise UnknownNameError(unknown_name("measurement", name, bounds))
+                raise UnknownNameError(unknown_name("sensor", name, bounds))
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
         t, u = _increasing(log.t, known_inputs("u of the log", system, log.u), counts["predict"])
         first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)

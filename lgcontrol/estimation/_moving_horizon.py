@@ -26,9 +26,9 @@ from ..codegen._internal import (
 from ..integrators import Method
 from ..optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SolveStatus
 from ..optimal._internal import ReferenceSamples
-from ..systems import Input, Measurement, System, Trajectory
+from ..systems import Input, Sensor, System, Trajectory
 from ..systems._internal import (
-    BoundMeasurement,
+    BoundSensor,
     block_slices,
     check_start,
     complete_parameters,
@@ -98,7 +98,7 @@ class MovingHorizon:
 
     Parameters
     ----------
-    system, measurements, x0, P0, std0, noise, p
+    system, sensors, x0, P0, std0, noise, p
         See `Filter`; P0 must be positive definite.
     horizon : int
         Steps N of the window.
@@ -127,9 +127,9 @@ class MovingHorizon:
     Examples
     --------
     >>> from lgcontrol.groups import SO2
-    >>> from lgcontrol.systems import Measurement, System
+    >>> from lgcontrol.systems import Sensor, System
     >>> clock = System("clock", SO2, lambda t, x, u, p: u[0] + u[1], inputs=["speed", "slip"])
-    >>> hand = Measurement("hand", std_discrete=0.1)
+    >>> hand = Sensor("hand", std_discrete=0.1)
     >>> mhe = MovingHorizon(clock, [hand], std0=1.0, noise={"slip": 0.1}, horizon=5, dt=0.1)
     >>> for k in range(20):
     ...     mhe.predict(0.1 * k, [1.0, 0.0], 0.1)
@@ -147,7 +147,7 @@ class MovingHorizon:
     def __init__(
         self,
         system: System[Any],
-        measurements: Iterable[Measurement],
+        sensors: Iterable[Sensor],
         x0: Any = None,
         P0: Any = None,
         *,
@@ -162,8 +162,8 @@ class MovingHorizon:
         iterations: int | None = None,
     ) -> None:
         self.system = system
-        self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
-        self._robust = for_each(robust, list(self.measurements))
+        self.sensors: dict[str, BoundSensor] = bind_all(system, sensors)
+        self._robust = for_each(robust, list(self.sensors))
         for value in self._robust.values():
             if value != "huber":
                 raise UnknownNameError(unknown_name("robust", value, ("huber",)))
@@ -189,10 +189,10 @@ class MovingHorizon:
         self.horizon, self.method, self.iterations = horizon, method, iterations
         deviation = densities[kept] / np.sqrt(self.dt)
         noisy = [places[i] for i in kept]
-        self._inputs = WindowInputs.of(system, noisy, deviation, self.measurements)
+        self._inputs = WindowInputs.of(system, noisy, deviation, self.sensors)
         self.p: np.ndarray = complete_parameters(system, p)
         self._arrival = ArrivalCost(
-            self._inputs, self.measurements, set(self._robust), method, self.dt, horizon
+            self._inputs, self.sensors, set(self._robust), method, self.dt, horizon
         )
         self.problem = self._problem(tuple(bounds))
         self._solver = InteriorPointSolver(self.problem)
@@ -236,7 +236,7 @@ class MovingHorizon:
         )  # fmt: skip
         residuals = [
             Residual(self._residual(name), weight=1 / self.dt, terminal=1.0, name=name)
-            for name in self.measurements
+            for name in self.sensors
         ]
         return OptimalControlProblem(
             moved, self.horizon, self.dt,
@@ -245,7 +245,7 @@ class MovingHorizon:
         )  # fmt: skip
 
     def _residual(self, name: str) -> Any:
-        bound, part, flag = self.measurements[name], *self._inputs.places[name]
+        bound, part, flag = self.sensors[name], *self._inputs.places[name]
         whitening = np.linalg.inv(bound.white_factor)
         knee = likely_square(bound.group.dim)
 
@@ -293,7 +293,7 @@ class MovingHorizon:
         """Back to the first estimate; counts begin anew."""
         self._warned: set[PredictStatus] = set()
         self.t: float | None = None
-        self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
+        self.counts: dict[str, Counter[str]] = no_counts(self.sensors)
         self.info: dict[str, Any] = {}
         self._behind = 0
         self._squares: tuple[float, int, int, int] = 0.0, 0, 0, 0  # see `_doubt`
@@ -483,26 +483,26 @@ class MovingHorizon:
         # measurements at the first node are in the cost of arrival
         self._u[0, self._inputs.flags] = 0.0
 
-    def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
+    def update(self, sensor: str, y: Any, *, t: float | None = None) -> None:
         """Take a measurement to the node nearest to when it was taken; see `UpdateStatus`.
 
         Parameters
         ----------
-        measurement : str
+        sensor : str
             Its name.
         y : array_like
             Coordinates on its group.
         t : float, optional
             When it was taken, s; the time of the estimate less its delay if left out.
         """
-        bound, y = measured(self.measurements, measurement, y)
+        bound, y = measured(self.sensors, sensor, y)
         stamp = 0.0 if t is None else float(t)
-        taken = (self.t or 0.0) - bound.measurement.delay if t is None else stamp
+        taken = (self.t or 0.0) - bound.sensor.delay if t is None else stamp
         if self.t is None and abs(stamp) < LAST_TIME:  # the first of all tells the time
             self.t = self._begin = taken = stamp
-        self.counts[measurement][self._take(measurement, bound, y, taken)] += 1
+        self.counts[sensor][self._take(sensor, bound, y, taken)] += 1
 
-    def _take(self, name: str, bound: BoundMeasurement, y: np.ndarray, taken: float) -> str:
+    def _take(self, name: str, bound: BoundSensor, y: np.ndarray, taken: float) -> str:
         if not (np.abs(y) < LARGEST).all():
             return UpdateStatus.NOT_FINITE.text
         lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
@@ -513,7 +513,7 @@ class MovingHorizon:
         if self.t is None or not taken <= self.t + rounding_of(self.t):  # NaN as well
             return UpdateStatus.FUTURE.text
         since = taken - self._begin
-        if self.t - taken >= bound.measurement.validity or since < -self.dt / 2:
+        if self.t - taken >= bound.sensor.validity or since < -self.dt / 2:
             return UpdateStatus.STALE.text
         node = round(since / self.dt)
         if node == 0 and self._has_moved:
@@ -565,8 +565,8 @@ class MovingHorizon:
 
     def _doubt(self, square: float) -> None:
         """Add up the squares that windows are left with: χ² of as many as they have measured."""
-        flags = ((self.measurements[name].group.dim, self._inputs.places[name][1])
-                 for name in self.measurements)  # fmt: skip
+        flags = ((self.sensors[name].group.dim, self._inputs.places[name][1])
+                 for name in self.sensors)  # fmt: skip
         rows = sum(dim * int(self._u[:, flag].sum()) for dim, flag in flags)
         if rows:
             total, count, solved, unlikely = self._squares
@@ -603,7 +603,7 @@ class MovingHorizon:
         """System, window, measurements."""
         return (
             f"MovingHorizon({self.system.name!r}, {self.horizon} steps of {self.dt:g} s, "
-            f"measurements=[{', '.join(self.measurements)}])"
+            f"sensors=[{', '.join(self.sensors)}])"
         )
 
     # The estimate
@@ -654,7 +654,7 @@ class MovingHorizon:
         -------
         Estimates
         """
-        rows = Rows.of(log, self.system, self.measurements)
+        rows = Rows.of(log, self.system, self.sensors)
         if rows.batch:
             raise ValueError("a MovingHorizon takes one log at a time")
         self.reset()
@@ -665,11 +665,11 @@ class MovingHorizon:
         self._begin_at(0.0, first, self.P0 if P0 is None else P0)
         for name, counter in rows.counts.items():
             self.counts[name] += counter
-        starts = np.cumsum([0, *(b.group.nq for b in self.measurements.values())])
+        starts = np.cumsum([0, *(b.group.nq for b in self.sensors.values())])
         x, P = [], []
         for k in range(len(rows.t)):
             self.predict(rows.t[k], rows.u[k], rows.dt[k])
-            for i, name in enumerate(self.measurements):
+            for i, name in enumerate(self.sensors):
                 if rows.present[k, i]:
                     self.update(name, rows.y[k, starts[i] : starts[i + 1]])
             x.append(self.x)
@@ -729,7 +729,7 @@ class MovingHorizon:
             x = step(k * self.dt, x, real, self.p, self.dt)
             twin.predict(k * self.dt, u, self.dt)
             events.append((0, u, twin.x, twin.P))
-            for i, (name, bound) in enumerate(self.measurements.items()):
+            for i, (name, bound) in enumerate(self.sensors.items()):
                 y = bound.draw(k * self.dt, x, u, self.p, rng)
                 if k == self.horizon:
                     y = np.full_like(y, np.nan)
@@ -745,7 +745,7 @@ class MovingHorizon:
         total, count, solved, unlikely = self._squares
         # windows share measurements: as many are independent as fit beside each other
         independent = count / (1 + self.horizon)
-        plain = not self._robust and all(b.lasting == 1 for b in self.measurements.values())
+        plain = not self._robust and all(b.lasting == 1 for b in self.sensors.values())
         found = window_doubts(total, count, independent, solved, unlikely, plain)
         for name, uses in self._used.items():
             found += [f"{name}: {hole}" for hole in uses.holes(self.t or 0.0)]

@@ -162,12 +162,12 @@ def fit_noise(
 
     >>> from lgcontrol.estimation import EKF
     >>> from lgcontrol.groups import Rn
-    >>> from lgcontrol.systems import Measurement, System
+    >>> from lgcontrol.systems import Sensor, System
     >>> rng, t = np.random.default_rng(0), 0.1 * np.arange(1000)
     >>> drift = System("drift", Rn(1), lambda t, x, u, p: u, inputs=["push"])
     >>> x = np.cumsum(0.5 * np.sqrt(0.1) * rng.normal(size=1000))
     >>> log = Log(t, np.zeros((1000, 1)), {"y": (t + 0.1, x + 0.2 * rng.normal(size=1000))})
-    >>> ekf = EKF(drift, [Measurement("y", std_discrete=2.0)], std0=1.0, noise={"push": 0.05})
+    >>> ekf = EKF(drift, [Sensor("y", std_discrete=2.0)], std0=1.0, noise={"push": 0.05})
     >>> fit = fit_noise(ekf, log, ["push", "y"])
     >>> round(fit.densities["push"], 1), round(2.0 * fit.factors["y"], 1)
     (0.5, 0.2)
@@ -175,7 +175,7 @@ def fit_noise(
     all_logs = [logs] if isinstance(logs, Log) else list(logs)
     wanted = list(names)
     noisy = [filter.system.input_names[i] for i in filter._noisy]
-    measurements = list(filter.measurements)
+    measurements = list(filter.sensors)
     rows: list[tuple[list[int], bool]] = []
     for name in wanted:
         if name in measurements:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen._internal import interruptible
 from ..systems import System
-from ..systems._internal import BoundMeasurement
+from ..systems._internal import BoundSensor
 from ._consistency import Consistency, chi_squared_band, consistency
 from ._doubts import doubts
 from ._estimates import Estimates
@@ -54,7 +54,7 @@ class EstimationResult(Estimates):
     def of(
         cls,
         system: System,
-        measurements: Mapping[str, BoundMeasurement],
+        sensors: Mapping[str, BoundSensor],
         covariances: Callable[[np.ndarray], np.ndarray],
         rows: Rows,
         z: np.ndarray,
@@ -67,7 +67,7 @@ class EstimationResult(Estimates):
         for status, n in zip(*np.unique(said[..., 0], return_counts=True), strict=True):
             counts["predict"][PredictStatus(int(status)).text] += int(n)
         innovations, column = {}, 1
-        for name, bound in measurements.items():
+        for name, bound in sensors.items():
             size = Said.size(bound.group.dim)
             places, numbers = rows.places[name]
             parts = Said.of(said[..., places, column : column + size])

@@ -77,9 +77,9 @@ class PredictStatus(Status, IntEnum):
         return self not in (PredictStatus.REFUSED, PredictStatus.JUMP)
 
 
-def no_counts(measurements: Iterable[str]) -> dict[str, Counter[str]]:
+def no_counts(sensors: Iterable[str]) -> dict[str, Counter[str]]:
     """Counts of intervals ("predict") and of measurements by name, before there was one."""
-    return {name: Counter() for name in ("predict", *measurements)}
+    return {name: Counter() for name in ("predict", *sensors)}
 
 
 def summary_of(counts: Mapping[str, Counter[str]]) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 
 from ..codegen import Value, named_options
 from ..codegen._internal import solve_symmetric
-from ..systems import Measurement, System
-from ..systems._internal import BoundMeasurement
+from ..systems import Sensor, System
+from ..systems._internal import BoundSensor
 from ._filter import Filter
 from ._normal import cholesky
 
 
-@named_options(own="measurements noise gate")
+@named_options(own="sensors noise gate")
 class UKF(Filter):
     """Unscented Kalman filter: points spread by the covariance stand for the derivatives.
 
@@ -25,7 +25,7 @@ class UKF(Filter):
 
     Parameters
     ----------
-    system, measurements, x0, P0
+    system, sensors, x0, P0
         See `Filter`; P0 must be positive definite.
     alpha : float
         Spread of the points: √n alpha deviations along each column of the factor.
@@ -36,9 +36,9 @@ class UKF(Filter):
     Examples
     --------
     >>> from lgcontrol.groups import SO2
-    >>> from lgcontrol.systems import Measurement, System
+    >>> from lgcontrol.systems import Sensor, System
     >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
-    >>> ukf = UKF(clock, [Measurement("hand", std_discrete=0.1)], std0=1.0, noise={"speed": 0.1})
+    >>> ukf = UKF(clock, [Sensor("hand", std_discrete=0.1)], std0=1.0, noise={"speed": 0.1})
     >>> ukf.update("hand", SO2.exp([0.5]), t=0.0)
     >>> SO2.log(ukf.x).round(3), ukf.P.round(4)
     (array([0.495]), array([[0.0099]]))
@@ -52,7 +52,7 @@ class UKF(Filter):
     def __init__(
         self,
         system: System[Any],
-        measurements: Iterable[Measurement],
+        sensors: Iterable[Sensor],
         x0: Any = None,
         P0: Any = None,
         *,
@@ -62,7 +62,7 @@ class UKF(Filter):
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha must be positive and at most 1, got {alpha}")
         self.alpha = alpha
-        super().__init__(system, measurements, x0, P0, **options)
+        super().__init__(system, sensors, x0, P0, **options)
         if self.system.errors is not None:
             raise ValueError(
                 f"{self.system.name} has constraints: its points would not keep them; use EKF"
@@ -121,7 +121,7 @@ class UKF(Filter):
         return mean_b, weight * away_a @ away_b.T + middle * (mean_a @ ca.transpose(mean_b))
 
     def _seen(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value, Value]:  # fmt: skip
         """Innovation, its covariance, and that of the error with it."""
@@ -133,14 +133,14 @@ class UKF(Filter):
         return bound.group.minus(y, expected) - mean, S + R, cross
 
     def _innovation(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         nu, S, _ = self._seen(bound, t, x, lower, u, p, y, R)
         return nu, S
 
     def _corrected(
-        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         nu, S, cross = self._seen(bound, t, x, lower, u, p, y, R)

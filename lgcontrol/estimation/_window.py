@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..systems import System
-from ..systems._internal import BoundMeasurement
+from ..systems._internal import BoundSensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,13 @@ class WindowInputs:
     @classmethod
     def of(
         cls, system: System[Any], noisy: list[int], deviation: np.ndarray,
-        measurements: Mapping[str, BoundMeasurement],
+        sensors: Mapping[str, BoundSensor],
     ) -> WindowInputs:  # fmt: skip
         """For a system and its measurements."""
         names = [f"known.{name}" for name in system.input_names]
         empty = list(system.nominal_input)
         places: dict[str, tuple[slice, int]] = {}
-        for name, bound in measurements.items():
+        for name, bound in sensors.items():
             begin = len(noisy) + len(names)
             names += [f"y.{name}.{i}" for i in range(bound.group.nq)] + [f"has.{name}"]
             empty += [*bound.group.identity, 0.0]

@@ -2,7 +2,6 @@
 
 - Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
 - Several controllers at their own rates: `Cascade`.
-- Measure: `Sensor`.
 - Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
 - Judge: `Task`, `Criterion`; `robustness` against plants with `scaled_inertia`, which gives a
   `Robustness`.
@@ -26,7 +25,6 @@ from ._perturbation import Robustness as Robustness
 from ._perturbation import robustness as robustness
 from ._perturbation import scaled_inertia as scaled_inertia
 from ._result import SimulationResult as SimulationResult
-from ._sensor import Sensor as Sensor
 from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..codegen._internal import check_list, check_quotient, level_outside
 from ..groups import LieGroup, Product
-from ..systems import Measurement, ReferenceLike, System, Trajectory
+from ..systems import ReferenceLike, Sensor, System, Trajectory
 from ..systems._internal import ParameterValues
 from ._clock import Clock, as_fraction
 from ._contract import Estimator
 from ._controllers import ControlStage
 from ._disturbances import Disturbances
 from ._motion import PlantMotion
-from ._sensor import BoundSensor, as_sensor
+from ._sensing import SimulatedSensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
@@ -43,7 +43,7 @@ class Run:
         Controllers from the outer to the inner.
     reference : object
         What the outermost is to follow.
-    sensors : tuple of BoundSensor
+    sensors : tuple of SimulatedSensor
     estimator : Estimator or None
     feedback : str
         What the controllers see of the state.
@@ -63,7 +63,7 @@ class Run:
     record_period: int
     stages: tuple[ControlStage, ...]
     reference: ReferenceLike | None
-    sensors: tuple[BoundSensor, ...]
+    sensors: tuple[SimulatedSensor, ...]
     estimator: Estimator | None
     feedback: str
     disturbances: Disturbances
@@ -73,19 +73,19 @@ class Run:
 
 
 def bind_sensors(
-    sensors: Sequence[Measurement], plant: System, seed: int
-) -> tuple[BoundSensor, ...]:
+    sensors: Sequence[Sensor], plant: System, seed: int
+) -> tuple[SimulatedSensor, ...]:
     """Sensors on the plant; their names must differ."""
-    check_list("sensors", sensors, Measurement, "Sensor(…)")
+    check_list("sensors", sensors, Sensor, "Sensor(…)")
     names = [sensor.name for sensor in sensors]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
-    return tuple(BoundSensor(as_sensor(sensor), plant, seed) for sensor in sensors)
+    return tuple(SimulatedSensor(sensor, plant, seed) for sensor in sensors)
 
 
 def check_estimator(
-    estimator: object, plant: System, sensors: Sequence[BoundSensor], feedback: str | None
+    estimator: object, plant: System, sensors: Sequence[SimulatedSensor], feedback: str | None
 ) -> None:
     """Refuse what is no estimator, one of another plant, and one that nothing is measured for."""
     if estimator is None:
@@ -136,7 +136,7 @@ def choose_feedback(
     wish: str | None,
     plant: System,
     controlled: bool,
-    sensors: Sequence[BoundSensor],
+    sensors: Sequence[SimulatedSensor],
     estimated: bool,
 ) -> str:
     """Where the controllers have the state from."""

@@ -19,7 +19,7 @@ from ..codegen._internal import (
     was_interrupted,
 )
 from ..integrators import Method
-from ..systems import Measurement, ReferenceLike, System, TrimPoint
+from ..systems import ReferenceLike, Sensor, System, TrimPoint
 from ..systems._internal import Parameters, ParameterValues, check_start, not_a_system
 from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, RunStatus
@@ -48,7 +48,7 @@ from ._run import (
     make_clock,
     warn_beyond_limits,
 )
-from ._sensor import BoundSensor
+from ._sensing import SimulatedSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
@@ -77,7 +77,7 @@ def simulate(
     reference: ReferenceLike | None = None,
     dt: float | None = None,
     record_dt: float | None = None,
-    sensors: Sequence[Measurement] = (),
+    sensors: Sequence[Sensor] = (),
     estimator: Estimator | None = None,
     feedback: str | None = None,
     disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
@@ -119,7 +119,7 @@ def simulate(
         Longest time between recorded states, s. All times at which something happens are recorded
         anyway; without a controller the default is `dt`, `max_step` or 0.01 s (one sample for
         discrete plants).
-    sensors : sequence of Sensor or Measurement
+    sensors : sequence of Sensor or Sensor
     estimator : Estimator, optional
         ``predict(t, u, dt)`` with all inputs as far as they are known (disturbances are nominal)
         after each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the
@@ -306,7 +306,7 @@ class RunLoop:
         self.measured, self.measured_at = self.x, np.nan  # the start is what is known at first
         self.answers: list[Any] = [None] * len(run.stages)  # in effect, of each controller
         self.effects: list[Queue[Any]] = [Queue() for _ in run.stages]
-        self.deliveries: Queue[tuple[BoundSensor, float, np.ndarray]] = Queue()
+        self.deliveries: Queue[tuple[SimulatedSensor, float, np.ndarray]] = Queue()
         self.record = Recorder(run)
         self._controls = plant.input_index("control")
         self._calls = [stage.times.on(run.clock) for stage in run.stages]

@@ -1,7 +1,7 @@
 """Systems on Lie groups: fields, steps, rollouts, linearization, trajectories.
 
 - Describe a system: `System`, `Input`, `Parameter`, `Quantity`; `check_system` tests your own.
-- Describe a measurement: `Measurement`.
+- Describe what is measured: `Sensor`.
 - Give a reference: `Trajectory`, `Waypoints`, `BSpline`, `ScrewMotion`, or a `SmoothReference` of
   your own; `ReferenceLike` is the type of everything that may stand for one.
 - Equilibria and linearization: `TrimPoint` and `TrimError` of ``system.trim``; `Linearization` and
@@ -16,8 +16,8 @@ from ._check import check_system as check_system
 from ._group_affine import is_group_affine as is_group_affine
 from ._linearize import Linearization as Linearization
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
-from ._measurement import Measurement as Measurement
 from ._reference_like import ReferenceLike as ReferenceLike
+from ._sensor import Sensor as Sensor
 from ._signals import Input as Input
 from ._signals import Parameter as Parameter
 from ._signals import Quantity as Quantity

@@ -16,7 +16,6 @@ from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._flat import flat_system as flat_system
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import linearize as linearize
-from ._measurement import BoundMeasurement as BoundMeasurement
 from ._nlsys import to_nlsys as to_nlsys
 from ._parameter_values import FixedParameters as FixedParameters
 from ._parameter_values import Parameters as Parameters
@@ -27,6 +26,7 @@ from ._rollout import rollout_derivatives as rollout_derivatives
 from ._scaling import balanced as balanced
 from ._scaling import balancing_units as balancing_units
 from ._segments import squared_distance as squared_distance
+from ._sensor import BoundSensor as BoundSensor
 from ._signals import InputChoice as InputChoice
 from ._signals import Role as Role
 from ._signals import as_signals as as_signals

@@ -21,7 +21,7 @@ from lgcontrol.estimation import (
     odometry,
 )
 from lgcontrol.groups import SE2, SE23, SO3, Product, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from . import _ukfm_peer
 
@@ -474,7 +474,7 @@ def run_turning(make, degrees, runs=100, steps=200, seed=0, **options):
     turns = drawn[np.linalg.norm(drawn, axis=1) < np.radians(120)][:runs]
     starts = np.concatenate([SO3.plus(q[:, 0], -turns), np.zeros((runs, 3))], axis=1)
     measurements = [
-        Measurement(name, lambda t, x, u, p, d=d: SO3.matrix(x[:4]).T @ ca.DM(d), Rn(3),
+        Sensor(name, lambda t, x, u, p, d=d: SO3.matrix(x[:4]).T @ ca.DM(d), Rn(3),
                     std_discrete=0.05)
         for name, d in DIRECTIONS.items()
     ]  # fmt: skip
@@ -515,7 +515,7 @@ def run_vectors(degrees, runs=100, steps=200, seed=0):
     )
     ekf = EKF(
         VECTORS,
-        [Measurement(name, lambda t, x, u, p, C=C: ca.DM(C) @ x[:3], Rn(3), std_discrete=0.05)
+        [Sensor(name, lambda t, x, u, p, C=C: ca.DM(C) @ x[:3], Rn(3), std_discrete=0.05)
          for name, C in slopes.items()],
         std0={"turn": np.radians(degrees), "bias": 0.05}, method="euler", iterations=1,
         noise={"gyro": 0.01, "walk": 1e-3},

@@ -26,7 +26,7 @@ from lgcontrol.estimation import (
     odometry,
 )
 from lgcontrol.groups import SE23, SO3, Product, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 CUT = np.radians(120)  # of the angle of the first error: beyond, the estimate says nothing
 
@@ -38,7 +38,7 @@ class Case:
     Attributes
     ----------
     system : System
-    measurements : list of Measurement
+    measurements : list of Sensor
         With their sample times.
     angles : list of str
         Entries of the error that are angles, whose deviation the study varies.
@@ -54,7 +54,7 @@ class Case:
     """
 
     system: System
-    measurements: list[Measurement]
+    measurements: list[Sensor]
     angles: list[str]
     std0: dict[str, float]
     noise: dict[str, float]
@@ -90,8 +90,8 @@ def draw(case, degrees, runs, seed):
         x = step(s, x, u, p, case.dt)
         truth.append(x)
     truth, ends, seen = np.stack(truth, axis=1), t + case.dt, {}
-    for name, bound in ekf.measurements.items():
-        every = round((bound.measurement.dt or case.dt) / case.dt)
+    for name, bound in ekf.sensors.items():
+        every = round((bound.sensor.dt or case.dt) / case.dt)
         at = np.arange(every - 1, len(t), every)
         exact = bound.function(ends[at], truth[:, at], known[at], p)
         noise = rng.normal(size=(runs, len(at), bound.group.dim)) @ bound.noise_factor.T
@@ -118,7 +118,7 @@ def _directions():
         inputs=[*(f"gyro.{a}" for a in "xyz"), *(f"walk.{a}" for a in "xyz")],
     )  # fmt: skip
     seen = [
-        Measurement(name, lambda t, x, u, p, d=d: SO3.matrix(x[:4]).T @ ca.DM(d), Rn(3),
+        Sensor(name, lambda t, x, u, p, d=d: SO3.matrix(x[:4]).T @ ca.DM(d), Rn(3),
                     std_discrete=0.05)
         for name, d in {"gravity": [0.0, 0.0, 1.0], "field": [0.0, 0.6, -0.8]}.items()
     ]  # fmt: skip

@@ -40,7 +40,7 @@ from lgcontrol.io import (
     read_wifibot,
 )
 from lgcontrol.models import quadrotor
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 
 ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
@@ -338,7 +338,7 @@ def speed(_):
     t = 0.01 * np.arange(20_000)
     log = Log(t, np.tile(u[:6], (len(t), 1)), {"gnss": (t[::100], np.zeros((200, 3)))})
     ekf = EKF(system, [fix], std0=1.0, noise=cases.DENSITIES | cases.WALKS, method="euler")
-    given, first = Rows.of(log, system, ekf.measurements), ekf.start()
+    given, first = Rows.of(log, system, ekf.sensors), ekf.start()
     whole = ekf._loop(len(t)).compiled(batch=False)
     window = horizon_step()
     rows, sample = {"load": os.getloadavg()[0]}, "a sample of a log"
@@ -370,7 +370,7 @@ def horizon_step():
     measurements = [
         gnss(system, std_discrete=0.05),
         magnetometer(system, [0.0, 0.43, -0.9], std_discrete=0.02),
-        Measurement("gyro", lambda t, x, u, p: x[10:13], Rn(3), std_discrete=0.01),
+        Sensor("gyro", lambda t, x, u, p: x[10:13], Rn(3), std_discrete=0.01),
     ]
     mhe = MovingHorizon(system, measurements, system.home, std0=0.1, horizon=10, dt=dt,
                         noise={"force": 0.2, "torque": 0.02}, iterations=1).prepare()  # fmt: skip
@@ -378,7 +378,7 @@ def horizon_step():
     seen = {
         name: bound.function(0.0, system.home, system.nominal_input, mhe.p)
         + 0.02 * rng.normal(size=(200, 3))
-        for name, bound in mhe.measurements.items()
+        for name, bound in mhe.sensors.items()
     }
     count = 0
 

@@ -184,7 +184,7 @@ def call_estimator(estimator, count, seed):
     """Tally of so many calls of an estimator, and the longest `predict` in s."""
     rng, tally, longest = np.random.default_rng(seed), Tally(), 0.0
     getattr(estimator, "compile", lambda: None)()
-    system, bounds = estimator.system, estimator.measurements
+    system, bounds = estimator.system, estimator.sensors
     names, dt = list(bounds), system.dt or 0.05
     k = 0
     for t in clocks(rng, count // 2, dt):

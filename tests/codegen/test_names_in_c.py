@@ -11,7 +11,7 @@ from lgcontrol.controllers import LQR, MPC, GravityPD
 from lgcontrol.estimation import EKF, MovingHorizon
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.systems import Input, Measurement, Parameter, System
+from lgcontrol.systems import Input, Parameter, Sensor, System
 
 from .test_export import CC, STRICT, needs_compiler
 
@@ -54,7 +54,7 @@ def hostile_system(names):
 
 
 def hostile_sensors(names):
-    return [Measurement(name, lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1) for name in names]
+    return [Sensor(name, lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1) for name in names]
 
 
 def exports_of(names, folder):

@@ -27,7 +27,7 @@ from lgcontrol.optimal import (
     keep_out,
     with_rates,
 )
-from lgcontrol.systems import Input, Measurement, Quantity, System, Waypoints
+from lgcontrol.systems import Input, Quantity, Sensor, System, Waypoints
 
 from ..estimation._models import CART, PLACE, SPEED
 from ..optimal.examples import pendulum, vessel
@@ -141,7 +141,7 @@ def test_plans_of_phases_and_along_paths_survive():
 def test_estimators_and_what_they_found_survive():
     log = Log([0.0, 0.1, 0.2], np.zeros((3, 2)), {"place": ([0.1, 0.2], [0.1, 0.2])})
     options = {"std0": 1.0, "noise": {"push": 0.1}}
-    scaled = Measurement(
+    scaled = Sensor(
         "speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2,
         scale=lambda t, x, u, p: 1 + x[0] ** 2, directions=lambda t, x, u, p: ca.DM([0, 1]),
     )  # fmt: skip
@@ -170,7 +170,7 @@ def test_output_feedback_survives_in_its_loop():
     model = boat.augment(bias="current", bias_walk=True)
     both = OffsetFree(
         MPC(model, 5, 0.1, rates=Rates(), bias=()),
-        EKF(model, [Measurement("fix", lambda t, x, u, p: x[:4], SE2, std_discrete=0.1)],
+        EKF(model, [Sensor("fix", lambda t, x, u, p: x[:4], SE2, std_discrete=0.1)],
             std0=1.0, noise={"current.walk": 0.1}), boat,
     )  # fmt: skip
     rest = boat.state.identity

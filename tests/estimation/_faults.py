@@ -20,7 +20,7 @@ from lgcontrol.estimation import (
     odometry,
 )
 from lgcontrol.groups import SE2, SE23, SO2, SO3
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 
 G = 9.80665
 
@@ -92,7 +92,7 @@ class Car:
         if key not in self.filters:
             sensors = [
                 gnss(self.system, name="fix", std_discrete=data["std"]["fix"]),
-                Measurement("heading", lambda t, x, u, p: x[2:], SO2,
+                Sensor("heading", lambda t, x, u, p: x[2:], SO2,
                             std_discrete=data["std"]["heading"]),
             ]  # fmt: skip
             self.filters[key] = make(self.system, sensors, data["x0"], std0=data["std0"],

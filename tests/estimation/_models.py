@@ -5,7 +5,7 @@ import numpy as np
 
 from lgcontrol.estimation import inertial_navigation, odometry
 from lgcontrol.groups import SE2, SE3, SEK3, SO3, Product, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 CART = System(
     "cart",
@@ -13,8 +13,8 @@ CART = System(
     lambda t, x, u, p: [x[1], u[0] + u[1] - 0.3 * x[1]],
     inputs=["force", "push"],
 )
-PLACE = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
-SPEED = Measurement("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2)
+PLACE = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+SPEED = Sensor("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2)
 
 NAVIGATION = inertial_navigation()
 PLANAR = odometry(SE2)
@@ -41,7 +41,7 @@ MAPPING = System("mapping", SEK3(3), lambda t, x, u, p: u, inputs=[f"v{k}" for k
 
 def vector(name, direction, std):
     """A known world direction, seen in the body frame of `ATTITUDE`."""
-    return Measurement(
+    return Sensor(
         name, lambda t, x, u, p: SO3.matrix(x[:4]).T @ ca.DM(direction), Rn(3), std_discrete=std
     )
 

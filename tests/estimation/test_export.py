@@ -9,7 +9,7 @@ import pytest
 from lgcontrol.estimation import EKF, UKF, MovingHorizon, PredictStatus, UpdateStatus, gnss
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 
 from ..codegen.test_export import built, needs_compiler
 from ..hostile.firmware import answers_of, estimator_program, width_of
@@ -18,7 +18,7 @@ from .test_filters import EXACT
 from .test_moving_horizon import tank
 
 FIX = gnss(PLANAR, lever_arm=[0.5, 0.2], std_discrete=0.3)
-SPEED = Measurement("speed?", lambda t, x, u, p: x[1], EXACT.state.__class__(1), std_discrete=0.2)
+SPEED = Sensor("speed?", lambda t, x, u, p: x[1], EXACT.state.__class__(1), std_discrete=0.2)
 FILTERS = {
     "right": lambda: EKF(PLANAR, [FIX], std0=0.3, noise={"velocity": 0.2}, error="right",
                          robust="huber"),
@@ -43,7 +43,7 @@ def test_an_exported_filter_replays_the_run_of_python(name, tmp_path):
 
 
 def tank_window():
-    level = Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1,
+    level = Sensor("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1,
                         limits=(-5.0, 50.0))  # fmt: skip
     return MovingHorizon(tank(), [level], [0.5, 0.1], std0=0.3, noise={"rain": 0.6}, horizon=4,
                          dt=0.2, bounds=[Bound("level", lower=0.0)], robust="huber")  # fmt: skip
@@ -78,7 +78,7 @@ def small_window():
 
 def hostile_calls(estimator, rng, count, *, stamps=True):
     """``[kind, dt or time, values]``: mostly usual ones, some unaligned, absurd or not finite."""
-    names, now, calls = list(estimator.measurements), 0.0, []
+    names, now, calls = list(estimator.sensors), 0.0, []
     bad = [np.nan, np.inf, -np.inf, 1e5, -1e20, 1e160, 0.0]
     for _ in range(count):
         values, kind = np.zeros(width_of(estimator)), int(rng.integers(1 + len(names)))
@@ -90,7 +90,7 @@ def hostile_calls(estimator, rng, count, *, stamps=True):
             now += length if 0 <= length < 1e9 else 0.0
             first = length
         else:
-            group = estimator.measurements[names[kind - 1]].group
+            group = estimator.sensors[names[kind - 1]].group
             values[: group.nq] = group.random(rng)
             first = now - rng.choice([0.0, 0.0, 0.04, 0.2]) if stamps else now
             if rng.random() < 0.05:
@@ -110,21 +110,21 @@ def test_an_exported_window_takes_what_python_takes(name, tmp_path):
     mhe = WINDOWS[name]() if name in WINDOWS else small_window()
     calls = hostile_calls(mhe, np.random.default_rng(5), 100)
     told = answers_of(estimator_program(mhe, tmp_path), calls)
-    names = list(mhe.measurements)
+    names = list(mhe.sensors)
     mhe.predict(0.0, mhe.system.nominal_input, 0.0)
     for (kind, first, *values), (status, *numbers) in zip(calls, told, strict=True):
         if kind == 0:
             before = mhe.counts["predict"].copy()
             mhe.predict(mhe.t, np.array(values[: mhe.system.n_inputs]), first)
             now = mhe.counts["predict"] - before
-            word = PredictStatus(int(status)).word
+            word = PredictStatus(int(status)).text
             assert now[word] == 1 or first == 0.0, (now, word)
         else:
             key = names[kind - 1]
             before = mhe.counts[key].copy()
-            mhe.update(key, values[: mhe.measurements[key].group.nq], t=first)
+            mhe.update(key, values[: mhe.sensors[key].group.nq], t=first)
             (word,) = mhe.counts[key] - before
-            expected = UpdateStatus(int(status)).word
+            expected = UpdateStatus(int(status)).text
             assert word == expected or (word, expected) == ("replaced", "used")
         x, P = mhe.x, mhe.P.ravel()
         assert np.isfinite(x).all() and np.isfinite(P).all()

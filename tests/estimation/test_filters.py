@@ -6,7 +6,7 @@ import scipy
 
 from lgcontrol.estimation import EKF, UKF, Log, gnss, zero_velocity
 from lgcontrol.groups import SE23, SO3, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ._models import ATTITUDE, FIELD, GRAVITY, NAVIGATION, PLACE, attitude_log
 
@@ -42,8 +42,8 @@ def cart_log(rng, steps=60):
 def test_linear_systems_have_the_textbook_filter(variant, error):
     make, options = VARIANTS[variant]
     t, u, places, speeds = cart_log(np.random.default_rng(0))
-    place = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
-    speed = Measurement("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2)
+    place = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    speed = Sensor("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2)
     P0 = np.array([[1.0, 0.3], [0.3, 0.5]])
     kalman = make(EXACT, [place, speed], [0.5, 0.2], P0, noise={"push": PUSH}, error=error,
                   **options)  # fmt: skip
@@ -170,7 +170,7 @@ def test_calls_one_at_a_time_and_the_loop_over_the_log_agree(make):
     assert single.t is None and np.array_equal(single.x, single.x0)
     assert repr(single) == (
         f"{make.__name__}('attitude', state={ATTITUDE.state}, errors=6 on the left, "
-        "measurements=[gravity, field])"
+        "sensors=[gravity, field])"
     )
     for told in (whole, log, whole.innovations["gravity"]):
         assert len(repr(told)) < 400 and "gravity" in repr(whole) and "gravity" in repr(log)
@@ -248,8 +248,8 @@ def test_the_square_root_form_is_the_same_filter(options):
 def test_the_square_root_form_keeps_digits_that_the_covariance_loses():
     """A sensor a hundred million times better than what is known, on a sum; then on a part."""
     pair = System("pair", Rn(2), lambda t, x, u, p: 0 * x, inputs=["none"])
-    both = Measurement("both", lambda t, x, u, p: x[0] + x[1], Rn(1), std_discrete=1e-9)
-    first = Measurement("first", lambda t, x, u, p: x[0], Rn(1), std_discrete=1e-9)
+    both = Sensor("both", lambda t, x, u, p: x[0] + x[1], Rn(1), std_discrete=1e-9)
+    first = Sensor("first", lambda t, x, u, p: x[0], Rn(1), std_discrete=1e-9)
     exact = 2e-18  # of x1 = both - first: the variances add up
     errors = []
     for root in (False, True):

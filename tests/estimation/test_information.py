@@ -89,7 +89,7 @@ def test_what_turns_and_moves_the_whole_map_is_seen_by_nobody(group, rng):
             x = group.plus(x, 0.5 * step)
             ekf.predict(0.5 * k, step, 0.5)
             for measurement in seen:
-                y = ekf.measurements[measurement.name].function(0.0, x, step, [])
+                y = ekf.sensors[measurement.name].function(0.0, x, step, [])
                 ekf.update(measurement.name, y + 0.1 * own.normal(size=size))
         return (known(ekf) - before) / before
 

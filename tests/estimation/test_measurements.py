@@ -6,7 +6,7 @@ import pytest
 from lgcontrol import estimation as est
 from lgcontrol.groups import SE2, SE3, SO2, SO3
 from lgcontrol.simulation import simulate
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 
 from ._models import CAR, NAVIGATION, VEHICLE
 
@@ -138,7 +138,7 @@ def _with_field(system):
 
 def test_noise_that_depends_on_the_state_and_correlated_noise():
     """Drawn with the factor and the correlation they are weighed by."""
-    far = Measurement(
+    far = Sensor(
         "fix", "pose", std_discrete=0.1, scale=lambda t, x, u, p: 1 + x[0] ** 2, dt=0.1,
         correlation_time=1.0,
     )  # fmt: skip
@@ -168,13 +168,13 @@ def test_noise_that_depends_on_the_state_and_correlated_noise():
         (lambda: est.relative_pose(VEHICLE, "pose", "arm"), "not the same group"),
         (lambda: est.beacon_range(VEHICLE, BEACON, bias="bais"), "Did you mean 'bias'"),
         (lambda: est.dvl(VEHICLE, twist="arm"), "not a twist of SE3"),
-        (lambda: Measurement("a", "pose", correlation_time=1.0), "correlation_time needs dt"),
+        (lambda: Sensor("a", "pose", correlation_time=1.0), "correlation_time needs dt"),
         (
-            lambda: Measurement("a", "pose", scale=lambda t, x, u, p: x[:2]).bind(CAR),
+            lambda: Sensor("a", "pose", scale=lambda t, x, u, p: x[:2]).bind(CAR),
             "scale returned 2 factors",
         ),
         (
-            lambda: Measurement("a", "pose", directions=lambda t, x, u, p: x[:2]).bind(CAR)
+            lambda: Sensor("a", "pose", directions=lambda t, x, u, p: x[:2]).bind(CAR)
             .derivatives,
             "a row for each of pose.x",
         ),

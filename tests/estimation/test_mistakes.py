@@ -21,8 +21,8 @@ from lgcontrol.estimation import (
     gnss,
 )
 from lgcontrol.groups import SO2, Rn
-from lgcontrol.simulation import Estimator, Sensor, simulate
-from lgcontrol.systems import Input, Measurement, System
+from lgcontrol.simulation import Estimator, simulate
+from lgcontrol.systems import Input, Sensor, System
 
 from ._models import CART, PLACE, PLANAR, SPEED
 
@@ -46,10 +46,10 @@ def cart(make, *measurements, **options):
 
 @every_estimator
 def test_a_measurement_without_noise_is_refused(make):
-    exact = Measurement("tape", lambda t, x, u, p: x, Rn(2, ("near", "far")), std_discrete=[0.1, 0])
+    exact = Sensor("tape", lambda t, x, u, p: x, Rn(2, ("near", "far")), std_discrete=[0.1, 0])
     with pytest.raises(ValueError, match=r"'tape' has no noise in far.*give std_discrete"):
         cart(make, exact)
-    both = Measurement("tape", lambda t, x, u, p: x, Rn(2), covariance_discrete=np.ones((2, 2)))
+    both = Sensor("tape", lambda t, x, u, p: x, Rn(2), covariance_discrete=np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"of measurement 'tape' is singular.*add noise"):
         cart(make, both)
 
@@ -91,7 +91,7 @@ def test_noise_that_is_right_raises_no_doubt(make):
         places.append(x[0] + 0.1 * rng.normal())
     run = cart(make).run(Log(t, np.zeros((200, 2)), {"place": (t + 0.1, np.array(places))}))
     assert run.counts["place"] == {"used": 200} and "NIS" not in run.summary()
-    wide = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=10.0)
+    wide = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=10.0)
     vague = cart(make, wide).run(Log(t, np.zeros((200, 2)), {"place": (t, np.zeros(200))}))
     assert "lower its std_discrete" in vague.summary()
 
@@ -146,13 +146,13 @@ def test_a_recovery_makes_the_gate_wider_for_a_while(make):
 @every_estimator
 def test_all_estimators_start_at_the_home_of_the_system(make):
     away = System("away", Rn(1), lambda t, x, u, p: u, inputs=["push"], home=[3.0])
-    made = make(away, [Measurement("y", std_discrete=1.0)], std0=1.0, noise={"push": 0.1})
+    made = make(away, [Sensor("y", std_discrete=1.0)], std0=1.0, noise={"push": 0.1})
     assert made.x0 == made.x == 3.0
 
 
 def quadrant():
     model = CART.augment(bias=["push"], bias_walk=True)
-    place = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    place = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
     ekf = EKF(model, [place], std0=1.0, noise={"push.walk": 0.1})
     return OffsetFree(lambda t, x, r: [0.0], ekf, CART)
 
@@ -184,7 +184,7 @@ RIDE = System("ride", Rn(2), lambda t, x, u, p: [x[1], u[0] + u[1] + u[2]],
 
 @every_estimator
 def test_predict_takes_what_a_log_takes(make):
-    y = Measurement("y", std_discrete=1.0)
+    y = Sensor("y", std_discrete=1.0)
     whole, short = (make(RIDE, [y], std0=1.0, noise={"shake": 0.1}) for _ in range(2))
     whole.predict(0.0, [0.2, 1.5, 0.0], 0.1)
     short.predict(0.0, [1.5], 0.1)
@@ -220,14 +220,14 @@ def test_smoothing_is_found_where_it_is():
 
 
 def test_an_estimator_of_another_system_is_refused():
-    place = Sensor("place", 0.1, lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    place = Sensor("place", lambda t, x, u, p: x[0], Rn(1), dt=0.1, std_discrete=0.1)
     other = System("sledge", Rn(2), CART.f, inputs=["pull", "wind"])
     ekf = EKF(other, [place], std0=1.0, noise={"wind": 0.3})
     with pytest.raises(ValueError, match=r"EKF is of sledge, whose inputs are pull, wind; those of "
                                          r"the plant cart are force, push. Make"):  # fmt: skip
         simulate(CART, estimator=ekf, sensors=[place], x0=[0.0, 0.0], dt=0.1, seconds=1.0)
     turning = System("turning", SO2, lambda t, x, u, p: u[0] + u[1], inputs=["force", "push"])
-    heading = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    heading = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
     ekf = EKF(turning, [heading], std0=1.0, noise={"push": 0.3})
     with pytest.raises(ValueError, match=r"on SO2; the plant cart is on .*OffsetFree"):
         simulate(CART, lambda t, x, r: [0.0, 0.0], dt=0.1, estimator=ekf, sensors=[place],
@@ -254,7 +254,7 @@ def test_errors_name_the_sensor(make):
 def test_the_variance_of_a_square_has_the_weight_of_the_middle():
     """``x²`` of a normal x has the mean P and the variance 2 P²: so has the innovation."""
     still = System("still", Rn(1), lambda t, x, u, p: u, inputs=["push"])
-    square = Measurement("square", lambda t, x, u, p: x**2, Rn(1), std_discrete=0.3)
+    square = Sensor("square", lambda t, x, u, p: x**2, Rn(1), std_discrete=0.3)
     for alpha in (0.2, 0.5, 1.0):
         ukf = UKF(still, [square], [0.0], std0=2.0, noise={}, alpha=alpha)
         ukf.update("square", [7.0], t=0.0)
@@ -275,7 +275,8 @@ CHECKED = """
 import numpy as np
 from lgcontrol.estimation import EKF, UKF, Log, MovingHorizon
 from lgcontrol.groups import Rn
-from lgcontrol.simulation import Sensor, simulate
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import Sensor
 from lgcontrol.systems import System
 
 cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])

@@ -10,7 +10,7 @@ from lgcontrol.groups import SO3, Rn
 from lgcontrol.optimal import Bound
 from lgcontrol.simulation import simulate
 from lgcontrol.simulation._internal import FullEstimator
-from lgcontrol.systems import Input, Measurement, System
+from lgcontrol.systems import Input, Sensor, System
 
 from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 from .test_filters import DT, EXACT, PUSH, cart_log
@@ -45,7 +45,7 @@ def test_late_measurements_go_where_they_belong():
 
     def run(order):
         mhe = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=6)
-        assert "6 steps of 0.1 s, measurements=[place])" in repr(mhe)
+        assert "6 steps of 0.1 s, sensors=[place])" in repr(mhe)
         for k in range(12):
             mhe.predict(t[k], u[k], DT)
             for due in order.get(k, []):
@@ -98,7 +98,7 @@ def tank():
 def test_limits_and_outliers_are_what_it_is_for(rng):
     """Rain comes in showers and never from below; every eighth reading is off by metres."""
     system, dt = tank(), 0.2
-    seen = Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    seen = Sensor("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
     x, truth, y = np.zeros(2), [], []
     step = system.step()
     for k in range(60):
@@ -129,7 +129,7 @@ def test_limits_and_outliers_are_what_it_is_for(rng):
 def test_data_beyond_a_limit_are_no_trouble():
     """All readings are 20 deviations below the least level: the window stays there, and solves."""
     mhe = MovingHorizon(
-        tank(), [Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)], [0.5, 0.0],
+        tank(), [Sensor("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)], [0.5, 0.0],
         std0=0.5, noise={"rain": 0.6}, horizon=5, dt=0.2, bounds=[Bound("level", lower=0.0)],
     )  # fmt: skip
     for k in range(8):
@@ -342,14 +342,14 @@ def test_priors_are_carried_far_from_chart_to_chart():
         ({"noise": {}}, "a density above zero"),
         ({"P0": np.zeros((2, 2))}, "must be positive definite"),
         ({"robust": "tukey"}, "valid names are huber"),
-        ({"measurements": [Measurement("place", lambda t, x, u, p: x[0], Rn(1))]}, "has no noise"),
+        ({"sensors": [Sensor("place", lambda t, x, u, p: x[0], Rn(1))]}, "has no noise"),
         ({"bounds": [Bound("known.push", -1, 1)]},
          r"unknown bounded state or noise 'known\.push'; valid names are (?!.*known).*push\."),
-        ({"system": tank(), "noise": {"rain": 1.0}, "measurements": []}, "give dt"),
+        ({"system": tank(), "noise": {"rain": 1.0}, "sensors": []}, "give dt"),
     ],
 )  # fmt: skip
 def test_what_is_refused(options, message):
-    given = {"system": EXACT, "measurements": [PLACE], "x0": [0.5, 0.2], "P0": P0,
+    given = {"system": EXACT, "sensors": [PLACE], "x0": [0.5, 0.2], "P0": P0,
              "noise": {"push": 1.0}, "horizon": 3} | options  # fmt: skip
     with pytest.raises((ValueError, KeyError), match=message):
         MovingHorizon(**given)

@@ -17,7 +17,7 @@ from lgcontrol.estimation import (
 )
 from lgcontrol.estimation._internal import preintegrated
 from lgcontrol.groups import SE23, SO3, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ._models import PLACE
 
@@ -54,7 +54,7 @@ def drifting(rng, seconds=60.0):
         y.append(x + stds * rng.normal(size=2))
     y = np.array(y)
     measured = {"place": (t + dt, y[:, 0]), "speed": (t[4::5] + dt, y[4::5, 1])}
-    speed = Measurement("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.05)
+    speed = Sensor("speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.05)
     ekf = EKF(system, [PLACE, speed], std0=1.0, noise={"push": 0.1})
     return ekf, Log(t, np.zeros((len(t), 1)), measured)
 

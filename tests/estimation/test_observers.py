@@ -130,7 +130,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="must be positive"):
         MomentumObserver(tree("fixed").system(), [1.0, 0.0])
     cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["v"])
-    measured = lg.Sensor("y", 0.1, std_discrete=0.1)
+    measured = lg.Sensor("y", dt=0.1, std_discrete=0.1)
     with pytest.raises(ValueError, match="bias"):
         OffsetFree(None, EKF(cart, [measured], std0=1.0, noise={}), cart)
 
@@ -140,7 +140,7 @@ def test_a_run_gets_the_controller_ready_for_the_biases():
     cart = System("cart", Rn(1), lambda t, x, u, p: u[0] + u[1],
                   inputs=["v", Input("w", role="disturbance")])  # fmt: skip
     model = cart.augment(bias="w", bias_walk=True)
-    measured = lg.Sensor("y", 0.1, std_discrete=0.1)
+    measured = lg.Sensor("y", dt=0.1, std_discrete=0.1)
     told = []
 
     class Law:
@@ -172,7 +172,7 @@ def test_a_boat_in_a_current_of_wind_holds_its_place_on_fixes_alone(make):
                 *(Input(n, role="disturbance") for n in ("wind.x", "wind.y"))],
     )  # fmt: skip
     model = boat.augment(bias=["wind.x", "wind.y"], bias_walk=True)
-    sensor = lg.Sensor("fix", 0.1, h="pose", std_discrete=1e-4)
+    sensor = lg.Sensor("fix", dt=0.1, h="pose", std_discrete=1e-4)
     noise = {"wind.x.walk": 0.3, "wind.y.walk": 0.3, "wind.x": 0.01, "wind.y": 0.01}
     std0 = {"pose": 0.1, "twist": 0.1, "bias": 0.5}
     if make == "filter":

@@ -8,9 +8,9 @@ import pytest
 
 from lgcontrol.estimation import EKF, UKF, Log, MovingHorizon, UpdateStatus, gnss, odometry
 from lgcontrol.groups import SE2, SO2, Rn
-from lgcontrol.simulation import HeldNoise, Sensor, simulate
+from lgcontrol.simulation import HeldNoise, simulate
 from lgcontrol.simulation._internal import FullEstimator
-from lgcontrol.systems import Input, Measurement, System
+from lgcontrol.systems import Input, Sensor, System
 
 from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED
 
@@ -74,7 +74,7 @@ def test_a_measurement_between_two_events_divides_the_interval(make):
 
 @every_filter
 def test_the_delay_of_a_measurement_says_when_it_was_taken(make):
-    slow = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1, delay=0.2,
+    slow = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1, delay=0.2,
                        validity=0.5)  # fmt: skip
     told, untold = (make(CART, [m], std0=1.0, noise={"push": 0.3}, window=0.6)
                     for m in (PLACE, slow))  # fmt: skip
@@ -101,8 +101,8 @@ BAD = {
 
 @cache
 def planar_filter(make):
-    heading = Measurement("heading", lambda t, x, u, p: x[2:4], SO2, std_discrete=0.1)
-    exact = Measurement("exact", lambda t, x, u, p: x[:1] * np.ones((2, 1)), Rn(2),
+    heading = Sensor("heading", lambda t, x, u, p: x[2:4], SO2, std_discrete=0.1)
+    exact = Sensor("exact", lambda t, x, u, p: x[:1] * np.ones((2, 1)), Rn(2),
                         std_discrete=1.0, scale=lambda t, x, u, p: 0.0)  # fmt: skip
     fix = gnss(PLANAR, name="fix", std_discrete=0.1, limits=(-np.inf, 50.0))
     all_three = [fix, heading, exact] if make is not window else [fix, heading]
@@ -115,9 +115,9 @@ def planar_filter(make):
 def test_bad_measurements_change_nothing_and_are_counted(case, make):
     name, y, taken, status = BAD[case]
     ekf, is_filter = planar_filter(make), make is not window
-    if name not in ekf.measurements:  # refused before there is any
-        exact = Measurement(name, lambda t, x, u, p: x[:2], Rn(2))
-        with pytest.raises(ValueError, match="measurement 'exact' has no noise in"):
+    if name not in ekf.sensors:  # refused before there is any
+        exact = Sensor(name, lambda t, x, u, p: x[:2], Rn(2))
+        with pytest.raises(ValueError, match="sensor 'exact' has no noise in"):
             make(PLANAR, [exact], std0=1.0)
         return
     ekf.reset()
@@ -285,7 +285,7 @@ def test_it_plugs_into_a_simulation(make):
         *(Input(f"gyro.{a}") for a in "xyz"),
         *(Input(f"walk.{a}", role="disturbance") for a in "xyz"),
     ])  # fmt: skip
-    sensors = [Sensor(m.name, 0.1, m.h, m.output, std_discrete=0.05, delay=0.04)
+    sensors = [Sensor(m.name, m.h, m.output, dt=0.1, std_discrete=0.05, delay=0.04)
                for m in (GRAVITY, FIELD)]  # fmt: skip
     x0 = drift.state.random(1)
     ekf = make(drift, sensors, drift.state.plus(x0, 0.1 * np.ones(6)), std0=0.1,
@@ -327,7 +327,7 @@ def test_constrained_systems_keep_their_constraints():
         "pendulum", state, field, inputs=["torque"], project=project,
         errors=ErrorCoordinates.independent(state, ["x", "vx"], constraints),
     )  # fmt: skip
-    place = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.02)
+    place = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.02)
     truth = np.array([0.5, -np.sqrt(0.75), 0.0, 0.0])
     ekf = EKF(system, [place], [0.3, -np.sqrt(0.91), 0.0, 0.0], std0=0.3, noise={"torque": 0.02})
     errors, rng = [], np.random.default_rng(0)
@@ -359,12 +359,12 @@ def test_constrained_systems_keep_their_constraints():
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocty": 1.0}), "unknown input 'velocty'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"gnss": 1.0}), "its std_discrete"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": -1.0}), "must not be negative"),
-        (lambda: EKF(PLANAR, [FIX, FIX], std0=1.0), "two measurements are called 'gnss'"),
+        (lambda: EKF(PLANAR, [FIX, FIX], std0=1.0), "two sensors are called 'gnss'"),
         (lambda: EKF(PLANAR, FIX, std0=1.0), "must be a list"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, error="middle"), "valid names are left, right"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate=3.0), "probability between 0 and 1"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate="a"), "between 0 and 1, got 'a'"),
-        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown measurement 'gps'"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown sensor 'gps'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, robust="tukey"), "valid names are huber, cauchy"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=0), "at least 1"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=1.5), "a whole number"),
@@ -373,7 +373,7 @@ def test_constrained_systems_keep_their_constraints():
         (lambda: UKF(PLANAR, [FIX], std0=0.0, noise={}), "positive definite"),
         (
             lambda: EKF(PLANAR, [FIX], std0=1.0, noise={}).update("gps", [0, 0]),
-            "unknown measurement",
+            "unknown sensor",
         ),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={}).update("gnss", [0]), "expected \\(2,\\)"),
         (lambda: Log([0.0, 1.0], np.zeros((3, 3))), "expected \\(..., 2, k\\)"),

@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ..benchmarks import _rounds_cases as cases
 
@@ -47,7 +47,7 @@ def test_five_rounds_are_enough_where_fewer_are_not(name, degrees, bound, rounds
 
 def test_a_round_that_would_raise_the_cost_is_shortened():
     """``arctan`` far out: a whole step of Gauss and Newton overshoots further each time."""
-    far = Measurement("far", lambda t, x, u, p: 1e-2 * x + x / (1 + x**2) ** 0.5, Rn(1),
+    far = Sensor("far", lambda t, x, u, p: 1e-2 * x + x / (1 + x**2) ** 0.5, Rn(1),
                       std_discrete=0.01)  # fmt: skip
 
     def cost(x):
@@ -68,8 +68,8 @@ def test_a_round_that_would_raise_the_cost_is_shortened():
 
 def test_a_measurement_that_is_affine_takes_one_round():
     """Its innovation says all there is: the row is that of one round."""
-    place = Measurement("place", lambda t, x, u, p: 2 * x + 1, Rn(1), std_discrete=0.1)
-    bent = Measurement("place", lambda t, x, u, p: x**3, Rn(1), std_discrete=0.1)
+    place = Sensor("place", lambda t, x, u, p: 2 * x + 1, Rn(1), std_discrete=0.1)
+    bent = Sensor("place", lambda t, x, u, p: x**3, Rn(1), std_discrete=0.1)
 
     def size(measurement, rounds):
         ekf = EKF(STILL, [measurement], std0=1.0, noise={}, iterations=rounds)

@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol.estimation import EKF, UKF, Log, gnss
 from lgcontrol.groups import SE2, Rn
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 
 from ._models import PLACE, PLANAR, SPEED
 from .test_filters import DT, EXACT, PUSH, cart_log, cart_matrices
@@ -141,7 +141,7 @@ def test_certain_directions_stay_certain():
 
 def test_refused_intervals_and_batches_of_logs():
     """An interval whose prediction is not finite is passed over, as the filter did."""
-    burst = Measurement("y", lambda t, x, u, p: x, Rn(1), std_discrete=1.0)
+    burst = Sensor("y", lambda t, x, u, p: x, Rn(1), std_discrete=1.0)
     from lgcontrol.systems import System
 
     system = System("burst", Rn(1), lambda t, x, u, p: u[0] + u[1], inputs=["rate", "noise"])

@@ -106,7 +106,7 @@ def _filter(kind):
 
 def _window():
     quad = models.quadrotor()
-    fix = lg.Sensor("fix", 0.02, h="pose", std_discrete=0.01)
+    fix = lg.Sensor("fix", dt=0.02, h="pose", std_discrete=0.01)
     made = MovingHorizon(
         quad, [fix], quad.home, std0=0.1, noise={"force": 0.1, "torque": 0.01}, horizon=4, dt=0.02,
         bounds=[lg.Bound("pose.z", lower=-1.0)], iterations=1,

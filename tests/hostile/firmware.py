@@ -40,7 +40,7 @@ def answers_of(program, calls):
 def estimator_program(estimator, into, name="own"):
     """Takes ``[kind, dt or time, values]``, kind 0 for intervals; answers ``[status, x, P]``."""
     folder = estimator.export_c(into / name, name=name)
-    system, keys = estimator.system, list(estimator.measurements)
+    system, keys = estimator.system, list(estimator.sensors)
     width = width_of(estimator)
     is_filter = "typedef struct {\n  double z[" in (folder / f"{name}.h").read_text()
     kind, n, nq = "filter" if is_filter else "estimator", system.n_errors, system.state.nq
@@ -61,7 +61,7 @@ def estimator_program(estimator, into, name="own"):
 
 def width_of(estimator):
     """Numbers of the longest input or measurement."""
-    sizes = [bound.group.nq for bound in estimator.measurements.values()]
+    sizes = [bound.group.nq for bound in estimator.sensors.values()]
     return max([estimator.system.n_inputs, *sizes])
 
 

@@ -69,16 +69,15 @@ from lgcontrol.simulation import (
     InputSignal,
     Kick,
     Pulse,
-    Sensor,
     WhiteNoise,
     simulate,
 )
 from lgcontrol.systems import (
     BSpline,
     Input,
-    Measurement,
     Parameter,
     ScrewMotion,
+    Sensor,
     System,
     Trajectory,
     Waypoints,
@@ -180,7 +179,7 @@ class Things:
         )  # fmt: skip
         self.six = ur5_tree()
         self.trajectory = self.cart.rollout([0, 0], [[1, 0]] * 5, 0.1)
-        self.place = Measurement("place", lambda t, x, u, p: x[:1], Rn(1), std_discrete=0.1)
+        self.place = Sensor("place", lambda t, x, u, p: x[:1], Rn(1), std_discrete=0.1)
         self.options: dict[str, Any] = {"std0": 1.0, "noise": {"wind": 0.1}}
         self.problem = OptimalControlProblem(self.cart, 5, 0.1, Q=1, R=1, reference=[0, 0])
         self.law = LQR(self.cart, [0, 0], dt=0.1)
@@ -215,8 +214,6 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
         "BSpline": (BSpline, {"group": Rn(1), "t": np.arange(8.0), "x": np.zeros((12, 1))}),
         "ScrewMotion": (ScrewMotion, {"group": SE2, "x": SE2.identity, "velocity": [1, 0, 0],
                                       "seconds": 1.0}),
-        "Measurement": (Measurement, {"name": "y", "h": lambda t, x, u, p: x, "output": Rn(2),
-                                      "std_discrete": 0.1, "delay": 0.0}),
         "Product": (Product, {"a": SO3, "b": Rn(2)}),
         "Rn": (Rn, {"n": 2, "names": ("a", "b")}),
         "SO3.exp": (SO3.exp, {"d": [0.1, 0, 0]}),
@@ -263,7 +260,7 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
             "plant": cart, "controller": have.law, "x0": start, "seconds": 0.1, "reference": start,
             "feedback": "state", "method": "rk4", "disturbances": Kick(0.05, {"speed": [0.1]})}),
         "Sensor": (Sensor, {"name": "y", "dt": 0.1, "h": lambda t, x, u, p: x, "output": Rn(2),
-                            "std_discrete": 0.1, "dropout": 0.0}),
+                            "std_discrete": 0.1, "delay": 0.0, "dropout": 0.0}),
         "Kick": (Kick, {"time": 0.1, "change": {"speed": [0.1]}}),
         "Pulse": (Pulse, {"values": {"wind": 1.0}, "start": 0.1, "duration": 0.1}),
         "HeldNoise": (HeldNoise, {"std_discrete": {"wind": 1.0}, "dt": 0.1}),

@@ -25,8 +25,8 @@ from lgcontrol.integrators._internal import Problem
 from lgcontrol.mechanics import InverseKinematics, Multibody, SpatialInertia
 from lgcontrol.models import satellite
 from lgcontrol.optimal import OptimalControlProblem, SQPSolver, lqr
-from lgcontrol.simulation import Sensor, SimulationError, simulate
-from lgcontrol.systems import Trajectory, Waypoints, check_system
+from lgcontrol.simulation import SimulationError, simulate
+from lgcontrol.systems import Sensor, Trajectory, Waypoints, check_system
 
 GROUPS = (SO2, SO3, SE2, SE3, Cylindrical, Schoenflies, Product(a=SE3, b=Rn(2), c=SO2))
 SAME = 1e-15
@@ -91,7 +91,7 @@ def problem():
 @cache
 def star():
     system, _ = craft()
-    return Sensor("star", 0.1, h="pose", std_discrete=0.01).bind(system)
+    return Sensor("star", dt=0.1, h="pose", std_discrete=0.01).bind(system)
 
 
 def law(kind):

@@ -15,7 +15,7 @@ from lgcontrol.systems import BSpline, step_derivatives
 MANY = 10**30
 CART = lg.System("cart", Rn(1), lambda t, x, u, p: u, inputs=["force"])
 PATH = lg.Waypoints(Rn(1), [0, 1], [[0.0], [1.0]], order=1)
-PLACE = lg.Sensor("place", 0.1, std_discrete=0.1)
+PLACE = lg.Sensor("place", dt=0.1, std_discrete=0.1)
 
 
 def problem(**options):
@@ -43,7 +43,8 @@ ABSURD = {
     ),
     "record_dt": (lambda: simulated(seconds=1e5, record_dt=1e-9), "record_dt = 1e-09 s"),
     "sensor": (
-        lambda: simulated(seconds=1e5, sensors=[lg.Sensor("a", 1e-9, std_discrete=1.0)]), "seconds",
+        lambda: simulated(seconds=1e5, sensors=[lg.Sensor("a", dt=1e-9, std_discrete=1.0)]),
+        "seconds",
     ),
     "delay": (lambda: CART.discretize(0.01).augment(delay=1e5), "delay of 'force'"),
     "delay_order": (lambda: CART.augment(delay=0.1, delay_order=10**5), "delay_order"),

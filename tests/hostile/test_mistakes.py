@@ -11,7 +11,7 @@ from lgcontrol.groups import Rn
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Kick, SimulationResult
-from lgcontrol.systems import Input, Measurement, Parameter, System, Trajectory
+from lgcontrol.systems import Input, Parameter, Sensor, System, Trajectory
 
 
 def cart():
@@ -43,8 +43,8 @@ MISTAKES = {
         r"Parameter\(\): nominal must be a number, got '3'",
     ),
     "one sensor": (
-        lambda: run(sensors=Measurement("y")),
-        r"in sensors=\[Sensor\(…\)\]; got a Meas",
+        lambda: run(sensors=Sensor("y")),
+        r"in sensors=\[Sensor\(…\)\]; got a Sensor",
     ),
     "a class": (lambda: run(estimator=EKF), r"not the class EKF: make one, EKF\(…\)"),
     "a number that is fixed": (lambda: run(p={"mass": 1.0}), r"symbolic=\['mass'\] for a model"),
@@ -65,7 +65,7 @@ MISTAKES = {
     ),
     "the name of a sensor": (
         lambda: EKF(cart(), ["gps"]),
-        r"measurements must be a list of Measurement, as in .*; got 'gps'",
+        r"sensors must be a list of Sensor, as in .*; got 'gps'",
     ),
     "the name of a log": (
         lambda: EKF(cart(), [], std0=1, noise={}).run("log"),

@@ -49,7 +49,7 @@ def things():
     for room in rooms:
         names |= {key: value for key, value in vars(room).items() if not key.startswith("_")}
     Input, Rn, System = systems.Input, groups.Rn, systems.System
-    Measurement, Motor = systems.Measurement, mechanics.Motor
+    Sensor, Motor = systems.Sensor, mechanics.Motor
     names["cart"] = cart = System(
         "cart",
         groups.Product(place=Rn(1), speed=Rn(1)),
@@ -82,8 +82,8 @@ def things():
     names["drone"], names["fresh_drone"] = models.quadrotor(), models.quadrotor
     names["four"] = models.four_bar()
     first = {"output": Rn(1), "std_discrete": 0.1}
-    names["angle"] = Measurement("angle", lambda t, x, u, p: x[:1], **first)
-    names["gps"] = gps = Measurement("place", lambda t, x, u, p: x[:1], **first)
+    names["angle"] = Sensor("angle", lambda t, x, u, p: x[:1], **first)
+    names["gps"] = gps = Sensor("place", lambda t, x, u, p: x[:1], **first)
     names["law"] = lambda: controllers.LQR(cart, [0, 0], dt=0.1)
     names["ekf"] = lambda: estimation.EKF(cart, [gps], std0=1.0, noise={"wind": 0.1})
     motors = {"shoulder": Motor(0.1, 100.0), "elbow": Motor(0.1, 100.0)}

@@ -11,7 +11,7 @@ from lgcontrol.estimation import EKF, MovingHorizon
 from lgcontrol.models import four_bar
 from lgcontrol.optimal import OptimalControlProblem
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Measurement
+from lgcontrol.systems import Sensor
 from lgcontrol.systems._internal import rollout_derivatives
 
 LINKAGE = four_bar()
@@ -19,7 +19,7 @@ CLOSED = LINKAGE.trim().x
 BENT = CLOSED + np.array([0.05, 0, 0, 0, 0, 0])
 NOWHERE = [0, np.pi, 0, 0, 0, 0]  # no state near it closes the loop
 TOLD = r"off the constraints of four_bar by 0\.05.* differs most by -0.153 in configuration.coupler"
-ANGLE = Measurement("crank", lambda t, x, u, p: x[:1], lg.Rn(1), std_discrete=0.01)
+ANGLE = Sensor("crank", lambda t, x, u, p: x[:1], lg.Rn(1), std_discrete=0.01)
 
 
 def violation(x):

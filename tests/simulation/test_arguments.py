@@ -7,8 +7,8 @@ import pytest
 from lgcontrol.groups import SE2, SO3, Product, Rn
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.models import four_bar
-from lgcontrol.simulation import Kick, Sensor, simulate
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.simulation import Kick, simulate
+from lgcontrol.systems import Sensor, System, Trajectory
 
 from ._plants import Feedback, cart, drone, swinging
 
@@ -101,7 +101,10 @@ def test_a_start_with_an_attribute_x():
     [
         ({"seconds": 1.01}, "seconds = 1.01 s is no multiple of 0.02 s, the sample time of swing"),
         ({"dt": 0.03}, "dt of hold = 0.03 s is no multiple of 0.02 s"),
-        ({"sensors": [Sensor("a", 0.02, delay=0.01)]}, "delay of sensor 'a' = 0.01 s is no mult"),
+        (
+            {"sensors": [Sensor("a", dt=0.02, delay=0.01)]},
+            "delay of sensor 'a' = 0.01 s is no",
+        ),
         ({"disturbances": [Kick(0.33, [0, 1])]}, "time of a Kick = 0.33 s is no multiple"),
         ({"record_dt": 0.05}, "record_dt = 0.05 s is no multiple"),
     ],

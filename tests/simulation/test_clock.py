@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lgcontrol.simulation import HeldNoise, Sensor, simulate
+from lgcontrol.simulation import HeldNoise, simulate
 from lgcontrol.simulation._clock import Queue, Timing
 from lgcontrol.simulation._internal import Clock
+from lgcontrol.systems import Sensor
 
 from ._plants import Feedback, cart
 
@@ -88,5 +89,5 @@ def test_times_are_checked_by_name(thing, text):
 
 
 def test_times_that_are_no_numbers():
-    with pytest.raises(TypeError, match="dt of sensor 'a' must be a number of seconds, got 'fast'"):
+    with pytest.raises(TypeError, match=r"Sensor\(\): dt must be a number or None, got 'fast'"):
         Sensor("a", dt="fast")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from lgcontrol.simulation import Sensor, simulate
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import Sensor
 
 from ._plants import Feedback, cart
 

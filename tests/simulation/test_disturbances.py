@@ -9,12 +9,11 @@ from lgcontrol.simulation import (
     InputSignal,
     Kick,
     Pulse,
-    Sensor,
     SimulationError,
     WhiteNoise,
     simulate,
 )
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import Input, Sensor, System
 
 from ._plants import Feedback, cart, drone, swinging
 
@@ -159,6 +158,6 @@ def test_what_a_signal_gives_must_name_inputs():
 
 def test_deviations_are_checked_where_they_are_given():
     with pytest.raises(ValueError, match="std_discrete of sensor 'gps' must not be negative"):
-        Sensor("gps", 0.1, std_discrete=-1)
+        Sensor("gps", dt=0.1, std_discrete=-1)
     with pytest.raises(ValueError, match="density of sensor 'gps' is not finite"):
-        Sensor("gps", 0.1, density=[0.1, np.nan])
+        Sensor("gps", dt=0.1, density=[0.1, np.nan])

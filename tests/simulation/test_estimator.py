@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lgcontrol.simulation import HeldNoise, Pulse, Sensor, SimulationError, simulate
+from lgcontrol.simulation import HeldNoise, Pulse, SimulationError, simulate
+from lgcontrol.systems import Sensor
 
 from ._plants import Feedback, cart
 
@@ -155,7 +156,7 @@ def test_the_estimate_is_recorded_at_all_times_as_predicted():
 
 def test_another_number_of_coordinates_is_no_error_but_has_none():
     diary = Diary([0.0, 0.0, 0.0], P=np.eye(3) * 4)
-    run = simulate(cart(), x0=[0, 0], seconds=0.2, sensors=[Sensor("a", 0.1)], estimator=diary)
+    run = simulate(cart(), x0=[0, 0], seconds=0.2, sensors=[Sensor("a", dt=0.1)], estimator=diary)
     assert run.estimate.shape == (21, 3)
     np.testing.assert_allclose(run.estimate_std, 2.0)
     with pytest.raises(ValueError, match="the estimator's x has 3 coordinates, the plant's state"):
@@ -170,7 +171,7 @@ def test_an_estimate_that_is_not_finite_ends_the_run():
 
     run = simulate(
         cart(), Feedback([1, 1], 0.1), x0=[0, 0], seconds=1, estimator=Bad(),
-        sensors=[Sensor("a", 0.1, offset=0.35)],
+        sensors=[Sensor("a", dt=0.1, offset=0.35)],
     )  # fmt: skip
     assert run.status == "diverged"
     assert run.message == "the estimate is not finite after t = 0.35 s"
@@ -189,7 +190,7 @@ def test_what_it_raises_comes_with_the_run_up_to_then(method):
     with pytest.raises(SimulationError, match="the estimator failed at t = .*no information") as e:
         simulate(
             cart(), x0=[1, 0], seconds=1, estimator=Faulty(),
-            sensors=[Sensor("a", 0.1, offset=0.3)],
+            sensors=[Sensor("a", dt=0.1, offset=0.3)],
         )  # fmt: skip
     assert isinstance(e.value.__cause__, ZeroDivisionError)
     assert len(e.value.result.t) >= 1 and e.value.result.status == "failed"
@@ -197,7 +198,7 @@ def test_what_it_raises_comes_with_the_run_up_to_then(method):
 
 def test_what_is_no_estimator_is_refused():
     with pytest.raises(TypeError, match=r"object is no estimator: it lacks predict\(\)"):
-        simulate(cart(), x0=[0, 0], seconds=1, estimator=object(), sensors=[Sensor("a", 0.1)])
+        simulate(cart(), x0=[0, 0], seconds=1, estimator=object(), sensors=[Sensor("a", dt=0.1)])
     with pytest.raises(ValueError, match="an estimator needs sensors"):
         simulate(cart(), x0=[0, 0], seconds=1, estimator=Diary())
     with pytest.raises(ValueError, match="feedback='estimate' needs an estimator"):

@@ -5,15 +5,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.simulation import (
-    Cascade,
-    InputSignal,
-    RunStatus,
-    Sensor,
-    SimulationError,
-    simulate,
-)
-from lgcontrol.systems import System
+from lgcontrol.simulation import Cascade, InputSignal, RunStatus, SimulationError, simulate
+from lgcontrol.systems import Sensor, System
 
 from ._plants import Feedback, cart
 
@@ -160,7 +153,7 @@ def test_equal_steps_are_not_watched():
 def test_ctrl_c_keeps_the_run_up_to_then(time):
     run = simulate(
         cart(), at(time, interrupt, 1.0), x0=[1, 0], seconds=1, dt=0.1,
-        sensors=[Sensor("all", 0.1)],
+        sensors=[Sensor("all", dt=0.1)],
     )  # fmt: skip
     assert run.status == "interrupted" and run.message == f"stopped at t = {time:g} s"
     count = max(round(time / 0.1), 1)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SO3, Rn
-from lgcontrol.simulation import HeldNoise, InputSignal, Sensor, WhiteNoise, simulate
-from lgcontrol.systems import Input, System
+from lgcontrol.simulation import HeldNoise, InputSignal, WhiteNoise, simulate
+from lgcontrol.systems import Input, Sensor, System
 
 from ._plants import Feedback, cart, drone
 

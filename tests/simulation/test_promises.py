@@ -14,12 +14,11 @@ from lgcontrol.simulation import (
     CallStatus,
     Cascade,
     RunStatus,
-    Sensor,
     SimulationError,
     SimulationResult,
     simulate,
 )
-from lgcontrol.systems import Measurement, System, Trajectory
+from lgcontrol.systems import Sensor, System, Trajectory
 
 from ._plants import Feedback, cart
 
@@ -67,7 +66,7 @@ def test_controllers_with_words_of_their_own_are_not_judged():
 
 
 def test_a_sensor_that_delivers_nothing_is_warned_about_and_counted():
-    sensor = Sensor("gps", 0.1, dropout=1.0)
+    sensor = Sensor("gps", dt=0.1, dropout=1.0)
     with pytest.warns(RuntimeWarning, match="no measurement of gps was delivered: .* saw the sta"):
         run = simulate(cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=1, sensors=[sensor])
     assert "gps: 11 measurements, 11 lost" in run.summary()
@@ -88,7 +87,7 @@ class Blind:
 
 
 def test_an_estimator_without_measurements_is_warned_about():
-    sensor = Sensor("gps", 0.1, dropout=1.0)
+    sensor = Sensor("gps", dt=0.1, dropout=1.0)
     told = r"no measurement of gps was delivered: the estimator only predicted$"
     with pytest.warns(RuntimeWarning, match=told):
         run = simulate(cart(), x0=[1, 0], seconds=1, dt=0.1, sensors=[sensor], estimator=Blind())
@@ -96,7 +95,7 @@ def test_an_estimator_without_measurements_is_warned_about():
 
 
 def test_lost_late_and_stale_measurements_are_counted(tmp_path):
-    lossy = Sensor("lossy", 0.1, dropout=0.5)
+    lossy = Sensor("lossy", dt=0.1, dropout=0.5)
     run = simulate(cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=4, sensors=[lossy], seed=1)
     entry = run.measurements["lossy"]
     assert entry.taken == 41 and entry.lost + len(entry.t) == 41 and 10 < entry.lost < 31
@@ -106,19 +105,19 @@ def test_lost_late_and_stale_measurements_are_counted(tmp_path):
     np.testing.assert_allclose(run.control["measurement_age"][-len(ages) :], ages, atol=1e-9)
     stale = sum(age > 0.1 + 1e-6 for age in ages)
     assert any(f"100 ms: {stale} of 40, the oldest {max(ages):.3g} s" in s for s in run.summary())
-    late = Sensor("late", 0.1, delay=0.25)
+    late = Sensor("late", dt=0.1, delay=0.25)
     run = simulate(cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=1, sensors=[late])
     assert "late: 11 measurements, 8 late, 3 still under way at the end" in run.summary()
     assert SimulationResult.load(run.save(tmp_path / "late")).summary() == run.summary()
     fine = simulate(
-        cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=1, sensors=[Sensor("fine", 0.1)]
+        cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=1, sensors=[Sensor("fine", dt=0.1)]
     )
     assert not any("measurement" in line for line in fine.summary())
 
 
 def test_a_sensor_is_a_measurement_for_estimators():
-    sensor = Sensor("p", 0.1, "position", density=0.2, bias=0.1)
-    assert isinstance(sensor, Measurement)
+    sensor = Sensor("p", "position", dt=0.1, density=0.2, bias=0.1)
+    assert isinstance(sensor, Sensor)
     np.testing.assert_allclose(sensor.bind(cart()).covariance, [[0.04 / 0.1]])
 
 
@@ -216,7 +215,7 @@ def test_predict_with_other_arguments_is_refused_before_the_run():
             pass
 
     with pytest.raises(TypeError, match=r"Old.predict\(u, dt\) must take \(t, u, dt\)"):
-        simulate(cart(), x0=[0, 0], seconds=1, estimator=Old(), sensors=[Sensor("a", 0.1)])
+        simulate(cart(), x0=[0, 0], seconds=1, estimator=Old(), sensors=[Sensor("a", dt=0.1)])
 
 
 def test_only_what_the_user_wrote_wrong_raises_out_of_a_run():

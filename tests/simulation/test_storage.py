@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Helical, Product, Rn, Translation
-from lgcontrol.simulation import Cascade, HeldNoise, Kick, Sensor, SimulationResult, simulate
+from lgcontrol.simulation import Cascade, HeldNoise, Kick, SimulationResult, simulate
 from lgcontrol.simulation._internal import BoundedQuantity, TaskError
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.systems import Sensor, System, Trajectory
 
 from ._plants import Feedback, cart, drone
 
@@ -56,7 +56,7 @@ def rich_run() -> SimulationResult:
         x0=plant.state.random(1),
         reference=plant.state.identity,
         seconds=0.3,
-        sensors=[Sensor("all", 0.1, std_discrete=0.1), Sensor("twist", 0.06, "twist")],
+        sensors=[Sensor("all", dt=0.1, std_discrete=0.1), Sensor("twist", "twist", dt=0.06)],
         estimator=Guess(),
         disturbances=[HeldNoise({"wind_x": 1.0}, 0.05), Kick(0.1, {"twist": [1] * 6})],
         seed=4,
@@ -150,7 +150,7 @@ def test_a_group_of_ones_own_is_asked_for(tmp_path):
 
     own = Spinor()
     still = System("still", own, lambda t, x, u, p: ca.DM.zeros(3))
-    saved = simulate(still, x0=SO3.identity, seconds=0.1, sensors=[Sensor("all", 0.1)])
+    saved = simulate(still, x0=SO3.identity, seconds=0.1, sensors=[Sensor("all", dt=0.1)])
     path = saved.save(tmp_path / "a")
     with pytest.raises(
         ValueError, match=r"a state on Spinor, a group of your own: give it to load"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
-from lgcontrol.systems import Measurement, System
+from lgcontrol.systems import Sensor, System
 
 from ._examples import RATE, quadrotor, turn
 from .test_error_coordinates import absolute, states
@@ -57,7 +57,7 @@ def test_the_feedthrough_of_an_output_on_a_group_is_a_tangent_vector(rng):
         assert found.D.shape == (3, 2) and np.abs(D).max() > 0.5
         assert np.abs(found.C - C).max() < DIFFERENCES
         assert np.abs(found.D - D).max() < DIFFERENCES
-        bound = Measurement("camera", mount, SO3).bind(system).derivatives(t, x, u, [])
+        bound = Sensor("camera", mount, SO3).bind(system).derivatives(t, x, u, [])
         assert np.abs(bound.C - C).max() < DIFFERENCES
         assert np.abs(bound.D - D).max() < DIFFERENCES
 
@@ -65,7 +65,7 @@ def test_the_feedthrough_of_an_output_on_a_group_is_a_tangent_vector(rng):
 def test_derivatives_are_in_the_error_coordinates_of_the_system():
     system = absolute()
     _, x = states(0.8, 1.2)
-    bound = Measurement("pose", "pose").bind(system)
+    bound = Sensor("pose", "pose").bind(system)
     here = bound.derivatives(0.0, x, [0.2], [0.3])
     C, _ = differences(bound.function, bound.group, system, 0.0, x, np.array([0.2]), [0.3])
     assert here.C.shape == (3, 2)
@@ -78,7 +78,7 @@ def test_noise_has_its_covariance_and_stays_on_the_group():
     x, u = quad.state.random(2), np.ones(4)
     R = np.diag([0.1, 0.2, 0.3, 1e-3, 2e-3, 3e-3]) ** 2
     R[0, 1] = R[1, 0] = 0.01
-    bound = Measurement("tracker", "pose", covariance_discrete=R).bind(quad)
+    bound = Sensor("tracker", "pose", covariance_discrete=R).bind(quad)
     assert np.abs(bound.covariance - R).max() < 1e-16
     rng = np.random.default_rng(4)
     drawn = np.array([bound.draw(0.0, x, u, [], rng) for _ in range(4000)])
@@ -91,14 +91,14 @@ def test_noise_has_its_covariance_and_stays_on_the_group():
 
 def test_a_density_is_spread_over_a_sample():
     system = platform()
-    bound = Measurement("g", "rate", std_discrete=0.3, density=0.2, dt=0.25).bind(system)
+    bound = Sensor("g", "rate", std_discrete=0.3, density=0.2, dt=0.25).bind(system)
     assert np.allclose(bound.covariance, (0.09 + 0.16) * np.eye(3), rtol=1e-15)
-    both = Measurement(
+    both = Sensor(
         "g", "rate", covariance_discrete=np.diag([1, 2, 3]), density=[0.2, 0, 0], dt=0.25
     ).bind(system)
     assert np.allclose(both.covariance, np.diag([1.16, 2, 3]), rtol=1e-14)
-    assert Measurement("all").bind(system).group == SO3
-    copy = pickle.loads(pickle.dumps(Measurement("rate", "rate", std_discrete=1.0).bind(system)))
+    assert Sensor("all").bind(system).group == SO3
+    copy = pickle.loads(pickle.dumps(Sensor("rate", "rate", std_discrete=1.0).bind(system)))
     assert np.array_equal(copy.covariance, np.eye(3))
     x = system.state.identity
     assert copy.derivatives(0.0, x, [0, 0], []).C.shape == (3, 6)
@@ -107,16 +107,16 @@ def test_a_density_is_spread_over_a_sample():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"h": "attitud"}, KeyError, "measurement 'm': unknown block of the state 'attitud'"),
+        ({"h": "attitud"}, KeyError, "sensor 'm': unknown block of the state 'attitud'"),
         ({"h": turn}, ValueError, "go together"),
         ({"output": SO2}, ValueError, "go together"),
         ({"h": lambda t, x, u, p: x[:2], "output": SO3}, ValueError, "expected a column of 4"),
         ({"h": lambda t, x: x, "output": SO3}, TypeError, "must take"),
         ({"density": 0.1}, ValueError, "needs dt"),
-        ({"dt": 0}, ValueError, "positive seconds"),
-        ({"delay": -1}, ValueError, "delay must not be negative"),
+        ({"dt": 0}, ValueError, "positive number of seconds"),
+        ({"delay": -1}, ValueError, "delay of sensor .m. must be 0 or more"),
         ({"delay": 0.2, "validity": 0.1}, ValueError, "too old when it is delivered"),
-        ({"std_discrete": [1, 2]}, ValueError, "std_discrete of measurement 'm'"),
+        ({"std_discrete": [1, 2]}, ValueError, "std_discrete of sensor 'm'"),
         ({"std_discrete": -1}, ValueError, "must not be negative"),
         ({"std_discrete": 1, "covariance_discrete": np.eye(3)}, ValueError, "not both"),
         ({"covariance_discrete": -np.eye(3)}, ValueError, r"eigenvalue is -1; it has -1 at"),
@@ -125,10 +125,10 @@ def test_a_density_is_spread_over_a_sample():
 )
 def test_what_makes_no_measurement_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
-        Measurement("m", **arguments).bind(platform())
+        Sensor("m", **arguments).bind(platform())
 
 
 def test_a_vector_output_needs_a_group():
     with pytest.raises(TypeError, match="must be a LieGroup"):
-        Measurement("m", lambda t, x, u, p: x, output=3)
-    assert Measurement("m", lambda t, x, u, p: x[4:], Rn(3)).bind(platform()).group.dim == 3
+        Sensor("m", lambda t, x, u, p: x, output=3)
+    assert Sensor("m", lambda t, x, u, p: x[4:], Rn(3)).bind(platform()).group.dim == 3

@@ -22,9 +22,9 @@ from ...codegen._internal import (
 )
 from ...groups import LieGroup, Product, Rn
 from ...systems import (
-    Measurement,
     Parameter,
     Quantity,
+    Sensor,
     System,
 )
 from .._coefficients import Coefficients, is_named, unknown_parameter
@@ -356,47 +356,47 @@ class ElasticTree(Memo):
 
     # What is measured
 
-    def motor_encoder(self, name: str = "motor_encoder", **options: Any) -> Measurement:
-        """Measurement of motor positions, behind the gears; options are those of `Measurement`.
+    def motor_encoder(self, name: str = "motor_encoder", **options: Any) -> Sensor:
+        """Measurement of motor positions, behind the gears; options are those of `Sensor`.
 
         Parameters
         ----------
         name : str
         **options
         """
-        return Measurement(name, "motor", **options)
+        return Sensor(name, "motor", **options)
 
-    def link_encoder(self, name: str = "link_encoder", **options: Any) -> Measurement:
+    def link_encoder(self, name: str = "link_encoder", **options: Any) -> Sensor:
         """Measurement of the positions of the elastic joints, behind the springs.
 
         Parameters
         ----------
         name : str
         **options
-            Those of `Measurement`.
+            Those of `Sensor`.
         """
         places, group = [joint.places for joint in self.elastic_joints], self.state.blocks["motor"]
 
         def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
             return ca.vertcat(*(x[place.q] for place in places))
 
-        return Measurement(name, measure, group, **options)
+        return Sensor(name, measure, group, **options)
 
-    def torque_sensor(self, name: str = "torque_sensor", **options: Any) -> Measurement:
+    def torque_sensor(self, name: str = "torque_sensor", **options: Any) -> Sensor:
         """Measurement of the torques through springs (and dampers parallel to them).
 
         Parameters
         ----------
         name : str
         **options
-            Those of `Measurement`.
+            Those of `Sensor`.
         """
         mechanics = self.mechanics
         if mechanics.set_joints or self._coefficients.parameters:
             # Whose inputs and parameters follow those of the surroundings.
             raise ValueError(
                 f"{self.tree.name}: springs have parameters or are set; measure the quantity "
-                "spring_torque of the system, Measurement(name, system.quantities["
+                "spring_torque of the system, Sensor(name, system.quantities["
                 "'spring_torque'], Rn(…))"
             )
         units = tuple(joint.force_unit for joint in self.elastic_joints)
@@ -404,7 +404,7 @@ class ElasticTree(Memo):
         def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
             return mechanics.spring_torque(x, u, p)
 
-        return Measurement(name, measure, Rn(len(self.joints), self.joints, units), **options)
+        return Sensor(name, measure, Rn(len(self.joints), self.joints, units), **options)
 
     def _numbers(self, p: np.ndarray) -> list[JointNumbers]:
         """Numbers of the elastic joints for values of the parameters."""

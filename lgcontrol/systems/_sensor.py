@@ -1,4 +1,4 @@
-"""Measurement: what is measured, on which group, how noisy, when; its derivatives in errors."""
+"""Sensor: what it measures, on which group, how noisy, when; derivatives in errors."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from ._tracing import matrix_function, symbols_of, trace_field
 
 @named_options
 @dataclass(frozen=True, eq=False)
-class Measurement:
-    """A measurement ``y = plus(h(t, x, u, p), noise)`` on a group, as data.
+class Sensor:
+    """A sensor, whose measurement is ``y = plus(h(t, x, u, p), bias + noise)`` on a group, as data.
 
-    Sensors of a simulation and estimators share it: one draws the noise, the others weigh by it.
+    Simulations and estimators share it: the ones draw noise, bias and losses, the others weigh by
+    the noise. In a simulation it sees the inputs that were held until the time of measurement, not
+    those that start then.
 
     Parameters
     ----------
@@ -59,13 +61,19 @@ class Measurement:
         state that a filter takes this measurement to show, and corrects by it directly. A compass
         that is not to touch the tilt has the vertical here.
     dt : float, optional
-        Sample time in s; needed with a density or a correlation time.
+        Sample time in s; needed in a simulation, and with a density or a correlation time.
     offset : float
         Time of the first measurement, s.
     delay : float
         Time from measurement to delivery, s.
     validity : float
-        Age in s, at delivery, from which on a measurement is of no use.
+        Age in s, at delivery, from which on a measurement is of no use; a simulation counts calls
+        of controllers that have nothing newer.
+    bias : float or array_like, shape (output.dim,)
+        Constant error in a simulation, in tangent coordinates; an estimator that is to know it
+        has it in the state, or in h.
+    dropout : float
+        Probability that a measurement is lost in a simulation.
     limits : tuple of two array_like, optional
         Ends of the range of the sensor, in coordinates of the measurement. A simulated one delivers
         no more than them; a filter does not use what is at an end or beyond.
@@ -73,10 +81,10 @@ class Measurement:
     Examples
     --------
     >>> from lgcontrol.groups import SO2, Product, Rn
-    >>> from lgcontrol.systems import Measurement, System
+    >>> from lgcontrol.systems import Sensor, System
     >>> wheel = System("wheel", Product(angle=SO2, rate=Rn(1)), lambda t, x, u, p: [x[2], u],
     ...                inputs=["torque"])
-    >>> gyro = Measurement("gyro", "rate", density=0.01, dt=0.01).bind(wheel)
+    >>> gyro = Sensor("gyro", "rate", density=0.01, dt=0.01).bind(wheel)
     >>> gyro.covariance, gyro.derivatives(0.0, wheel.state.identity, [0.0], []).C
     (array([[0.01]]), array([[0., 1.]]))
     """
@@ -95,16 +103,33 @@ class Measurement:
     offset: float = 0.0
     delay: float = 0.0
     validity: float = inf
+    bias: Any = 0.0
+    dropout: float = 0.0
     limits: Any = None
 
     def __post_init__(self) -> None:
-        check_name("measurement", self.name)
+        check_name("sensor", self.name)
+        if not (self.h is None or isinstance(self.h, str) or callable(self.h)):
+            raise TypeError(
+                f"{self._who}: h must be a function (t, x, u, p) → y or the name of a block of the "
+                f"state, got {self.h!r}; the sample time is dt=…"
+            )
+        for what in ("std_discrete", "density"):
+            value = getattr(self, what)
+            if (check_shape(f"{what} of {self._who}", value, np.shape(value)) < 0).any():
+                raise ValueError(f"{what} of {self._who} must not be negative, got {value}")
+        if not 0 <= self.dropout <= 1:
+            raise ValueError(
+                f"dropout of {self._who} is a probability from 0 to 1, got {self.dropout}"
+            )
         if self.dt is not None and not (np.isfinite(self.dt) and self.dt > 0):
-            raise ValueError(f"{self._who}: dt must be positive seconds, got {self.dt}")
+            raise ValueError(
+                f"dt of {self._who} must be a positive number of seconds, got {self.dt}"
+            )
         for key in ("correlation_time", "offset", "delay", "validity"):
             value = getattr(self, key)
             if not (value >= 0 and (np.isfinite(value) or key == "validity")):
-                raise ValueError(f"{self._who}: {key} must not be negative, got {value} s")
+                raise ValueError(f"{key} of {self._who} must be 0 or more seconds, got {value}")
         if self.delay >= self.validity:
             raise ValueError(
                 f"{self._who}: every measurement would be too old when it is delivered: "
@@ -124,13 +149,13 @@ class Measurement:
 
     @property
     def _who(self) -> str:
-        return f"{type(self).__name__.lower()} {self.name!r}"
+        return f"sensor {self.name!r}"
 
-    def bind(self, system: SystemDefinition) -> BoundMeasurement:
-        """The measurement on a system: its function traced, its noise checked."""
+    def bind(self, system: SystemDefinition) -> BoundSensor:
+        """The sensor on a system: its function traced, its noise checked."""
         function, group = self._measured(system)
         factor, scale = self._noise_factor(group.dim), self._scale(system, group)
-        return BoundMeasurement(self, system, function, group, factor, scale, self._ends(group.nq))
+        return BoundSensor(self, system, function, group, factor, scale, self._ends(group.nq))
 
     def _ends(self, size: int) -> tuple[np.ndarray, np.ndarray] | None:
         if self.limits is None:
@@ -199,12 +224,12 @@ class Measurement:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundMeasurement:
-    """A measurement on a system.
+class BoundSensor:
+    """A sensor on a system.
 
     Attributes
     ----------
-    measurement : Measurement
+    sensor : Sensor
     system : System
     function : ModelFunction
         ``(t, x, u, p) → y``, without noise.
@@ -218,7 +243,7 @@ class BoundMeasurement:
         Lower and upper end of its range, shape (nq,).
     """
 
-    measurement: Measurement
+    sensor: Sensor
     system: SystemDefinition
     function: ModelFunction
     group: LieGroup
@@ -227,20 +252,20 @@ class BoundMeasurement:
     limits: tuple[np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the measurement as `traced`: functions of Python do not all pickle."""
-        return self.__dict__ | {"measurement": self.traced}
+        """With the sensor as `traced`: functions of Python do not all pickle."""
+        return self.__dict__ | {"sensor": self.traced}
 
     @property
-    def traced(self) -> Measurement:
-        """The measurement with CasADi functions, of this system, in place of Python's."""
+    def traced(self) -> Sensor:
+        """The sensor with CasADi functions, of this system, in place of Python's."""
         changes: dict[str, Any] = {"scale": self.scale}
-        if callable(self.measurement.h):
+        if callable(self.sensor.h):
             changes["h"] = self.function
-        if self.measurement.directions is not None:
+        if self.sensor.directions is not None:
             point = symbols_of(self.system)
             shown: Any = [_directions(self, *point)]
             changes["directions"] = ca.Function("directions", [*point], shown)
-        return replace(self.measurement, **changes)
+        return replace(self.sensor, **changes)
 
     @property
     def white_factor(self) -> np.ndarray:
@@ -250,8 +275,8 @@ class BoundMeasurement:
     @property
     def lasting(self) -> float:
         """``2 τ / dt`` for errors of correlation time τ > dt / 2, else one."""
-        measurement = self.measurement
-        return max(1.0, 2 * measurement.correlation_time / (measurement.dt or inf))
+        sensor = self.sensor
+        return max(1.0, 2 * sensor.correlation_time / (sensor.dt or inf))
 
     def white_factor_at(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """`white_factor` times the scale at a state, as an expression of shape (dim, dim)."""
@@ -278,7 +303,7 @@ class BoundMeasurement:
         C, D = output_derivatives(system.state, self.group, x, u, y)
         if system.errors is not None:
             C = C @ system.errors.basis(x, p)
-        if self.measurement.directions is not None:
+        if self.sensor.directions is not None:
             V = _directions(self, t, x, u, p)
             C = C @ V @ V.T
         return matrix_function(
@@ -305,17 +330,17 @@ class BoundMeasurement:
     def innovation(self, y: Any, t: Any, x: Any, u: Any, p: Any) -> np.ndarray:
         """``minus(y, h(t, x, u, p))``: what a measurement says beyond the state, (..., dim)."""
         if not is_symbolic(y):
-            y = check_element(f"measurement {self.measurement.name}", y, self.group, batch=True)
+            y = check_element(f"measurement {self.sensor.name}", y, self.group, batch=True)
         return self.group.minus(y, self.function(t, x, u, p))
 
 
-def _directions(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    assert bound.measurement.directions is not None
-    V = bound.measurement.directions(t, x, u, p)
+def _directions(bound: BoundSensor, t: Value, x: Value, u: Value, p: Value) -> Value:
+    assert bound.sensor.directions is not None
+    V = bound.sensor.directions(t, x, u, p)
     rows = bound.system.n_errors
     if V.shape[0] != rows:
         raise ValueError(
-            f"{bound.measurement._who}: directions returned a matrix of shape {V.shape}, expected "
+            f"{bound.sensor._who}: directions returned a matrix of shape {V.shape}, expected "
             f"({rows}, k): a row for each of {', '.join(bound.system.error_names)}"
         )
     return V

@@ -14,7 +14,7 @@ import numpy as np
 from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
-from ..systems import Measurement, System
+from ..systems import Sensor, System
 from ..systems._internal import block_slices
 from ._inertial import STANDARD_GRAVITY
 
@@ -22,12 +22,12 @@ _AXES = "xyz"
 _Given = ParamSpec("_Given")
 
 
-def _told(build: Callable[_Given, Measurement]) -> Callable[_Given, Measurement]:
+def _told(build: Callable[_Given, Sensor]) -> Callable[_Given, Sensor]:
     """Have errors of a builder say which measurement it was to make."""
     default = inspect.signature(build).parameters["name"].default
 
     @wraps(build)
-    def made(*args: _Given.args, **options: _Given.kwargs) -> Measurement:
+    def made(*args: _Given.args, **options: _Given.kwargs) -> Sensor:
         try:
             return build(*args, **options)
         except (TypeError, ValueError, LookupError) as error:
@@ -48,7 +48,7 @@ def gnss(
     lever_arm: Any = None,
     name: str = "gnss",
     **noise: Any,
-) -> Measurement:
+) -> Sensor:
     """Position of an antenna in the world, ``p + R l`` [m].
 
     Parameters
@@ -60,11 +60,11 @@ def gnss(
         Antenna in the body frame, m.
     name : str
     **noise
-        ``std_discrete``, ``dt``, ``delay``, … of `Measurement`; as for all functions here.
+        ``std_discrete``, ``dt``, ``delay``, … of `Sensor`; as for all functions here.
 
     Returns
     -------
-    Measurement
+    Sensor
 
     Examples
     --------
@@ -80,7 +80,7 @@ def gnss(
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         return body.position(x) + body.rotation(x) @ arm
 
-    return Measurement(name, h, _vector(body.size, "m"), **noise)
+    return Sensor(name, h, _vector(body.size, "m"), **noise)
 
 
 @_told
@@ -88,7 +88,7 @@ def gnss(
 def altimeter(
     system: System[Any], block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, name: str = "altimeter", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Height above the origin, of a barometer at a point of the body [m].
 
     Parameters
@@ -104,14 +104,14 @@ def altimeter(
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         return (body.position(x) + body.rotation(x) @ arm)[2] + add(x)
 
-    return Measurement(name, h, Rn(1, ("z",), ("m",)), **noise)
+    return Sensor(name, h, Rn(1, ("z",), ("m",)), **noise)
 
 
 @_told
 @named_options
 def depth(
     system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
-) -> Measurement:
+) -> Sensor:
     """Depth below the origin, of a pressure gauge at a point of the body [m].
 
     Parameters
@@ -132,7 +132,7 @@ def depth(
 def magnetometer(
     system: System[Any], field: Any, block: str | None = None, *, bias: str | None = None,
     name: str = "magnetometer", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Magnetic field in the body frame, ``Rᵀ m + b``, in the unit of the field given.
 
     Parameters
@@ -146,9 +146,7 @@ def magnetometer(
     """
     body = _CarryingBody.of(system, block, spatial=True)
     m, add = _point("field", field, 3), _entry(system, bias)
-    return Measurement(
-        name, lambda t, x, u, p: body.rotation(x).T @ m + add(x), _vector(3, ""), **noise
-    )
+    return Sensor(name, lambda t, x, u, p: body.rotation(x).T @ m + add(x), _vector(3, ""), **noise)
 
 
 @_told
@@ -156,7 +154,7 @@ def magnetometer(
 def imu(
     system: System[Any], block: str | None = None, *, twist: str = "twist",
     gravity: float = STANDARD_GRAVITY, name: str = "imu", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Angular velocity and specific force of a plant in its body frame, ``[ω; v̇ + ω × v − Rᵀ g]``.
 
     For a simulation, or a filter on the plant's own model; a filter that an IMU drives has it as
@@ -183,7 +181,7 @@ def imu(
         return ca.vertcat(omega, linear + ca.cross(omega, v) + up)
 
     names = [f"{kind}.{axis}" for kind in ("gyro", "accelerometer") for axis in _AXES]
-    return Measurement(name, h, Rn(6, tuple(names), ("rad/s",) * 3 + ("m/s²",) * 3), **noise)
+    return Sensor(name, h, Rn(6, tuple(names), ("rad/s",) * 3 + ("m/s²",) * 3), **noise)
 
 
 @_told
@@ -191,7 +189,7 @@ def imu(
 def magnetic_heading(
     system: System[Any], inputs: str = "magnetometer", block: str | None = None, *,
     name: str = "magnetic_heading", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Direction of the horizontal field in the world (SO2, from x to y), which turns yaw alone.
 
     The field in the body frame is a measured input; the *value* of the measurement is the known
@@ -221,7 +219,7 @@ def magnetic_heading(
         V[rows] = body.rotation(x).T @ ca.DM([0, 0, 1])
         return ca.DM(system.error_selection) @ V
 
-    return Measurement(name, h, SO2, directions=vertical, **noise)
+    return Sensor(name, h, SO2, directions=vertical, **noise)
 
 
 @_told
@@ -229,7 +227,7 @@ def magnetic_heading(
 def dvl(
     system: System[Any], block: str | None = None, *, twist: str = "twist", lever_arm: Any = None,
     name: str = "dvl", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Velocity of a point of the body in the body frame, ``v + ω × l`` [m/s].
 
     Parameters
@@ -248,7 +246,7 @@ def dvl(
         v, omega = velocity(x, u)
         return v + (ca.cross(omega, arm) if body.size == 3 else omega * ca.vertcat(-arm[1], arm[0]))
 
-    return Measurement(name, h, _vector(body.size, "m/s"), **noise)
+    return Sensor(name, h, _vector(body.size, "m/s"), **noise)
 
 
 @_told
@@ -256,7 +254,7 @@ def dvl(
 def zero_velocity(
     system: System[Any], block: str | None = None, *, axes: str = "xyz", frame: str = "body",
     twist: str = "twist", name: str = "zero_velocity", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Some components of the velocity, measured to be zero: at rest, or a wheel that does not slip.
 
     Its value is a vector of zeros.
@@ -283,7 +281,7 @@ def zero_velocity(
         v = velocity(x, u)[0]
         return (body.rotation(x) @ v if frame == "world" else v)[rows]
 
-    return Measurement(name, h, Rn(len(axes), tuple(axes), ("m/s",) * len(axes)), **noise)
+    return Sensor(name, h, Rn(len(axes), tuple(axes), ("m/s",) * len(axes)), **noise)
 
 
 @_told
@@ -291,7 +289,7 @@ def zero_velocity(
 def wheel_odometry(
     system: System[Any], radius: float, track: float, block: str | None = None, *,
     twist: str = "twist", name: str = "wheel_odometry", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Rates of the left and the right wheel of an axle, ``(v_x ∓ ω_z track/2) / radius`` [rad/s].
 
     Parameters
@@ -309,7 +307,7 @@ def wheel_odometry(
         turn = omega[-1] * track / 2
         return ca.vertcat(v[0] - turn, v[0] + turn) / radius
 
-    return Measurement(name, h, Rn(2, ("left", "right"), ("rad/s",) * 2), **noise)
+    return Sensor(name, h, Rn(2, ("left", "right"), ("rad/s",) * 2), **noise)
 
 
 @_told
@@ -317,7 +315,7 @@ def wheel_odometry(
 def beacon_range(
     system: System[Any], beacon: Any, block: str | None = None, *, lever_arm: Any = None,
     bias: str | None = None, scale: str | None = None, name: str = "range", **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Distance to a beacon, ``(1 + s) |b − p − R l| + c`` [m].
 
     Parameters
@@ -338,7 +336,7 @@ def beacon_range(
         # at the beacon itself there is no direction: the root stays differentiable
         return (1 + s(x)) * ca.sqrt(ca.sumsqr(away) + 1e-12) + c(x)
 
-    return Measurement(name, h, Rn(1, ("range",), ("m",)), **noise)
+    return Sensor(name, h, Rn(1, ("range",), ("m",)), **noise)
 
 
 @_told
@@ -346,7 +344,7 @@ def beacon_range(
 def bearing(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "bearing",
     **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Direction to a landmark in the body frame: SO2 in the plane, a unit vector in space.
 
     Parameters
@@ -363,7 +361,7 @@ def bearing(
         away = body.rotation(x).T @ (there(x) - body.position(x))
         return away / ca.sqrt(ca.sumsqr(away) + 1e-12)
 
-    return Measurement(name, h, SO2 if body.size == 2 else _vector(3, ""), **noise)
+    return Sensor(name, h, SO2 if body.size == 2 else _vector(3, ""), **noise)
 
 
 @_told
@@ -371,7 +369,7 @@ def bearing(
 def landmark_position(
     system: System[Any], landmark: Any, block: str | None = None, *, name: str = "landmark",
     **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Position of a landmark in the body frame, ``Rᵀ (l − p)`` [m].
 
     Parameters
@@ -388,14 +386,14 @@ def landmark_position(
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         return body.rotation(x).T @ (there(x) - body.position(x))
 
-    return Measurement(name, h, _vector(body.size, "m"), **noise)
+    return Sensor(name, h, _vector(body.size, "m"), **noise)
 
 
 @_told
 @named_options
 def relative_pose(
     system: System[Any], first: str, second: str, *, name: str = "relative_pose", **noise: Any
-) -> Measurement:
+) -> Sensor:
     """One block of the state as seen from another, ``X₁⁻¹ X₂``.
 
     Parameters
@@ -412,7 +410,7 @@ def relative_pose(
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         return a.compose(a.inverse(x[where_a]), x[where_b])
 
-    return Measurement(name, h, a, **noise)
+    return Sensor(name, h, a, **noise)
 
 
 @_told
@@ -420,7 +418,7 @@ def relative_pose(
 def encoders(
     system: System[Any], block: str, *, resolution: Any = None, name: str = "encoders",
     **noise: Any,
-) -> Measurement:  # fmt: skip
+) -> Sensor:  # fmt: skip
     """Positions of joints: a block of the state.
 
     Parameters
@@ -434,7 +432,7 @@ def encoders(
     _block(system, block)
     if resolution is not None:
         noise = {"std_discrete": np.asarray(resolution, dtype=np.float64) / np.sqrt(12), **noise}
-    return Measurement(name, block, **noise)
+    return Sensor(name, block, **noise)
 
 
 @dataclass(frozen=True, eq=False)
