@@ -28,10 +28,11 @@ from ...codegen._internal import (
 from .._stage_model import StageModel
 from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
-from ._table import MODEL, Function, Model, Numbers, Task, header
+from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
-SHARED_TEXT, SWEEP, NEWTON, START = (
-    Path(__file__).with_name(name) for name in ("newton.h", "sweep.c", "newton.c", "start.c")
+SHARED_TEXT, SWEEP, NEWTON, START, LOOP = (
+    Path(__file__).with_name(name)
+    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "loop.c")
 )
 
 # Arguments that all stages have in common.
@@ -63,6 +64,8 @@ class KernelEntries(NamedTuple):
     ----------
     solve, step, start, plan, sizes : callable
         ``lg_newton_solve``, ``lg_newton_step`` and so on.
+    loop, loop_sizes : callable
+        ``lg_loop_call`` and ``lg_loop_sizes``.
     interpret : int
         Address of ``lg_interpret``.
     """
@@ -72,6 +75,8 @@ class KernelEntries(NamedTuple):
     start: Any
     plan: Any
     sizes: Any
+    loop: Any
+    loop_sizes: Any
     interpret: int
 
 
@@ -90,7 +95,7 @@ def _sweep(n: str, m: str, name: str, how: str) -> str:
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
     any_size = _sweep("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START)]
+    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START, LOOP)]
     return "".join([_head(width), any_size, *texts, interpreter_source()])
 
 
@@ -157,17 +162,24 @@ def _open_kernel(path: Path) -> KernelEntries:
         function.argtypes, function.restype = [_ADDRESS] * 3, ctypes.c_int
     start.restype = ctypes.c_double
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
+    loop, loop_sizes = library["lg_loop_call"], library["lg_loop_sizes"]
+    loop.argtypes, loop.restype = [_ADDRESS] * 4, ctypes.c_int
+    loop_sizes.argtypes = [_ADDRESS, ctypes.c_int64, ctypes.c_int64, _ADDRESS]
+    loop_sizes.restype = None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
-    return KernelEntries(solve, step, start, plan, sizes, interpret)
+    return KernelEntries(solve, step, start, plan, sizes, loop, loop_sizes, interpret)
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
     """What of the structs differs between C and their mirrors."""
     found = sizes_of(kernel, Model(), 1)
-    mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers)]
-    if found[3:6].tolist() != mirrors:
-        return f"has structs of {found[3:6].tolist()} bytes, their mirrors {mirrors}"
+    loop = np.zeros(3, dtype=np.int64)
+    kernel.loop_sizes(ctypes.addressof(Model()), 1, 0, loop.ctypes.data)
+    sizes = [*found[3:6].tolist(), int(loop[2])]
+    mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers, Loop)]
+    if sizes != mirrors:
+        return f"has structs of {sizes} bytes, their mirrors {mirrors}"
     return None
 
 

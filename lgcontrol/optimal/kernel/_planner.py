@@ -22,12 +22,13 @@ from ...systems._internal import check_state, on_constraints
 from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
 from .._outcome import Iteration, SolveStatus
-from .._plan import GAINS, NODES, Plan, PlanLayout
+from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from .._reference import ReferenceSamples
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._library import Stages, interpreted_stages, load_stages
+from ._loop import KernelLoop
 from ._results import KernelResults, iteration_of
 from ._settings import NewtonSettings
 from ._solver import EXACT, NOT_FINITE, KernelMemory
@@ -98,7 +99,7 @@ class NewtonSolver:
         That of the last solve or step.
     """
 
-    has_feedback, has_export = True, False
+    has_feedback, has_export, has_loop = True, False, True
 
     def __init__(
         self,
@@ -211,6 +212,22 @@ class NewtonSolver:
             self._stages, self._memory = found, None
         else:
             self.model.prepare()
+
+    def loop(self, delay: float, period: float, nominal: np.ndarray) -> KernelLoop:
+        """Calls of a controller in one call of the kernel.
+
+        Parameters
+        ----------
+        delay, period : float
+            In s.
+        nominal : ndarray
+            Inputs before the first answer.
+
+        Returns
+        -------
+        KernelLoop
+        """
+        return KernelLoop(self, delay, period, nominal)
 
     def reset(self) -> None:
         """Forget the plan; the next solve is as the first."""
@@ -426,6 +443,8 @@ class NewtonSolver:
         """What the memory holds, as a plan from a time on."""
         memory = self.memory
         last = memory.arrays["log"][memory.task.iterations]
+        if not memory.task.iterations and content == GAINS:
+            content, memory.arrays["K"][:] = MULTIPLIERS, 0.0
         return memory.plan(t, float(last[0]), content)
 
     # -- in real time ------------------------------------------------------------------------------

@@ -89,6 +89,14 @@ class NewtonSettings:
     tiny_most : float
         Reductions of μ after failed line searches before the solve ends as stalled.
 
+    acceptable : float
+        Residual up to which a result is usable. Own.
+    jump, jump_fading, jump_noise : float
+        A plan begins anew where its cost rises by the factor `jump` over the recent one, which
+        falls by `jump_fading` in a horizon; the share `jump_noise` of the largest cost is noise.
+        Own.
+    restart_steps : float
+        Further steps of a call in which something jumped. Own.
     regulator_guesses, regulator_caution : float
         Regulators whose motions are tried as starts, and the factor between their weights on
         controls. Own: with one regulator 7 of 12 starts of problem A converge.
@@ -161,6 +169,11 @@ class NewtonSettings:
     elastic_decrease: float = 0.9
     certificate: float = 1e-2
     tiny_most: float = 10
+    acceptable: float = 1e-4
+    jump: float = 2.0
+    jump_fading: float = 7.4
+    jump_noise: float = 1e-2
+    restart_steps: float = 4
     regulator_guesses: float = 3
     regulator_caution: float = 100.0
     policy_period: float = 0.05

@@ -172,7 +172,7 @@ class KernelMemory:
         made = Model(
             nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
             nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
-            asked=self._asked(model),
+            asked=self._asked(model), discrete=model.problem.system.is_discrete,
             bend=bend.shape[1], curved="curvature" in stages.functions, scratch=stages.scratch,
         )  # fmt: skip
         pattern = pattern_of(model, model.stage)

@@ -74,6 +74,7 @@ size sub_first as first, of a substep
 size sub_dense as dense, of a substep
 size turn entries that turn derivatives of the end of a step to those of the defect
 size scratch numbers of work memory that functions need
+size discrete whether steps are those of a discrete system
 size asked how often a start asks the policy in a step
 places controls which inputs are controls
 places free which error coordinates of the first state are free
@@ -118,7 +119,7 @@ number dt step, s
 number tolerance largest error of a converged solve
 number start time of the plan that real-time steps go on from, s
 number mu_fixed barrier parameter of real-time steps
-given t times of nodes
+numbers t times of nodes
 given x_ref reference states
 given u_ref reference inputs
 given p parameters
@@ -126,7 +127,7 @@ given w entries of weights along the horizon
 given w_end entries of weights at the end
 given P terminal weight
 given arrival weight on the first error
-given x0 given start
+numbers x0 given start
 given lower limits of controls
 given upper limits of controls
 given limit limits of constraints, targets of equalities
@@ -150,6 +151,33 @@ watch watch called with the log of each iteration; ends the solve unless it retu
 numbers best nodes of the start, and what was found first
 """)
 
+# A controller around the kernel.
+LOOP = _table("""
+size queue answers that may be on their way
+size iterations_most of a call
+size first_iterations of a new plan
+size restarts 0 for none, 1 for jumps, 2 for jumps at once
+size starts which starts a new plan is made from
+number delay from call to effect, s
+number early rounding of times, s
+number now time of the call, s
+given x measured state
+given nominal inputs before the first answer
+given lower limits of controls now
+given upper limits of controls now
+given widest_lower limits of controls at any time
+given widest_upper limits of controls at any time
+numbers state what lasts from call to call, besides the plan
+numbers before memory for the last plan
+numbers other memory for another plan
+numbers u the answer
+size status what the answer is worth
+size cause why the plan began anew
+size iterations how many were taken
+number cost of the plan
+number violation largest violation of a hard row
+""")
+
 LOG = (
     "cost", "stationarity", "violation", "complementarity", "step", "regularization", "mu",
     "elastic",
@@ -164,6 +192,7 @@ def structure(name: str, table: tuple[Field, ...]) -> type[ctypes.Structure]:
 
 Model = structure("Model", MODEL)
 Task = structure("Task", TASK)
+Loop = structure("Loop", LOOP)
 Numbers = type(
     "Numbers",
     (ctypes.Structure,),
@@ -182,7 +211,7 @@ def header() -> str:
         "                        const double *, const double *);",
         "typedef int (*lg_watch)(const double *entry);",
     ]
-    for name, table in (("lg_model", MODEL), ("lg_task", TASK)):
+    for name, table in (("lg_model", MODEL), ("lg_task", TASK), ("lg_loop", LOOP)):
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]
         parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
     lines = [f"  double {field.name};" for field in fields(NewtonSettings)]

@@ -1,0 +1,325 @@
+/* A controller around the planning kernel, call by call: clock, delay, the last plan or a new one,
+ * verdict, limits. All that lasts is in the plan, `memory` and `state`. */
+
+enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD }; /* what a call answers with */
+enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
+
+/* Numbers of the state; then the last answer, times of answers that are on their way, and these. */
+enum {
+  LG_PLANNED,  /* whether there is a plan: 1, or -1 where it leads nowhere */
+  LG_CLOCK,    /* time of the last call, s */
+  LG_STARTED,  /* time from which the plan is, s */
+  LG_LATELY,   /* recent cost */
+  LG_LARGEST,  /* largest cost */
+  LG_DUE,      /* whether the plan is to begin anew */
+  LG_QUEUED,   /* answers that are on their way */
+  LG_CALLED,   /* whether there was a call */
+  LG_ANSWERED, /* whether there was an answer */
+  LG_NUMBERS
+};
+
+typedef struct {
+  double cost, off, worst, gap; /* cost with penalties, hard rows exceeded in all and most, defects */
+  int64_t steps;
+} lg_verdict;
+
+static double *queue_times(const lg_model *m, const lg_loop *c) { return c->state + LG_NUMBERS + m->nv; }
+static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_times(m, c) + c->queue; }
+
+/* What the last solve or step led to, as far as plans are compared by it. */
+static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings *o, int64_t row)
+{
+  const int64_t na = m->ns + m->ne;
+  lg_verdict v = {q->log[row * LG_LOG], 0, 0, q->log[row * LG_LOG + 2], q->iterations};
+  for (int64_t j = 0; j < na; j++) {
+    const int soft = j < m->ns && isfinite(q->weight[j]);
+    double most = 0;
+    for (int64_t k = 0; k <= q->horizon; k++) {
+      if (m->active[k * na + j] == 0) continue;
+      double h = m->sign[j] * (q->rows[k * m->nr + m->row[j]] - q->limit[j]);
+      if (j >= m->ns) h = fabs(h);
+      if (isnan(h)) h = INFINITY;
+      if (soft && h > 0) v.cost += q->weight[j] * (h + h * h / 2);
+      if (!soft && h > most) most = h;
+    }
+    if (most > o->acceptable) v.off += most;
+    v.worst = larger(v.worst, most);
+  }
+  if (!isfinite(v.cost)) v.off = v.cost = INFINITY;
+  return v;
+}
+
+/* Whether a plan exceeds hard rows by less than another, or as little and costs less. */
+static int is_better(const lg_settings *o, const lg_verdict *one, const lg_verdict *other)
+{
+  const int is_apart = fabs(one->off - other->off) > o->acceptable;
+  return is_apart ? one->off < other->off : one->cost < other->cost;
+}
+
+/* Costs of later plans: what counts as usual, older ones less. */
+static void usual(const lg_loop *c, double cost, double fading)
+{
+  if (!isfinite(cost)) return;
+  c->state[LG_LATELY] = larger(cost, fading * c->state[LG_LATELY]);
+  c->state[LG_LARGEST] = larger(cost, c->state[LG_LARGEST]);
+}
+
+static void drop_first(const lg_model *m, const lg_loop *c)
+{
+  double *times = queue_times(m, c), *inputs = queue_inputs(m, c);
+  const int64_t left = (int64_t)--c->state[LG_QUEUED];
+  memmove(times, times + 1, (size_t)left * sizeof(double));
+  memmove(inputs, inputs + m->nv, (size_t)(left * m->nv) * sizeof(double));
+}
+
+/* Keep an answer in mind until it has taken effect. */
+static void remember(const lg_model *m, const lg_loop *c, double t, const double *u)
+{
+  if (c->delay == 0) c->state[LG_QUEUED] = 0;
+  if ((int64_t)c->state[LG_QUEUED] == c->queue) drop_first(m, c);
+  const int64_t at = (int64_t)c->state[LG_QUEUED]++;
+  queue_times(m, c)[at] = t;
+  copy(queue_inputs(m, c) + at * m->nv, u, m->nv);
+}
+
+/* After a jump of the clock, back or on by a horizon, only the last answer counts, as one that acts
+ * from now on. Answers that later ones replaced are dropped. */
+static void keep_to_clock(const lg_model *m, const lg_task *q, const lg_loop *c, double t)
+{
+  const double passed = t - c->state[LG_CLOCK], span = (double)q->horizon * q->dt;
+  const int follows = passed >= -c->early && passed <= span + c->early;
+  if (c->state[LG_CALLED] != 0 && !follows && c->state[LG_QUEUED] > 0) {
+    while (c->state[LG_QUEUED] > 1) drop_first(m, c);
+    queue_times(m, c)[0] = t;
+  }
+  c->state[LG_CLOCK] = t, c->state[LG_CALLED] = 1;
+  while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
+    drop_first(m, c);
+}
+
+/* The state when an answer takes effect, under those that are on their way, before the first under
+ * nominal ones; 0 if it is not finite. */
+static int predict(const lg_model *m, lg_task *q, const lg_loop *c, double t, double *x)
+{
+  lg_state own, *s = &own;
+  const double end = t + c->delay;
+  double now = t, u[m->nu], after[m->nq];
+  open_task(m, q, s);
+  copy(u, c->nominal, m->nu);
+  for (int64_t i = 0; i < m->nv; i++)
+    u[m->controls[i]] = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
+  const int64_t queued = (int64_t)c->state[LG_QUEUED];
+  for (int64_t k = 0; k <= queued; k++) {
+    const double next = k < queued ? smaller(larger(queue_times(m, c)[k], t), end) : end;
+    if (next - now > c->early) {
+      const double steps = (next - now) / q->dt;
+      const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
+      const double h = m->discrete ? q->dt : (next - now) / parts;
+      for (double j = 0; j < parts; j++) {
+        one_step(m, q, s, now + j * h, x, u, h, after);
+        copy(x, after, m->nq);
+      }
+    }
+    now = next;
+    for (int64_t i = 0; i < m->nv && k < queued; i++)
+      u[m->controls[i]] = queue_inputs(m, c)[k * m->nv + i];
+  }
+  return all_finite(x, m->nq);
+}
+
+/* Nodes of a plan without its gains and multipliers, as a start. */
+static lg_verdict looked_at(const lg_model *m, lg_task *q, const lg_settings *o)
+{
+  q->resume = LG_FRESH, q->max_iterations = 0;
+  const int status = lg_newton_solve(m, q, o);
+  memset(q->K, 0, (size_t)(q->horizon * m->nv * m->nx) * sizeof(double));
+  lg_verdict v = verdict(m, q, o, 0);
+  if (status == LG_NOT_FINITE) v.off = v.cost = INFINITY;
+  return v;
+}
+
+/* The plan of the initial guess. Of states that are no motion what counts is where their inputs lead:
+ * those at rest cost little. */
+static lg_verdict guessed(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c,
+                          int must_move)
+{
+  q->starts = c->starts;
+  lg_newton_start(m, q, o);
+  lg_verdict v = looked_at(m, q, o);
+  if (must_move && v.gap > o->acceptable) {
+    q->starts = LG_OWN;
+    lg_newton_start(m, q, o);
+    v = looked_at(m, q, o);
+  }
+  return v;
+}
+
+static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_verdict *v, int is_step)
+{
+  c->state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
+  if (status == LG_NOT_FINITE) return LG_UNSOLVED;
+  const int open = !is_step && v->gap > o->acceptable;
+  if (status == LG_INFEASIBLE && !open) return LG_EXCEEDED;
+  if (!is_step && open && (status == LG_INFEASIBLE || status == LG_STALLED)) return LG_UNSOLVED;
+  return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
+}
+
+/* Plan anew: from the best of the starts, the last plan among them, to convergence. Where that gains
+ * little over the last plan what going on costs is usual from now on. */
+static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, double going_on)
+{
+  int64_t sizes[8], is_last = 0;
+  lg_verdict last = {INFINITY, INFINITY, 0, 0, 0}, v;
+  const int has_last = c->state[LG_PLANNED] != 0;
+  lg_newton_sizes(m, q->horizon, sizes);
+  double *const kept = c->other;
+  if (has_last) {
+    lg_state own, *s = &own;
+    open_task(m, q, s);
+    for (int64_t i = 0; i < q->horizon * m->nv; i++)
+      memset(s->K + i * padded(m->nx), 0, (size_t)padded(m->nx) * sizeof(double));
+    later(m, q, s, o);
+    first_state(m, q, s, s->now.x);
+    last = looked_at(m, q, o);
+    copy(kept, q->plan, sizes[1]);
+  }
+  v = guessed(m, q, o, c, 0);
+  if (has_last && !is_better(o, &v, &last)) {
+    copy(q->plan, kept, sizes[1]);
+    is_last = 1;
+  }
+  copy(kept, q->plan, sizes[1]);
+  q->max_iterations = c->first_iterations;
+  const int status = lg_newton_plan(m, q, o);
+  v = verdict(m, q, o, q->iterations);
+  if (status == LG_NOT_FINITE) copy(q->plan, kept, sizes[1]);
+  const int is_gain = !has_last || (!is_last && o->jump * v.cost < last.cost);
+  usual(c, larger(v.cost, is_gain ? 0 : going_on), 0);
+  c->cost = v.cost, c->violation = v.worst, c->iterations = q->iterations;
+  return judged(o, c, status, &v, 0);
+}
+
+/* Real-time steps from the plan. */
+static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c,
+                   double started, int64_t iterations, lg_verdict *v)
+{
+  q->start = started, q->max_iterations = iterations, q->mu_fixed = o->real_time_mu;
+  const int status = lg_newton_step(m, q, o);
+  (void)c;
+  *v = verdict(m, q, o, 0);
+  return status;
+}
+
+/* Everything that a plan is, to memory of the loop or back. */
+static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
+{
+  int64_t sizes[8];
+  lg_newton_sizes(m, q->horizon, sizes);
+  double *const parts[] = {q->plan, q->rows, q->K, q->scales, q->memory};
+  const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx, m->nr, sizes[7]};
+  for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
+}
+
+/* A plan from the last one, or a new one; what the call answers with. */
+static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
+{
+  double *const state = c->state;
+  c->cause = LG_GOES_ON;
+  q->start = state[LG_STARTED];
+  if (!(state[LG_PLANNED] > 0)) {
+    c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
+    return first(m, q, o, c, 0);
+  }
+  const int due = state[LG_DUE] != 0;
+  const double span = (double)q->horizon * q->dt;
+  state[LG_DUE] = 0;
+  swap_plan(m, q, c->before, 0);
+  lg_verdict found, other;
+  int status = stepped(m, q, o, c, state[LG_STARTED], c->iterations_most, &found);
+  const double dearest = found.cost;
+  if (status == LG_NOT_FINITE) swap_plan(m, q, c->before, 1);
+  if (due) {
+    swap_plan(m, q, c->other, 0);
+    guessed(m, q, o, c, 1);
+    const int64_t most = c->iterations_most > 1 ? c->iterations_most - 1 : 1;
+    const int another = stepped(m, q, o, c, q->t[0], most, &other);
+    const int64_t taken = found.steps + other.steps;
+    usual(c, found.cost, 0);
+    if (another != LG_NOT_FINITE && (status == LG_NOT_FINITE || is_better(o, &other, &found)))
+      status = another, found = other, c->cause = LG_JUMPED;
+    else
+      swap_plan(m, q, c->other, 1);
+    found.steps = taken;
+  } else if (c->restarts > 0) {
+    const double fading = pow(o->jump_fading, -larger(0, (q->t[0] - state[LG_STARTED]) / span));
+    const double recent = larger(fading * state[LG_LATELY], o->jump_noise * state[LG_LARGEST]);
+    const int jumps = found.cost > o->jump * recent;
+    if (jumps && c->restarts > 1) {
+      c->cause = LG_JUMPED;
+      q->start = q->t[0];
+      state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
+      return first(m, q, o, c, found.cost);
+    }
+    state[LG_DUE] = jumps;
+    double going_on = found.cost;
+    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most)
+      status = stepped(m, q, o, c, q->t[0], (int64_t)o->restart_steps, &found);
+    usual(c, larger(dearest, going_on), fading);
+  }
+  c->cost = found.cost, c->violation = found.worst, c->iterations = found.steps;
+  return judged(o, c, status, &found, 1);
+}
+
+/* Inputs to go on with where there is no answer: the last ones, else those of the plan, else those of
+ * the reference, nominal ones where that is no number. */
+static int hold(const lg_model *m, const lg_task *q, const lg_loop *c)
+{
+  for (int64_t i = 0; i < m->nv; i++) {
+    double v = q->u_ref[m->controls[i]];
+    const double *u = q->plan + (q->horizon + 1) * m->nq;
+    if (c->state[LG_ANSWERED] != 0) v = c->state[LG_NUMBERS + i];
+    else if (c->state[LG_PLANNED] != 0) v = u[m->controls[i]];
+    if (!isfinite(v)) v = c->nominal[m->controls[i]];
+    c->u[i] = clip(v, c->lower[i], c->upper[i]);
+  }
+  return LG_HELD;
+}
+
+/* The answer to a state: `x` at time `t` of the loop, to `u` of it; returns what it is worth. */
+LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
+{
+  double x[m->nq];
+  const double t = c->now, start = t + c->delay;
+  keep_to_clock(m, q, c, t);
+  copy(x, c->x, m->nq);
+  for (int64_t k = 0; k <= q->horizon; k++) q->t[k] = start + q->dt * (double)k;
+  if (c->delay > 0 && !predict(m, q, c, t, x)) {
+    c->status = hold(m, q, c);
+    remember(m, c, start, c->u);
+    return (int)c->status;
+  }
+  copy(q->x0, x, m->nq);
+  c->status = plan_on(m, q, o, c);
+  if (c->state[LG_PLANNED] > 0) c->state[LG_STARTED] = start;
+  const double *u = q->plan + (q->horizon + 1) * m->nq;
+  int fine = 1;
+  for (int64_t i = 0; i < m->nv; i++) {
+    c->u[i] = clip(u[m->controls[i]], c->lower[i], c->upper[i]);
+    fine = fine && isfinite(u[m->controls[i]]);
+  }
+  if (!fine) c->status = hold(m, q, c);
+  copy(c->state + LG_NUMBERS, c->u, m->nv);
+  c->state[LG_ANSWERED] = 1;
+  remember(m, c, start, c->u);
+  return (int)c->status;
+}
+
+/* Numbers of the state of a loop, and of its memory for other plans. */
+LG_EXPORT void lg_loop_sizes(const lg_model *m, int64_t N, int64_t queue, int64_t *sizes)
+{
+  int64_t own[8];
+  lg_newton_sizes(m, N, own);
+  sizes[0] = LG_NUMBERS + m->nv + queue * (1 + m->nv);
+  sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + m->nr + own[7];
+  sizes[2] = sizeof(lg_loop);
+}
