@@ -135,7 +135,19 @@ class MPCInfo(ControlInfo):
         )
         return made
 
+    @classmethod
+    def of_call(cls, code: int, calls: Any, seconds: float, restart: str) -> MPCInfo:
+        """What a call of the kernel means."""
+        made = object.__new__(cls)
+        made.__dict__.update(
+            status=ANSWERS[code], solve_time=seconds, message="", qp_time=0.0, restart=restart,
+            iterations=calls.struct.iterations, cost=calls.struct.cost, solve=calls.ended,
+        )  # fmt: skip
+        return made
 
+
+# What calls of the kernel are worth.
+ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD
 # Size of the error at which test vectors of an export begin.
 TEST_ERROR = 0.1
 
@@ -426,7 +438,18 @@ class MPC(Controller):
     def _forget(self) -> None:
         """Know nothing of earlier calls."""
         self.info = MPCInfo()
-        self._loop = Loop()
+        self._rules, self._calls, self._is_ahead, self._due = Loop(), None, False, ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without memory of the kernel, which the next call finds again."""
+        self._catch_up()
+        return self.__dict__ | {"_calls": None}
+
+    @property
+    def _loop(self) -> Loop:
+        """What changes from call to call, as the rules in Python have it."""
+        self._catch_up()
+        return self._rules
 
     horizon = _of_problem("horizon", "Number of steps.")
     Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
@@ -841,11 +864,15 @@ class MPC(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
-        self._keep_to_clock(t)
+        if not self._is_ahead:
+            self._keep_to_clock(t)
         try:  # measured: noise violates the constraints of a closed mechanism
             x = on_constraints(self.system, "x", x, self._own, warn=False)
         except ValueError as error:
+            self._keep_to_clock(t)
             return self._noted(t + self.delay, self._hold(t, reference, str(error)))
+        if self._plans_in_c:
+            return self._called(t, x, reference, started)
         ready = self._loop.ready
         if ready is not None:
             self._loop.ready = None
@@ -881,6 +908,86 @@ class MPC(Controller):
         if self.split:
             self.preview(t + self.dt, reference)
         return answer
+
+    # -- calls of the kernel -----------------------------------------------------------------------
+
+    @property
+    def _plans_in_c(self) -> bool:
+        """Whether the kernel has all rules that a call needs."""
+        return (
+            self.solver.has_loop
+            and self._bias is None
+            and self.rates is None
+            and not self.split
+            and self.budget == np.inf
+            and isinstance(self.initial, str)
+            and self._rules.ready is None
+        )
+
+    def _called(
+        self, t: float, x: np.ndarray, reference: ReferenceLike | None, started: float
+    ) -> np.ndarray:
+        """A call of the kernel."""
+        rules = self._rules
+        if rules.found is None and not self._is_ahead:  # nobody prepared this loop
+            whole = self._whole(x, t, reference)
+            self._keep_up(whole, self.problem.times(t + self.delay), reference)
+        calls = self._calls
+        if calls is None or not calls.is_current:
+            self._catch_up()
+            solver: Any = self.solver
+            calls = self._calls = solver.loop(self.delay, self.dt, self.system.nominal_input)
+        assert calls is not None
+        if not self._is_ahead:
+            self._hand_over(calls)
+        outrun = "" if self._p is calls.p else self._keep_to_known(t, x)
+        before = calls.reference, calls.p
+        restarts = (
+            0 if self.problem.costs or not self.restarts else 1 + (self.restarts == "at once")
+        )
+        calls.set(self.iterations, self.first_iterations, self._word, restarts)
+        calls.give(t + self.delay, reference, self._p)
+        was_due, code = self._due, calls.call(t, x)
+        self._is_ahead, rules.seen = True, (t, x)
+        restart = calls.cause
+        if restart == "jump" or calls.is_due:
+            cause = "state" if np.array_equal(self._p, before[1]) else "parameters"
+            cause = cause if is_same(reference, before[0]) else "reference"
+            self._due = cause if calls.is_due else ""
+            restart = "" if restart != "jump" else (was_due or cause)
+        self.info = MPCInfo.of_call(code, calls, time.perf_counter() - started, restart)
+        if code or outrun:
+            self._say(calls, outrun)
+        return calls.u.copy()
+
+    def _say(self, calls: Any, outrun: str) -> None:
+        """What is wrong with a call of the kernel."""
+        status, text = self.info.status, calls.why()
+        if outrun:
+            status, text = CallStatus.UNSOLVED, "; ".join(filter(None, [outrun, text]))
+        self.info = replace(self.info, status=status, message=text)
+
+    def _hand_over(self, calls: Any) -> None:
+        """Let the kernel go on from what the rules in Python left."""
+        rules = self._rules
+        found = rules.found
+        planned = 0 if found is None else -1 if found.status is SolveStatus.FAILED else 1
+        calls.take(
+            planned, rules.clock, rules.usual, bool(rules.due), rules.sent, self._last,
+            None if found is None else found.plan,
+        )  # fmt: skip
+        self._due = rules.due
+
+    def _catch_up(self) -> None:
+        """Take over what calls of the kernel left."""
+        if not self._is_ahead:
+            return
+        self._is_ahead, rules, calls = False, self._rules, self._calls
+        state = calls.state_now()
+        rules.sent, rules.clock = state.sent, state.clock
+        rules.usual = Usual(state.lately, state.largest, calls.p.copy(), calls.reference)
+        rules.due = self._due if state.is_due else ""
+        rules.found = calls.solution()
 
     def _plan(
         self,
@@ -1052,16 +1159,15 @@ class MPC(Controller):
         Nothing is built in a call: where modes became too fast for the substeps there are, the
         system's parameters stay as they were in the last call.
         """
-        if self._loop.found is None or self._own.tobytes() == self._loop.checked.tobytes():
+        rules, is_planned = self._rules, self._is_ahead or self._rules.found is not None
+        if not is_planned or self._own.tobytes() == rules.checked.tobytes():
             return ""
         at = self._whole(x, t, None), self.problem.system.nominal_input, t
         text = self.problem.too_few_substeps(*at, self._own)
-        if not text or self.problem.too_few_substeps(
-            *at, self._loop.checked
-        ):  # the state is to blame
-            self._loop.checked = self._own.copy()
+        if not text or self.problem.too_few_substeps(*at, rules.checked):  # the state is to blame
+            rules.checked = self._own.copy()
             return ""
-        self._p = np.concatenate([self._loop.checked, self._p[len(self._loop.checked) :]])
+        self._p = np.concatenate([rules.checked, self._p[len(rules.checked) :]])
         return (
             f"{text}. The plan keeps the system's last parameters that it can follow: prepare() "
             "with the new ones between calls, or make the MPC with substeps=…"

@@ -123,6 +123,7 @@ class InteriorPointSolver:
     """
 
     has_feedback = has_export = True
+    has_loop = False
 
     def __init__(
         self,

@@ -91,7 +91,7 @@ class NLPSolver:
     converged
     """
 
-    has_feedback = has_export = False
+    has_feedback = has_export = has_loop = False
 
     def __init__(
         self,

@@ -788,10 +788,14 @@ class Solver(Protocol):
     problem : OptimalControlProblem
     has_feedback, has_export : bool
         Whether `feedback` and `export_c` answer, or refuse by name.
+    has_loop : bool
+        Whether it brings the rules of a loop in C, by ``loop(delay, period, nominal)``; `MPC` has
+        those of all others.
     """
 
     has_feedback: bool
     has_export: bool
+    has_loop: bool
 
     @property
     def is_prepared(self) -> bool:

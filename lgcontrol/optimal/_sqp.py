@@ -87,7 +87,7 @@ class SQPSolver:
     converged
     """
 
-    has_feedback = has_export = False
+    has_feedback = has_export = has_loop = False
 
     def __init__(
         self, problem: OptimalControlProblem | None = None, *, qp: str | Backend = "auto"

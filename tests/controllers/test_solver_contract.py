@@ -27,7 +27,7 @@ GOAL = np.array([1.0, 0.0])
 class Regulated:
     """Plans are motions under a regulator: right where nothing is bounded, and quick."""
 
-    has_feedback, has_export, is_prepared = True, False, True
+    has_feedback, has_export, has_loop, is_prepared = True, False, False, True
 
     def __init__(self, problem=None):
         self._problem, self.asked = problem, []

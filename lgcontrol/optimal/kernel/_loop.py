@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._guess import STARTS, starts_of
+from .._outcome import SolveStatus
 from .._plan import GAINS, NODES, Plan
+from .._problem import OptimalSolution
 from .._reference import TIME_ROUNDING, moves
-from ._solver import KernelMemory
+from .._transcription import Nodes
+from ._solver import STATUS, KernelMemory
 from ._table import Loop
 
 MOST = 1000  # iterations that a log holds
+TOLERANCE = 1e-6  # of a new plan
 OK, EXCEEDED, UNSOLVED, HELD = range(4)
 GOES_ON, FIRST, FAILED, JUMPED = range(4)
 # Places of the numbers of a loop, as `loop.c` has them.
 PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, NUMBERS = range(10)
+
+
+_CAUSES = ("", "first", "failed", "jump")
 
 
 class LoopState(NamedTuple):
@@ -25,8 +33,6 @@ class LoopState(NamedTuple):
 
     Attributes
     ----------
-    planned : int
-        1 where there is a plan, -1 where it leads nowhere, 0 without one.
     clock : float or None
         Time of the last call, s.
     lately, largest : float
@@ -35,17 +41,13 @@ class LoopState(NamedTuple):
         Whether the next plan begins anew.
     sent : list of (float, ndarray)
         Answers that are on their way, with the times of their effect.
-    answer : ndarray or None
-        The last one.
     """
 
-    planned: int
     clock: float | None
     lately: float
     largest: float
     is_due: bool
     sent: list[tuple[float, np.ndarray]]
-    answer: np.ndarray | None
 
 
 class KernelLoop:
@@ -76,6 +78,7 @@ class KernelLoop:
             ctypes.addressof(memory.model), problem.horizon, queue, sizes.ctypes.data
         )
         m, limits = model.m, problem.input_limits
+        memory.task.tolerance = TOLERANCE
         self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING)
         self.x, self.u = np.zeros(model.group.nq), np.zeros(m)
         self.state = np.zeros(int(sizes[0]))
@@ -97,10 +100,10 @@ class KernelLoop:
         self._addresses = tuple(ctypes.addressof(struct) for struct in given)
         self._call = memory.kernel.loop
         self._wanted: tuple[Any, ...] = ()
-        self._reference: Any = self
-        self._p: Any = None
+        self.reference: Any = self
+        self.p: Any = None
         self._setting: Any = None
-        self._is_still, self._bytes = False, None
+        self._is_still, self._bytes, self._limited = False, None, None
 
     def set(self, iterations: int, first_iterations: int, word: str, restarts: int) -> None:
         """How the next calls go: steps, iterations of a new plan, its start, restarts."""
@@ -115,7 +118,7 @@ class KernelLoop:
 
     def give(self, start: float, reference: Any, p: np.ndarray) -> bool:
         """What calls are given; returns whether it is other than before."""
-        if self._is_still and reference is self._reference and p is self._p:
+        if self._is_still and reference is self.reference and p is self.p:
             if self._bytes is None or reference.tobytes() == self._bytes:
                 return False
         solver = self.solver
@@ -123,13 +126,14 @@ class KernelLoop:
         self._is_still = not moves(reference) and not solver._given._needs_time
         is_array = type(reference) is np.ndarray  # which may change under its name
         self._bytes = reference.tobytes() if is_array else None
-        is_new = p is not self._p
-        self._reference, self._p = reference, p
+        is_new = p is not self.p
+        self.reference, self.p = reference, p
         if setting is self._setting:
             return is_new
         self._setting = setting
         self.memory.give(setting, start + solver._grid, self.x, solver._weight(setting))
-        if is_new:
+        if self._limited is not setting.p:
+            self._limited = setting.p
             lower, upper = solver.problem.input_limits.exactly(p)[:2]
             self._lower[:], self._upper[:] = lower, upper
         return True
@@ -140,18 +144,28 @@ class KernelLoop:
         self.x[:] = x
         return self._call(*self._addresses)
 
-    def take(self, state: LoopState, plan: Plan | None) -> None:
-        """Go on from a state and a plan."""
+    def take(
+        self,
+        planned: int,
+        clock: float | None,
+        usual: Any,
+        is_due: bool,
+        sent: list[tuple[float, np.ndarray]],
+        answer: np.ndarray | None,
+        plan: Plan | None,
+    ) -> None:
+        """Go on from a state and a plan; see `LoopState`."""
         numbers = self.state
         numbers[:] = 0.0
-        numbers[PLANNED] = state.planned
-        numbers[LATELY], numbers[LARGEST] = state.lately, state.largest
-        numbers[DUE] = state.is_due
-        if state.clock is not None:
-            numbers[CLOCK], numbers[CALLED] = state.clock, 1
-        if state.answer is not None:
-            numbers[NUMBERS : NUMBERS + self.u.size], numbers[ANSWERED] = state.answer, 1
-        sent = state.sent[-len(self._times) :]
+        numbers[PLANNED], numbers[DUE] = planned, is_due
+        numbers[LATELY], numbers[LARGEST] = usual.lately, usual.most
+        self.p, self.reference = usual.p, usual.reference
+        self._is_still = False
+        if clock is not None:
+            numbers[CLOCK], numbers[CALLED] = clock, 1
+        if answer is not None:
+            numbers[NUMBERS : NUMBERS + self.u.size], numbers[ANSWERED] = answer, 1
+        sent = sent[-len(self._times) :]
         numbers[QUEUED] = len(sent)
         for k, (when, u) in enumerate(sent):
             self._times[k], self._inputs[k] = when, u
@@ -161,17 +175,53 @@ class KernelLoop:
                 numbers[PLANNED] = -1  # nothing to go on from but a start
             self.memory.take(plan)
 
-    def told(self) -> LoopState:
-        """The state now."""
+    def state_now(self) -> LoopState:
+        """What lasts, now."""
         n = self.state
         count = int(n[QUEUED])
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
-        return LoopState(
-            int(n[PLANNED]), float(n[CLOCK]) if n[CALLED] else None, float(n[LATELY]),
-            float(n[LARGEST]), bool(n[DUE]), sent,
-            n[NUMBERS : NUMBERS + self.u.size].copy() if n[ANSWERED] else None,
-        )  # fmt: skip
+        clock = float(n[CLOCK]) if n[CALLED] else None
+        return LoopState(clock, float(n[LATELY]), float(n[LARGEST]), bool(n[DUE]), sent)
 
-    def plan(self) -> Plan:
-        """The plan now."""
-        return self.memory.plan(self.state[STARTED], self.struct.cost, GAINS)
+    @property
+    def cause(self) -> str:
+        """Why the plan began anew; "jump" where something jumped."""
+        return _CAUSES[self.struct.cause]
+
+    @property
+    def ended(self) -> SolveStatus:
+        """How the kernel ended."""
+        ended = STATUS[self.struct.ended]
+        is_told = ended in (SolveStatus.FAILED, SolveStatus.INFEASIBLE)
+        return SolveStatus.ITERATION_LIMIT if self.struct.stepped and not is_told else ended
+
+    def why(self) -> str:
+        """What is wrong with the last call."""
+        if self.struct.status == HELD:
+            return "the state predicted when the answer takes effect, or the plan, is not finite"
+        return self.solution().message
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it runs what the solver has: functions may have been compiled in between."""
+        self.solver._take_built()
+        return self.stages is self.solver._stages
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next plan begins anew."""
+        return bool(self.state[DUE])
+
+    def solution(self) -> OptimalSolution:
+        """What the last call planned."""
+        memory, struct, results = self.memory, self.struct, self.solver._results
+        t = float(self.state[STARTED])
+        found = memory.plan(t, struct.cost, GAINS)
+        nodes = Nodes(self.solver.problem.times(t), found["x"], found["u"])
+        given = found, found, nodes, self._setting, time.perf_counter()
+        if struct.stepped:
+            log = memory.arrays["log"][:1].copy()
+            log[0, 0] = struct.own_cost
+            return results.step(struct.ended, log, *given, struct.iterations)
+        log = memory.arrays["log"][: struct.iterations + 1].copy()
+        return results.solution(struct.ended, log, *given, tolerance=TOLERANCE, ended=None)

@@ -174,7 +174,10 @@ numbers u the answer
 size status what the answer is worth
 size cause why the plan began anew
 size iterations how many were taken
-number cost of the plan
+size ended how the kernel ended
+size stepped whether the plan is of steps, not of a solve
+number own_cost of the plan without penalties
+number cost of the plan with them
 number violation largest violation of a hard row
 """)
 

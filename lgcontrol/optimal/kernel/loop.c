@@ -19,7 +19,8 @@ enum {
 };
 
 typedef struct {
-  double cost, off, worst, gap; /* cost with penalties, hard rows exceeded in all and most, defects */
+  double own, cost, off, worst, gap; /* cost and that with penalties, hard rows exceeded in all and
+                                        most, defects */
   int64_t steps;
 } lg_verdict;
 
@@ -30,7 +31,8 @@ static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_
 static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings *o, int64_t row)
 {
   const int64_t na = m->ns + m->ne;
-  lg_verdict v = {q->log[row * LG_LOG], 0, 0, q->log[row * LG_LOG + 2], q->iterations};
+  const double *entry = q->log + row * LG_LOG;
+  lg_verdict v = {entry[0], entry[0], 0, 0, entry[2], q->iterations};
   for (int64_t j = 0; j < na; j++) {
     const int soft = j < m->ns && isfinite(q->weight[j]);
     double most = 0;
@@ -154,6 +156,12 @@ static lg_verdict guessed(const lg_model *m, lg_task *q, const lg_settings *o, c
   return v;
 }
 
+static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
+{
+  c->cost = v->cost, c->own_cost = v->own, c->violation = v->worst, c->iterations = v->steps;
+  c->ended = status, c->stepped = is_step;
+}
+
 static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_verdict *v, int is_step)
 {
   c->state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
@@ -169,7 +177,7 @@ static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_v
 static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, double going_on)
 {
   int64_t sizes[8], is_last = 0;
-  lg_verdict last = {INFINITY, INFINITY, 0, 0, 0}, v;
+  lg_verdict last = {INFINITY, INFINITY, INFINITY, 0, 0, 0}, v;
   const int has_last = c->state[LG_PLANNED] != 0;
   lg_newton_sizes(m, q->horizon, sizes);
   double *const kept = c->other;
@@ -195,7 +203,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   if (status == LG_NOT_FINITE) copy(q->plan, kept, sizes[1]);
   const int is_gain = !has_last || (!is_last && o->jump * v.cost < last.cost);
   usual(c, larger(v.cost, is_gain ? 0 : going_on), 0);
-  c->cost = v.cost, c->violation = v.worst, c->iterations = q->iterations;
+  tell(c, status, &v, 0);
   return judged(o, c, status, &v, 0);
 }
 
@@ -266,7 +274,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
       status = stepped(m, q, o, c, q->t[0], (int64_t)o->restart_steps, &found);
     usual(c, larger(dearest, going_on), fading);
   }
-  c->cost = found.cost, c->violation = found.worst, c->iterations = found.steps;
+  tell(c, status, &found, 1);
   return judged(o, c, status, &found, 1);
 }
 
@@ -304,10 +312,11 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   const double *u = q->plan + (q->horizon + 1) * m->nq;
   int fine = 1;
   for (int64_t i = 0; i < m->nv; i++) {
-    c->u[i] = clip(u[m->controls[i]], c->lower[i], c->upper[i]);
+    c->u[i] = u[m->controls[i]];
     fine = fine && isfinite(u[m->controls[i]]);
   }
   if (!fine) c->status = hold(m, q, c);
+  for (int64_t i = 0; i < m->nv; i++) c->u[i] = clip(c->u[i], c->lower[i], c->upper[i]);
   copy(c->state + LG_NUMBERS, c->u, m->nv);
   c->state[LG_ANSWERED] = 1;
   remember(m, c, start, c->u);
