@@ -216,7 +216,7 @@ class KernelLoop:
         """What the last call planned."""
         memory, struct, results = self.memory, self.struct, self.solver._results
         t = float(self.state[STARTED])
-        found = memory.plan(t, struct.cost, GAINS)
+        found = memory.plan(t, struct.own_cost, GAINS)
         nodes = Nodes(self.solver.problem.times(t), found["x"], found["u"])
         given = found, found, nodes, self._setting, time.perf_counter()
         if struct.stepped:

@@ -1,0 +1,166 @@
+"""Calls of the planning kernel, whole: those of the rules in Python, to the last bit."""
+
+import copy
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.optimal import Bound, Plan
+from lgcontrol.optimal.kernel._planner import NewtonSolver
+from lgcontrol.systems import Input, Parameter, System
+
+pytestmark = pytest.mark.compiled
+CALLS, ROUNDING = 60, 1e-9
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return System(
+        "pendulum", Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], (u - 0.5 * x[1]) / p[0]),
+        inputs=[Input("torque", "N m", -5, 5)], parameters=[Parameter("inertia", "kg m^2", 1.0)],
+    )  # fmt: skip
+
+
+class InPython(NewtonSolver):
+    """The same solver without a loop of its own."""
+
+    has_loop = False
+
+    def for_problem(self, problem):
+        return InPython(problem, settings=self.settings)
+
+
+def pair(system, **options):
+    given = {
+        "Q": {"angle": 1, "rate": 0.1}, "R": 0.05, "reference": np.array([-1.0, 0.0, 0.0]),
+        "bounds": [Bound("rate", -1.5, 1.5, soft="price")],
+        "parameters": [Parameter("price", "1", 5.0)],
+    } | options  # fmt: skip
+    return [MPC(system, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)]
+
+
+def drive(controllers, calls=CALLS, period=0.1, at=lambda k: None, clock=lambda k, t: t):
+    """The same measured states to all; what they answer has to be the same."""
+    rng, seen = np.random.default_rng(3), []
+    system = controllers[0].system
+    x = np.array([1.0, 0.0, 0.0])
+    for controller in controllers:
+        controller.prepare(0.0, x)
+    for k in range(calls):
+        reference = at(k)
+        if k % 17 == 11:
+            x = np.asarray(system.retract(x, [0.0, 0.8], controllers[0]._own))  # a blow
+        t = clock(k, period * k)
+        answers = [controller(t, x, reference) for controller in controllers]
+        infos = [controller.info for controller in controllers]
+        names = ("status", "iterations", "restart", "solve", "message")
+        told = [[getattr(info, name) for name in names] for info in infos]
+        apart = np.abs(np.subtract(*answers)).max()
+        # A new start is rolled out by NumPy there: from then on they part by rounding.
+        assert apart <= (ROUNDING if any(entry[2] for entry in seen) or told[0][2] else 0), (
+            k,
+            told,
+        )
+        assert told[0] == told[1], k
+        assert infos[0].cost == pytest.approx(infos[1].cost, rel=1e-12, abs=1e-12)
+        seen.append(told[0])
+        x = system.step("rk4", 2)(t, x, system.full_input(answers[0]), controllers[0]._own, period)
+        x = np.asarray(system.retract(x, 0.005 * rng.normal(size=2), controllers[0]._own))
+    return seen, x
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"delay": 0.05},
+        {"delay": 0.23, "iterations": 2},
+        {"period": 0.04, "delay": 0.1},
+        {"restarts": "at once"},
+        {"restarts": False},
+    ],
+    ids=str,
+)
+def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options):
+    goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    seen, x = drive(
+        pair(pendulum, **options), period=options.get("period", 0.1),
+        at=lambda k: goals[k // 20 % 2],
+    )  # fmt: skip
+    words = {entry[2] for entry in seen}
+    if "period" not in options:  # of quick calls none is better off anew
+        assert ("reference" in words) == (options.get("restarts", True) is not False)
+    assert np.isfinite(x).all()
+
+
+def test_parameters_and_prices_change_between_calls(pendulum):
+    both = pair(pendulum)
+
+    names = both[0].parameters
+
+    def change(k):
+        inertia = next(name for name in names if "inertia" in name)
+        if k in (15, 40):
+            for one in both:
+                one.parameters = {"price": 50.0 if k == 15 else 0.5, inertia: 1.0 + 0.01 * k}
+
+    drive(both, at=change)
+
+
+def test_clocks_that_jump(pendulum):
+    jumps = {10: 100.0, 20: 0.5, 30: 1e6}
+
+    def clock(k, t):
+        base = [value for key, value in jumps.items() if key <= k][-1:]
+        return t + (base[0] if base else 0.0)
+
+    drive(pair(pendulum, delay=0.15), clock=clock)
+
+
+def test_a_state_goes_on_bit_for_bit(pendulum):
+    whole, _ = pair(pendulum, delay=0.15)
+    x = np.array([1.0, 0.0, 0.0])
+    whole.prepare(0.0, x)
+    for k in range(8):
+        u = whole(0.1 * k, x)
+        x = pendulum.step("rk4", 2)(0.0, x, u, whole._own, 0.1)
+    other, python = pair(pendulum, delay=0.15)
+    state = whole.state
+    kept = Plan.from_column(state.layout, state.column())
+    others = [other, python, copy.copy(whole), pickle.loads(pickle.dumps(whole))]
+    other.reset(kept)
+    python.reset(kept)
+    others[3].solver.prepare()
+    for k in range(8, 20):
+        answers = [one(0.1 * k, x) for one in (whole, *others)]
+        assert all(np.array_equal(answers[0], answer) for answer in answers[1:]), k
+        x = pendulum.step("rk4", 2)(0.0, x, answers[0], whole._own, 0.1)
+
+
+def test_what_reads_the_loop_changes_nothing(pendulum):
+    whole, other = pair(pendulum)[0], pair(pendulum)[0]
+    x = np.array([1.0, 0.0, 0.0])
+    for one in (whole, other):
+        one.prepare(0.0, x)
+    for k in range(30):
+        u = whole(0.1 * k, x)
+        assert np.array_equal(u, other(0.1 * k, x))
+        if k % 3 == 0:
+            assert other.plan.t[0] == pytest.approx(0.1 * k)
+            assert np.array_equal(other.applied, u)
+            assert other.state.number("clock") == 0.1 * k
+        x = pendulum.step("rk4", 2)(0.0, x, u, whole._own, 0.1)
+
+
+def test_what_is_not_finite_is_held(pendulum):
+    whole, _ = pair(pendulum)
+    x = np.array([1.0, 0.0, 0.0])
+    first = whole(0.0, x)
+    assert np.array_equal(whole(0.1, [np.nan, 0.0, 0.0]), first)
+    assert whole.info.status == "held"
+    assert whole(0.2, x).shape == (1,) and whole.info.status == "ok"
