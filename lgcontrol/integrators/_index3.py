@@ -161,7 +161,7 @@ class Index3Method(Method):
         if problem.constrained is None:
             raise ValueError(
                 f"{self.name} is for constrained mechanics, this problem has no constraints; "
-                "Mechanism.problem makes one that has"
+                "`problem` of a Mechanism or ClosedTree has some"
             )
         return problem.constrained
 

@@ -5,14 +5,11 @@ from .constrained._basic import BasicConstraint as BasicConstraint
 from .constrained._basic import Connection as Connection
 from .constrained._basic import Direction as Direction
 from .constrained._basic import FreeConstraint as FreeConstraint
-from .constrained._closed_forms import ClosedForms as ClosedForms
 from .constrained._constraint import ConstraintTerms as ConstraintTerms
-from .constrained._direct import DirectAnalysis as DirectAnalysis
-from .constrained._direct import DirectResult as DirectResult
-from .constrained._direct import DirectStatus as DirectStatus
 from .constrained._equations import MechanismEquations as MechanismEquations
 from .constrained._formulations import FORMULATIONS as FORMULATIONS
 from .constrained._formulations import Formulation as Formulation
+from .constrained._joints import JointCoordinate as JointCoordinate
 from .constrained._kinematics import KinematicsResult as KinematicsResult
 from .constrained._kinematics import KinematicsStatus as KinematicsStatus
 from .constrained._loop import LoopJoint as LoopJoint

@@ -179,25 +179,25 @@ def momentum_in_space(mechanism: Mechanism) -> Callable[[np.ndarray], np.ndarray
 def four_bar() -> Plant:
     """It turns over under its weight: its energy stays."""
     mechanism = linkage(is_free=False)
-    start = mechanism.state(rates={"crank": [0, 0, 0, 0, 200.0, 0]})  # 6.4 rad/s are left
+    start = mechanism.state(speeds={"crank": [0, 0, 0, 0, 200.0, 0]})  # 6.4 rad/s are left
     return Plant(mechanism.system(), start, 0.002, lambda x: x[..., :0], 1.0)
 
 
 def free_four_bar() -> Plant:
     """It tumbles in space, its centre of mass at rest."""
-    word, mechanism = "SE3", linkage(is_free=True)
+    mechanism = linkage(is_free=True).formulated("SE3")
     rates = {name: [0, 0, 0, 0.8, 1.0, 1.5] for name in BARS}
     for name, (x, _, z) in zip(BARS, (PINS + np.roll(PINS, -1, axis=0)) / 2, strict=True):
         rates[name][:3] = np.cross(rates[name][3:], [x, 0, z])
     rates["crank"][4] += 5.0
-    start = mechanism.state(word, rates=rates)
+    start = mechanism.state(speeds=rates)
     momentum, n = momentum_in_space(mechanism), len(BARS)
     A = SO3.matrix(start[: 7 * n].reshape(n, 7)[:, 3:])
     v = start[7 * n :].reshape(n, 6)
     drift = momentum(start)[:3] / sum(BARS.values())
     v[:, :3] -= np.einsum("kji,j->ki", A, drift)
     size = float(np.linalg.norm(momentum(start)))
-    return Plant(mechanism.system(word), start, 0.005, momentum, size)
+    return Plant(mechanism.system(), start, 0.005, momentum, size)
 
 
 PLANTS = {

@@ -32,10 +32,9 @@ from lgcontrol import models
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.groups import SO3
 from lgcontrol.integrators import generalized_alpha, implicit_euler3
-from lgcontrol.mechanics._internal import DirectStatus
+from lgcontrol.mechanics.constrained.rotation_comparison import DirectAnalysis
 from tests.benchmarks._solver_peers import environment
 from tests.mechanics.test_index3 import DRIVEN, TABLE_9, as_in_the_paper
-from tests.mechanics.test_large_mechanisms import chain
 
 RESULTS = Path(__file__).parent / "results"
 ATTITUDES = ("rp", "rA", "re")
@@ -84,17 +83,15 @@ def speed(seconds=25.0, steps=12):
             runs[name, attitude, "kinematics_ms", 1e3] = partial(made.kinematics, t, 1e-10)
             made = as_in_the_paper(name, attitude, matrix="step")
         else:
-            made = mechanism.direct(attitude, matrix="step")
+            made = DirectAnalysis(mechanism, attitude, matrix="step")
         runs[name, attitude, "dynamics_ms", 1e3] = partial(made.dynamics, 1e-3, steps, 1e-3)
         rows["dynamics_iterations"] = float(made.dynamics(1e-3, 200, 1e-3).iterations.mean())
         strict = replace(made, matrix="iteration").dynamics(1e-3, 200, 1e-5)
         rows["iterations_to_1e-5"] = float(strict.iterations.mean())
-        word = "SO3xR3" if attitude == "rA" else attitude
-        march = partial(mechanism.march, mechanism.state(word), 1e-3)
-        rows["compiled_solved"] = bool(march(2000, implicit_euler3(), word).is_success)
-        runs[name, attitude, "compiled_us", 1e6] = partial(
-            march, 10 * steps, implicit_euler3(), word
-        )
+        own = mechanism.formulated(attitude)
+        march = partial(own.march, own.state(), 1e-3)
+        rows["compiled_solved"] = bool(march(2000, implicit_euler3()).is_success)
+        runs[name, attitude, "compiled_us", 1e6] = partial(march, 10 * steps, implicit_euler3())
     print("ready")
     least, begin = dict.fromkeys(runs, np.inf), time.monotonic()
     while time.monotonic() < begin + seconds:
@@ -183,7 +180,7 @@ def exudyn(name, steps=2000, h=1e-3, radius=0.8):
         method = generalized_alpha(radius, iterations=iterations)
         seconds, run, last = compiled(mechanism, method, steps, h)
         error = off(places(run))
-        gap = float(np.abs(mechanism.dynamics()(0.0, run.x[-1][:size], 0 * run.a[-1]).phi).max())
+        gap = float(np.abs(mechanism.dynamics(0.0, run.x[-1][:size], 0 * run.a[-1]).phi).max())
         own = {"us": 1e6 * seconds, "error_m": error, "gap_m": gap, "correction": last}
         found[f"here_{iterations}"] = own
         if gap <= CLOSED and "here_us" not in found:
@@ -243,12 +240,12 @@ def orders():
         exact = mechanism.kinematics(np.linspace(0, END, 31))
         wanted = mechanism.rates(exact.q[-1], exact.v[-1])
         for word, style in (("SO3xR3", "o-"), ("rp", "s--"), ("re", "^:")):
-            x0, errors = mechanism.state(word), []
+            own = mechanism.formulated(word)
+            x0, errors = own.state(), []
             for h in hs:
-                run = mechanism.march(x0, h, round(END / h), implicit_euler3(iterations=5), word)
-                nq = len(mechanism.coordinates(word))
-                n = mechanism.equations(word).velocity.dim
-                rates = mechanism.rates(run.x[-1][:nq], run.x[-1][nq : nq + n], word)
+                run = own.march(x0, h, round(END / h), implicit_euler3(iterations=5))
+                nq, n = own.mechanics.configuration.nq, own.mechanics.configuration.dim
+                rates = own.rates(run.x[-1][:nq], run.x[-1][nq : nq + n])
                 off = max(np.abs(rates[b] - wanted[b])[:3].max() for b in rates)
                 errors.append(off if run.is_success else np.nan)
             slope = float(np.polyfit(np.log(hs), np.log(errors), 1)[0])
@@ -287,11 +284,11 @@ def drifts(seconds=1.0):
     figure, axes = plt.subplots(2, 4, figsize=(15, 6.5), constrained_layout=True)
     found = {}
     for column, name in zip(axes.T, names, strict=True):
-        mechanism = getattr(models, f"{name}_mechanism")()
         for word, style in (("SE3", "-"), ("SO3xR3", "--")):
-            q = mechanism.coordinates(word)
-            system = mechanism.system(word, stabilization="none", at=q)
-            x0 = np.concatenate([q, mechanism.velocities(q, formulation=word)])
+            mechanism = getattr(models, f"{name}_mechanism")().formulated(word)
+            q = mechanism.coordinates()
+            system = mechanism.system(stabilization="none", at=q)
+            x0 = np.concatenate([q, mechanism.velocities(q)])
             run = system.rollout(x0, dt=1e-3, steps=round(seconds / 1e-3))
             joints = list(mechanism.joints)
             gaps = np.linalg.norm(
@@ -320,13 +317,13 @@ def drifts(seconds=1.0):
 
 def heavy_top(seconds=5.0):
     """Figures 2 and 3 of Müller and Terze: the pivot's gap by components, and the energy."""
-    mechanism = models.heavy_top_mechanism()
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), constrained_layout=True)
     found = {}
     for k, word in enumerate(("SE3", "SO3xR3")):
-        q = mechanism.coordinates(word)
-        system = mechanism.system(word, stabilization="none", at=q)
-        x0 = np.concatenate([q, mechanism.velocities(q, formulation=word)])
+        mechanism = models.heavy_top_mechanism().formulated(word)
+        q = mechanism.coordinates()
+        system = mechanism.system(stabilization="none", at=q)
+        x0 = np.concatenate([q, mechanism.velocities(q)])
         for h, style in ((1e-3, "-"), (2e-3, "--"), (4e-3, ":")):
             run = system.rollout(x0, dt=h, steps=round(seconds / h))
             gap = system.invariants(run.x)[:, :3]
@@ -365,7 +362,7 @@ def convergence(seconds=2.0):
             kinematics.append(float(run.iterations[1:].mean()) if solved else np.nan)
             made = as_in_the_paper("four_link", attitude, matrix="step")
             run = made.dynamics(h, len(t) - 1, 1e-11 / h**2)
-            solved = run.status is DirectStatus.SOLVED
+            solved = run.is_success
             dynamics.append(float(run.iterations[1:].mean()) if solved else np.nan)
             print("iterations", attitude, h, kinematics[-1], dynamics[-1], run.status.value)
         found[attitude] = {"h": hs, "kinematics": kinematics, "dynamics": dynamics}
@@ -401,7 +398,7 @@ def systems():
         mechanism = getattr(models, f"{name}_mechanism")()
         axis = figure.add_subplot(1, 4, k + 1, projection="3d")
         q = mechanism.coordinates()
-        run = mechanism.system(at=q).rollout(mechanism.state(q=q), dt=2e-3, steps=500)
+        run = mechanism.system(at=q).rollout(mechanism.state(q), dt=2e-3, steps=500)
         for i, body in enumerate(mechanism.bodies.values()):
             J, m = np.diag(body.inertia.inertia), body.inertia.mass
             sides = np.sqrt(6 * (J.sum() - 2 * J) / m)  # of a box with these moments
@@ -418,31 +415,46 @@ def systems():
 
 
 def large():
-    """CPU time of an iteration of chains, whole and of the factor and solve alone."""
+    """CPU time and memory of marches of chains, by sparse steps and by written-out ones.
+
+    Each in a process of its own: until the first step is done (set-up), and a step after that.
+    """
     found = {}
-    for n in (100, 300, 1000):
-        mechanism = chain(n).large()
-        mechanism.march(1e-3, 1, generalized_alpha())
-        solve, spent = mechanism.solve, []
-
-        def timed(*given, solve=solve, spent=spent):
-            seconds, x = cpu(lambda: solve(*given))
-            spent.append(seconds)
-            return x
-
-        mechanism.solve = timed
-        seconds, run = cpu(
-            lambda mechanism=mechanism: mechanism.march(1e-3, 5, generalized_alpha())
-        )
-        found[n] = {
-            "iteration_ms": seconds / run.iterations.sum() * 1e3,
-            "solve_ms": float(np.median(spent)) * 1e3,
-        }
-        print("large", n, found[n])
-    for key in ("iteration_ms", "solve_ms"):
-        found[f"exponent_{key}"] = float(np.log10(found[1000][key] / found[100][key]))
-        print("exponent", key, found[f"exponent_{key}"])
+    for n in (10, 20, 50, 100, 200, 500):
+        for kind in ("sparse", "written out"):
+            if kind == "written out" and n > 100:
+                continue  # minutes of set-up
+            own = [sys.executable, "-c", LARGE_RUN, str(n), kind]
+            told = subprocess.run(own, check=True, capture_output=True).stdout
+            found[f"{n} {kind}"] = json.loads(told.splitlines()[-1])
+            print("large", n, kind, found[f"{n} {kind}"])
+    ratio = found["500 sparse"]["step_ms"] / found["100 sparse"]["step_ms"]
+    found["exponent"] = float(np.log(ratio) / np.log(5))
+    print("exponent", found["exponent"])
     return found
+
+
+LARGE_RUN = """
+import json, resource, sys, time
+import numpy as np
+from lgcontrol.integrators import generalized_alpha
+from lgcontrol.mechanics.constrained import _mechanism
+from tests.mechanics.test_large_mechanisms import chain
+n = int(sys.argv[1])
+_mechanism.LARGE = 0 if sys.argv[2] == "sparse" else n + 1
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+mechanism = chain(n)
+x0 = np.r_[mechanism.coordinates(), np.zeros(6 * n)]
+marks = [time.process_time()]
+for steps in (1, 10):
+    assert mechanism.march(x0, 1e-3, steps, generalized_alpha()).is_success
+    marks.append(time.process_time())
+print(json.dumps({
+    "set_up_s": marks[1] - marks[0],
+    "step_ms": 100 * (marks[2] - marks[1]),
+    "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+}))
+"""
 
 
 PARTS = {

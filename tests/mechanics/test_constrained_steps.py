@@ -63,7 +63,7 @@ def four_bar():
     closed = four_bar_tree()  # a spherical joint closes it: one row too many
     q = closed.assemble(where={"crank": 0.5})
     system = closed.system(["crank"], at=q, independent="crank")
-    return closed, system, np.r_[q, closed.velocity(q, {"crank": 2.0})]
+    return closed, system, closed.state(q, speeds={"crank": 2.0})
 
 
 @pytest.mark.parametrize("method", [EULER, SOFT], ids=["index 3", SOFT])
@@ -76,7 +76,7 @@ def test_derivatives_know_the_time_of_drives():
     closed = five_bar_tree().drive("left", lambda t: 2.4 + 0.3 * ca.sin(4 * t))
     q = closed.assemble()
     system = closed.system(["right"], at=q, independent="right")
-    x = np.r_[q, closed.velocity(q, {"right": 0.4}), 0.0]
+    x = closed.state(q, speeds={"right": 0.4})
     x = system.rollout(x, [0.3], 0.01, steps=5).x[-1]
     for method in (EULER, SOFT):
         assert differences(system, method, 0.05, x, np.array([0.3]), 0.01) < DIFFERENCE
@@ -133,7 +133,7 @@ def test_regulators_and_plans_take_implicit_steps(four_bar, method):
     motion = system.rollout(x, np.full((40, 1), 0.5), 0.01, method=method)
     law = TVLQR(system.discretize(0.01, method), motion, Q=np.diag([100.0, 1.0]), R=0.1)
     q = closed.assemble(x[:3], where={"crank": 0.55})
-    away = np.r_[q, closed.velocity(q, {"crank": 1.8})]
+    away = closed.state(q, speeds={"crank": 1.8})
     led = simulate(system, law, x0=away, seconds=0.4)
     alone = system.rollout(away, np.full((40, 1), 0.5), 0.01)
     off = [abs(run.x[-1][0] - motion.x[-1][0]) for run in (led, alone)]

@@ -24,6 +24,7 @@ from lgcontrol.mechanics.constrained import (
 )
 from lgcontrol.mechanics.constrained._loop import LoopJoint
 from lgcontrol.mechanics.constrained._units import held_by_loop, warn_of_units
+from lgcontrol.mechanics.constrained.rotation_comparison import ClosedForms, DirectAnalysis
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Trajectory
 
@@ -86,8 +87,8 @@ def test_singular_positions_on_a_motion_have_names_and_times(linkage):
         "top": [1 * np.cos(0.1) + 0.5, np.sin(0.1), 0, 0, 0, 0, 1],
         "right": [1 + 0.5 * np.cos(0.1), 0.5 * np.sin(0.1), 0, *SO3.exp([0, 0, 0.1])],
     }
-    q = thin.assemble(poses=turned)
-    x0 = thin.state(q=q, rates={name: [0, 0, 0, 0, 0, -4.0 * (name != "top")] for name in turned})
+    q = thin.assemble(turned)
+    x0 = thin.state(q, speeds={name: [0, 0, 0, 0, 0, -4.0 * (name != "top")] for name in turned})
     run = thin.system(at=q).rollout(x0, dt=0.02, steps=25)
     found = thin.mobility(run)
     (position,) = found.singular_positions
@@ -100,7 +101,7 @@ def test_mechanisms_are_trimmed_and_regulated():
     """Rows that are zero but for rounding do not count among the equations of a trim point."""
     crank = models.slider_crank_mechanism(drive="motor")
     system = crank.system()
-    point = system.trim(crank.state(rates={body: np.zeros(6) for body in crank.bodies}))
+    point = system.trim(crank.state(speeds={body: np.zeros(6) for body in crank.bodies}))
     assert point.kind == "equilibrium" and system.n_errors == 2
     lin = system.linearize(point)
     K, _, _ = control.lqr(lin.to_control(), np.eye(2), np.eye(1))
@@ -118,7 +119,7 @@ def test_linearization_along_a_motion_is_that_of_the_tree():
     system = swing.system(independent=["rod.attitude.ry"])
     inertia = SpatialInertia(BAR.mass, [0.5, 0, 0], np.asarray(BAR.inertia))
     tree = Multibody("tree").add_body("rod", inertia, "revolute", axis="y").system(["rod"])
-    start = swing.state(rates={"rod": [0, 0, -1, 0, 2, 0]})
+    start = swing.state(speeds={"rod": [0, 0, -1, 0, 2, 0]})
     motion = system.rollout(start, 3 * np.sin(np.arange(30.0))[:, None], 0.02)
     angles = np.array([[SO3.log(x[3:7])[1], x[11]] for x in motion.x])
     same = Trajectory(tree.state, motion.t, angles, motion.u)
@@ -126,7 +127,7 @@ def test_linearization_along_a_motion_is_that_of_the_tree():
     for found, wanted in ((own.A, reference.A), (own.B, reference.B)):
         assert np.abs(found - wanted).max() <= 1e-9 * np.abs(wanted).max()
     law = TVLQR(system, motion, Q=np.diag([100.0, 1.0]), R=0.1)
-    away = swing.state(rates={"rod": [0, 0, -1.5, 0, 3, 0]})
+    away = swing.state(speeds={"rod": [0, 0, -1.5, 0, 3, 0]})
     led, alone = simulate(system, law, x0=away, seconds=0.6), system.rollout(away, motion.u, 0.02)
     off = [abs(SO3.log(run.x[-1][3:7])[1] - angles[-1, 0]) for run in (led, alone)]
     assert off[0] < 0.05 * off[1]
@@ -137,8 +138,8 @@ def test_a_rough_guess_is_assembled_nearby(linkage, rng):
     rough = {
         name: SE3.plus(body.pose, 0.2 * rng.normal(size=6)) for name, body in linkage.bodies.items()
     }
-    q = linkage.assemble(poses=rough)
-    assert np.abs(linkage.dynamics()(0.0, q, np.zeros(18)).phi).max() <= 1e-13
+    q = linkage.assemble(rough)
+    assert np.abs(linkage.dynamics(0.0, q, np.zeros(18)).phi).max() <= 1e-13
     for name, pose in linkage.poses(q).items():
         assert np.abs(SE3.minus(pose, rough[name])).max() < 1.0
 
@@ -154,19 +155,19 @@ def test_the_branch_is_that_of_the_guess():
     for side in (1, -1):
         guess = {"upper": [0.3, 0.4 * side, 0, *SO3.exp([0, 0, 0.9 * side])]}
         guess["lower"] = [0.9, 0.4 * side, 0, *SO3.exp([0, 0, -0.9 * side])]
-        poses = two_bars.poses(two_bars.assemble(poses=guess))
+        poses = two_bars.poses(two_bars.assemble(guess))
         assert np.sign(poses["upper"][1]) == side
 
 
 def test_held_bodies_stay(linkage):
     turned = [0.5 * np.cos(1), 0.5 * np.sin(1), 0, *SO3.exp([0, 0, 1.0])]
-    q = linkage.assemble(poses={"left": turned}, held=["left"])
+    q = linkage.assemble(where={"left": turned})
     assert linkage.poses(q)["left"] == pytest.approx(np.array(turned), abs=1e-12)
 
 
 def test_contradictory_constraints_are_named():
     with pytest.raises(AssemblyError, match="cannot be assembled") as failed:
-        parallelogram(width=5.0).assemble(attempts=1)
+        parallelogram(width=5.0).assemble()
     assert set(failed.value.rows) == {"A.x", "B.x", "C.x", "D.x"}
 
 
@@ -175,16 +176,16 @@ def test_contradictory_constraints_are_named():
 def test_redundant_constraints_do_not_disturb_the_motion(linkage, word):
     thinned = linkage.with_joints(without=linkage.mobility().removable)
     ends = []
-    for mechanism in (linkage, thinned):
-        q = mechanism.coordinates(word)
-        system = mechanism.system(word, at=q)
-        x0 = mechanism.state(word, q=q, rates={"left": [-1, 0, 0, 0, 0, 2.0]})
+    for mechanism in (linkage.formulated(word), thinned.formulated(word)):
+        q = mechanism.coordinates()
+        system = mechanism.system(at=q)
+        x0 = mechanism.state(q, speeds={"left": [-1, 0, 0, 0, 0, 2.0]})
         ends.append(system.rollout(x0, dt=5e-3, steps=40).x[-1])
     assert ends[0] == pytest.approx(ends[1], abs=1e-8)
 
 
 def test_a_march_says_which_rows_to_leave_out(linkage):
-    x0 = linkage.state(rates={"left": [-1, 0, 0, 0, 0, 2.0]})
+    x0 = linkage.state(speeds={"left": [-1, 0, 0, 0, 0, 2.0]})
     with pytest.raises(ValueError, match=r"D.z, D.x_z, D.y_z.*without=mobility\(\).removable"):
         linkage.march(x0, 1e-3, 5)
     thinned = linkage.with_joints(without=linkage.mobility().removable)
@@ -205,7 +206,7 @@ def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
 
 def test_singular_euler_angles_are_no_dead_point_of_the_mechanism():
     """The crank turns about x: sin θ is zero twice in a turn, the mechanism is regular there."""
-    run = models.slider_crank_mechanism().kinematics(np.linspace(0.2, 0.3, 5), "re")
+    run = models.slider_crank_mechanism().formulated("re").kinematics(np.linspace(0.2, 0.3, 5))
     (found,) = run.singular
     assert found.time == pytest.approx(0.25)
     assert "Euler angles of 'crank' are singular" in found.remedy and found.remedy in run.message
@@ -270,10 +271,10 @@ REFUSED = {
     ),
     "no equations": (lambda: MechanismJoint("empty", []), "no equations"),
     "unknown formulation": (
-        lambda: Mechanism("m", [BODY]).equations("quaternions"),
-        "SO3xR3, SE3, rp, re",
+        lambda: Mechanism("m", [BODY]).formulated("quaternions"),
+        "SO3xR3, SE3, rp, re, rA, auto",
     ),
-    "unknown attitude": (lambda: Mechanism("m", [BODY]).closed_forms("rq"), "rA, rp, re"),
+    "unknown attitude": (lambda: ClosedForms(Mechanism("m", [BODY]), "rq"), "rA, rp, re"),
     "freedoms without drives": (
         lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 1.0]),
         "no drive decides 1 of its freedoms",
@@ -291,8 +292,8 @@ REFUSED = {
         "dt must be positive",
     ),
     "unknown body held": (
-        lambda: Mechanism("m", [BODY], [AXIS]).assemble(held=["wheel"]),
-        "unknown body 'wheel'; valid names are disc",
+        lambda: Mechanism("m", [BODY], [AXIS]).assemble(where={"wheel": 0.1}),
+        "unknown coordinate of a joint 'wheel'; valid names are axis.rz, axis",
     ),
     "joint to leave out": (
         lambda: Mechanism("m", [BODY], [AXIS]).with_joints(without=["pin"]),
@@ -343,14 +344,19 @@ REFUSED = {
         "axis.z is off by 0.5",
     ),
     "kinematics of the paper without a drive": (
-        lambda: DISC.direct().kinematics(np.arange(2.0)),
+        lambda: DirectAnalysis(DISC).kinematics(np.arange(2.0)),
         "5 rows for 6 coordinates",
     ),
     "dynamics of the paper off the joints": (
-        lambda: DISC.with_poses({"disc": [0, 0, 0.5, 0, 0, 0, 1]}).direct().dynamics(0.01, 2, 1e-8),
+        lambda: DirectAnalysis(DISC.with_poses({"disc": [0, 0, 0.5, 0, 0, 0, 1]})).dynamics(
+            0.01, 2, 1e-8
+        ),
         "off by 0.5",
     ),
-    "step of the paper backwards": (lambda: DISC.direct().dynamics(-0.01, 2, 1e-8), "h must be"),
+    "step of the paper backwards": (
+        lambda: DirectAnalysis(DISC).dynamics(-0.01, 2, 1e-8),
+        "h must be",
+    ),
     "start of a march off the joints": (
         lambda: DISC.march([0, 0, 0.5, 0, 0, 0, 1, *np.zeros(6)], 1e-3, 5),
         "position of axis.z is off by 0.5",
@@ -369,18 +375,19 @@ REFUSED = {
         ).system(),
         "mass matrix is singular.*bob",
     ),
-    "singular Euler angles": (lambda: DISC.assemble("re"), "Euler angles of 'disc' are singular"),
+    "singular Euler angles": (
+        lambda: DISC.formulated("re").assemble(),
+        "Euler angles of 'disc' are singular",
+    ),
     "configuration of two numbers": (lambda: DISC.mobility([0, 0]), "q has shape"),
     "configuration not finite": (lambda: DISC.state(q=[np.nan] * 7), "q is not finite"),
     "poses of few numbers": (lambda: DISC.poses([0, 0]), "q has shape"),
     "pose of three numbers": (
-        lambda: DISC.assemble(poses={"disc": [0, 0, 0]}),
+        lambda: DISC.assemble({"disc": [0, 0, 0]}),
         "pose of body 'disc'",
     ),
     "other forces in closed form": (
-        lambda: Mechanism(
-            "m", [BODY], [AXIS], motors=[MechanismMotor("u", Marker("ground"), Marker("disc"))]
-        ).direct(),
+        lambda: DirectAnalysis(Mechanism("m", [BODY], [AXIS], motors=[MechanismMotor("u", *PAIR)])),
         "weight and joints alone",
     ),
 }

@@ -43,7 +43,8 @@ def top(word="SO3xR3"):
     """A box that swings about one of its points in all directions, with a symbolic mass."""
     bob = MechanismBody("bob", BOX, pose=[0.4, 0, 0, 0, 0, 0, 1])
     made = Mechanism("top", [bob], [spherical("ball", ANCHOR, TIP)], symbolic=["bob.mass"])
-    return made, made.system(word)
+    made = made.formulated(word)
+    return made, made.system()
 
 
 @cache
@@ -57,8 +58,8 @@ def pendulum(drag=0.0):
     return made, made.system(independent=["bob.attitude.ry"])
 
 
-def turning(mechanism, word="SO3xR3", rate=(1.0, 2.0, 3.0)):
-    return mechanism.state(word, rates={"bob": [*np.cross(rate, [0.4, 0, 0]), *rate]})
+def turning(mechanism, rate=(1.0, 2.0, 3.0)):
+    return mechanism.state(speeds={"bob": [*np.cross(rate, [0.4, 0, 0]), *rate]})
 
 
 def energy_of(system, x):
@@ -71,7 +72,7 @@ def energy_of(system, x):
 @pytest.mark.usually(word=("SO3xR3",))
 def test_orders_symmetry_and_constraints(name, word):
     mechanism, system = top(word)
-    x, u = turning(mechanism, word), system.nominal_input
+    x, u = turning(mechanism), system.nominal_input
     reference = system.rollout(x, u, 0.2 / 800, steps=800, method="rk4").x[-1]
     counts, errors = np.array([8, 16, 32]), []
     for n in counts:
@@ -89,10 +90,10 @@ def test_orders_symmetry_and_constraints(name, word):
 @pytest.mark.usually(word=("SO3xR3",))
 def test_energy_momentum_keeps_the_energy(word):
     mechanism, system = top(word)
-    run = system.rollout(turning(mechanism, word), None, 0.02, steps=200, method="energy_momentum")
+    run = system.rollout(turning(mechanism), None, 0.02, steps=200, method="energy_momentum")
     energy = energy_of(system, run.x)
     assert np.ptp(energy) < 1e-11 * np.ptp(system.quantities["kinetic_energy"](0.0, run.x))
-    other = system.rollout(turning(mechanism, word), None, 0.02, steps=200, method="rk4")
+    other = system.rollout(turning(mechanism), None, 0.02, steps=200, method="rk4")
     assert np.ptp(energy_of(system, other.x)) > 1e-6  # what would not do
 
 
@@ -100,7 +101,7 @@ def test_rattle_solves_the_discrete_equations_of_the_constrained_motion():
     """``Nᵀ (D₂ L_d(q₀, q₁) + D₁ L_d(q₁, q₂)) = 0`` across the constraints, by AD of L_d."""
     mechanism, system = top("SE3")
     group, h, p = system.state.blocks["configuration"], 0.02, ca.DM(system.nominal_parameters)
-    free = mechanism.free_system("SE3")
+    free = mechanism.free_system()
     a, b, e = ca.SX.sym("a", group.nq), ca.SX.sym("b", group.nq), ca.SX.sym("e", group.dim)
 
     def energy(kind, q, v):
@@ -116,10 +117,10 @@ def test_rattle_solves_the_discrete_equations_of_the_constrained_motion():
     D1 = ca.substitute(ca.gradient(discrete(group.plus(a, e), b), e), e, zero)
     D2 = ca.substitute(ca.gradient(discrete(a, group.plus(b, e)), e), e, zero)
     slopes = ca.Function("slopes", [a, b], [D1, D2])
-    x = system.rollout(turning(mechanism, "SE3"), None, h, steps=2, method="variational_verlet").x
+    x = system.rollout(turning(mechanism), None, h, steps=2, method="variational_verlet").x
     q = x[:, : group.nq]
     total = np.asarray(slopes(q[0], q[1])[1] + slopes(q[1], q[2])[0]).ravel()
-    G = np.asarray(mechanism.equations("SE3").constraints.velocity(0.0, ca.DM(q[1]), p)[0])
+    G = np.asarray(mechanism.constraints.velocity(0.0, ca.DM(q[1]), p)[0])
     along = np.linalg.svd(G)[2][len(G) :]
     assert np.abs(total).max() > 1e-2  # the forces of the joint
     assert np.abs(along @ total).max() < 1e-12
@@ -238,7 +239,7 @@ def test_what_is_refused_by_name():
     with pytest.raises(ValueError, match="spatial_momentum_midpoint takes no constraints"):
         system.step("spatial_momentum_midpoint")
     with pytest.raises(ValueError, match='takes closed trees, and mechanisms in "SO3xR3"'):
-        mechanism.system("rp").step("variational_verlet")
+        mechanism.formulated("rp").system().step("variational_verlet")
     point = MechanismBody("bob", SpatialInertia.point_mass(1.0), pose=[0.4, 0, 0, 0, 0, 0, 1])
     light = Mechanism("light", [point], [revolute("hinge", ANCHOR, TIP)])
     with pytest.raises(ValueError, match="moments of inertia about all axes"):
@@ -289,8 +290,9 @@ def test_energy_and_momentum_of_a_door_in_space_on_two_balls():
     ]
     made = Mechanism("door", bodies, balls, gravity=[0, 0, 0])
     assert made.mobility().removable == ("high.z",)
-    system, momentum = made.system("SE3"), momentum_in_space(made)
-    x = made.state("SE3", rates={"frame": [0.1, 0.2, 0.3, 1, 2, 0.5], "door": [0, 0, 0, 0, 1, 3]})
+    made = made.formulated("SE3")
+    system, momentum = made.system(), momentum_in_space(made)
+    x = made.state(speeds={"frame": [0.1, 0.2, 0.3, 1, 2, 0.5], "door": [0, 0, 0, 0, 1, 3]})
     run = system.rollout(x, None, 0.02, steps=40, method="energy_momentum").x
     assert np.abs(system.state.minus(run[-1], x)).max() > 1  # it turned
     change = np.abs(momentum(run) - momentum(x)).max()

@@ -2,7 +2,7 @@
 
 - A tree with loops: `ClosedTree`; `AssemblyError` where it cannot be closed.
 - Bodies in absolute coordinates: `Mechanism` of `MechanismBody` and `MechanismJoint` at a `Marker`,
-  driven by `MechanismMotor`.
+  driven by `MechanismMotor`. Both have the verbs of a `Linkage`.
 - Joints: `revolute`, `spherical`, `universal`, `cylindrical`, `translational`, `fixed`, `planar`,
   `screw`, `gear`, `distance`, `knife_edge`, `rolling_disk`, `rolling_sphere`.
 - Motions that are given: `angle_drive`, `position_drive`.
@@ -39,6 +39,7 @@ from ._joints import screw as screw
 from ._joints import spherical as spherical
 from ._joints import translational as translational
 from ._joints import universal as universal
+from ._linkage import Linkage as Linkage
 from ._mechanism import Mechanism as Mechanism
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import constrained_system as constrained_system

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy
 
@@ -41,11 +44,31 @@ class AssemblyError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
+class HeldCoordinate:
+    """A coordinate that assembly gives a value.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    unit : str
+    off : SX
+        What it lacks from the value, of the symbols q.
+    """
+
+    name: str
+    value: float
+    unit: str
+    off: Any
+
+
+@dataclass(frozen=True, eq=False)
 class _Assembling:
     """Steps towards ``φ = 0`` and given coordinates, shortest in the metric of M at the guess."""
 
     mechanics: ConstrainedMechanics
-    held: dict[int, float]
+    held: Sequence[HeldCoordinate]
+    wished: ca.Function
     t: float
     p: np.ndarray
 
@@ -53,19 +76,16 @@ class _Assembling:
         """What must vanish, its derivative, and M."""
         x = self.mechanics.complete(q, t=self.t)
         phi, G, M = self.mechanics.terms_of(x, self.p)
-        G = G[: len(phi)]
-        group = self.mechanics.configuration
-        E = np.asarray(group.rate_matrix(q))
-        at = list(self.held)
-        wished = q[at] - np.array([self.held[i] for i in at])
-        return np.concatenate([phi, wished]), np.vstack([G, E[at]]), M
+        wished, slope = (value.full() for value in self.wished(q))
+        return np.r_[phi, wished.ravel()], np.vstack([G[: len(phi)], slope]), M
 
 
 def assemble(
     mechanics: ConstrainedMechanics,
     guess: np.ndarray,
     *,
-    held: dict[int, float] | None = None,
+    q: ca.SX | None = None,
+    held: Sequence[HeldCoordinate] = (),
     t: float = 0.0,
     p: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -77,7 +97,9 @@ def assemble(
     ----------
     mechanics : ConstrainedMechanics
     guess : ndarray, shape (nq,)
-    held : dict of int to float, optional
+    q : SX, optional
+        Symbols of which held coordinates are functions.
+    held : sequence of HeldCoordinate
         Coordinates with given values, which choose the branch.
     t : float
         Time of driven constraints [s].
@@ -93,14 +115,17 @@ def assemble(
         If the constraints contradict one another or the loops cannot be closed; names the rows.
     """
     p = mechanics.base.nominal_parameters if p is None else p
-    descent = _Assembling(mechanics, held or {}, t, p)
+    q = ca.SX.sym("q", mechanics.configuration.nq) if q is None else q
+    off = ca.SX(ca.vertcat(ca.SX(0, 1), *(entry.off for entry in held)))
+    slope = ca.jacobian(off, q) @ mechanics.configuration.rate_matrix(q)
+    descent = _Assembling(mechanics, held, ca.Function("held", [q], [off, slope]), t, p)
     rng, first = np.random.default_rng(0), None
     for spread in SPREADS:  # a guess with bars in line may be a saddle
         move = spread * rng.normal(size=mechanics.configuration.dim)
-        q, is_closed = _descend(descent, mechanics.configuration.plus(guess, move))
+        found, is_closed = _descend(descent, mechanics.configuration.plus(guess, move))
         if is_closed:
-            return q
-        first = q if first is None else first
+            return found
+        first = found if first is None else first
     assert first is not None
     raise _refusal(descent, first)
 
@@ -153,11 +178,11 @@ def _refusal(descent: _Assembling, q: np.ndarray) -> AssemblyError:
     """Say which rows stay open in the nearest configuration."""
     mechanics, held = descent.mechanics, descent.held
     rows = descent.rows(q)[0]
-    gap, group = np.abs(rows), mechanics.configuration
+    gap = np.abs(rows)
     names = [*mechanics.constraints.row_names[: len(rows) - len(held)]]
-    names += [f"{group.coordinate_names[i]} held at {value:g}" for i, value in held.items()]
+    names += [f"{entry.name} held at {entry.value:g}" for entry in held]
     units = [*mechanics.constraints.units[: len(rows) - len(held)]]
-    units += [group.coordinate_units[i] for i in held]
+    units += [entry.unit for entry in held]
     open_rows = [i for i in np.argsort(-gap) if gap[i] >= SHARE * gap.max()]
     listed = ", ".join(f"{names[i]} = {rows[i]:.3g} {units[i]}".rstrip() for i in open_rows[:6])
     return AssemblyError(

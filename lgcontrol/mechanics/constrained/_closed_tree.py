@@ -10,30 +10,24 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value
-from ...codegen._internal import (
-    UnknownNameError,
-    ask_degrees,
-    check_shape,
-    interruptible,
-    unknown_name,
-)
+from ...codegen._internal import UnknownNameError, ask_degrees, check_shape, unknown_name
 from ...groups import Product, check_element
-from ...systems import Quantity, System, Trajectory
+from ...systems import System
+from ...systems._internal import FixedParameters
 from ..multibody._multibody import Multibody
 from ..multibody._spatial import Pose
 from ..multibody.compiled._compiled_tree import compiled
 from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
-from ._assembly import assemble
+from ._assembly import HeldCoordinate
 from ._constraint import Constraint, Constraints
-from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
-from ._loop import LoopJoint, wrench_on_b
-from ._mobility import Mobility, mobility
-from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
+from ._linkage import Linkage
+from ._loop import LoopJoint, loop_wrenches
+from ._system import ConstrainedMechanics
 from ._units import LARGEST_GRAVITY, held_by_loop, warn_of_units
 
 
-class ClosedTree:
+class ClosedTree(Linkage):
     """A tree of bodies with constraints between its frames: loops, drives, couplings.
 
     Does not change: `close_loop` and its like return new ones.
@@ -59,8 +53,10 @@ class ClosedTree:
     ('configuration.crank.rz', 'velocity.crank.rz')
     """
 
+    thinned = "close a loop by a joint that holds less, such as point_on_line"
+
     def __init__(self, tree: Multibody, start: Mapping[str, float] | None = None) -> None:
-        self.tree = tree
+        self.tree, self.name = tree, tree.name
         self.start: dict[str, float] = dict(start or {})
         self.loops: tuple[LoopJoint, ...] = ()
         self._members: tuple[Constraint, ...] = ()
@@ -194,287 +190,52 @@ class ClosedTree:
         """Equations of the tree with its constraints, without inputs."""
         return ConstrainedMechanics(self.tree.system([]), self.constraints)
 
-    @interruptible
-    def assemble(
-        self,
-        guess: Any = None,
-        *,
-        where: Mapping[str, float] | None = None,
-        t: float = 0.0,
-        p: Any = None,
-    ) -> np.ndarray:
-        """Configuration near a guess that keeps all constraints to rounding.
+    # What the protocol asks for
 
-        Parameters
-        ----------
-        guess : array_like, shape (nq,), optional
-            The start of the mechanism if left out.
-        where : mapping of str to float, optional
-            Coordinates [rad or m] that are held, by the names of joints: they choose the branch.
-        t : float
-            Time of drives [s].
-        p : array_like, optional
-            Parameters of the tree.
+    def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
+        tree, q, values = self.tree, self._configuration(q), self._parameters(p)
+        given = (values,) if len(tree.parameters) else ()
+        return {body: np.asarray(tree.placement(body)(q, *given)) for body in tree.bodies}
 
-        Returns
-        -------
-        ndarray, shape (nq,)
-
-        Raises
-        ------
-        AssemblyError
-            If no loop can be closed from there; names the rows that stay open.
-        """
+    def _guess(self, guess: Any, where: Mapping[str, Any]) -> np.ndarray:
         group = self.tree.configuration
-        if guess is None:
-            q = group.identity
-            for i, value in self._places("start", self.start).items():
-                q[i] = value
-        else:
-            q = check_element("guess", guess, group).copy()
-        held = self._places("where", where or {})
-        for i, value in held.items():
+        q = group.identity if guess is None else check_element("guess", guess, group).copy()
+        known = self._places("start", self.start) if guess is None else {}
+        for i, value in (known | self._places("where", where)).items():
             q[i] = value
-        values = self._parameters(p)
-        return assemble(self.mechanics, q, held=held, t=t, p=values)
+        return q
 
-    def velocity(
-        self, q: Any, speeds: Mapping[str, float], *, t: float = 0.0, p: Any = None
-    ) -> np.ndarray:
-        """Velocity that keeps the constraints and has some entries given, of the least energy.
+    def _held(self, name: str, value: Any, q: ca.SX) -> Iterable[HeldCoordinate]:
+        group = self.tree.configuration
+        for i, wished in self._places("where", {name: value}).items():
+            label, unit = group.coordinate_names[i], group.coordinate_units[i]
+            yield HeldCoordinate(label, wished, unit, q[i] - wished)
 
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-        speeds : mapping of str to float
-            Entries of the tangent vector by name [rad/s, m/s].
-        t : float
-        p : array_like, optional
-
-        Returns
-        -------
-        ndarray, shape (nv,)
-
-        Raises
-        ------
-        ValueError
-            If the speeds break the constraints; says by how much.
-        """
-        known = entries_of(self.tree.configuration)
-        for name in speeds:
-            if name not in known:
-                raise UnknownNameError(unknown_name("velocity", name, known))
-        values = self._parameters(p)
-        x = self.mechanics.complete(check_element("q", q, self.tree.configuration), t=t)
-        given = check_shape("speeds", [*speeds.values()], (None,))
-        _, G, M = self.mechanics.terms_of(x, values)
-        nu = self.mechanics._terms_at(x, values)[2].full().ravel()
-        E = np.eye(self.tree.nv)[[known[name] for name in speeds]]
-        rows = np.vstack([G, E])
-        wanted = np.concatenate([nu, given])
-        L = np.linalg.cholesky(M)
-        v = np.linalg.solve(
-            L.T, np.linalg.lstsq(np.linalg.solve(L, rows.T).T, wanted, rcond=1e-10)[0]
-        )
-        off = np.abs(rows @ v - wanted)
-        if off.max(initial=0.0) > 1e-9 * (1 + np.abs(wanted).max(initial=0.0)):
-            names = [*self.constraints.row_names, *speeds]
-            raise ValueError(
-                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
-                f"off by {off.max():.3g}; give {self.mobility(q, t=t).freedoms} independent ones"
-            )
-        return v
-
-    def mobility(self, q: Any = None, *, t: float = 0.0, p: Any = None) -> Mobility:
-        """Freedoms, redundant rows and singular positions of a configuration or along a motion.
-
-        Parameters
-        ----------
-        q : array_like of shape (nq,), or Trajectory, optional
-            Configuration that keeps the constraints, assembled if left out; or a motion of the
-            system, of which `Mobility.singular_positions` are reported with their times. Steps do
-            not notice these: their equations stay solvable.
-        t : float
-            Time of drives [s].
-        p : array_like, optional
-
-        Returns
-        -------
-        Mobility
-        """
-        values = self._parameters(p)
-        if q is None:
-            q = self.assemble(t=t, p=values)
-        if not isinstance(q, Trajectory):
-            q = check_element("q", q, self.tree.configuration)
-        return mobility(self.mechanics, q, t, values)
-
-    def kinematics(
-        self, t: Any, *, q: Any = None, p: Any = None, tolerance: float = 1e-13
-    ) -> KinematicsResult:
-        """Motion that drives decide, with multipliers: inverse dynamics.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Increasing times [s].
-        q : array_like, shape (nq,), optional
-            Configuration near the first one; assembled from the start if left out.
-        p : array_like, optional
-            Parameters of the tree.
-        tolerance : float
-            Of φ.
-
-        Returns
-        -------
-        KinematicsResult
-            With its status; singular positions on the way are listed with names and times. Minus
-            the multiplier of "drive_JOINT" is what the drive exerts [N m or N].
-
-        Raises
-        ------
-        ValueError
-            If the drives leave freedoms: says how many; or if there are rows on velocities.
-
-        Examples
-        --------
-        >>> from lgcontrol.models import four_bar_tree
-        >>> driven = four_bar_tree().drive("crank", lambda t: 0.5 + 2 * t)
-        >>> run = driven.kinematics(np.linspace(0, 3, 31))
-        >>> torque = -run.multipliers[:, driven.constraints.rows_of("drive_crank")]
-        >>> bool(np.abs(run.v[:, 0] - 2).max() < 1e-12), torque.shape
-        (True, (31, 1))
-        """
-        own, group = self.mechanics, self.tree.configuration
-        structure, values = own.base.structure, self._parameters(p)
-        assert structure is not None
-
-        def start(time: float) -> np.ndarray:
-            if q is None:
-                return self.assemble(t=time, p=values)
-            return check_element("q", q, group)
-
-        def mass_matrix(q: Value, p: Value) -> Value:
-            return structure.mass_matrix(ca.vertcat(q, ca.DM(group.dim, 1)), p)
-
-        def force(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-            return structure.force(t, ca.vertcat(q, v), u, p)
-
-        u = own.base.nominal_input
-        dynamics = dynamics_function(self.constraints, mass_matrix, force, u, values)
-        return kinematics(
-            own,
-            dynamics,
-            t,
-            start,
-            u,
-            values,
-            tolerance=tolerance,
-            remedy="drive(joint, motion)",
-        )
-
-    def reactions(
-        self, t: Any, q: Any, multipliers: Any, *, p: Any = None
-    ) -> dict[str, np.ndarray]:
-        """Wrench [f; m] of each loop on its second frame, in the axes of that frame.
-
-        Parameters
-        ----------
-        t : array_like, shape (...)
-            Time, or times [s].
-        q : array_like, shape (..., nq)
-        multipliers : array_like, shape (..., m)
-            λ of all rows.
-        p : array_like, optional
-            Parameters of the tree.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (..., 6)
-            f [N], m [N m] about the origin of the frame. Where `mobility` lists dependent rows,
-            those of their loops are not unique: of all, these are the shortest.
-        """
-        q = check_element("q", q, self.tree.configuration, batch=True)
-        return self._wrenches(t=t, q=q, multipliers=multipliers, p=self._parameters(p))
-
-    @cached_property
-    def _wrenches(self) -> Callable[..., dict[str, np.ndarray]]:
-        own = self.constraints
-        symbols = {
-            "t": ca.SX.sym("t"),
-            "q": ca.SX.sym("q", self.tree.nq),
-            "multipliers": ca.SX.sym("multipliers", own.n_rows),
-            "p": ca.SX.sym("p", own.n_parameters),
-        }
-        t, q, multipliers, p = symbols.values()
-        wrenches = {
-            loop.name: self._wrench(loop, own)(t, q, None, p, multipliers) for loop in self.loops
-        }
-        return wrench_function(symbols, wrenches)
-
-    @interruptible
-    def system(
-        self,
-        inputs: Any = None,
-        *,
-        at: Any = None,
-        independent: str | Iterable[str] | None = None,
-        independent_speeds: str | Iterable[str] | None = None,
-        stabilization: Stabilization = "projection",
-        rates: tuple[float, float] = (5.0, 5.0),
-        name: str | None = None,
-        **options: Any,
-    ) -> System[Product]:
-        """System on the manifold of the constraints, see `constrained_system`.
-
-        Parameters
-        ----------
-        inputs : iterable of str, optional
-            Joints that are driven; all if left out.
-        at : array_like, shape (nq,), optional
-            Configuration at which independent coordinates are chosen or judged; assembled from the
-            identity if left out.
-        independent, independent_speeds, stabilization, rates, name
-            See `constrained_system`.
-        **options
-            What acts on the tree, see `Multibody.system`.
-
-        Returns
-        -------
-        System
-            With a quantity "NAME_wrench" for each loop: what it exerts on its second frame, in the
-            axes of that frame, [f; m].
-        """
+    def _base(
+        self, inputs: Iterable[str] | None, name: str | None, options: Mapping[str, Any]
+    ) -> tuple[System[Product], Constraints]:
         base = self.tree.system(inputs, name=name, **options)
-        at = self.assemble() if at is None else at
-        constraints = Constraints(self.tree.configuration, self._members, len(base.parameters))
-        return constrained_system(
-            base,
-            constraints,
-            at=at,
-            independent=independent,
-            independent_speeds=independent_speeds,
-            stabilization=stabilization,
-            rates=rates,
-            quantities={
-                f"{loop.name}_wrench": Quantity(
-                    self._wrench(loop, constraints), ("fx", "fy", "fz", "mx", "my", "mz")
-                )
-                for loop in self.loops
-            },
-        )
+        return base, Constraints(self.tree.configuration, self._members, len(base.parameters))
 
-    def _wrench(self, loop: LoopJoint, constraints: Constraints) -> Callable[..., Any]:
-        """``(t, x, u, p, multipliers) → wrench``."""
-        own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
-        q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
-        force = ca.SX.sym("force", len(own))
-        wrench = ca.Function(
-            "loop_wrench",
-            [q, p, force],
-            [ca.densify(wrench_on_b(loop, *_poses(tree, loop, q, p), force))],
-        )
-        return lambda t, x, u, p, multipliers: wrench(x[:nq], p, multipliers[own])
+    def _wrenches(self, q: Value, t: Value, p: Value) -> Iterable[tuple[str, Callable[..., Any]]]:
+        for loop in self.loops:
+            yield loop.name, partial(loop_wrenches, loop, *_poses(self.tree, loop, q, p))
+
+    def _points(self, q: np.ndarray, p: np.ndarray) -> dict[str, np.ndarray]:
+        tree, poses = self.tree, self.poses(q, p=p)
+        given, held = (p,) if len(tree.parameters) else (), {body: [] for body in tree.bodies}
+        for body in tree.bodies:
+            parent = tree.link(body).parent
+            if parent in held:
+                held[parent].append(poses[body][:3])
+        made = compiled(tree)
+        links = {k: name for name, k in made.bodies}
+        for loop in self.loops:
+            for frame in (loop.frame_a, loop.frame_b):
+                owner = links.get(made.frames[frame][0])
+                if owner is not None:
+                    held[owner].append(np.asarray(tree.placement(frame)(q, *given))[:3])
+        return {body: np.array(points).reshape(-1, 3) for body, points in held.items()}
 
     def _places(self, what: str, values: Mapping[str, float]) -> dict[int, float]:
         """Coordinates by their places, from a mapping of names."""
@@ -496,10 +257,6 @@ class ClosedTree:
         if joint not in single:
             raise UnknownNameError(unknown_name("joint with one coordinate", joint, single))
         return single[joint]
-
-    def _parameters(self, p: Any) -> np.ndarray:
-        base = self.mechanics.base
-        return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
 
 
 # Values of constraints, functions of a module since those pickle.

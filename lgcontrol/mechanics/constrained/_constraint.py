@@ -203,8 +203,13 @@ class Constraints:
     @cached_property
     def is_driven(self) -> bool:
         """Whether the time appears in a constraint."""
-        f = self._terms
-        return any(f.sparsity_jac(f.index_in("t"), k).nnz() for k in range(f.n_out()))
+        t, q, _, p = self._symbols()
+        for entry in self.members:
+            values = entry.value(t, q, p)
+            own = values if isinstance(values, list | tuple) else (values,)
+            if any(ca.depends_on(ca.SX(value), t) for value in own):
+                return True
+        return False
 
     @cached_property
     def _position(self) -> ca.Function:
@@ -221,7 +226,11 @@ class Constraints:
     @cached_property
     def _terms(self) -> ca.Function:
         t, q, v, p = self._symbols()
-        each = [self._of(entry, t, q, v, p) for entry in self.members]
+        E, places = (
+            self.group.rate_matrix(q),
+            {s.element_hash(): i for i, s in enumerate(ca.vertsplit(q))},
+        )
+        each = [self._of(entry, t, q, v, p, E, places) for entry in self.members]
         phi = [row.phi for row in each]
         stacked = [ca.vertcat(*rows) for rows in zip(*(row[1:] for row in each), strict=True)]
         if not each:
@@ -243,16 +252,33 @@ class Constraints:
             ca.SX.sym("p", sizes),
         )
 
-    def _of(self, entry: Constraint, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> ConstraintTerms:
-        """Terms of one constraint, by automatic differentiation where nobody knows better."""
+    def _of(
+        self,
+        entry: Constraint,
+        t: ca.SX,
+        q: ca.SX,
+        v: ca.SX,
+        p: ca.SX,
+        E: Any,
+        places: dict[int, int],
+    ) -> ConstraintTerms:
+        """Terms of one constraint, by automatic differentiation where nobody knows better.
+
+        By the entries of q alone that it has: by all it would cost the square of their number.
+        """
+
+        def entries(value: ca.SX) -> list[int]:
+            found = (places.get(symbol.element_hash()) for symbol in ca.symvar(value))
+            return sorted(i for i in found if i is not None)
+
         n, dim = len(entry.rows), self.group.dim
-        E = self.group.rate_matrix(q)
         phi = _position_of(entry, t, q, p) if _holds(entry) else ca.SX(0, 1)
         if entry.derivatives is not None:
             G, nu, gamma = (ca.SX(x) for x in entry.derivatives(t, q, v, p))
         else:
             if _holds(entry):
-                G, nu = ca.jacobian(phi, q) @ E, -ca.jacobian(phi, t)
+                at = entries(phi)
+                G, nu = ca.jacobian(phi, q[at]) @ E[at, :], -ca.jacobian(phi, t)
             else:
                 made = entry.value(t, q, p)
                 if not (isinstance(made, tuple | list) and len(made) == 2):
@@ -267,7 +293,8 @@ class Constraints:
                     f"{nu.shape}, expected ({n}, {dim}) and ({n},)"
                 )
             rate = G @ v - nu
-            gamma = -ca.jtimes(rate, q, E @ v) - ca.jacobian(rate, t)
+            at = entries(rate)
+            gamma = -ca.jtimes(rate, q[at], E[at, :] @ v) - ca.jacobian(rate, t)
         return ConstraintTerms(phi, G, nu, gamma)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import casadi as ca
@@ -17,7 +17,7 @@ from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._surroundings import Surroundings
-from ._basic import Frames, VelocityConstraint
+from ._basic import GROUND, Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint, Row
@@ -41,7 +41,8 @@ class MechanismEquations:
 
     Parameters
     ----------
-    formulation : Formulation
+    formulations : mapping of str to Formulation
+        By body.
     inertias : mapping of str to SpatialInertia
         Of the bodies, by name, about their centres of mass, where their frames sit.
     joints : sequence of MechanismJoint
@@ -52,7 +53,7 @@ class MechanismEquations:
         Coefficients that stay symbolic.
     """
 
-    formulation: Formulation
+    formulations: Mapping[str, Formulation]
     inertias: Mapping[str, SpatialInertia]
     joints: Sequence[MechanismJoint]
     motors: Sequence[MechanismMotor]
@@ -62,7 +63,7 @@ class MechanismEquations:
     @cached_property
     def configuration(self) -> Product:
         """Group of q: a block for each body."""
-        return Product(**dict.fromkeys(self.inertias, self.formulation.group))
+        return Product(**{body: own.group for body, own in self.formulations.items()})
 
     @cached_property
     def velocity(self) -> Rn:
@@ -104,41 +105,47 @@ class MechanismEquations:
     def constraints(self) -> Constraints:
         """Equations of the joints, and those of the coordinates, as ``BODY`` with a row "norm"."""
         members = [entry for joint in self.joints for entry in _constraints_of(self, joint)]
-        norm = self.formulation.norm
-        if norm is not None:
-            nq = self.formulation.group.nq
-            for k, body in enumerate(self.inertias):
-                own = slice(k * nq, (k + 1) * nq)
-                members.append(Constraint(body, [NORM], lambda t, q, p, own=own: norm(q[own])))
+        for body, own in self.formulations.items():
+            if own.norm is not None:
+                value = partial(_norm, own.norm, self.places[body][0])
+                members.append(Constraint(body, [NORM], value))
         return Constraints(self.configuration, members, len(self.parameters))
 
-    def frames(self, q: Value) -> dict[str, tuple[Any, Any]]:
-        """Position and rotation of every body."""
-        return self.of_each(self.formulation.pose, q)
+    @cached_property
+    def places(self) -> dict[str, tuple[slice, slice]]:
+        """Where the coordinates and the velocities of each body are."""
+        own = self.configuration
+        return {body: (own.coordinate_slice(body), own.tangent_slice(body)) for body in own.blocks}
 
-    def rates(self, q: Value, v: Value) -> dict[str, Any]:
-        """``[ṙ; ω]`` of every body."""
-        return self.of_each(self.formulation.rates, q, v)
+    def frames(self, q: Value, bodies: Iterable[str] | None = None) -> dict[str, tuple[Any, Any]]:
+        """Position and rotation of every body, or of some."""
+        own = self.formulations
+        return {body: own[body].pose(q[self.places[body][0]]) for body in bodies or own}
 
-    def of_each(self, of: Callable[..., Any], q: Value, *v: Value) -> dict[str, Any]:
-        """What a function makes of the coordinates, and velocities, of every body."""
-        nq, n = self.formulation.group.nq, self.formulation.group.dim
+    def rates(self, q: Value, v: Value, bodies: Iterable[str] | None = None) -> dict[str, Any]:
+        """``[ṙ; ω]`` of every body, or of some."""
         return {
-            body: of(q[k * nq : (k + 1) * nq], *(w[k * n : (k + 1) * n] for w in v))
-            for k, body in enumerate(self.inertias)
+            body: self.formulations[body].rates(q[self.places[body][0]], v[self.places[body][1]])
+            for body in bodies or self.formulations
         }
+
+    def _rate_maps(self, q: Value) -> dict[str, Any]:
+        """T of every body."""
+        return {body: f.rate_map(q[self.places[body][0]]) for body, f in self.formulations.items()}
 
     def mass_matrix(self, q: Value, p: Value) -> Value:
         """M, block-diagonal."""
         c = self.coefficients.bind(p)
-        T = self.of_each(self.formulation.rate_map, q)
+        T = self._rate_maps(q)
         blocks = [T[body].T @ self._inertia(body, c) @ T[body] for body in self.inertias]
         return ca.sparsify(ca.diagcat(*blocks))
 
     @property
     def is_plain(self) -> bool:
         """Whether M is regular and the same in all configurations."""
-        return self._stiffening is None and self.formulation.name in ("SO3xR3", "SE3")
+        return self._stiffening is None and all(
+            own.name in ("SO3xR3", "SE3") for own in self.formulations.values()
+        )
 
     @cached_property
     def _stiffening(self) -> Constraints | None:
@@ -178,19 +185,19 @@ class MechanismEquations:
     def force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         """F: everything but ``M v̇`` and the constraints."""
         c = self.coefficients.bind(p)
-        T = self.of_each(self.formulation.rate_map, q)
-        bent, rows = self.of_each(self.formulation.bent_rates, q, v), []
+        T, rows = self._rate_maps(q), []
         for body, rate in self.rates(q, v).items():
-            w = rate[3:]
+            (x, y), w = self.places[body], rate[3:]
             gyroscopic = ca.vertcat(ca.DM(3, 1), ca.cross(w, c[f"{body}.inertia"] @ w))
-            rows.append(T[body].T @ (self._inertia(body, c) @ bent[body] + gyroscopic))
+            bent = self.formulations[body].bent_rates(q[x], v[y])
+            rows.append(T[body].T @ (self._inertia(body, c) @ bent + gyroscopic))
         return self.action(t, q, v, u, p) - ca.vertcat(*rows)
 
     def action(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         """Generalized force of all that acts, without what comes of inertia and velocity alone."""
         c, own = self.coefficients.bind(p), u[len(self.motors) :]
         frames, rates = self.frames(q), self.rates(q, v)
-        T = self.of_each(self.formulation.rate_map, q)
+        T = self._rate_maps(q)
         motors = self._motor_wrenches(frames, u[: len(self.motors)])
         rows = []
         for body, (r, A) in frames.items():
@@ -224,17 +231,6 @@ class MechanismEquations:
                 total += 0 if energy is None else energy
         return total
 
-    def reactions(self, t: Value, q: Value, multipliers: Value) -> dict[str, dict[str, Any]]:
-        """Wrenches of every joint on its bodies, ``[f; m]``: f [N] in world, m [N m] in body axes.
-
-        The moment is about the centre of mass. By joint, then by body: ``−Gᵀ λ`` of its rows alone.
-        """
-        found: dict[str, dict[str, Any]] = {}
-        for joint in self.joints:
-            rows = self.constraints.rows_of(joint.name)
-            found[joint.name] = joint_wrenches(joint, t, self.frames(q), multipliers[rows])
-        return found
-
     def joint_coordinates(self, q: np.ndarray) -> list[Coordinate]:
         """Freedoms of all joints as rows on the tangent vector, as they are in a configuration."""
         v, units = ca.SX.sym("v", self.velocity.dim), {"rad/s": "rad", "m/s": "m"}
@@ -261,8 +257,13 @@ class MechanismEquations:
         return total
 
 
-def joint_wrenches(joint: MechanismJoint, t: Value, frames: Frames, multipliers: Value) -> Any:
-    """Wrenches of a joint on its bodies for multipliers of its rows; see `reactions`."""
+def joint_wrenches(
+    joint: MechanismJoint, t: Value, frames: Frames, multipliers: Value
+) -> dict[str, Any]:
+    """Wrenches [f; m] of a joint on its bodies, in their axes about their centres of mass.
+
+    They are ``−Gᵀ λ`` of its rows alone.
+    """
     names = [body for body in joint.bodies if body in frames]
     r = {body: ca.SX.sym("r", 3) for body in names}
     A = {body: ca.SX.sym("A", 3, 3) for body in names}
@@ -284,7 +285,8 @@ def joint_wrenches(joint: MechanismJoint, t: Value, frames: Frames, multipliers:
         K = A[body].T @ slope
         moment = ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1])
         by_rates = ca.vertcat(*(ca.gradient(power, rate) for rate in rates[body]))
-        results.append(-ca.vertcat(ca.gradient(work, r[body]), moment) - by_rates)
+        wrench = -ca.vertcat(ca.gradient(work, r[body]), moment) - by_rates
+        results.append(ca.vertcat(A[body].T @ wrench[:3], wrench[3:]))
     arguments = [s, lam, *(r[b] for b in names), *(A[b] for b in names)]
     made = ca.Function("joint_wrenches", arguments, results)
     values = made.call(
@@ -357,14 +359,15 @@ def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> lis
     """What a joint holds of positions, and what of velocities."""
     held = [row for row in joint.rows if not isinstance(row, VelocityConstraint)]
     rolling = [row for row in joint.rows if isinstance(row, VelocityConstraint)]
+    names = [body for body in joint.bodies if body != GROUND]
 
     def position(t: Value, q: Value, p: Value) -> Value:
-        frames = equations.frames(q)
+        frames = equations.frames(q, names)
         return ca.vertcat(*(row.value(t, frames) for row in held))
 
     def velocity(t: Value, q: Value, p: Value) -> tuple[Value, Value]:
-        frames, v = equations.frames(q), ca.SX.sym("v", equations.velocity.dim)
-        rates = {body: (rate[:3], rate[3:]) for body, rate in equations.rates(q, v).items()}
+        frames, v = equations.frames(q, names), ca.SX.sym("v", equations.velocity.dim)
+        rates = {body: (rate[:3], rate[3:]) for body, rate in equations.rates(q, v, names).items()}
         off = ca.vertcat(*(row.value(t, frames, rates) for row in rolling))
         A = ca.jacobian(off, v)
         if ca.depends_on(A, v):
@@ -375,14 +378,17 @@ def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> lis
             )
         return A, -ca.substitute(off, v, 0)
 
-    def named(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-        return [row.row for row in rows], [row.unit for row in rows]
-
     made = []
     if held:
-        names, units = named(held)
-        made.append(Constraint(joint.name, names, position, units))
+        made.append(_member(joint.name, held, position, "position"))
     if rolling:
-        names, units = named(rolling)
-        made.append(Constraint(joint.name, names, velocity, units, "velocity"))
+        made.append(_member(joint.name, rolling, velocity, "velocity"))
     return made
+
+
+def _member(name: str, rows: Sequence[Row], value: Callable[..., Any], kind: Any) -> Constraint:
+    return Constraint(name, [row.row for row in rows], value, [row.unit for row in rows], kind)
+
+
+def _norm(norm: Callable[[Value], Any], own: slice, t: Value, q: Value, p: Value) -> Any:
+    return norm(q[own])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,7 @@ import scipy
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
-from ._attitudes import angle_rates, euler_angles, half_rates, parameter_rotation
+from ._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ FORMULATIONS: dict[str, Formulation] = {
         ),
     )
 }
-"""What a System of a mechanism may be written in, by name.
+"""What the motion of a body may be written in, by name.
 
 "SO3xR3" is (SO(3) × R³)ⁿ with velocities ``[ṙ in world axes; ω in body axes]``, which in the
 stepping of the paper is called rA; "SE3" is SE(3)ⁿ with body twists; "rp" Euler parameters and "re"
@@ -160,15 +160,23 @@ Euler angles z-x-z.
 """
 
 
-def formulation(name: str) -> Formulation:
+Choice: TypeAlias = "str | Formulation | Mapping[str, str | Formulation]"
+"""A formulation of all bodies, or one for each by name."""
+
+AUTO = "auto"
+
+
+def as_formulation(given: str | Formulation) -> Formulation:
     """Formulation of a name; "rA" is another one of "SO3xR3".
 
     Raises
     ------
-    ValueError
+    KeyError
         If there is none of that name; the message lists those there are.
     """
+    if isinstance(given, Formulation):
+        return given
     known = {**FORMULATIONS, "rA": FORMULATIONS["SO3xR3"]}
-    if name not in known:
-        raise UnknownNameError(unknown_name("formulation", name, known))
-    return known[name]
+    if not isinstance(given, str) or given not in known:
+        raise UnknownNameError(unknown_name("formulation", given, [*known, AUTO]))
+    return known[given]

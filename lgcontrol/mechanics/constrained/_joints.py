@@ -91,6 +91,57 @@ class Marker:
 
 
 @dataclass(frozen=True, eq=False)
+class JointCoordinate:
+    """What a joint leaves free and has a value: an angle about z, or a place along an axis.
+
+    Parameters
+    ----------
+    name : str
+        "rz": the angle [rad] from x of i to x of j about their common z; "x", "y" or "z": where the
+        point of j is along that axis of i, from the point of i [m].
+    i, j : Marker
+    """
+
+    name: str
+    i: Marker
+    j: Marker
+
+    @property
+    def unit(self) -> str:
+        """Of the value."""
+        return "rad" if self.name == "rz" else "m"
+
+    @property
+    def rate(self) -> VelocityConstraint:
+        """Its rate."""
+        if self.name == "rz":
+            return _turning(self.i, self.j)
+        return _sliding(self.name, self.i, self.j)
+
+    def drive(self, motion: Drive) -> BasicConstraint:
+        """Equation that gives it a value, or a motion in time; of an angle see `angle_drive`."""
+        i, j = self.i, self.j
+        if self.name != "rz":
+            axis = getattr(i, self.name)
+            return DP2("position", i.body, axis, i.point, j.body, j.point, motion)
+        x, y = ca.DM(j.x), ca.DM(j.y)
+
+        def turned(t: Value) -> Value:
+            f = motion(t) if callable(motion) else motion
+            return ca.sin(f) * x + ca.cos(f) * y
+
+        return DP1("angle", i.body, i.x, j.body, turned)
+
+    def off(self, value: float, frames: Frames) -> Any:
+        """What it lacks from a value; of an angle the shorter way."""
+        if self.name == "rz":
+            cos, sin = _turn(self.i, self.j, frames)
+            c, s = np.cos(value), np.sin(value)
+            return ca.atan2(c * sin - s * cos, c * cos + s * sin)
+        return self.drive(value).value(0.0, frames)
+
+
+@dataclass(frozen=True, eq=False)
 class MechanismJoint:
     """A named list of equations between bodies.
 
@@ -106,6 +157,8 @@ class MechanismJoint:
     freedoms : iterable of VelocityConstraint
         Rates that it leaves free, by name: what systems on the manifold take as independent
         coordinates, "hinge.rz" or, of a joint with one alone, "hinge".
+    coordinates : iterable of JointCoordinate
+        Those of the freedoms that have a value, which `Mechanism.drive` and `assemble` give them.
 
     Examples
     --------
@@ -118,6 +171,7 @@ class MechanismJoint:
     rows: tuple[Row, ...]
     point: tuple[str, Any] | None = None
     freedoms: tuple[VelocityConstraint, ...] = ()
+    coordinates: tuple[JointCoordinate, ...] = ()
 
     def __init__(
         self,
@@ -125,6 +179,7 @@ class MechanismJoint:
         rows: Iterable[Row],
         point: tuple[str, Any] | None = None,
         freedoms: Iterable[VelocityConstraint] = (),
+        coordinates: Iterable[JointCoordinate] = (),
     ) -> None:
         check_name("joint", name)
         if not name.isidentifier():
@@ -138,7 +193,12 @@ class MechanismJoint:
                     f"joint {name!r}: expected DP1, DP2, D, CD, FreeConstraint or "
                     f"VelocityConstraint as equations, not {row!r}"
                 )
-        left = tuple(freedoms)
+        valued = tuple(coordinates)
+        names = {c.name for c in valued}
+        left = (
+            *(c.rate for c in valued),
+            *(free for free in freedoms if getattr(free, "row", "") not in names),
+        )
         for free in left:
             if not isinstance(free, VelocityConstraint):
                 raise TypeError(
@@ -153,6 +213,7 @@ class MechanismJoint:
         object.__setattr__(self, "rows", own)
         object.__setattr__(self, "point", point)
         object.__setattr__(self, "freedoms", left)
+        object.__setattr__(self, "coordinates", valued)
         if not set(self.bodies) - {GROUND}:
             raise ValueError(f"joint {name!r} ties the ground to itself, no body")
         for row in own:
@@ -225,7 +286,7 @@ def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
     name : str
     i, j : Marker
     """
-    return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j, [_turning(i, j)])
+    return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j, valued=_valued(i, j, "rz"))
 
 
 @_between_markers
@@ -237,8 +298,8 @@ def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     name : str
     i, j : Marker
     """
-    freedoms = [_sliding("z", i, j), _turning(i, j)]
-    return _joint(name, [*_parallel(i, j), *_on_line(i, j)], j, freedoms)
+    rows = [*_parallel(i, j), *_on_line(i, j)]
+    return _joint(name, rows, j, valued=_valued(i, j, "z", "rz"))
 
 
 @_between_markers
@@ -251,7 +312,7 @@ def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
     """
     rows = [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)]
-    return _joint(name, rows, j, [_sliding("z", i, j)])
+    return _joint(name, rows, j, valued=_valued(i, j, "z"))
 
 
 @_between_markers
@@ -276,8 +337,7 @@ def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
     """
     height = DP2("height", i.body, i.z, i.point, j.body, j.point)
-    freedoms = [_sliding("x", i, j), _sliding("y", i, j), _turning(i, j)]
-    return _joint(name, [*_parallel(i, j), height], j, freedoms)
+    return _joint(name, [*_parallel(i, j), height], j, valued=_valued(i, j, "x", "y", "rz"))
 
 
 @_between_markers
@@ -329,7 +389,7 @@ def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
         return h * (ca.sin(s) * cos - ca.cos(s) * sin)
 
     rows = [*_parallel(i, j), *_on_line(i, j), FreeConstraint("thread", _two(i, j), thread, "m")]
-    return _joint(name, rows, j, [_turning(i, j)])
+    return _joint(name, rows, j, valued=_valued(i, j, "rz"))
 
 
 def gear(
@@ -385,15 +445,9 @@ def angle_drive(
     angle : callable of t, or float
         In rad.
     """
-    x, y = ca.DM(j.x), ca.DM(j.y)
     if not callable(angle):
         angle = float(check_shape(f"joint {name!r}: angle", angle, ()))
-
-    def turned(t: Value) -> Value:
-        f = angle(t) if callable(angle) else angle
-        return ca.sin(f) * x + ca.cos(f) * y
-
-    return _joint(name, [DP1("angle", i.body, i.x, j.body, turned)], j)
+    return _joint(name, [JointCoordinate("rz", i, j).drive(angle)], j)
 
 
 @_between_markers
@@ -407,7 +461,7 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
+    return _joint(name, [JointCoordinate("z", i, j).drive(position)], j)
 
 
 @_between_markers
@@ -528,9 +582,18 @@ def _passing(i: str, j: str, point: Value, frames: Frames, rates: Frames) -> Val
 
 
 def _joint(
-    name: str, rows: Iterable[Any], j: Marker, freedoms: Iterable[VelocityConstraint] = ()
+    name: str,
+    rows: Iterable[Any],
+    j: Marker,
+    freedoms: Iterable[VelocityConstraint] = (),
+    *,
+    valued: Iterable[JointCoordinate] = (),
 ) -> MechanismJoint:
-    return MechanismJoint(name, rows, (j.body, j.point), freedoms)
+    return MechanismJoint(name, rows, (j.body, j.point), freedoms, valued)
+
+
+def _valued(i: Marker, j: Marker, *names: str) -> list[JointCoordinate]:
+    return [JointCoordinate(name, i, j) for name in names]
 
 
 def _turning(i: Marker, j: Marker) -> VelocityConstraint:

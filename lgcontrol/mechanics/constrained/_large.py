@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,33 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from ...codegen._internal import Result
+from ...codegen._internal import check_shape
+from ...groups import SO3
 from ...integrators._internal import Index3Method
-from ._basic import GROUND, Connection, Direction
-from ._closed_forms import ClosedForms
-from ._direct import Start
-from ._march import MarchStatus
+from ._basic import GROUND, BasicConstraint, Connection, Direction
+from ._basic_rows import BasicRows
+from ._body import MechanismBody
+from ._joints import MechanismJoint
+from ._march import March
+from ._system import OFF
 
 UNIT = np.eye(3)
+# Newton's corrections fall at least linearly: largest last one, next to the accelerations and
+# multipliers.
+TOLERATED = 1e-6
+# Time of differences along a motion [s].
+SHORT = 1e-4
+# Compliance of rows that makes the matrix regular where they depend on others.
+SLACK = 1e-10
+
+
+def has_closed_forms(rows: Iterable[Any]) -> bool:
+    """Whether all rows are basic constraints whose moving directions are second ones of a DP1."""
+    return all(
+        isinstance(row, BasicConstraint)
+        and not (isinstance(row.u, Direction) and callable(row.u.vector))
+        for row in rows
+    )
 
 
 def tildes(a: np.ndarray) -> np.ndarray:
@@ -36,44 +55,6 @@ def rotations(turn: np.ndarray) -> np.ndarray:
     K = tildes(turn)
     half = np.sinc(angle / (2 * np.pi))
     return UNIT + np.sinc(angle / np.pi) * K + half * half / 2 * (K @ K)
-
-
-@dataclass(frozen=True, eq=False)
-class LargeResult(Result):
-    """Motion of a large mechanism.
-
-    Attributes
-    ----------
-    t : ndarray, shape (N,)
-        Times that were kept [s].
-    r, rdot, omega : ndarray, shape (N, bodies, 3)
-        Centres of mass [m], their velocities in world axes, angular velocities in body axes.
-    A : ndarray, shape (N, bodies, 3, 3)
-    multipliers : ndarray, shape (N, m)
-    iterations : ndarray of int, shape (steps,)
-    status : MarchStatus
-        If a step did not converge, the motion ends before it.
-    """
-
-    t: np.ndarray
-    r: np.ndarray
-    A: np.ndarray
-    rdot: np.ndarray
-    omega: np.ndarray
-    multipliers: np.ndarray
-    iterations: np.ndarray
-    status: MarchStatus
-
-    @property
-    def message(self) -> str:
-        """Which step did not converge, and what to do; empty if all did."""
-        if self.is_success:
-            return ""
-        return (
-            f"Newton's method did not converge in step {len(self.iterations) - 1}, the last time "
-            f"kept is {self.t[-1]:.6g} s: take a smaller dt, or list singular positions with "
-            "mobility()"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,30 +77,36 @@ class LargeMechanism:
 
     Rows of a kind (DP1, DP2, D, CD) are evaluated together, and the matrix of Newton's method is
     factored in an order of small band width, so that the cost of chains, ladders and the like
-    grows as their number of bodies.
+    grows as their number of bodies. Rows may depend on others: of all multipliers the shortest are
+    found.
 
     Parameters
     ----------
-    forms : ClosedForms
-        Of orientation matrices.
-    start : mapping of str to (r, A, ṙ, ω)
-        Of every body.
+    bodies : mapping of str to MechanismBody
+    joints : iterable of MechanismJoint
+        Of basic constraints.
+    gravity : ndarray, shape (3,)
     """
 
-    def __init__(self, forms: ClosedForms, start: Mapping[str, Start]) -> None:
-        self.forms, self.start = forms, start
-        self.n_bodies = len(forms.names)
-        self.masses = np.array(forms.masses)
-        self.inertias = np.array(forms.inertias)
+    def __init__(
+        self,
+        bodies: Mapping[str, MechanismBody],
+        joints: Iterable[MechanismJoint],
+        gravity: np.ndarray,
+    ) -> None:
+        self.basic, self.names, self.gravity = BasicRows(joints), tuple(bodies), gravity
+        self.n_bodies, self.m = len(bodies), len(self.basic.rows)
+        self.masses = np.array([body.inertia.mass for body in bodies.values()])
+        self.inertias = np.array([np.asarray(body.inertia.inertia) for body in bodies.values()])
         self._places: np.ndarray | None = None
 
     @cached_property
     def rows(self) -> tuple[_RowsOfKind, ...]:
         """Rows by kind."""
-        index = {name: k for k, name in enumerate(self.forms.names)}
+        index = {name: k for k, name in enumerate(self.names)}
         index[GROUND] = self.n_bodies
         kinds: dict[str, list[Any]] = {}
-        for place, row in enumerate(self.forms.rows):
+        for place, row in enumerate(self.basic.rows):
             kinds.setdefault(row.kind, []).append((place, row))
         found = []
         for kind, entries in kinds.items():
@@ -132,10 +119,10 @@ class LargeMechanism:
                     i[k], j[k] = index[row.w.i], index[row.w.j]
                     s_i[k], s_j[k] = row.w.s_i, row.w.s_j
                     if isinstance(row.u, Direction):
-                        a_i[k] = self._still(row.u)
+                        a_i[k] = row.u.vector
                 else:
                     i[k], j[k] = index[row.u.body], index[row.w.body]
-                    a_i[k] = self._still(row.u)
+                    a_i[k] = row.u.vector
                     if callable(row.w.vector):
                         moving.append((k, id(row.w)))
                     else:
@@ -144,86 +131,87 @@ class LargeMechanism:
             found.append(_RowsOfKind(kind, places, i, j, a_i, a_j, s_i, s_j, tuple(moving)))
         return tuple(found)
 
-    @staticmethod
-    def _still(direction: Direction) -> np.ndarray:
-        if callable(direction.vector):
-            raise ValueError(
-                f"the direction on {direction.body!r} moves; large mechanisms take moving "
-                "directions on the second body of a DP1 alone, as angle_drive makes them"
-            )
-        return direction.vector
-
     def march(
         self,
+        x0: np.ndarray,
         dt: float,
         steps: int,
         method: Index3Method,
         *,
-        tolerance: float = 1e-6,
         limit: int = 20,
-        every: int = 1,
-    ) -> LargeResult:
-        """Steps of an index-3 method from the start.
+    ) -> March:
+        """Steps of an index-3 method, each iterated until its corrections are small.
 
         Parameters
         ----------
+        x0 : ndarray, shape (13 n,), with the clock after it where there are drives
+            Configuration and velocity on (SO(3) × R³)ⁿ.
         dt : float
             Step [s].
         steps : int
         method : Index3Method
-            Its coefficients; iterations go on until the corrections are small.
-        tolerance : float
-            Largest correction of accelerations and multipliers, next to the largest of them.
+            Its coefficients.
         limit : int
             Most iterations of a step.
-        every : int
-            One of so many steps is kept.
 
         Returns
         -------
-        LargeResult
+        March
+            Ends before the first step that did not converge.
         """
-        h, (alpha_m, alpha_f), m = dt, method.alpha, self.forms.m
+        h, (alpha_m, alpha_f), n = dt, method.alpha, self.n_bodies
         share = (1 - alpha_f) / (1 - alpha_m)
-        state: tuple[np.ndarray, ...] = tuple(
-            np.array([self.start[name][k] for name in self.forms.names]) for k in range(4)
-        )
-        rate, multipliers = self._start(*state)
-        a, kept, counts, status = rate, [], [], MarchStatus.SOLVED
-        for k in range(1, steps + 1):
-            t, last, before = k * h, rate, a
-            count, is_done = 0, False
-            while count < limit and not is_done:
-                count += 1
+        state, t0 = self._split(x0)
+        self._refuse(state, t0)
+        rate, multipliers = self._start(t0, *state)
+        a, unsolved, t = rate, None, t0 + h * np.arange(steps + 1)
+        kept, off = [(*state, rate, multipliers)], []
+        for k in range(steps):
+            last, before, left = rate, a, np.inf
+            for _ in range(limit):
                 a = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * before) / (1 - alpha_m)
                 r, A, _, omega = _after(method, h, state, before, a)
-                phi, G, K = self.terms(t, r, A, multipliers)
+                phi, G, K = self.terms(t[k + 1], r, A, multipliers)
                 force = self._balance(rate, omega) + (G.T @ multipliers).reshape(-1, 6)
                 blocks = self._inertias(omega, share * h * method.g[1])
                 scale = share * h * h * method.b[1]
                 right = -np.concatenate([force.ravel(), phi / scale])
                 d = self.solve(blocks + scale * K, G, right)
-                rate = rate + d[: 6 * self.n_bodies].reshape(-1, 6)
-                multipliers = multipliers + d[6 * self.n_bodies :]
+                rate = rate + d[: 6 * n].reshape(-1, 6)
+                multipliers = multipliers + d[6 * n :]
                 size = 1 + max(np.abs(rate).max(), np.abs(multipliers).max(initial=0.0))
-                if not np.isfinite(size):
+                left = np.abs(d).max() / (TOLERATED * size)
+                if left <= 1 or not np.isfinite(size):
                     break
-                is_done = bool(np.abs(d).max() <= tolerance * size)
-            if not is_done:
-                status = MarchStatus.UNSOLVED
+            off.append(left)
+            if not left <= 1:
+                unsolved = k
                 break
             a = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * before) / (1 - alpha_m)
             state = _after(method, h, state, before, a)
-            counts.append(count)
-            if k % every == 0:
-                kept.append((t, *state, multipliers))
-        columns: Any = [
-            np.array([entry[i] for entry in kept]).reshape(len(kept), *shape)
-            for i, shape in enumerate([(), *(part.shape for part in state), (m,)])
-        ]
-        times, *motion, forces = columns
-        r, A, rdot, omega = motion
-        return LargeResult(times, r, A, rdot, omega, forces, np.array(counts), status)
+            kept.append((*state, rate, multipliers))
+        t = t[: len(kept)]
+        return March(t, *_columns(kept, t, self.basic.is_driven), np.array(off), unsolved)
+
+    def _split(self, x: Any) -> tuple[tuple[np.ndarray, ...], float]:
+        """r, A, ṙ and ω of a state, and its time."""
+        n = self.n_bodies
+        x = check_shape("x0", x, (13 * n + self.basic.is_driven,))
+        q, v = x[: 7 * n].reshape(n, 7), x[7 * n : 13 * n].reshape(n, 6)
+        t = float(x[-1]) if self.basic.is_driven else 0.0
+        return (q[:, :3], np.asarray(SO3.matrix(q[:, 3:])), v[:, :3], v[:, 3:]), t
+
+    def _refuse(self, state: tuple[np.ndarray, ...], t: float) -> None:
+        """Say which row a start breaks most."""
+        before, phi, after = self._along(t, *state)
+        rate = (after - before) / (2 * SHORT)
+        for what, gap in (("position", phi), ("velocity", rate)):
+            if np.abs(gap).max(initial=0.0) > OFF:
+                k = int(np.abs(gap).argmax())
+                raise ValueError(
+                    f"x0 does not keep the constraints, the {what} of {self.basic.row_names[k]} is "
+                    f"off by {abs(gap[k]):.3g}; state() makes one that does"
+                )
 
     def terms(
         self, t: float, r: np.ndarray, A: np.ndarray, multipliers: np.ndarray
@@ -237,10 +225,10 @@ class LargeMechanism:
         A : ndarray, shape (n_bodies, 3, 3)
         multipliers : ndarray, shape (m,)
         """
-        f, moving = self.forms.drives(t)
+        f, moving = self.basic.drives(t)
         r = np.vstack([r, np.zeros(3)])
         A = np.concatenate([A, UNIT[None]])
-        phi = np.zeros(self.forms.m)
+        phi = np.zeros(self.m)
         G_parts, K_parts = [], []
         for rows in self.rows:
             value, left, right, blocks = self._kind(rows, r, A, moving, multipliers[rows.place])
@@ -261,7 +249,7 @@ class LargeMechanism:
             places.append((6 * body[:, None] + columns).ravel())
         G = sp.csc_matrix(
             (np.concatenate(entries), (np.concatenate(lines), np.concatenate(places))),
-            shape=(self.forms.m, n),
+            shape=(self.m, n),
         )[:, : n - 6]
         entries, lines, places = [], [], []
         for i, j, block in K_parts:
@@ -340,7 +328,9 @@ class LargeMechanism:
         return dotted(u, d), left, right, [lam * ii, lam * ij, lam * ij.swapaxes(1, 2), lam * jj]
 
     def solve(self, M: Any, G: Any, right: np.ndarray) -> np.ndarray:
-        """``[[M, Gᵀ], [G, 0]] x = right``, factored in an order of small band width.
+        """``[[M, Gᵀ], [G, −ε]] x = right``, factored in an order of small band width.
+
+        ε is 1e-10 of the compliance: rows that depend on others leave the matrix regular.
 
         Parameters
         ----------
@@ -349,11 +339,13 @@ class LargeMechanism:
         right : ndarray, shape (n + m,)
         """
         M, G, n = M.tocoo(), G.tocoo(), M.shape[0]
-        line = np.concatenate([M.row, G.row + n, G.col])
-        place = np.concatenate([M.col, G.col, G.row + n])
         size = n + G.shape[0]
+        own = np.arange(n, size)
+        line = np.concatenate([M.row, G.row + n, G.col, own])
+        place = np.concatenate([M.col, G.col, G.row + n, own])
         place_of = self._place_of(line, place, size)
-        data = np.concatenate([M.data, G.data, G.data])
+        slack = np.full(size - n, -SLACK * n / M.diagonal().sum())
+        data = np.concatenate([M.data, G.data, G.data, slack])
         K = sp.csc_matrix((data, (place_of[line], place_of[place])), shape=(size, size))
         K.eliminate_zeros()  # half of the entries, of which coordinate differences have most
         sorted_right = np.empty(size)
@@ -370,26 +362,31 @@ class LargeMechanism:
         return self._places
 
     def _start(
-        self, r: np.ndarray, A: np.ndarray, rdot: np.ndarray, omega: np.ndarray
+        self, t: float, r: np.ndarray, A: np.ndarray, rdot: np.ndarray, omega: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations and multipliers at the start, γ by differences along the motion.
 
         They are where Newton's method begins, and what generalized-α takes for the past.
         """
-        rate, h = np.zeros((self.n_bodies, 6)), 1e-4
-        multipliers = np.zeros(self.forms.m)
-        phi0, G0, _ = self.terms(0.0, r, A, multipliers)
-        after = rotations(h * omega), rotations(-h * omega)
-        phi1 = self.terms(h, r + h * rdot, A @ after[0], multipliers)[0]
-        phi2 = self.terms(-h, r - h * rdot, A @ after[1], multipliers)[0]
-        gamma = -(phi1 - 2 * phi0 + phi2) / (h * h)
+        rate, multipliers = np.zeros((self.n_bodies, 6)), np.zeros(self.m)
+        before, phi, after = self._along(t, r, A, rdot, omega)
+        gamma = -(after - 2 * phi + before) / SHORT**2
+        G0 = self.terms(t, r, A, multipliers)[1]
         right = np.concatenate([-self._balance(rate, omega).ravel(), gamma])
         x = self.solve(self._inertias(omega, 0.0), G0, right)
         return x[: 6 * self.n_bodies].reshape(-1, 6), x[6 * self.n_bodies :]
 
+    def _along(self, t: float, r: Any, A: Any, rdot: Any, omega: Any) -> list[np.ndarray]:
+        """φ a short time before, now, and a short time after, with velocities as they are."""
+        none = np.zeros(self.m)
+        return [
+            self.terms(t + h, r + h * rdot, A @ rotations(h * omega), none)[0]
+            for h in (-SHORT, 0.0, SHORT)
+        ]
+
     def _balance(self, rate: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Inertia less weight, shape (n_bodies, 6)."""
-        linear = self.masses[:, None] * (rate[:, :3] - self.forms.gravity)
+        linear = self.masses[:, None] * (rate[:, :3] - self.gravity)
         Jw = turned(self.inertias, w)
         return np.concatenate(
             [linear, turned(self.inertias, rate[:, 3:]) + np.cross(w, Jw)], axis=1
@@ -423,6 +420,18 @@ def _after(
         rdot + change[:, :3],
         omega + change[:, 3:],
     )
+
+
+def _columns(kept: Sequence[Any], t: np.ndarray, is_driven: bool) -> tuple[np.ndarray, ...]:
+    """States with quaternions of one sign along the motion, accelerations and multipliers."""
+    r, A, rdot, omega, rate, multipliers = (np.array(part) for part in zip(*kept, strict=True))
+    quaternions = np.array(SO3.from_matrix(A))
+    turns = np.sign(np.sum(quaternions[1:] * quaternions[:-1], axis=-1, keepdims=True))
+    quaternions[1:] *= np.cumprod(np.where(turns < 0, -1.0, 1.0), axis=0)
+    n = len(t)
+    parts = [np.concatenate(pair, axis=-1) for pair in ((r, quaternions), (rdot, omega))]
+    x = np.hstack([part.reshape(n, -1) for part in parts] + [t[:, None]] * is_driven)
+    return x, rate.reshape(n, -1), multipliers
 
 
 def turned(A: np.ndarray, a: np.ndarray) -> np.ndarray:

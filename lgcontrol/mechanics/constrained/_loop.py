@@ -164,10 +164,11 @@ _JOINTS: dict[str, Callable[[Held], Rows]] = {
 }
 
 
-def wrench_on_b(loop: LoopJoint, a: Pose, b: Pose, multipliers: Any) -> Any:
-    """Wrench [f; m] that the joint exerts on frame b, in its axes about its origin, (6,).
+def loop_wrenches(loop: LoopJoint, a: Pose, b: Pose, multipliers: Any) -> dict[str, Any]:
+    """Wrenches [f; m] that the joint exerts on its frames, in their axes about their origins.
 
-    What the equations answer to a displacement of b alone: ``−(∂φ(T_a_b exp d)/∂d)ᵀ λ``.
+    On frame b what the equations answer to a displacement of b alone,
+    ``−(∂φ(T_a_b exp d)/∂d)ᵀ λ``; on frame a the opposite one.
     """
     R, p = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
     force = ca.SX.sym("force", multipliers.shape[0])
@@ -175,8 +176,13 @@ def wrench_on_b(loop: LoopJoint, a: Pose, b: Pose, multipliers: Any) -> Any:
     by_R, by_p = (ca.reshape(ca.gradient(work, y), *y.shape) for y in (R, p))
     # dR = R hat(d): moment i is the derivative along R hat(e_i).
     S = R.T @ by_R
-    moment = ca.vertcat(S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1])
-    wrench = -ca.vertcat(R.T @ by_p, moment)
-    made = ca.Function("wrench", [R, p, force], [wrench])
+    moment = -ca.vertcat(S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1])
+    on_a = ca.vertcat(by_p, -R @ moment + ca.cross(p, by_p))
+    made = ca.Function("wrenches", [R, p, force], [on_a, ca.vertcat(-R.T @ by_p, moment)])
     seen = a.inverse() @ b
-    return made(ca.densify(seen.R), ca.densify(seen.p), multipliers)
+    both = made.call([ca.densify(seen.R), ca.densify(seen.p), multipliers])
+    return {
+        frame: wrench
+        for frame, wrench in zip((loop.frame_a, loop.frame_b), both, strict=True)
+        if frame != "world"
+    }

@@ -77,6 +77,12 @@ class March(Result):
         )
 
 
+def check_step(dt: float, steps: int) -> None:
+    """Refuse a step that is not positive, or no steps."""
+    if not (np.isfinite(dt) and dt > 0 and steps >= 1):
+        raise ValueError(f"dt must be positive and steps at least 1, got {dt} s and {steps}")
+
+
 def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
     """``(t, z, u, p, dt) → z_next, residual`` with ``z = [x; v̇; a; λ]``.
 
@@ -113,8 +119,6 @@ def march(
     t0: float,
 ) -> March:
     """Motion of a problem; see `Mechanism.march`."""
-    if not (np.isfinite(dt) and dt > 0 and steps >= 1):
-        raise ValueError(f"dt must be positive and steps at least 1, got {dt} s and {steps}")
     nq = problem.group.nq
     start = method.start(problem, *(ca.DM(value) for value in (t0, x0, u, p)))
     z0 = np.concatenate([x0, np.asarray(ca.DM(start)).ravel()])

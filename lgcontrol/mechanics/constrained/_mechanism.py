@@ -4,55 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, named_options
-from ...codegen._internal import (
-    UnknownNameError,
-    as_names,
-    check_shape,
-    interruptible,
-    unknown_name,
-)
+from ...codegen import Value, named_options
+from ...codegen._internal import UnknownNameError, as_names, ask_degrees, check_shape, unknown_name
 from ...groups import SE3, SO3, Product, check_element
-from ...integrators import Constrained, generalized_alpha
-from ...integrators._internal import Index3Method, Problem
-from ...systems import System, Trajectory
-from ...systems._internal import check_name
+from ...integrators import generalized_alpha
+from ...integrators._internal import Index3Method
+from ...systems import System
+from ...systems._internal import FixedParameters, check_name
 from .._fields import read_only
 from .._mechanical import mechanical
 from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity
 from ..surroundings._surroundings import Surroundings
-from ._assembly import AssemblyError, assemble
-from ._attitudes import attitude_type
+from ._assembly import HeldCoordinate
 from ._basic import GROUND
 from ._body import MechanismBody
-from ._closed_forms import ClosedForms
-from ._direct import DirectAnalysis, Matrix, Start, consistent
+from ._constraint import Constraints
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
-from ._formulations import formulation
-from ._joints import MechanismJoint
-from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
-from ._large import LargeMechanism
-from ._march import March, march, march_step
-from ._mobility import Mobility, mobility
+from ._formulations import AUTO, Choice, Formulation, as_formulation
+from ._joints import JointCoordinate, MechanismJoint
+from ._large import LargeMechanism, has_closed_forms
+from ._linkage import Linkage
+from ._march import March, check_step
 from ._motors import MechanismMotor
-from ._refusals import refuse_march, refuse_singular_mass, singular_angles
-from ._system import ConstrainedMechanics, Stabilization, constrained_system
-from ._units import held_by_joints, warn_of_units
+from ._refusals import refuse_singular_mass, singular_angles
+from ._system import ConstrainedMechanics, Coordinate, null_space
+from ._units import held_by_joints, points_of, warn_of_units
+
+# Brackets of a subgroup's twists leave its algebra by no more than rounding.
+CLOSED_ALGEBRA = 1e-9
+# Bodies from which sparse steps are faster than written-out ones, compiled and set up: see
+# mechanisms.json of the benchmarks, part sizes.
+LARGE = 20
 
 
 @named_options
-class Mechanism:
+class Mechanism(Linkage):
     """Rigid bodies with joints between them, in absolute coordinates: ``M v̇ + Gᵀ λ = F``.
 
     Every body has all its six freedoms as coordinates, and the joints are equations between them;
-    loops are as good as chains. A formulation is one word: "SO3xR3" (velocities ṙ in world axes and
-    ω in body axes), "SE3" (body twists), "rp" (Euler parameters), "re" (Euler angles z-x-z).
+    loops are as good as chains. See `formulated` for the coordinates.
 
     Parameters
     ----------
@@ -67,6 +63,8 @@ class Mechanism:
     symbolic : iterable of str
         Numbers that stay symbolic, as parameters: "crank.mass", "crank.inertia", forces such as
         "crank.gravity", or entries such as "crank.inertia.xx".
+    formulation : str, Formulation, or mapping of str to these
+        See `formulated`.
 
     Raises
     ------
@@ -93,9 +91,15 @@ class Mechanism:
     >>> door = MechanismBody("door", SpatialInertia.box(20.0, [0.8, 0.04, 2.0]),
     ...                      pose=[0.4, 0, 1, 0, 0, 0, 1])
     >>> hinge = revolute("hinge", Marker("ground", [0, 0, 1]), Marker("door", [-0.4, 0, 0]))
-    >>> Mechanism("cupboard", [door], [hinge]).mobility().freedoms
+    >>> cupboard = Mechanism("cupboard", [door], [hinge])
+    >>> cupboard.mobility().freedoms
     1
+    >>> open_door = cupboard.poses(cupboard.assemble(where={"hinge": np.pi / 2}))["door"]
+    >>> open_door[:3].round(9)
+    array([0. , 0.4, 1. ])
     """
+
+    thinned = "leave out those that say the same by with_joints(without=mobility().removable)"
 
     def __init__(
         self,
@@ -106,6 +110,7 @@ class Mechanism:
         motors: Iterable[MechanismMotor] = (),
         gravity: Any = STANDARD_GRAVITY,
         symbolic: Iterable[str] = (),
+        formulation: Choice = "SO3xR3",
     ) -> None:
         check_name("mechanism", name)
         self.name = name
@@ -127,6 +132,7 @@ class Mechanism:
                 if body != GROUND and body not in self.bodies:
                     known = [GROUND, *self.bodies]
                     raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
+        self.formulations: Mapping[str, Formulation] = self._formulations(formulation)
         warn_of_units(name, self.gravity, held_by_joints(self.bodies, self.joints.values()))
 
     def __repr__(self) -> str:
@@ -168,16 +174,17 @@ class Mechanism:
                     "list by with_joints(*joints)"
                 )
         left, names = dict(self.joints), set(as_names(without))
+        rows = [f"{name}.{row.row}" for name, joint in left.items() for row in joint.rows]
         for name in names:
-            if name not in left and name not in self.row_names:
-                known = (*self.joints, *self.row_names)
+            if name not in left and name not in rows:
+                known = (*left, *rows)
                 raise UnknownNameError(unknown_name("joint or row", name, known))
         for name, joint in self.joints.items():
             kept = [row for row in joint.rows if f"{name}.{row.row}" not in names]
             if name in names or not kept:
                 del left[name]
             elif len(kept) < len(joint.rows):
-                left[name] = MechanismJoint(name, kept, joint.point, joint.freedoms)
+                left[name] = replace(joint, rows=kept)
         left |= {joint.name: joint for joint in joints}
         return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
 
@@ -194,210 +201,12 @@ class Mechanism:
             bodies=[replace(b, pose=poses.get(b.name, b.pose)) for b in self.bodies.values()]
         )
 
-    def _like(self, **changed: Any) -> Mechanism:
-        own: dict[str, Any] = {
-            "bodies": self.bodies.values(),
-            "joints": self.joints.values(),
-            "motors": self.motors.values(),
-            "gravity": self.gravity,
-            "symbolic": self.symbolic,
-        }
-        return Mechanism(self.name, **(own | changed))
-
-    @cached_property
-    def _made(self) -> dict[str, Any]:
-        return {}
-
-    def equations(self, name: str = "SO3xR3") -> MechanismEquations:
-        """Equations of motion in a formulation, on CasADi columns.
-
-        Parameters
-        ----------
-        name : str
-            "SO3xR3", "SE3", "rp" or "re".
-        """
-        chosen = formulation(name)
-        if chosen.name not in self._made:
-            forces: dict[str, Sequence[Force]] = {
-                b.name: (Gravity(self.gravity), *b.forces) for b in self.bodies.values()
-            }
-            self._made[chosen.name] = MechanismEquations(
-                chosen,
-                {b.name: b.inertia for b in self.bodies.values()},
-                tuple(self.joints.values()),
-                tuple(self.motors.values()),
-                Surroundings(forces),
-                self.symbolic,
-            )
-        return self._made[chosen.name]
-
-    @property
-    def row_names(self) -> tuple[str, ...]:
-        """``joint.row`` of all equations, in the order of multipliers: those on velocities last."""
-        every = [(joint.name, row) for joint in self.joints.values() for row in joint.rows]
-        every.sort(key=lambda entry: entry[1].kind == "velocity")
-        return tuple(f"{name}.{row.row}" for name, row in every)
-
-    def coordinates(
-        self, formulation: str = "SO3xR3", poses: Mapping[str, Any] | None = None
-    ) -> np.ndarray:
-        """Configuration q of poses, those of the bodies unless others are given.
-
-        Parameters
-        ----------
-        formulation : str
-        poses : mapping of str to array_like, shape (7,), optional
-            SE3 coordinates by body.
-
-        Returns
-        -------
-        ndarray, shape (nq,)
-        """
-        made, given = self.equations(formulation).formulation, poses or {}
-        self._refuse_unknown(given)
-        every = [
-            check_element(f"pose of body {name!r}", given.get(name, body.pose), SE3)
-            for name, body in self.bodies.items()
-        ]
-        return np.concatenate([made.coordinates(pose[:3], pose[3:]) for pose in every])
-
-    def velocities(
-        self, q: Any, rates: Mapping[str, Any] | None = None, formulation: str = "SO3xR3"
-    ) -> np.ndarray:
-        """Velocities v of a formulation from rates of bodies.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-            Configuration in the formulation.
-        rates : mapping of str to array_like, shape (6,), optional
-            ``[ṙ; ω]`` by body, ṙ [m/s] in world axes, ω [rad/s] in body axes; the others have
-            those they were made with.
-        formulation : str
-
-        Returns
-        -------
-        ndarray, shape (nv,)
-        """
-        made, rates = self.equations(formulation).formulation, rates or {}
-        self._refuse_unknown(rates)
-        x = self._configuration(q, formulation).reshape(len(self.bodies), -1)
-        every = [
-            check_shape(f"rates of {name!r}", rates.get(name, body.rates), (6,))
-            for name, body in self.bodies.items()
-        ]
-        return np.concatenate([made.velocity(*pair) for pair in zip(x, every, strict=True)])
-
-    def poses(self, q: Any, formulation: str = "SO3xR3") -> dict[str, np.ndarray]:
-        """SE3 coordinates of every body in a configuration.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-        formulation : str
-        """
-        frames = self.equations(formulation).frames(ca.DM(self._configuration(q, formulation)))
-        return {
-            name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
-            for name, (r, A) in frames.items()
-        }
-
-    def rates(self, q: Any, v: Any, formulation: str = "SO3xR3") -> dict[str, np.ndarray]:
-        """``[ṙ; ω]`` of every body; see `velocities`.
-
-        Parameters
-        ----------
-        q : array_like, shape (nq,)
-        v : array_like, shape (nv,)
-        formulation : str
-        """
-        own = self.equations(formulation)
-        v = check_shape("v", v, (own.velocity.dim,))
-        found = own.rates(ca.DM(self._configuration(q, formulation)), ca.DM(v))
-        return {name: np.asarray(ca.DM(rate)).ravel() for name, rate in found.items()}
-
-    def dynamics(self, formulation: str = "SO3xR3") -> ModelFunction:
-        """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion.
-
-        Parameters
-        ----------
-        formulation : str
-        """
-        key = f"dynamics {formulation}"
-        if key not in self._made:
-            own = self.equations(formulation)
-            self._made[key] = dynamics_function(
-                own.constraints,
-                own.mass_matrix,
-                own.force,
-                own.nominal_inputs,
-                own.nominal_parameters,
-            )
-        return self._made[key]
-
-    @interruptible
-    def assemble(
-        self,
-        formulation: str = "SO3xR3",
-        *,
-        poses: Mapping[str, Any] | None = None,
-        t: float = 0.0,
-        held: Iterable[str] = (),
-        attempts: int = 8,
-    ) -> np.ndarray:
-        """Configuration near the poses that closes all joints.
-
-        Another branch is chosen by poses nearer to it, by bodies that are `held` where they are, or
-        by a drive (`angle_drive`, `position_drive`) that names a coordinate of a joint.
-
-        Parameters
-        ----------
-        formulation : str
-        poses : mapping of str to array_like, shape (7,), optional
-            Guesses by body, SE3 coordinates; the others are as they were made.
-        t : float
-            Time of the drives [s].
-        held : iterable of str
-            Bodies that stay where their guess is.
-        attempts : int
-            Starts around the guess, where it leads nowhere itself.
-
-        Returns
-        -------
-        ndarray, shape (nq,)
-
-        Raises
-        ------
-        AssemblyError
-            If it cannot be assembled: says which equations contradict each other.
-        """
-        own, rng = self.mechanics(formulation), np.random.default_rng(0)
-        group, names = own.configuration, list(self.bodies)
-        guess = self.coordinates(formulation, poses)
-        refuse_singular_mass(self.equations(formulation), own, guess)
-        fixed, free, size = {}, np.ones(group.dim), group.dim // len(names)
-        held = as_names(held)
-        self._refuse_unknown(held)
-        for name in held:
-            k, n = names.index(name), group.nq // len(names)
-            fixed |= {i: float(guess[i]) for i in range(k * n, (k + 1) * n)}
-            free[k * size : (k + 1) * size] = 0.0
-        failed: AssemblyError | None = None
-        for attempt in range(max(attempts, 1)):
-            away = free * rng.normal(size=group.dim) * 0.1 * attempt
-            try:
-                return assemble(own, group.plus(guess, away), held=fixed, t=t)
-            except AssemblyError as error:
-                failed = failed or error
-        assert failed is not None
-        raise failed
-
-    def assembled(self, **options: Any) -> Mechanism:
+    def assembled(self, guess: Any = None, **options: Any) -> Mechanism:
         """Return a copy whose bodies start where all joints are closed.
 
         Parameters
         ----------
-        **options
+        guess, **options
             As for `assemble`.
 
         Raises
@@ -405,449 +214,184 @@ class Mechanism:
         AssemblyError
             If it cannot be assembled: says which equations contradict each other.
         """
-        return self.with_poses(self.poses(self.assemble(**options)))
+        return self.with_poses(self.poses(self.assemble(guess, **options)))
 
-    def mechanics(self, formulation: str = "SO3xR3") -> ConstrainedMechanics:
-        """Equations of the bodies with their constraints, as `constrained_system` has them.
-
-        Parameters
-        ----------
-        formulation : str
-        """
-        key = f"mechanics {formulation}"
-        if key not in self._made:
-            own = self.equations(formulation)
-            made = ConstrainedMechanics(self.free_system(formulation), own.constraints)
-            self._made[key] = made
-        return self._made[key]
-
-    @interruptible
-    def system(
-        self,
-        formulation: str = "SO3xR3",
-        *,
-        independent: str | Iterable[str] | None = None,
-        independent_speeds: str | Iterable[str] | None = None,
-        stabilization: Stabilization = "projection",
-        rates: tuple[float, float] = (5.0, 5.0),
-        at: Any = None,
-    ) -> System[Product]:
-        """System on the manifold of the constraints; see `constrained_system`.
+    def formulated(self, choice: Choice) -> Mechanism:
+        """Return a copy in other coordinates: the same motion, multipliers and reactions.
 
         Parameters
         ----------
-        formulation : str
-        independent : iterable of str, optional
-            What decides the others: freedoms of joints, such as "hinge.rz" or, where a joint has
-            one alone, "hinge"; or entries of the configuration's tangent vector, such as
-            "crank.attitude.rz". Entries are chosen if left out. Angles of revolute joints are
-            linear in the turns of bodies; where another freedom is not (or in Euler parameters and
-            angles) the error coordinate is what it is linearly at `at`.
-        independent_speeds : iterable of str, optional
-            Those whose velocities decide the others, where something rolls.
-        stabilization : {"projection", "baumgarte", "none"}
-        rates : (float, float)
-            Of Baumgarte's stabilization [1/s].
-        at : array_like, shape (nq,), optional
-            Configuration where independent coordinates are chosen; the assembled one if left out.
-
-        Returns
-        -------
-        System
-            With the quantities "kinetic_energy", "potential_energy", "multipliers" and
-            "reaction_JOINT_BODY" of every joint on each of its bodies (see `reactions`).
-        """
-        own, mechanics = self.equations(formulation), self.mechanics(formulation)
-        at = self.assemble(formulation) if at is None else self._configuration(at, formulation)
-        refuse_singular_mass(own, mechanics, at)
-        nq = own.configuration.nq
-
-        def of(joint: MechanismJoint, body: str) -> Callable[..., Any]:
-            rows = own.constraints.rows_of(joint.name)
-
-            def reaction(t: Any, x: Any, u: Any, p: Any, multipliers: Any) -> Any:
-                clock = x[-1] if own.constraints.is_driven else 0.0
-                return joint_wrenches(joint, clock, own.frames(x[:nq]), multipliers[rows])[body]
-
-            return reaction
-
-        return constrained_system(
-            self.free_system(formulation),
-            own.constraints,
-            at=at,
-            independent=independent,
-            independent_speeds=independent_speeds,
-            stabilization=stabilization,
-            rates=rates,
-            quantities={
-                f"reaction_{joint.name}_{body}": of(joint, body)
-                for joint in self.joints.values()
-                for body in joint.bodies
-                if body != GROUND
-            },
-            coordinates=own.joint_coordinates(at),
-        )
-
-    def state(
-        self, formulation: str = "SO3xR3", *, q: Any = None, rates: Any = None, t: float = 0.0
-    ) -> np.ndarray:
-        """State of a System: an assembled configuration and velocities that keep the constraints.
-
-        Parameters
-        ----------
-        formulation : str
-        q : array_like, shape (nq,), optional
-            Configuration; the assembled one if left out.
-        rates : mapping of str to array_like, shape (6,), optional
-            ``[ṙ; ω]`` by body, those of the bodies for the others; the nearest velocities in the
-            metric of M that keep the constraints are taken.
-        t : float
-            Time of the drives [s].
-
-        Returns
-        -------
-        ndarray, shape (nq + nv,), with the clock after it where there are drives
-        """
-        own = self.mechanics(formulation)
-        q = self.assemble(formulation, t=t) if q is None else self._configuration(q, formulation)
-        v = self.velocities(q, rates, formulation)
-        p = own.base.nominal_parameters
-        return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
-
-    def mobility(self, q: Any = None, t: float = 0.0, formulation: str = "SO3xR3") -> Mobility:
-        """Freedoms, redundant rows and singular positions in a configuration or along a motion.
-
-        Parameters
-        ----------
-        q : array_like of shape (nq,), or Trajectory, optional
-            Configuration that keeps the constraints, the assembled one if left out; or a motion, of
-            which `Mobility.singular_positions` are reported with their times. Steps do not notice
-            these: their equations stay solvable.
-        t : float
-            Time of the drives [s].
-        formulation : str
+        choice : str, Formulation, or mapping of str to these
+            "SO3xR3" (velocities ṙ in world axes and ω in body axes), "SE3" (body twists), "rp"
+            (Euler parameters), "re" (Euler angles z-x-z), for all bodies or for each by name;
+            "auto" takes "SE3" where joints to the ground leave the body a subgroup of motions, as
+            lower pairs do, and "SO3xR3" elsewhere.
 
         Raises
         ------
-        AssemblyError
-            If q is left out and the mechanism cannot be assembled.
-        """
-        own = self.equations(formulation)
-        if q is None:
-            q = self.assemble(formulation, t=t)
-        if not isinstance(q, Trajectory):
-            q = self._configuration(q, formulation)
-        return mobility(
-            self.mechanics(formulation),
-            q,
-            t,
-            own.nominal_parameters,
-            lambda q: singular_angles(own, q),
-        )
-
-    def kinematics(
-        self, t: Any, formulation: str = "SO3xR3", *, q: Any = None, tolerance: float = 1e-13
-    ) -> KinematicsResult:
-        """Motion that drives decide, with multipliers: inverse dynamics.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Increasing times [s].
-        formulation : str
-        q : array_like, shape (nq,), optional
-            Configuration near the first one; the assembled one if left out.
-        tolerance : float
-            Of φ.
-
-        Returns
-        -------
-        KinematicsResult
-            With its status; singular positions on the way are listed with names and times.
-
-        Raises
-        ------
-        ValueError
-            If the drives leave freedoms: says how many; or if there are rows on velocities.
-        """
-        own = self.equations(formulation)
-
-        def start(time: float) -> np.ndarray:
-            given = self.assemble(formulation, t=time) if q is None else q
-            return self._configuration(given, formulation)
-
-        return kinematics(
-            self.mechanics(formulation),
-            self.dynamics(formulation),
-            t,
-            start,
-            own.nominal_inputs,
-            own.nominal_parameters,
-            tolerance=tolerance,
-            remedy="angle_drive or position_drive joints",
-            hint=lambda q: singular_angles(own, q),
-        )
-
-    def reactions(
-        self, t: Any, q: Any, multipliers: Any, *, formulation: str = "SO3xR3"
-    ) -> dict[str, dict[str, np.ndarray]]:
-        """Wrench of every joint on each of its bodies, ``[f; m]`` by joint and body.
-
-        Parameters
-        ----------
-        t : array_like, shape (...)
-            Time, or times [s].
-        q : array_like, shape (..., nq)
-        multipliers : array_like, shape (..., m)
-            λ of all rows.
-        formulation : str
-
-        Returns
-        -------
-        dict of str to dict of str to ndarray, shape (..., 6)
-            f [N] in world axes, m [N m] in body axes about the centre of mass. Where `mobility`
-            lists dependent rows, those of their joints are not unique: of all, these are the
-            shortest.
-
-        Examples
-        --------
-        >>> from lgcontrol.models import pendulum_mechanism
-        >>> pendulum = pendulum_mechanism()
-        >>> run = pendulum.kinematics(np.linspace(0, 1, 5))
-        >>> pendulum.reactions(run.t, run.q, run.multipliers)["driver"]["rod"].shape
-        (5, 6)
-        """
-        own, key = self.equations(formulation), f"reactions {formulation}"
-        if key not in self._made:
-            symbols = {
-                "t": ca.SX.sym("t"),
-                "q": ca.SX.sym("q", own.configuration.nq),
-                "multipliers": ca.SX.sym("multipliers", own.constraints.n_rows),
-            }
-            found = own.reactions(*symbols.values())
-            wrenches = {(joint, body): W for joint in found for body, W in found[joint].items()}
-            self._made[key] = wrench_function(symbols, wrenches)
-        found = {joint: {} for joint in self.joints}
-        for (joint, body), wrench in self._made[key](t=t, q=q, multipliers=multipliers).items():
-            found[joint][body] = wrench
-        return found
-
-    def problem(self, formulation: str = "SO3xR3") -> Problem:
-        """The motion with its constraints, as methods that solve for multipliers take it.
-
-        Parameters
-        ----------
-        formulation : str
-
-        Returns
-        -------
-        Problem
-            Its states are configuration and velocity, and the clock where there are drives.
-        """
-        key = f"problem {formulation}"
-        if key not in self._made:
-            own, free = self.equations(formulation), self.mechanics(formulation)
-
-            def balance(t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any) -> Any:
-                G = own.constraints.terms(t, q, v, p).G
-                M = own.mass_matrix(q, p)
-                return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers
-
-            def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
-                at = own.constraints.terms(t, q, v, p)
-                return own.mass_matrix(q, p), own.force(t, q, v, u, p), at.G, at.gamma
-
-            self._made[key] = Problem(
-                free.state,
-                free.field,
-                n_inputs=len(own.inputs),
-                n_parameters=len(own.parameters),
-                constrained=Constrained(
-                    own.constraints.n_rows,
-                    balance,
-                    own.constraints.position,
-                    index1,
-                    own.constraints.velocity,
-                ),
-            )
-        return self._made[key]
-
-    def march(
-        self,
-        x0: Any,
-        dt: float,
-        steps: int,
-        method: Index3Method | None = None,
-        formulation: str = "SO3xR3",
-        *,
-        u: Any = None,
-    ) -> March:
-        """Motion by a method that solves for multipliers in its steps (index 3).
-
-        Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
-        march compiles it to some ten microseconds.
-
-        Parameters
-        ----------
-        x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
-            See `state`.
-        dt : float
-            Step [s].
-        steps : int
-        method : Index3Method, optional
-            `generalized_alpha` with its default radius if left out.
-        formulation : str
-        u : array_like, shape (n_inputs,), optional
-            Held inputs; nominal if left out.
-
-        Returns
-        -------
-        March
-
-        Raises
-        ------
-        ValueError
-            If x0 does not keep the constraints, or some say the same as others.
-        """
-        chosen = generalized_alpha() if method is None else method
-        if not isinstance(chosen, Index3Method):
-            raise TypeError(
-                f"march takes an Index3Method such as generalized_alpha(), not {chosen!r}; other "
-                "methods are for rollout of system()"
-            )
-        own, problem = self.equations(formulation), self.problem(formulation)
-        start = check_shape("x0", x0, (problem.group.nq,))
-        refuse_march(own, self.mechanics(formulation), start)
-        held = own.nominal_inputs if u is None else u
-        held = check_shape("u", held, (len(own.inputs),))
-        p = own.nominal_parameters
-        t0 = float(start[-1]) if own.constraints.is_driven else 0.0
-        key = f"march {formulation} {chosen}"
-        if key not in self._made:
-            self._made[key] = march_step(problem, chosen)
-        made = march(
-            problem,
-            chosen,
-            self._made[key],
-            own.velocity.dim,
-            start,
-            held,
-            p,
-            float(dt),
-            int(steps),
-            t0,
-        )
-        if made.unsolved is None:
-            return made
-        return replace(made, hint=singular_angles(own, made.x[made.unsolved]))
-
-    def _refuse_unknown(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
-
-    def _configuration(self, q: Any, formulation: str) -> np.ndarray:
-        return check_shape("q", q, (self.equations(formulation).configuration.nq,))
-
-    def closed_forms(self, attitude: str = "rA") -> ClosedForms:
-        """Constraint terms in closed form, on arrays.
-
-        Parameters
-        ----------
-        attitude : str
-            "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
-
-        Raises
-        ------
-        ValueError
-            If a joint has rows that are no basic constraints, or anything acts besides weight.
-        """
-        acting = [b.name for b in self.bodies.values() if b.forces] + list(self.motors)
-        if acting:
-            raise ValueError(
-                f"{self.name}: closed forms know weight and joints alone, not what else acts "
-                f"({', '.join(acting)}); take system(), which does"
-            )
-        inertias = {b.name: b.inertia for b in self.bodies.values()}
-        size = attitude_type(attitude).size
-        return ClosedForms(inertias, tuple(self.joints.values()), self.gravity, size)
-
-    def direct(
-        self,
-        attitude: str = "rA",
-        *,
-        rates: Mapping[str, Any] | None = None,
-        matrix: Matrix = "iteration",
-        switched: tuple[MechanismJoint, Callable[[float], bool]] | None = None,
-        is_predicted: bool = True,
-    ) -> DirectAnalysis:
-        """Kinematics and index-3 dynamics as in the paper, in closed form on arrays.
-
-        Parameters
-        ----------
-        attitude : str
-            "rA", "rp" or "re".
-        rates : mapping of str to array_like, shape (6,), optional
-            ``[ṙ; ω]`` at the start by body; those of the bodies for the others. The nearest rates
-            that keep the constraints are taken.
-        matrix : {"iteration", "step"}
-            When the matrix of Newton's method is made.
-        switched : tuple of MechanismJoint and callable, optional
-            A drive that takes the place of the one of its name while ``t → bool`` is true.
-        is_predicted : bool
-            Whether kinematics moves positions with the last velocities before it iterates.
+        KeyError
+            If a body or a formulation is unknown; the message lists those there are.
 
         References
         ----------
-        Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute
-        coordinates: a discussion of three approaches to representing rigid body rotation.
+        Müller, Terze 2013: sections 5 and 6.
 
         Examples
         --------
-        >>> from lgcontrol.mechanics import SpatialInertia
-        >>> from lgcontrol.mechanics.constrained import Marker, angle_drive, revolute
-        >>> axis = Marker("ground"), Marker("disc")
-        >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
-        >>> turned = Mechanism("disc_on_axis", [disc], [
-        ...     revolute("axis", *axis), angle_drive("drive", *axis, lambda t: 2 * t)])
-        >>> turned.direct("rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
-        array([[0., 0., 2.]])
+        >>> from lgcontrol.models import spherical_double_pendulum_mechanism
+        >>> pendulum = spherical_double_pendulum_mechanism().formulated("auto")
+        >>> {body: chosen.name for body, chosen in pendulum.formulations.items()}
+        {'box1': 'SE3', 'box2': 'SO3xR3'}
         """
-        start, other = self._start(rates), None
-        if switched is not None:
-            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
-        forms = self.closed_forms(attitude)
-        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
+        return self._like(formulation=choice)
 
-    def large(self, *, rates: Mapping[str, Any] | None = None) -> LargeMechanism:
-        """Index-3 steps with sparse matrices, for mechanisms of hundreds of bodies.
+    def _formulations(self, choice: Choice) -> dict[str, Formulation]:
+        if isinstance(choice, Mapping):
+            self._refuse_unknown(choice)
+            missing = [body for body in self.bodies if body not in choice]
+            if missing:
+                raise ValueError(
+                    f"{self.name}: no formulation of {', '.join(missing)}; give one for each body"
+                )
+            return {body: as_formulation(choice[body]) for body in self.bodies}
+        if choice == AUTO:
+            chosen = {True: as_formulation("SE3"), False: as_formulation("SO3xR3")}
+            return {body: chosen[self._keeps_subgroup(body)] for body in self.bodies}
+        return dict.fromkeys(self.bodies, as_formulation(choice))
+
+    def _keeps_subgroup(self, body: str) -> bool:
+        """Whether joints to the ground leave a body twists that are closed under brackets."""
+        joints = [
+            replace(joint, rows=held)
+            for joint in self.joints.values()
+            if set(joint.bodies) <= {GROUND, body}
+            and (held := [row for row in joint.rows if _is_still(row)])
+        ]
+        if not joints:
+            return False
+        alone = Mechanism(self.name, [self.bodies[body]], joints, formulation="SE3")
+        x = alone.mechanics.complete(alone.coordinates())
+        G = alone.mechanics.terms_of(x, np.zeros(0))[1]
+        S = null_space(G, np.eye(6))
+        brackets = np.array([SE3.ad(a) @ b for a in S.T for b in S.T]).reshape(-1, 6)
+        return bool(np.abs(brackets - brackets @ S @ S.T).max(initial=0.0) < CLOSED_ALGEBRA)
+
+    def _like(self, **changed: Any) -> Mechanism:
+        own: dict[str, Any] = {
+            "bodies": self.bodies.values(),
+            "joints": self.joints.values(),
+            "motors": self.motors.values(),
+            "gravity": self.gravity,
+            "symbolic": self.symbolic,
+            "formulation": self.formulations,
+        }
+        return Mechanism(self.name, **(own | changed))
+
+    def drive(self, joint: str, motion: Callable[[Value], Value]) -> Mechanism:  # noqa: D102
+        if not callable(motion):
+            raise TypeError(
+                f"drive of {joint!r}: motion must be a function t → coordinate, not {motion!r}; a "
+                "coordinate that rests is angle_drive or position_drive with a number"
+            )
+        coordinate, name = self._coordinate(joint), f"drive_{joint.replace('.', '_')}"
+        point = coordinate.j.body, coordinate.j.point
+        return self.with_joints(MechanismJoint(name, [coordinate.drive(motion)], point))
+
+    def _coordinate(self, name: str) -> JointCoordinate:
+        known = {f"{j.name}.{c.name}": c for j in self.joints.values() for c in j.coordinates}
+        for joint in self.joints.values():
+            if len(joint.coordinates) == 1:
+                known[joint.name] = joint.coordinates[0]
+        if name not in known:
+            raise UnknownNameError(unknown_name("coordinate of a joint", name, known))
+        return known[name]
+
+    @cached_property
+    def equations(self) -> MechanismEquations:
+        """Equations of motion on CasADi columns."""
+        forces: dict[str, Sequence[Force]] = {
+            b.name: (Gravity(self.gravity), *b.forces) for b in self.bodies.values()
+        }
+        return MechanismEquations(
+            self.formulations,
+            {b.name: b.inertia for b in self.bodies.values()},
+            tuple(self.joints.values()),
+            tuple(self.motors.values()),
+            Surroundings(forces),
+            self.symbolic,
+        )
+
+    @cached_property
+    def mechanics(self) -> ConstrainedMechanics:
+        """Equations of motion with the constraints, as `constrained_system` has them."""
+        return ConstrainedMechanics(self.free_system(), self.equations.constraints)
+
+    def coordinates(self, poses: Mapping[str, Any] | None = None) -> np.ndarray:
+        """Configuration q of poses, those of the bodies unless others are given.
 
         Parameters
         ----------
+        poses : mapping of str to array_like, shape (7,), optional
+            SE3 coordinates by body.
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+        """
+        given = poses or {}
+        self._refuse_unknown(given)
+        every = {
+            name: check_element(f"pose of body {name!r}", given.get(name, body.pose), SE3)
+            for name, body in self.bodies.items()
+        }
+        return np.concatenate(
+            [self.formulations[name].coordinates(x[:3], x[3:]) for name, x in every.items()]
+        )
+
+    def velocities(self, q: Any, rates: Mapping[str, Any] | None = None) -> np.ndarray:
+        """Velocities v from rates of bodies, whether they keep the constraints or not.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
         rates : mapping of str to array_like, shape (6,), optional
-            As for `direct`; here they must keep the constraints.
+            ``[ṙ; ω]`` by body, ṙ [m/s] in world axes, ω [rad/s] in body axes; the others have
+            those they were made with.
+
+        Returns
+        -------
+        ndarray, shape (nv,)
         """
-        return LargeMechanism(self.closed_forms(), self._start(rates, is_consistent=True))
-
-    def _start(
-        self, rates: Mapping[str, Any] | None, *, is_consistent: bool = False
-    ) -> dict[str, Start]:
-        """r, A, ṙ, ω of every body, with rates that keep the constraints."""
-        start: dict[str, Start] = {}
-        self._refuse_unknown(rates or {})
+        q, given = self._configuration(q), rates or {}
+        self._refuse_unknown(given)
+        found = []
         for name, body in self.bodies.items():
-            own = check_shape(f"rates of {name!r}", (rates or {}).get(name, body.rates), (6,))
-            start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])
-        return start if is_consistent else consistent(self.closed_forms(), start)
+            own = check_shape(f"rates of {name!r}", given.get(name, body.rates), (6,))
+            found.append(self.formulations[name].velocity(q[self.equations.places[name][0]], own))
+        return np.concatenate(found)
 
-    def free_system(self, formulation: str = "SO3xR3") -> System[Product]:
-        """System of the bodies alone, without their joints: what constraints act on.
+    def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
+        frames = self.equations.frames(ca.DM(self._configuration(q)))
+        return {
+            name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
+            for name, (r, A) in frames.items()
+        }
+
+    def rates(self, q: Any, v: Any) -> dict[str, np.ndarray]:
+        """``[ṙ; ω]`` of every body; see `velocities`.
 
         Parameters
         ----------
-        formulation : str
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
         """
-        own = self.equations(formulation)
+        v = check_shape("v", v, (self.equations.velocity.dim,))
+        found = self.equations.rates(ca.DM(self._configuration(q)), ca.DM(v))
+        return {name: np.asarray(ca.DM(rate)).ravel() for name, rate in found.items()}
+
+    def free_system(self) -> System[Product]:
+        """System of the bodies alone, without their joints: what constraints act on."""
+        own = self.equations
         bodies = FreeBodies(own)
         nq = own.configuration.nq
         return System(
@@ -869,6 +413,127 @@ class Mechanism:
                 momenta=bodies if own.is_plain else None,
             ),
         )
+
+    @cached_property
+    def _sparse(self) -> LargeMechanism | None:
+        """Sparse steps, where there are many bodies and closed forms of all that acts."""
+        only = {chosen.name for chosen in self.formulations.values()} == {"SO3xR3"}
+        acting = self.motors or self.symbolic or any(b.forces for b in self.bodies.values())
+        rows = [row for joint in self.joints.values() for row in joint.rows]
+        if len(self.bodies) < LARGE or acting or not only or not has_closed_forms(rows):
+            return None
+        return LargeMechanism(self.bodies, self.joints.values(), self.gravity)
+
+    def march(  # noqa: D102
+        self,
+        x0: Any,
+        dt: float,
+        steps: int,
+        method: Index3Method | None = None,
+        *,
+        u: Any = None,
+        p: FixedParameters | None = None,
+    ) -> March:
+        chosen = generalized_alpha() if method is None else method
+        if self._sparse is None or not isinstance(chosen, Index3Method):
+            return super().march(x0, dt, steps, method, u=u, p=p)
+        check_step(dt, steps)
+        return self._sparse.march(x0, float(dt), int(steps), chosen)
+
+    # What the protocol asks for
+
+    def _guess(self, guess: Any, where: Mapping[str, Any]) -> np.ndarray:
+        poses = {name: value for name, value in where.items() if name in self.bodies}
+        if guess is None or isinstance(guess, Mapping):
+            return self.coordinates({**(guess or {}), **poses})
+        q, places = self._configuration(guess).copy(), self.equations.places
+        held = self.coordinates(poses)
+        for name in poses:
+            q[places[name][0]] = held[places[name][0]]
+        return q
+
+    def _held(self, name: str, value: Any, q: ca.SX) -> Iterable[HeldCoordinate]:
+        own, names = self.equations, self.equations.configuration
+        if name in self.bodies:
+            at = own.places[name][0]
+            pose = self.coordinates({name: value})
+            labels = zip(names.coordinate_names[at], names.coordinate_units[at], strict=True)
+            for i, (label, unit) in enumerate(labels, at.start):
+                yield HeldCoordinate(label, float(pose[i]), unit, q[i] - pose[i])
+            return
+        coordinate, label = self._coordinate(name), f"where[{name!r}]"
+        wished = float(check_shape(label, value, ()))
+        if coordinate.unit == "rad":
+            ask_degrees(label, wished)
+        bodies = [b for b in (coordinate.i.body, coordinate.j.body) if b != GROUND]
+        off = coordinate.off(wished, own.frames(q, bodies))
+        yield HeldCoordinate(name, wished, coordinate.unit, off)
+
+    def _base(
+        self, inputs: Iterable[str] | None, name: str | None, options: Mapping[str, Any]
+    ) -> tuple[System[Product], Constraints]:
+        if options:
+            raise TypeError(
+                f"system() of a mechanism takes no {', '.join(options)}: what acts on its bodies "
+                "are forces and motors of the mechanism"
+            )
+        if inputs is None:
+            return self.mechanics.base, self.constraints
+        chosen = as_names(inputs)
+        for entry in chosen:
+            if entry not in self.motors:
+                raise UnknownNameError(unknown_name("motor", entry, self.motors))
+        left = self._like(motors=[self.motors[entry] for entry in chosen])
+        return left.mechanics.base, left.constraints
+
+    def _wrenches(self, q: Value, t: Value, p: Value) -> Iterable[tuple[str, Callable[..., Any]]]:
+        for joint in self.joints.values():
+            names = [body for body in joint.bodies if body != GROUND]
+            yield joint.name, partial(joint_wrenches, joint, t, self.equations.frames(q, names))
+
+    def _points(self, q: np.ndarray, p: np.ndarray) -> dict[str, np.ndarray]:
+        held: dict[str, list[np.ndarray]] = {name: [] for name in self.bodies}
+        for joint in self.joints.values():
+            for body, point in points_of(joint):
+                if body in held:
+                    held[body].append(point)
+        return {
+            body: np.array([SE3.act(pose, point) for point in held[body]]).reshape(-1, 3)
+            for body, pose in self.poses(q).items()
+        }
+
+    def _mass_matrix(self, q: Value, p: Value) -> Value:
+        return self.equations.mass_matrix(q, p)  # as it is, singular or not
+
+    def _force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        return self.equations.force(t, q, v, u, p)
+
+    def _first_speeds(self, q: np.ndarray, speeds: dict[str, Any]) -> np.ndarray:
+        rates = {name: speeds.pop(name) for name in [*speeds] if name in self.bodies}
+        return self.velocities(q, rates)
+
+    def _joint_coordinates(self, q: np.ndarray) -> Sequence[Coordinate]:
+        return self.equations.joint_coordinates(q)
+
+    def _check_inertia(self, q: np.ndarray) -> None:
+        refuse_singular_mass(self.equations, self.mechanics, q)
+
+    def _hint(self, q: np.ndarray) -> str:
+        return singular_angles(self.equations, q)
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+
+
+def _is_still(row: Any) -> bool:
+    """Whether a row on positions does not depend on the time."""
+    if row.kind == "velocity":
+        return False
+    t = ca.SX.sym("t")
+    frames = {body: (ca.SX.sym("r", 3), ca.SX.sym("A", 3, 3)) for body in row.bodies}
+    return not ca.depends_on(ca.SX(row.value(t, frames)), t)
 
 
 def _by_name(owner: str, kind: str, entries: Iterable[Any], wanted: type) -> dict[str, Any]:

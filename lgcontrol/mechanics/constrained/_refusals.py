@@ -51,14 +51,14 @@ def refuse_singular_mass(
     )
 
 
-def refuse_march(own: MechanismEquations, mechanics: ConstrainedMechanics, x: np.ndarray) -> None:
+def refuse_march(
+    mechanics: ConstrainedMechanics, x: np.ndarray, p: np.ndarray, remedy: str
+) -> None:
     """Say which rows a start breaks, or which have no multipliers of their own.
 
     Parameters
     ----------
-    own : MechanismEquations
     mechanics : ConstrainedMechanics
-        Of these equations.
     x : ndarray, shape (nq + nv,), with the clock after it where there are drives
 
     Raises
@@ -66,7 +66,7 @@ def refuse_march(own: MechanismEquations, mechanics: ConstrainedMechanics, x: np
     ValueError
         If x does not keep the constraints, or rows depend on each other there.
     """
-    name, p = mechanics.base.name, mechanics.base.nominal_parameters
+    name = mechanics.base.name
     gap = np.abs(np.asarray(mechanics.gap(ca.DM(x), ca.DM(p)))).ravel()
     names = mechanics.constraints.row_names
     worst = int(gap.argmax()) if len(gap) else 0
@@ -78,17 +78,13 @@ def refuse_march(own: MechanismEquations, mechanics: ConstrainedMechanics, x: np
             f"{gap[worst]:.3g}; state() makes one that does"
         )
     q = x[: mechanics.configuration.nq]
-    if singular_angles(own, q):
-        return  # the march ends at once, and says so
-    refuse_singular_mass(own, mechanics, q)
     if not mechanics.rank(x, p).removable:
         return
     t = float(x[-1]) if mechanics.constraints.is_driven else 0.0
     found = mobility(mechanics, q, t, p)
     raise ValueError(
-        f"{name}: a march needs independent rows, at x0 there are others ({found}); leave "
-        "out those that say the same by with_joints(without=mobility().removable), start "
-        "beside a singular position, or take system(), which allows both"
+        f"{name}: a march needs independent rows, at x0 there are others ({found}); "
+        f"{remedy}, start beside a singular position, or take system(), which allows both"
     )
 
 
@@ -105,11 +101,9 @@ def singular_angles(own: MechanismEquations, q: np.ndarray) -> str:
     str
         Empty if there is none.
     """
-    regularity = own.formulation.regularity
-    if regularity is None:
-        return ""
-    for body, measure in own.of_each(regularity, ca.DM(q)).items():
-        if abs(float(measure)) < SINGULAR_ANGLE:
+    for body, chosen in own.formulations.items():
+        measure = chosen.regularity
+        if measure and abs(float(measure(ca.DM(q[own.places[body][0]])))) < SINGULAR_ANGLE:
             return (
                 f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
                 "position"

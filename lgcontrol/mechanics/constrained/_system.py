@@ -238,6 +238,17 @@ def entries_of(group: LieGroup) -> dict[str, int]:
     return found
 
 
+def coordinates_by_name(group: LieGroup, further: Sequence[Coordinate]) -> dict[str, Coordinate]:
+    """Entries of a tangent vector and coordinates of joints, those with one by the joint's name."""
+    eye, names, units = np.eye(group.dim), group.tangent_names, group.tangent_units
+    found = {name: Coordinate(names[i], eye[i], units[i]) for name, i in entries_of(group).items()}
+    found |= {c.name: c for c in further}
+    owners = [c.name.rpartition(".")[0] for c in further]
+    return found | {
+        owner: c for owner, c in zip(owners, further, strict=True) if owners.count(owner) == 1
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class ConstrainedMechanics:
     """Expressions of a constrained system, each a function that steps call or write out.
@@ -687,12 +698,7 @@ class ConstrainedMechanics:
         best = freedoms.best(entries)
         if names is None:
             return best
-        known = {name: entries[i] for name, i in entries_of(group).items()}
-        known |= {c.name: c for c in self.further}
-        for c in self.further:
-            joint = c.name.rpartition(".")[0]
-            if sum(other.name.startswith(f"{joint}.") for other in self.further) == 1:
-                known[joint] = c
+        known = coordinates_by_name(group, self.further)
         for entry in as_names(names):
             if entry not in known:
                 raise UnknownNameError(unknown_name("entry of the configuration", entry, known))

@@ -132,7 +132,7 @@ def held_by_joints(
 ) -> Iterator[HeldPoint]:
     """Points of a mechanism's bodies, which are given from the centres of mass."""
     for joint in joints:
-        for name, point in _points(joint):
+        for name, point in points_of(joint):
             if name in bodies:
                 inertia = bodies[name].inertia
                 square = float(np.trace(np.asarray(inertia.inertia))) / 2
@@ -169,7 +169,7 @@ def _gyration(mass: float, square: float) -> float:
     return float(np.sqrt(square / mass)) if mass > 0 and square > 0 else 0.0
 
 
-def _points(joint: MechanismJoint) -> Iterable[tuple[str, np.ndarray]]:
+def points_of(joint: MechanismJoint) -> Iterable[tuple[str, np.ndarray]]:
     """Bodies and points in their axes that the rows of a joint hold."""
     if joint.point is not None:
         yield joint.point[0], np.asarray(joint.point[1], dtype=float)

@@ -6,15 +6,19 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
-from ...codegen._internal import Result, Status, UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import Result, Status, UnknownNameError, check_shape, unknown_name
+from ....groups import SO3
+from .._joints import MechanismJoint
+from .._mechanism import Mechanism
+from .._system import OFF
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
 from ._closed_forms import ClosedForms, PlacedBody
-from ._system import OFF
 
 Start = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """r [m], A, ṙ [m/s] in world axes and ω [rad/s] in body axes of a body."""
@@ -90,15 +94,14 @@ class DirectAnalysis:
 
     Parameters
     ----------
-    forms : ClosedForms
-    start : mapping of str to (r, A, ṙ, ω)
-        Of every body at the first time.
+    mechanism : Mechanism
+        Bodies start with the nearest rates that keep the constraints.
     attitude : str
-        "rA", "rp" or "re".
+        "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
     matrix : {"iteration", "step"}
         When the matrix of Newton's method is made.
-    switched : tuple of (ClosedForms, callable), optional
-        The same with another driver, and ``t → bool`` that says when it is to be taken: how the
+    switched : tuple of (MechanismJoint, callable), optional
+        A drive that takes the place of the one of its name while ``t → bool`` is true: how the
         paper gets past singular positions of DP1 drivers.
     is_predicted : bool
         Whether positions of kinematics are first moved with the last velocities (eq. 11), or
@@ -108,14 +111,26 @@ class DirectAnalysis:
 
     References
     ----------
-    Kissel, Taves, Negrut: sections 2 and 3.
+    Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute coordinates: a
+    discussion of three approaches to representing rigid body rotation, sections 2 and 3.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import SpatialInertia
+    >>> from lgcontrol.mechanics.constrained import (
+    ...     Marker, Mechanism, MechanismBody, angle_drive, revolute)
+    >>> axis = Marker("ground"), Marker("disc")
+    >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
+    >>> turned = Mechanism("disc_on_axis", [disc], [
+    ...     revolute("axis", *axis), angle_drive("drive", *axis, lambda t: 2 * t)])
+    >>> DirectAnalysis(turned, "rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
+    array([[0., 0., 2.]])
     """
 
-    forms: ClosedForms
-    start: Mapping[str, Start]
-    attitude: str
+    mechanism: Mechanism
+    attitude: str = "rA"
     matrix: Matrix = "iteration"
-    switched: tuple[ClosedForms, Callable[[float], bool]] | None = None
+    switched: tuple[MechanismJoint, Callable[[float], bool]] | None = None
     is_predicted: bool = True
     limit: int = 30
 
@@ -124,6 +139,27 @@ class DirectAnalysis:
         if self.matrix not in ("iteration", "step"):
             known = ("iteration", "step")
             raise UnknownNameError(unknown_name("time to make the matrix", self.matrix, known))
+        _ = self.forms  # refuses what has no closed forms
+
+    @cached_property
+    def forms(self) -> ClosedForms:
+        """Constraint terms in closed form."""
+        return ClosedForms(self.mechanism, self.attitude)
+
+    @cached_property
+    def _switched(self) -> ClosedForms | None:
+        if self.switched is None:
+            return None
+        return ClosedForms(self.mechanism.with_joints(self.switched[0]), self.attitude)
+
+    @cached_property
+    def start(self) -> dict[str, Start]:
+        """r, A, ṙ, ω of every body."""
+        own = self.mechanism.bodies.values()
+        given = {
+            b.name: (b.pose[:3], SO3.matrix(b.pose[3:]), b.rates[:3], b.rates[3:]) for b in own
+        }
+        return consistent(ClosedForms(self.mechanism), given)
 
     def _placed(self) -> dict[str, PlacedBody]:
         made = attitude_type(self.attitude)
@@ -133,8 +169,8 @@ class DirectAnalysis:
         }
 
     def _forms_at(self, t: float) -> ClosedForms:
-        if self.switched is not None and self.switched[1](t):
-            return self.switched[0]
+        if self._switched is not None and self.switched is not None and self.switched[1](t):
+            return self._switched
         return self.forms
 
     def kinematics(self, t: np.ndarray, tolerance: float = 1e-10) -> DirectResult:

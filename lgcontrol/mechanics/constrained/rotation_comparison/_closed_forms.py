@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction
-from .._fields import read_only
-from ..inertia._inertia import SpatialInertia
-from ._attitudes import Attitude
-from ._basic import GROUND, BasicConstraint, Connection, Direction
-from ._joints import MechanismJoint
+from ..._fields import read_only
+from .._basic import GROUND, Connection, Direction
+from .._basic_rows import BasicRows, refuse_other_forces
+from .._mechanism import Mechanism
+from ._attitudes import Attitude, attitude_type
 
 NOWHERE, UNIT = np.zeros(3), np.eye(3)
 SIGNED = {1.0: UNIT, -1.0: -UNIT}
@@ -78,46 +75,31 @@ class ClosedForms:
 
     Parameters
     ----------
-    inertias : mapping of str to SpatialInertia
-    joints : sequence of MechanismJoint
-        Of basic constraints.
-    gravity : ndarray, shape (3,)
-    size : int
-        Length of the attitudes' coordinates: 4 for Euler parameters.
+    mechanism : Mechanism
+        Of basic constraints and weight alone.
+    attitude : str
+        "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
 
     Raises
     ------
     ValueError
-        If a joint has rows that are no basic constraints.
+        If a joint has rows that are no basic constraints, or anything acts besides weight.
 
     References
     ----------
     Kissel, Taves, Negrut: tables 2 to 6, eq. 18, 24, 29, 31, 39, 43; `docs/theory/misprints.md`.
     """
 
-    def __init__(
-        self,
-        inertias: Mapping[str, SpatialInertia],
-        joints: Sequence[MechanismJoint],
-        gravity: np.ndarray,
-        size: int,
-    ) -> None:
+    def __init__(self, mechanism: Mechanism, attitude: str = "rA") -> None:
+        refuse_other_forces(mechanism)
+        inertias = {body.name: body.inertia for body in mechanism.bodies.values()}
+        size = attitude_type(attitude).size
         self.names, self.size = tuple(inertias), size
         self.masses = [body.mass for body in inertias.values()]
         self.inertias = [np.asarray(body.inertia) for body in inertias.values()]
-        self.gravity = gravity
-        self.rows: list[BasicConstraint] = []
-        self.row_names: list[str] = []
-        for joint in joints:
-            for row in joint.rows:
-                if not isinstance(row, BasicConstraint):
-                    raise ValueError(
-                        f"joint {joint.name!r}: {row.row!r} is none of DP1, DP2, D, CD, of which "
-                        'alone there are closed forms; take the System in "SO3xR3", "SE3", "rp" or '
-                        '"re", which differentiates any equation'
-                    )
-                self.rows.append(row)
-                self.row_names.append(f"{joint.name}.{row.row}")
+        self.gravity = mechanism.gravity
+        self.basic = BasicRows(mechanism.joints.values())
+        self.rows, self.row_names = self.basic.rows, self.basic.row_names
         # Rows share vectors: the three of a spherical joint its connection, for one.
         distinct = {_identity(v): v for row in self.rows for v in (row.u, row.w)}
         self._vectors, order = list(distinct.values()), list(distinct)
@@ -128,11 +110,9 @@ class ClosedForms:
         self._each = np.arange(len(self.rows))
         # Directions of the world that stay what they are, None for all other vectors.
         self._constant = [_constant(v) for v in self._vectors]
-        self._moving = [v for v in self._vectors if _moves(v)]
         self._ends = {id(v): _ends(v) for v in self._vectors if isinstance(v, Connection)}
         self.columns = {name: k * (3 + size) for k, name in enumerate(self.names)}
         self.n = len(self.names) * (3 + size)
-        self._last_drives: tuple[float, np.ndarray, dict[int, np.ndarray]] | None = None
         self._masses = np.zeros((self.n, self.n))
         for name, mass in zip(self.names, self.masses, strict=True):
             at = self.columns[name]
@@ -141,37 +121,6 @@ class ClosedForms:
         self.m = self.n_joint_rows + (len(self.names) if size == 4 else 0)
         self._none, self._flat = read_only(np.zeros(self.m)), read_only(np.zeros((self.m, self.n)))
         self._square = read_only(np.zeros((self.n, self.n)))
-
-    @cached_property
-    def _drives(self) -> ModelFunction:
-        """``t → f, ḟ, f̈`` of all rows, and ``a, ȧ, ä`` of directions that move."""
-        t = ca.SX.sym("t")
-        values = [row.f(t) if callable(row.f) else row.f for row in self.rows]
-        columns = ca.vertcat(*values, *(v.vector(t) for v in self._moving))  # type: ignore[union-attr]
-        columns = ca.SX(columns)
-        rate = ca.jacobian(columns, t)
-        found = ca.horzcat(columns, rate, ca.jacobian(rate, t))
-        return ModelFunction(ca.Function("drives", [t], [found], ["t"], ["drives"]))
-
-    @cached_property
-    def _still(self) -> np.ndarray | None:
-        """``f, ḟ, f̈`` of all rows where nothing depends on the time, None otherwise."""
-        if self._moving or any(callable(row.f) for row in self.rows):
-            return None
-        f = np.zeros((len(self.rows), 3))
-        f[:, 0] = [row.f for row in self.rows]  # type: ignore[misc]
-        return f
-
-    def drives(self, t: float) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
-        if self._still is not None:
-            return self._still, {}
-        last = self._last_drives
-        if last is None or last[0] != t:  # iterations of a step ask for one time again and again
-            made, n = self._drives(np.array([t])), len(self.rows)
-            moved = {id(v): made[n + 3 * k : n + 3 * k + 3] for k, v in enumerate(self._moving)}
-            self._last_drives = last = (t, made[:n], moved)
-        return last[1:]
 
     def terms(
         self,
@@ -193,7 +142,7 @@ class ClosedForms:
         slopes, rates : bool
             Whether G, and whether ν and γ are wanted; what is not wanted is zero.
         """
-        f, moving = self.drives(t)
+        f, moving = self.basic.drives(t)
         vectors = [
             own or self._vector(v, bodies, moving, slopes, rates)
             for own, v in zip(self._constant, self._vectors, strict=True)
@@ -355,11 +304,7 @@ def _identity(v: Direction | Connection) -> Any:
     return v.body, id(v) if callable(v.vector) else v.vector.tobytes()
 
 
-def _moves(v: Direction | Connection) -> bool:
-    return isinstance(v, Direction) and callable(v.vector)
-
-
 def _constant(v: Direction | Connection) -> _Vector | None:
-    if isinstance(v, Connection) or v.body != GROUND or _moves(v):
+    if isinstance(v, Connection) or v.body != GROUND or callable(v.vector):
         return None
     return _Vector(np.asarray(v.vector), NOWHERE, NOWHERE, NOWHERE, (), ())

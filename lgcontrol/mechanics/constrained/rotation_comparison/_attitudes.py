@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ...codegen._internal import UnknownNameError, unknown_name
+from ....codegen._internal import UnknownNameError, unknown_name
+from .._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
 
 UNIT = np.eye(3)
 TILDE_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -43,13 +43,6 @@ def turn_about_z(angle: float) -> np.ndarray:
     """Rotation matrix about z [rad]."""
     c, s = math.cos(angle), math.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
-    """Euler angles z-x-z [rad]; the third is zero where the second is, and nothing is said."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return turn.as_euler("ZXZ")
 
 
 class Attitude(ABC):
@@ -194,37 +187,6 @@ class OrientationMatrix(Attitude):
         """None by θ; ``ω̃ J − tilde(J ω)`` by ω."""
         w = self.rates
         return np.zeros((3, 3)), cross_matrix(w) @ J - cross_matrix(J @ w)
-
-
-def half_rates(e: Any, stack: Any = np.array) -> Any:
-    """G with ``ω = 2 G ė`` of Euler parameters, shape (3, 4): eq. 39c.
-
-    `stack` makes a matrix of lists of rows, of arrays or of CasADi values.
-    """
-    e0, e1, e2, e3 = (e[i] for i in range(4))
-    return stack([[-e1, e0, e3, -e2], [-e2, -e3, e0, e1], [-e3, e2, -e1, e0]])
-
-
-def parameter_rotation(e: Any, stack: Any = np.array) -> Any:
-    """A of Euler parameters [e0, e1, e2, e3], as in the paper: quadratic also off the sphere."""
-    e0, e1, e2, e3 = (e[i] for i in range(4))
-    return 2 * stack(
-        [
-            [e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2],
-            [e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1],
-            [e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5],
-        ]
-    )
-
-
-def angle_rates(angles: Any, module: Any = np, stack: Any = np.array) -> Any:
-    """B with ``ω = B ε̇`` of Euler angles in body axes, shape (3, 3): eq. 43b.
-
-    `module` has sine and cosine, NumPy or CasADi; `stack` as for `half_rates`.
-    """
-    theta, psi = angles[1], angles[2]
-    ct, st, cp, sp = module.cos(theta), module.sin(theta), module.cos(psi), module.sin(psi)
-    return stack([[sp * st, cp, 0.0], [cp * st, -sp, 0.0], [ct, 0.0, 1.0]])
 
 
 def _transposed_product(y: np.ndarray) -> np.ndarray:

@@ -1,0 +1,576 @@
+"""Linkage: what trees with closed loops and mechanisms in absolute coordinates have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import ModelFunction, Value
+from ...codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
+from ...groups import Product, check_element
+from ...integrators import Constrained, generalized_alpha
+from ...integrators._internal import Index3Method, Problem
+from ...systems import Quantity, System, Trajectory
+from ...systems._internal import FixedParameters, values_by_name
+from ._assembly import HeldCoordinate, assemble
+from ._constraint import Constraints
+from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
+from ._march import March, check_step, march, march_step
+from ._mobility import Mobility, mobility
+from ._refusals import refuse_march
+from ._system import (
+    ConstrainedMechanics,
+    Coordinate,
+    Stabilization,
+    constrained_system,
+    coordinates_by_name,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AXES = ("fx", "fy", "fz", "mx", "my", "mz")
+# Speeds that break constraints by more than this share of themselves are refused.
+BROKEN = 1e-9
+
+
+class Linkage(ABC):
+    """Bodies with joints as equations between them: `ClosedTree` and `Mechanism`.
+
+    Both have the same verbs. Arguments have one order: configuration q, then by name the time t [s]
+    of the drives and the parameters p (all in order, or some by name; nominal if left out).
+    """
+
+    name: str
+    thinned: ClassVar[str]
+    """How rows that say the same as others are left out."""
+
+    # What a concrete class says
+
+    @property
+    @abstractmethod
+    def mechanics(self) -> ConstrainedMechanics:
+        """Equations of motion with the constraints, as `constrained_system` has them."""
+
+    @abstractmethod
+    def drive(self, joint: str, motion: Callable[[Value], Value]) -> Self:
+        """The same with a joint that follows a motion in time.
+
+        Parameters
+        ----------
+        joint : str
+            With one coordinate, or a coordinate of a joint such as "rail.z".
+        motion : callable
+            ``t → coordinate`` [rad or m] on CasADi values.
+
+        Returns
+        -------
+        Linkage
+            With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts, up to
+            the slope of its row.
+        """
+
+    @abstractmethod
+    def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:
+        """SE3 coordinates of the frame of every body.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        p : mapping or array_like, optional
+        """
+
+    @abstractmethod
+    def _guess(self, guess: Any, where: Mapping[str, Any]) -> np.ndarray:
+        """Where assembly starts."""
+
+    @abstractmethod
+    def _held(self, name: str, value: Any, q: ca.SX) -> Iterable[HeldCoordinate]:
+        """What an entry of `where` holds."""
+
+    @abstractmethod
+    def _base(
+        self, inputs: Iterable[str] | None, name: str | None, options: Mapping[str, Any]
+    ) -> tuple[System[Product], Constraints]:
+        """Bodies without their joints as a System with these inputs, and the constraints."""
+
+    @abstractmethod
+    def _wrenches(self, q: Value, t: Value, p: Value) -> Iterable[tuple[str, Callable[..., Any]]]:
+        """Joints, and functions of their multipliers to wrenches by body."""
+
+    @abstractmethod
+    def _points(self, q: np.ndarray, p: np.ndarray) -> dict[str, np.ndarray]:
+        """Points of joints on every body in world axes, shape (k, 3), by body."""
+
+    def _mass_matrix(self, q: Value, p: Value) -> Value:
+        structure = self.mechanics.base.structure
+        assert structure is not None
+        return structure.mass_matrix(ca.vertcat(q, ca.DM(self.mechanics.configuration.dim, 1)), p)
+
+    def _force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        structure = self.mechanics.base.structure
+        assert structure is not None
+        return structure.force(t, ca.vertcat(q, v), u, p)
+
+    def _first_speeds(self, q: np.ndarray, speeds: dict[str, Any]) -> np.ndarray:
+        """Velocities near which `state` looks; takes out of the speeds what it uses."""
+        return np.zeros(self.mechanics.configuration.dim)
+
+    def _joint_coordinates(self, q: np.ndarray) -> Sequence[Coordinate]:
+        """Freedoms of joints as rows on the tangent vector, besides its entries."""
+        return ()
+
+    def _check_inertia(self, q: np.ndarray) -> None:
+        """Refuse a configuration in which M has no inverse."""
+        del q  # that of a tree has one
+
+    def _hint(self, q: np.ndarray) -> str:
+        """Why coordinates are singular in a configuration; empty where they are not."""
+        return ""
+
+    # What all have
+
+    @property
+    def constraints(self) -> Constraints:
+        """All rows, on the configuration."""
+        return self.mechanics.constraints
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """``joint.row`` of all equations, in the order of multipliers: those on velocities last."""
+        return self.constraints.row_names
+
+    @cached_property
+    def dynamics(self) -> ModelFunction:
+        """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion."""
+        base = self.mechanics.base
+        return dynamics_function(
+            self.constraints,
+            self._mass_matrix,
+            self._force,
+            base.nominal_input,
+            base.nominal_parameters,
+        )
+
+    @interruptible
+    def assemble(
+        self,
+        guess: Any = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        p: FixedParameters | None = None,
+    ) -> np.ndarray:
+        """Configuration near a guess that keeps all constraints to rounding.
+
+        Parameters
+        ----------
+        guess : array_like of shape (nq,), optional
+            The start of the linkage if left out; of a mechanism also poses by body.
+        where : mapping of str to float or pose, optional
+            Coordinates [rad or m] that are held, by the names of joints, and of a mechanism poses
+            of bodies: they choose the branch.
+        t : float
+            Time of drives [s].
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+
+        Raises
+        ------
+        AssemblyError
+            If the joints cannot be closed from there; names the rows that stay open.
+        """
+        where = dict(where or {})
+        start, q = self._guess(guess, where), ca.SX.sym("q", self.mechanics.configuration.nq)
+        self._check_inertia(start)
+        held = [entry for name, value in where.items() for entry in self._held(name, value, q)]
+        return assemble(self.mechanics, start, q=q, held=held, t=t, p=self._parameters(p))
+
+    def state(
+        self,
+        q: Any = None,
+        *,
+        speeds: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        p: FixedParameters | None = None,
+    ) -> np.ndarray:
+        """State of a System: a configuration, and velocities that keep the constraints.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration that keeps the constraints; the assembled one if left out.
+        speeds : mapping of str to float, optional
+            Rates [rad/s, m/s] of joints or of entries of the tangent vector by name: they hold, and
+            of all velocities with them the nearest to the start in the metric of M is taken. Of a
+            mechanism also ``[ṙ; ω]`` by body, where the start is.
+        t : float
+            Time of drives [s].
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        ndarray, shape (nq + nv,), with the clock after it where there are drives
+
+        Raises
+        ------
+        ValueError
+            If no velocity has these speeds; says which is off by how much.
+        """
+        values = self._parameters(p)
+        q = self.assemble(t=t, p=values) if q is None else self._configuration(q)
+        named = dict(speeds or {})
+        v = self._first_speeds(q, named)
+        given = check_shape("speeds", [*named.values()], (None,))
+        at = self.mechanics._terms_at(self.mechanics.complete(q, t=t), values)
+        rows = np.vstack([at[1].full(), *(self._speed_row(q, name)[None] for name in named)])
+        wanted = np.concatenate([at[2].full().ravel(), given])
+        off = wanted - rows @ v
+        if np.abs(off).max(initial=0.0) > 0:
+            M = self.mechanics.terms_of(self.mechanics.complete(q, t=t), values)[2]
+            L = np.linalg.cholesky(M)
+            W = np.linalg.solve(L, rows.T).T
+            v = v + np.linalg.solve(L.T, np.linalg.lstsq(W, off, rcond=1e-10)[0])
+        off = np.abs(rows @ v - wanted)
+        if off.max(initial=0.0) > BROKEN * (1 + np.abs(wanted).max(initial=0.0)):
+            names = [*self.row_names, *named]
+            raise ValueError(
+                f"{self.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
+                f"off by {off.max():.3g}; give {self.mobility(q, t=t).freedoms} independent ones"
+            )
+        return self.mechanics.complete(q, v, t)
+
+    def mobility(
+        self, q: Any = None, *, t: float = 0.0, p: FixedParameters | None = None
+    ) -> Mobility:
+        """Freedoms, redundant rows and singular positions of a configuration or along a motion.
+
+        Parameters
+        ----------
+        q : array_like of shape (nq,), or Trajectory, optional
+            Configuration that keeps the constraints, assembled if left out; or a motion of the
+            system, of which `Mobility.singular_positions` are reported with their times. Steps do
+            not notice these: their equations stay solvable.
+        t : float
+            Time of drives [s].
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        Mobility
+
+        Raises
+        ------
+        AssemblyError
+            If q is left out and the linkage cannot be assembled.
+        """
+        values = self._parameters(p)
+        if q is None:
+            q = self.assemble(t=t, p=values)
+        if not isinstance(q, Trajectory):
+            q = self._configuration(q)
+        return mobility(self.mechanics, q, t, values, self._hint)
+
+    def kinematics(
+        self,
+        t: Any,
+        *,
+        q: Any = None,
+        p: FixedParameters | None = None,
+        tolerance: float = 1e-13,
+    ) -> KinematicsResult:
+        """Motion that drives decide, with multipliers: inverse dynamics.
+
+        Parameters
+        ----------
+        t : array_like, shape (N,)
+            Increasing times [s].
+        q : array_like, shape (nq,), optional
+            Configuration near the first one; the assembled one if left out.
+        p : mapping or array_like, optional
+        tolerance : float
+            Of φ.
+
+        Returns
+        -------
+        KinematicsResult
+            With its status; singular positions on the way are listed with names and times.
+
+        Raises
+        ------
+        ValueError
+            If the drives leave freedoms: says how many; or if there are rows on velocities.
+        """
+        values = self._parameters(p)
+
+        def start(time: float) -> np.ndarray:
+            return self.assemble(t=time, p=values) if q is None else self._configuration(q)
+
+        return kinematics(
+            self.mechanics,
+            self.dynamics,
+            t,
+            start,
+            self.mechanics.base.nominal_input,
+            values,
+            tolerance=tolerance,
+            remedy="drive(joint, motion)",
+            hint=self._hint,
+        )
+
+    def reactions(
+        self, t: Any, q: Any, multipliers: Any, *, p: FixedParameters | None = None
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Wrench [f; m] of every joint on what it joins, in the axes of that body or frame.
+
+        Parameters
+        ----------
+        t : array_like, shape (...)
+            Time, or times [s].
+        q : array_like, shape (..., nq)
+        multipliers : array_like, shape (..., m)
+            λ of all rows.
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        dict of str to dict of str to ndarray, shape (..., 6)
+            By joint, then by body (of a tree: frame): f [N], m [N m] about its origin, which of a
+            mechanism is the centre of mass. Where `mobility` lists dependent rows, those of their
+            joints are not unique: of all, these are the shortest.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import pendulum_mechanism
+        >>> pendulum = pendulum_mechanism()
+        >>> run = pendulum.kinematics(np.linspace(0, 1, 5))
+        >>> pendulum.reactions(run.t, run.q, run.multipliers)["driver"]["rod"].shape
+        (5, 6)
+        """
+        q = check_element("q", q, self.mechanics.configuration, batch=True)
+        found: dict[str, dict[str, np.ndarray]] = {}
+        each = self._wrench_function(t=t, q=q, multipliers=multipliers, p=self._parameters(p))
+        for (joint, body), wrench in each.items():
+            found.setdefault(joint, {})[body] = wrench
+        return found
+
+    @cached_property
+    def _wrench_function(self) -> Callable[..., dict[tuple[str, str], np.ndarray]]:
+        own, kind = self.constraints, ca.SX
+        symbols = {
+            "t": kind.sym("t"),
+            "q": kind.sym("q", own.group.nq),
+            "multipliers": kind.sym("multipliers", own.n_rows),
+            "p": kind.sym("p", own.n_parameters),
+        }
+        t, q, multipliers, p = symbols.values()
+        wrenches = {
+            (joint, body): wrench
+            for joint, of in self._wrenches(q, t, p)
+            for body, wrench in of(multipliers[own.rows_of(joint)]).items()
+        }
+        return wrench_function(symbols, wrenches)
+
+    @interruptible
+    def system(
+        self,
+        inputs: Iterable[str] | None = None,
+        *,
+        at: Any = None,
+        independent: str | Iterable[str] | None = None,
+        independent_speeds: str | Iterable[str] | None = None,
+        stabilization: Stabilization = "projection",
+        rates: tuple[float, float] = (5.0, 5.0),
+        name: str | None = None,
+        **options: Any,
+    ) -> System[Product]:
+        """System on the manifold of the constraints, see `constrained_system`.
+
+        Parameters
+        ----------
+        inputs : iterable of str, optional
+            Joints of a tree that are driven, or motors of a mechanism; all if left out.
+        at : array_like, shape (nq,), optional
+            Configuration at which independent coordinates are chosen or judged; the assembled one
+            if left out.
+        independent, independent_speeds : iterable of str, optional
+            Joints, their coordinates ("rail.z"), or entries of the tangent vector that decide the
+            others; chosen if left out. Where the coordinate of a joint is not linear in the entries
+            the error coordinate is what it is linearly at `at`.
+        stabilization, rates, name
+            See `constrained_system`.
+        **options
+            What acts on a tree, see `Multibody.system`.
+
+        Returns
+        -------
+        System
+            With a quantity "reaction_JOINT_BODY" for each wrench of `reactions`.
+        """
+        base, constraints = self._base(inputs, name, options)
+        at = self.assemble() if at is None else self._configuration(at)
+        self._check_inertia(at)
+        return constrained_system(
+            base,
+            constraints,
+            at=at,
+            independent=independent,
+            independent_speeds=independent_speeds,
+            stabilization=stabilization,
+            rates=rates,
+            quantities=self._reaction_quantities(constraints),
+            coordinates=self._joint_coordinates(at),
+            name=name,
+        )
+
+    def _reaction_quantities(self, constraints: Constraints) -> dict[str, Quantity]:
+        nq = constraints.group.nq
+        t, q = ca.SX.sym("t"), ca.SX.sym("q", nq)
+        p, found = ca.SX.sym("p", constraints.n_parameters), {}
+        for joint, of in self._wrenches(q, t, p):
+            rows = constraints.rows_of(joint)
+            force = ca.SX.sym("force", len(rows))
+            for body, wrench in of(force).items():
+                made = ca.Function("reaction", [t, q, p, force], [ca.densify(wrench)])
+
+                def value(
+                    t: Any, x: Any, u: Any, p: Any, multipliers: Any, made: Any = made, rows=rows
+                ) -> Any:
+                    clock = x[-1] if constraints.is_driven else 0.0
+                    return made(clock, x[:nq], p, multipliers[rows])
+
+                found[f"reaction_{joint}_{body}"] = Quantity(value, AXES)
+        return found
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The motion with its constraints, as methods that solve for multipliers take it.
+
+        Its states are configuration and velocity, and the clock where there are drives.
+        """
+        own, rows = self.mechanics, self.constraints
+
+        def balance(t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any) -> Any:
+            G = rows.terms(t, q, v, p).G
+            return self._mass_matrix(q, p) @ a - self._force(t, q, v, u, p) + G.T @ multipliers
+
+        def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
+            at = rows.terms(t, q, v, p)
+            return self._mass_matrix(q, p), self._force(t, q, v, u, p), at.G, at.gamma
+
+        return Problem(
+            own.state,
+            own.field,
+            n_inputs=own.base.n_inputs,
+            n_parameters=own.base.n_parameters,
+            constrained=Constrained(rows.n_rows, balance, rows.position, index1, rows.velocity),
+        )
+
+    def march(
+        self,
+        x0: Any,
+        dt: float,
+        steps: int,
+        method: Index3Method | None = None,
+        *,
+        u: Any = None,
+        p: FixedParameters | None = None,
+    ) -> March:
+        """Motion by a method that solves for multipliers in its steps (index 3).
+
+        Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
+        march compiles it to some ten microseconds.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
+            See `state`.
+        dt : float
+            Step [s].
+        steps : int
+        method : Index3Method, optional
+            `generalized_alpha` with its default radius if left out.
+        u : array_like, shape (n_inputs,), optional
+            Held inputs; nominal if left out.
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        March
+
+        Raises
+        ------
+        ValueError
+            If x0 does not keep the constraints, or some say the same as others.
+        """
+        chosen = generalized_alpha() if method is None else method
+        if not isinstance(chosen, Index3Method):
+            raise TypeError(
+                f"march takes an Index3Method such as generalized_alpha(), not {chosen!r}; other "
+                "methods are for rollout of system()"
+            )
+        own, values = self.mechanics, self._parameters(p)
+        start = check_shape("x0", x0, (own.state.nq,))
+        check_step(dt, steps)
+        held = own.base.nominal_input if u is None else u
+        held = check_shape("u", held, (own.base.n_inputs,))
+        if not self._hint(start[: own.configuration.nq]):  # else the march ends at once, says so
+            self._check_inertia(start[: own.configuration.nq])
+            refuse_march(own, start, values, self.thinned)
+        if chosen not in self._marches:
+            self._marches[chosen] = march_step(self.problem, chosen)
+        t0 = float(start[-1]) if self.constraints.is_driven else 0.0
+        step, nv = self._marches[chosen], own.configuration.dim
+        made = march(self.problem, chosen, step, nv, start, held, values, float(dt), int(steps), t0)
+        if made.unsolved is None:
+            return made
+        return replace(made, hint=self._hint(made.x[made.unsolved][: own.configuration.nq]))
+
+    @cached_property
+    def _marches(self) -> dict[Index3Method, ModelFunction]:
+        return {}
+
+    def plot(
+        self, q: Any = None, *, p: FixedParameters | None = None, figure: Any = None
+    ) -> Figure:
+        """Bodies in space: the frame of each, with lines to the points that joints hold.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration; the assembled one if left out.
+        p : mapping or array_like, optional
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; a new one if left out.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ...plotting._internal import plot_bodies
+
+        values = self._parameters(p)
+        q = self.assemble(p=values) if q is None else self._configuration(q)
+        return plot_bodies(self.poses(q, p=values), self._points(q, values), figure=figure)
+
+    def _configuration(self, q: Any) -> np.ndarray:
+        return check_element("q", q, self.mechanics.configuration)
+
+    def _parameters(self, p: FixedParameters | None) -> np.ndarray:
+        base = self.mechanics.base
+        return values_by_name(base.parameters, base.nominal_parameters, p)
+
+    def _speed_row(self, q: np.ndarray, name: str) -> np.ndarray:
+        known = coordinates_by_name(self.mechanics.configuration, self._joint_coordinates(q))
+        if name not in known:
+            raise UnknownNameError(unknown_name("velocity", name, known))
+        return known[name].row
