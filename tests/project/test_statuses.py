@@ -64,7 +64,7 @@ def test_results_say_whether_they_are_a_success_by_one_name():
     names = {kind.__name__ for kind in every(Result)}
     assert {
         "OptimalSolution", "PhasedSolution", "Solution", "SimulationResult", "ControlInfo",
-        "InverseKinematicsResult", "Calibration", "KinematicsResult", "March", "LargeResult",
+        "InverseKinematicsResult", "Calibration", "KinematicsResult", "March",
         "DirectResult", "GraphSolution",
     } <= names  # fmt: skip
     for kind in every(Result):
