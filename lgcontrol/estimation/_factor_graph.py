@@ -245,15 +245,15 @@ class FactorGraph:
 
     @interruptible
     def solve(
-        self, x: Mapping[str, np.ndarray] | None = None, *, max_iterations: int = 100,
+        self, guess: Mapping[str, np.ndarray] | None = None, *, max_iterations: int = 100,
         tolerance: float = 1e-8,
     ) -> GraphSolution:  # fmt: skip
         """Find the least cost near a guess.
 
         Parameters
         ----------
-        x : mapping of str to array_like, optional
-            Guess instead of that of the variables.
+        guess : mapping of str to array_like, optional
+            Elements by name, instead of that of the variables.
         max_iterations : int
         tolerance : float
             Share of the cost that further steps may promise at the end.
@@ -265,9 +265,9 @@ class FactorGraph:
         Raises
         ------
         ValueError
-            If x lacks variables, or has elements that are off their group.
+            If the guess lacks variables, or has elements that are off their group.
         """
-        x = self._elements(x)
+        x = self._elements(guess)
         compile_functions([f.both for f in self._families if f.count >= LONG])
         costs, iterations, damping = [self.cost(x)], 0, 0.0
         if not np.isfinite(costs[0]):

@@ -16,13 +16,13 @@ from ._factor_graph import FactorGraph, Factors, Loss, Variables, checked_indice
 from ._normal_equations import solve_definite
 
 _GROUPS: dict[int, LieGroup] = {2: SE2, 3: SE3}
-_STARTS = ("chordal", "given")
+_GUESSES = ("chordal", "given")
 DIGITS = 1e-6  # share of an information's largest entry that printing it may take away
 
 
 @named_options
 def pose_graph(
-    recorded: PoseGraph, *, start: Literal["chordal", "given"] = "chordal",
+    recorded: PoseGraph, *, guess: Literal["chordal", "given"] = "chordal",
     loss: Loss | None = None,
 ) -> FactorGraph:  # fmt: skip
     """Graph with variables "pose" and factors "between", from a file or from arrays.
@@ -35,7 +35,7 @@ def pose_graph(
     ----------
     recorded : PoseGraph
         `lgcontrol.io.read_pose_graph` reads one.
-    start : {"chordal", "given"}
+    guess : {"chordal", "given"}
         Guess: rotations by linear least squares on matrices, then positions, which needs no guess
         and leaves few steps to be taken; or the poses that were given.
     loss : str, optional
@@ -74,17 +74,17 @@ def pose_graph(
     Carlone, Tron, Daniilidis and Dellaert, Initialization techniques for 3D SLAM, ICRA 2015:
     chordal relaxation.
     """
-    if start not in _STARTS:
-        raise UnknownNameError(unknown_name("start", start, _STARTS))
+    if guess not in _GUESSES:
+        raise UnknownNameError(unknown_name("guess", guess, _GUESSES))
     if recorded.dimension not in _GROUPS:
         raise ValueError(f"dimension of a pose graph is 2 or 3, got {recorded.dimension!r}")
     group = _GROUPS[recorded.dimension]
     recorded = _checked(recorded, group)
     fixed = recorded.fixed if len(recorded.fixed) else np.array([0])
     poses = recorded.poses
-    if start == "given":
+    if guess == "given":
         if poses is None or not np.isfinite(poses).all():
-            raise ValueError('the graph lacks poses; use start="chordal"')
+            raise ValueError('the graph lacks poses; use guess="chordal"')
     else:
         poses = _chordal(group, recorded, fixed)
 
@@ -104,7 +104,7 @@ def pose_graph(
         )
     ]  # fmt: skip
     if len(recorded.landmark_names):
-        points = _points(group, recorded, poses, start)
+        points = _points(group, recorded, poses, guess)
         space = Rn(recorded.dimension)
         variables.append(Variables("landmark", space, points, recorded.fixed_landmarks))
     if len(recorded.sights):
@@ -186,12 +186,12 @@ def _information(who: list[str], given: Any, size: int) -> np.ndarray:
     return Omega
 
 
-def _points(group: LieGroup, graph: PoseGraph, poses: np.ndarray, start: str) -> np.ndarray:
+def _points(group: LieGroup, graph: PoseGraph, poses: np.ndarray, guess: str) -> np.ndarray:
     """Of the landmarks: as given, else where they are seen first from the poses of the start."""
     size = (len(graph.landmark_names), graph.dimension)
     given = np.full(size, np.nan) if graph.landmarks is None else graph.landmarks.copy()
     for row, sight in zip(*np.unique(graph.sights[:, 1], return_index=True), strict=True):
-        is_kept = start == "given" or row in graph.fixed_landmarks
+        is_kept = guess == "given" or row in graph.fixed_landmarks
         if not (is_kept and np.isfinite(given[row]).all()):
             given[row] = group.act(poses[graph.sights[sight, 0]], graph.seen[sight])
     if not np.isfinite(given).all():

@@ -39,7 +39,7 @@ STARTS = 8  # the first from the guess, the others from random states around it
 @named_options(own="where")
 def trim(
     system: SystemDefinition,
-    x: Any = None,
+    guess: Any = None,
     u: Any = None,
     *,
     where: Mapping[str, Any] | None = None,
@@ -63,9 +63,9 @@ def trim(
     Parameters
     ----------
     system : System
-    x : array_like, shape (nq,), optional
-        Guess; the system's home, put within the limits, if left out. What nothing else decides
-        stays as it is there.
+    guess : array_like, shape (nq,), optional
+        A state near it; the system's home, put within the limits, if left out. What nothing else
+        decides stays as it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -117,8 +117,8 @@ def trim(
     """
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
-    is_given = x is not None
-    x = check_state(system, "x", x) if is_given else system.home.copy()
+    is_given = guess is not None
+    x = check_state(system, "guess", guess) if is_given else system.home.copy()
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     where = check_mapping("where", where, f"{system.state.coordinate_names[0]!r}: 0.5")
     wishes = read_wishes(system, where, position)

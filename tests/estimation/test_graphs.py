@@ -116,7 +116,7 @@ def test_derivatives_by_hand_are_those_of_the_residual(rng):
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
     Z = SE3.random(rng, (5,))
     recorded = PoseGraph(3, np.arange(5), X, NONE, edges, Z, np.array([np.eye(6)] * 5))
-    by_hand = pose_graph(recorded, start="given")
+    by_hand = pose_graph(recorded, guess="given")
     own = FactorGraph(
         [Variables("pose", SE3, X, [0])],
         [Factors("between", between, [("pose", end) for end in edges.T], Z)],
@@ -173,7 +173,7 @@ def test_landmarks_of_a_graph_are_found_with_its_poses(group, start, rng):
         landmark_names=np.arange(4), landmarks=points + 0.1 * rng.normal(size=points.shape),
         sights=sights, seen=seen, sight_information=np.tile(np.eye(d), (24, 1, 1)),
     )  # fmt: skip
-    found = pose_graph(graph, start=start).solve()
+    found = pose_graph(graph, guess=start).solve()
     np.testing.assert_allclose(found.x["landmark"], points, atol=1e-6)
     np.testing.assert_allclose(group.minus(found.x["pose"], poses), 0, atol=1e-6)
 
@@ -273,7 +273,7 @@ def test_sphere2500(shared):
 
 def test_a_planar_graph_with_equal_poses(shared):
     recorded = read_pose_graph(shared / "data" / "pose_graph" / "w100.graph.gz")
-    costs = [pose_graph(recorded, start=start).solve().cost for start in ("chordal", "given")]
+    costs = [pose_graph(recorded, guess=start).solve().cost for start in ("chordal", "given")]
     assert len(recorded.names) == 60 and costs[0] == pytest.approx(costs[1], rel=1e-6)
 
 
@@ -314,7 +314,7 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
             PULL, Factors("f", lambda z: z, [("z", [0])])]).covariance(
                 {"x": np.zeros((3, 1)), "z": np.zeros((1, 1))}, "x", 3), "from 0 to 2"),
         (lambda: pose_graph(PoseGraph(2, np.arange(2), None, NONE, np.array([[0, 1]]),
-                                      SE2.identity[None], np.eye(3)[None]), start="given"),
+                                      SE2.identity[None], np.eye(3)[None]), guess="given"),
          "lacks poses"),
     ],
 )  # fmt: skip

@@ -125,7 +125,7 @@ DOORS = {
         lambda x: craft()[0].rollout(np.stack([craft()[1].x, x]), None, 0.1, steps=2),
         r"x0\[1\]",
     ),
-    "trim": (lambda x: craft()[0].trim(x), "x"),
+    "trim": (lambda x: craft()[0].trim(x), "guess"),
     "trim, a block": (lambda x: craft()[0].trim(where={"pose": x[:4]}), r"where\['pose'\]"),
     "linearize": (lambda x: craft()[0].linearize(x), "x"),
     "to_nlsys": (lambda x: craft()[0].to_nlsys(coordinates="error", about=x), "x"),
@@ -156,7 +156,7 @@ DOORS = {
         lambda x: star().innovation(x[:4], 0.0, craft()[1].x, [0.0] * 6, []),
         "measurement star",
     ),
-    "inverse kinematics": (lambda x: ball().solve(SE3.identity, start=x[:4]), "start"),
+    "inverse kinematics": (lambda x: ball().solve(SE3.identity, guess=x[:4]), "guess"),
     "its target": (lambda x: ball().solve([0, 0, 0, *x[:4]]), "target of the task on 'ball'"),
 }  # fmt: skip
 

@@ -54,21 +54,21 @@ def elbow() -> Multibody:
 def test_what_is_not_reached_says_why():
     """Limits that hold, reach, or too few iterations: by name, with how far it stays off."""
     solver = InverseKinematics(elbow(), FrameTask("tip", "position"))
-    far = solver.solve([3.0, 0.0, 0.0], start=[0.1, 0.1])
+    far = solver.solve([3.0, 0.0, 0.0], guess=[0.1, 0.1])
     assert far.status == "stationary" and far.at_limits == ()
     assert "no joint moves frame 'tip' nearer to the target, it stays 1 m off" in far.message
     assert "out of reach" in far.message and "restarts=20" in far.message
-    tried = solver.solve([3.0, 0.0, 0.0], start=[0.1, 0.1], restarts=3)
+    tried = solver.solve([3.0, 0.0, 0.0], guess=[0.1, 0.1], restarts=3)
     assert "4 starts came no nearer" in tried.message
-    bent = solver.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    bent = solver.solve([1.0, 0.0, -1.0], guess=[0.1, 0.1])
     assert bent.status == "stationary" and bent.at_limits == ("lower",)
     assert "the upper limit of lower (0.5 rad) keeps frame 'tip'" in bent.message
     assert f"{np.linalg.norm(bent.errors[0]):.4g} m off" in bent.message
     free = InverseKinematics(elbow(), FrameTask("tip", "position"), limits=False)
-    met = free.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    met = free.solve([1.0, 0.0, -1.0], guess=[0.1, 0.1])
     assert met.is_success and met.message == "" and met.at_limits == ()
     short = InverseKinematics(elbow(), FrameTask("tip", "position"), max_iterations=1)
-    short = short.solve([1.6, 0.0, -0.9], start=[3.0, 0.1])
+    short = short.solve([1.6, 0.0, -0.9], guess=[3.0, 0.1])
     assert short.status == "iteration limit" and "a larger max_iterations" in short.message
 
 
@@ -235,7 +235,7 @@ def test_wrong_arguments_are_named():
 def test_a_tree_without_limits_has_none():
     tree = Multibody().add_body("a", None, "revolute").add_frame("tip", "a", [1, 0, 0])
     solver = InverseKinematics(tree, FrameTask("tip", "position"))
-    assert solver.solve([-1.0, 0.0, 0.0], start=[3.0]).is_success
+    assert solver.solve([-1.0, 0.0, 0.0], guess=[3.0]).is_success
 
 
 def test_targets_that_are_no_poses_are_refused():

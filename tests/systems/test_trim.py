@@ -417,7 +417,7 @@ FAULTS = {
     ),
     "nan": ({"where": {"pose.x": np.nan}}, ValueError, "'pose.x'.* is not finite"),
     "block shape": ({"where": {"pose": [1, 2]}}, ValueError, r"expected \(7,\)"),
-    "guess": ({"x": [1.0]}, ValueError, r"x has shape \(1,\), expected \(13,\)"),
+    "guess": ({"guess": [1.0]}, ValueError, r"guess has shape \(1,\), expected \(13,\)"),
 }
 
 

@@ -122,10 +122,10 @@ class InverseKinematics:
     >>> tree = tree.add_body("lower", None, "revolute", "upper", [1, 0, 0], axis="y")
     >>> tree = tree.add_frame("tip", "lower", [1, 0, 0])
     >>> reach = InverseKinematics(tree, FrameTask("tip", "position"))
-    >>> found = reach.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    >>> found = reach.solve([1.0, 0.0, -1.0], guess=[0.1, 0.1])
     >>> found.status, tree.position("tip")(found.q).round(6) + 0.0
     ('converged', array([ 1.,  0., -1.]))
-    >>> far = reach.solve([3.0, 0.0, 0.0], start=[0.1, 0.1])
+    >>> far = reach.solve([3.0, 0.0, 0.0], guess=[0.1, 0.1])
     >>> far.status
     'stationary'
     >>> print(far.message.partition(':')[0])
@@ -157,7 +157,7 @@ class InverseKinematics:
 
     @named_options
     def solve(
-        self, target: Any, start: Any = None, *, restarts: int = 0, seed: int = 0
+        self, target: Any, guess: Any = None, *, restarts: int = 0, seed: int = 0
     ) -> InverseKinematicsResult:
         """Configuration for a target.
 
@@ -166,8 +166,8 @@ class InverseKinematics:
         target : array_like, or sequence of array_like
             Coordinates on the task's group: (7,) for a pose, (3,) for a position, (4,) for an
             orientation; one for each task if the solver was given a sequence of tasks.
-        start : array_like, shape (nq,), optional
-            Where to begin; the middle of the limits if left out.
+        guess : array_like, shape (nq,), optional
+            Configuration to begin at; the middle of the limits if left out.
         restarts : int
             Random starts to try within the limits, one after another, until one converges.
         seed : int
@@ -187,10 +187,10 @@ class InverseKinematics:
         goal = self._goal(target)
         rng = np.random.default_rng(seed)
         group = self.tree.configuration
-        if start is None:
+        if guess is None:
             q = group.exp(self._middle())
         else:
-            q = check_element("start", start, group)
+            q = check_element("guess", guess, group)
         best = self._from(self._within(q), goal)
         cost, iterations, starts = best.cost, best.iterations, 1
         check_count("restarts", restarts, least=0, most=MOST_SUBSTEPS)
