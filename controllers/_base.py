@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, named_options
-from lgcontrol.codegen._internal import Result, Schedule, check_shape, interruptible, level_outside
+from lgcontrol.codegen._internal import (
+    Result,
+    Schedule,
+    c_default_name,
+    check_shape,
+    interruptible,
+    level_outside,
+)
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings
 from lgcontrol.optimal._internal import points_of, sample_reference
@@ -386,7 +393,7 @@ class Controller(ABC):
             examples.append({key: drawn[key] for key in law.arguments if key in drawn})
         return law.export_c(
             folder,
-            name=name or f"{system.name}_{type(self).__name__}",
+            name=name or c_default_name(system.name, self),
             labels={k: v for k, v in labels.items() if k in (*law.arguments, *law.results)},
             examples=examples,
             about=[f"To be called every {self.dt:g} s.", *(_MEMORY_TOLD if memory else ())],

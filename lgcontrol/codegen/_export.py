@@ -26,6 +26,9 @@ from ._validate import UnknownNameError, unknown_name
 # A ModelFunction, which knows this file.
 Exported = Any
 
+# Names and units of the entries of arguments and results.
+Labels = Mapping[str, Sequence[tuple[str, str]]]
+
 # Test vectors that are drawn where the caller gives none.
 EXAMPLES = 5
 
@@ -77,7 +80,7 @@ class CFunction(NamedTuple):
 def c_function(
     function: Exported,
     name: str,
-    labels: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    labels: Labels | None = None,
     about: Sequence[str] = (),
     schedule: Schedule | None = None,
 ) -> CFunction:
@@ -197,11 +200,48 @@ static int row_at(double at)
     return "\n".join([*tables, search])
 
 
+class CParts(NamedTuple):
+    """Functions of a package, each with a header and a source.
+
+    Attributes
+    ----------
+    files : dict of str to str
+        Texts by name.
+    works : dict of str to int
+        Doubles of work memory by function.
+    """
+
+    files: dict[str, str]
+    works: dict[str, int]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the C sources."""
+        return [name for name in self.files if name.endswith(".c")]
+
+
+def c_parts(functions: Mapping[str, Exported], name: str) -> CParts:
+    """Functions that a package calls inside, as ``<name>_<key>_of``.
+
+    Parameters
+    ----------
+    functions : mapping of str to ModelFunction
+        By keys, which are C identifiers.
+    name : str
+        Of the package.
+    """
+    files, works = {}, {}
+    for key, function in functions.items():
+        made, own = c_function(function, f"{name}_{key}_of"), f"{name}_{key}_of"
+        files[f"{own}.h"], files[f"{own}.c"], works[key] = made.header, made.source, made.work
+    return CParts(files, works)
+
+
 def export_function(
     function: Exported,
     folder: str | Path,
     name: str | None,
-    labels: Mapping[str, Sequence[tuple[str, str]]],
+    labels: Labels,
     examples: Sequence[Mapping[str, Any]] | None,
     about: Sequence[str],
     schedule: Schedule | None,
@@ -210,24 +250,71 @@ def export_function(
     name = c_package_name(name or function.name)
     _check_labels(function, labels)
     made = c_function(function, name, labels, about, schedule)
-    sizes, c_names, scalars = _arguments(function)
     cases = _drawn(function) if examples is None else list(examples)
     looked_up = frozenset(() if schedule is None else schedule.values)
     if schedule is not None:
         cases = [dict(case) | schedule.at(float(case[schedule.by])) for case in cases]
-    return write_package(
-        folder,
-        {
-            f"{name}.h": made.header,
-            f"{name}.c": made.source,
-            f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases, looked_up),
-            "main.c": _example(function, name, c_names, sizes, scalars, made.work, looked_up),
-            "CMakeLists.txt": cmake_lists(name),
-        },
-    )
+    check = _Check.of(function, name, "", cases, looked_up, made.work)
+    files = {f"{name}.h": made.header, f"{name}.c": made.source}
+    return write_package(folder, files | _checked(name, [check], [f"{name}.c"]))
 
 
-def _check_labels(function: Exported, labels: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+def export_functions(
+    functions: Mapping[str, Exported],
+    folder: str | Path,
+    name: str,
+    labels: Labels,
+    examples: Sequence[Mapping[str, Any]],
+    about: Sequence[str] = (),
+) -> Path:
+    """Write functions of the same arguments as one package of C functions ``<name>_<key>``.
+
+    Parameters
+    ----------
+    functions : mapping of str to ModelFunction
+        By keys, which are C identifiers.
+    folder : path
+        New, empty, or exported before.
+    name : str
+    labels : mapping of str to sequence of (name, unit)
+        What the entries of arguments and results are.
+    examples : sequence of mapping
+        Arguments of the test vectors by name; each function takes its own.
+    about : sequence of str
+        Lines for the head of the header.
+
+    Returns
+    -------
+    Path
+    """
+    name = c_package_name(name)
+    files: dict[str, str] = {}
+    checks, vectors = [], {}
+    for key, function in functions.items():
+        own = f"{name}_{key}"
+        made = c_function(function, own)
+        files[f"{own}.h"], files[f"{own}.c"] = made.header, made.source
+        cases = [{k: case[k] for k in function.arguments} for case in examples]
+        checks.append(_Check.of(function, own, f"{key}_", cases, frozenset(), made.work))
+        sizes, c_names, _ = _arguments(function)
+        for k in sizes:
+            if labels.get(k):
+                vectors[k] = _vector(function, k, c_names[k], sizes[k], labels)
+    upper = name.upper()
+    header = [
+        c_comment(name, [*about, "Exported by lgcontrol: C99, no allocation, no state."]),
+        f"#ifndef {upper}_H\n#define {upper}_H\n",
+        *(f'#include "{name}_{key}.h"' for key in functions),
+        "",
+        c_places(name, list(vectors.values())),
+        "#endif\n",
+    ]
+    sources = [file for file in files if file.endswith(".c")]
+    files[f"{name}.h"] = "\n".join(header)
+    return write_package(folder, files | _checked(name, checks, sources))
+
+
+def _check_labels(function: Exported, labels: Labels) -> None:
     sizes = _arguments(function)[0]
     for key, entries in labels.items():
         if key not in sizes:
@@ -264,7 +351,7 @@ def _vector(
     key: str,
     symbol: str,
     size: int,
-    labels: Mapping[str, Sequence[tuple[str, str]]],
+    labels: Labels,
 ) -> CVector:
     shapes = dict(
         zip(
@@ -295,80 +382,83 @@ def _by_columns(value: Any) -> np.ndarray:
     return np.asarray(value, dtype=np.float64).ravel(order="F")
 
 
-def _test_vectors(
-    function: Exported,
-    name: str,
-    c_names: Mapping[str, str],
-    sizes: Mapping[str, int],
-    cases: Sequence[Mapping[str, Any]],
-    looked_up: frozenset[str],
-) -> str:
-    """Arguments and results as NumPy's calls have them."""
-    text = [
-        c_comment(f"{name}: test vectors, a row a call"),
-        "#include <math.h>\n",
-        f"enum {{ {name.upper()}_TESTS = {len(cases)} }};\n",
-    ]
-    columns: dict[str, list[np.ndarray]] = {key: [] for key in sizes if key not in looked_up}
-    for case in cases:
-        found = function(**{key: np.asarray(value, float) for key, value in case.items()})
-        results = [found] if len(function.results) == 1 else list(found)
-        values = dict(zip(function.results, results, strict=True)) | dict(case)
-        for key in columns:
-            value = values.get(key, function.defaults.get(key))
-            # Lists of vectors lie one after the other.
-            rows = key in function.transposed
-            columns[key].append(np.ravel(value) if rows else _by_columns(value))
-    for key, rows in columns.items():
-        text.append(c_table("double", f"test_{c_names[key]}", np.array(rows)))
-    return "\n".join(text)
+class _Check(NamedTuple):
+    """Test vectors of a C function, and the lines of the example that compare with them."""
 
+    vectors: str
+    lines: str
+    work: str
 
-def _example(
-    function: Exported,
-    name: str,
-    c_names: Mapping[str, str],
-    sizes: Mapping[str, int],
-    scalars: set[str],
-    work: int,
-    looked_up: frozenset[str],
-) -> str:
-    """Program that tells sizes and checks the test vectors."""
-    given = [
-        f"test_{c_names[k]}[k]" if k in scalars else f"test_{c_names[k]} + k * {sizes[k]}"
-        for k in function.arguments
-        if k not in looked_up
-    ]
-    given += [f"have_{c_names[k]}" for k in function.results]
-    given += ["work"] if work else []
-    lines = [f"  static double have_{c_names[k]}[{max(1, sizes[k])}];" for k in function.results]
-    lines += [f"  static double work[{name.upper()}_WORK];"] if work else []
-    checks = [
-        f"    largest = fmax(largest, difference(have_{c_names[k]}, "
-        f"test_{c_names[k]} + k * {sizes[k]}, {sizes[k]}));"
-        for k in function.results
-    ]
-    body = "\n".join(
-        [
-            *lines,
-            "  double largest = 0;",
-            f"  for (int k = 0; k < {name.upper()}_TESTS; k++) {{",
-            f"    {name}({', '.join(given)});",
-            *checks,
-            "  }",
+    @classmethod
+    def of(
+        cls,
+        function: Exported,
+        name: str,
+        prefix: str,
+        cases: Sequence[Mapping[str, Any]],
+        looked_up: frozenset[str],
+        work: int,
+    ) -> _Check:
+        """Arguments and results as NumPy's calls have them, in tables ``test_<prefix><name>``."""
+        sizes, c_names, scalars = _arguments(function)
+        tables = {k: f"test_{prefix}{c_names[k]}" for k in sizes if k not in looked_up}
+        columns: dict[str, list[np.ndarray]] = {key: [] for key in tables}
+        for case in cases:
+            found = function(**{key: np.asarray(value, float) for key, value in case.items()})
+            results = [found] if len(function.results) == 1 else list(found)
+            values = dict(zip(function.results, results, strict=True)) | dict(case)
+            for key in columns:
+                value = values.get(key, function.defaults.get(key))
+                # Lists of vectors lie one after the other.
+                rows = key in function.transposed
+                columns[key].append(np.ravel(value) if rows else _by_columns(value))
+        count = f"{name.upper()}_TESTS"
+        vectors = [f"enum {{ {count} = {len(cases)} }};\n"]
+        vectors += [c_table("double", tables[k], np.array(rows)) for k, rows in columns.items()]
+        given = [
+            f"{tables[k]}[k]" if k in scalars else f"{tables[k]} + k * {sizes[k]}"
+            for k in function.arguments
+            if k not in looked_up
         ]
-    )
-    return f"""\
+        given += [f"have_{c_names[k]}" for k in function.results] + ["work"] * bool(work)
+        lines = [
+            f"    static double have_{c_names[k]}[{max(1, sizes[k])}];" for k in function.results
+        ]
+        lines += [f"    static double work[{name.upper()}_WORK];"] if work else []
+        lines += [
+            f"    for (int k = 0; k < {count}; k++) {{",
+            f"      {name}({', '.join(given)});",
+            *(
+                f"      largest = fmax(largest, difference(have_{c_names[k]}, "
+                f"{tables[k]} + k * {sizes[k]}, {sizes[k]}));"
+                for k in function.results
+            ),
+            "    }",
+        ]
+        return cls("\n".join(vectors), "\n".join(lines), f"{name.upper()}_WORK")
+
+
+def _checked(name: str, checks: Sequence[_Check], sources: Sequence[str]) -> dict[str, str]:
+    """Test vectors, the program that tells sizes and checks them, and how both are built."""
+    head = c_comment(f"{name}: test vectors, a row a call")
+    blocks = "\n".join(f"  {{\n{check.lines}\n  }}" for check in checks)
+    work = " + ".join(check.work for check in checks)
+    return {
+        f"{name}_test.h": "\n".join([head, "#include <math.h>\n", *(c.vectors for c in checks)]),
+        "main.c": f"""\
 /* Example of {name}: prints sizes and checks the test vectors. */
 #include "{name}.h"
 #include "{name}_test.h"
 {C_EXAMPLE_HEAD}
 int main(void)
 {{
-{body}
+  double largest = 0;
+{blocks}
   printf("code of this program: %lu bytes\\n", code_size());
-  printf("workspace: %lu bytes\\n", {name.upper()}_WORK * (unsigned long)sizeof(double));
+  printf("workspace: %lu bytes\\n", ({work}) * (unsigned long)sizeof(double));
   printf("largest difference from Python: %.3g\\n", largest);
   return largest <= 1e-9 ? 0 : 1;
 }}
-"""
+""",
+        "CMakeLists.txt": cmake_lists(name, sources),
+    }

@@ -9,6 +9,8 @@ from ._compiler import find_compiler as find_compiler
 from ._emit import c_number as c_number
 from ._export import Schedule as Schedule
 from ._export import c_function as c_function
+from ._export import c_parts as c_parts
+from ._export import export_functions as export_functions
 from ._folder import UnsafeFolder as UnsafeFolder
 from ._html import html_lines as html_lines
 from ._html import html_page as html_page
@@ -30,6 +32,7 @@ from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
 from ._package import LONGEST_NAME as LONGEST_NAME
 from ._package import CVector as CVector
 from ._package import c_comment as c_comment
+from ._package import c_default_name as c_default_name
 from ._package import c_identifiers as c_identifiers
 from ._package import c_package_name as c_package_name
 from ._package import c_places as c_places

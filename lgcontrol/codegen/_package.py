@@ -124,6 +124,26 @@ def c_package_name(name: str) -> str:
     return f"f_{text}" if text in _TAKEN or text.startswith(_OWN) else text
 
 
+def c_default_name(owner: str, of: object) -> str:
+    """Name of the package of something: its owner's, then the words of its class.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the system.
+    of : object
+        Controller, filter or estimator.
+
+    Examples
+    --------
+    >>> class MovingHorizon: ...
+    >>> c_default_name("cart", MovingHorizon())
+    'cart_moving_horizon'
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(of).__name__)
+    return f"{owner}_{words.lower()}"
+
+
 def c_identifiers(
     names: Iterable[str], taken: Iterable[str] = (), *, otherwise: str | None = None
 ) -> dict[str, str]:
@@ -289,7 +309,7 @@ def _wrapped(entries: list[str]) -> str:
     return "\n".join([*lines, line]).rstrip(",")
 
 
-def cmake_lists(name: str, sources: Sequence[str] = ()) -> str:
+def cmake_lists(name: str, sources: Sequence[str]) -> str:
     """CMakeLists.txt of a library and its example, which is its test.
 
     Parameters
@@ -297,7 +317,7 @@ def cmake_lists(name: str, sources: Sequence[str] = ()) -> str:
     name : str
         Of the library and its files.
     sources : sequence of str
-        Further files of the library.
+        Of the library.
 
     Returns
     -------
@@ -315,7 +335,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 
-add_library({name} STATIC {" ".join([f"{name}.c", *sources])})
+add_library({name} STATIC {" ".join(sources)})
 target_include_directories({name} PUBLIC "${{CMAKE_CURRENT_SOURCE_DIR}}")
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})

@@ -11,9 +11,9 @@ from ..codegen import ModelFunction
 from ..codegen._internal import (
     CVector,
     c_comment,
-    c_function,
     c_identifiers,
     c_package_name,
+    c_parts,
     c_places,
     c_remark,
     c_table,
@@ -66,16 +66,13 @@ def export_filter(made: ExportedFilter, folder: str | Path, name: str) -> Path:
         **{f"update_{keys[key]}": value for key, value in made.updates.items()},
         "covariance": made.covariance,
     }
-    written = {key: c_function(part, f"{name}_{key}_of") for key, part in parts.items()}
-    files: dict[str, str] = {}
-    for key, part in written.items():
-        files[f"{name}_{key}_of.h"], files[f"{name}_{key}_of.c"] = part.header, part.source
-    files |= {
+    written = c_parts(parts, name)
+    files = written.files | {
         f"{name}.h": _header(made, name),
-        f"{name}.c": _source(made, name, {key: part.work for key, part in written.items()}),
+        f"{name}.c": _source(made, name, written.works),
         f"{name}_test.h": _run(made, name),
         "main.c": _example(made, name),
-        "CMakeLists.txt": cmake_lists(name, [f"{name}_{key}_of.c" for key in written]),
+        "CMakeLists.txt": cmake_lists(name, [f"{name}.c", *written.sources]),
     }
     return write_package(folder, files)
 
@@ -106,7 +103,7 @@ def _header(made: ExportedFilter, name: str) -> str:
             "squared, NaN where it has none."
         )
         + "\n"
-        f"int {name}_update_{key}({name}_filter *f, const double y[{bound.group.nq}], double *nis);"
+        f"int {name}_update_{key}({name} *f, const double y[{bound.group.nq}], double *nis);"
         for key, bound in _updates(made)
     ]
     return "\n".join([
@@ -121,15 +118,15 @@ def _header(made: ExportedFilter, name: str) -> str:
         "typedef struct {",
         f"  double z[{len(made.start)}]; /* estimate, covariance, counters, last inputs */",
         "  double t;      /* s */",
-        f"}} {name}_filter;\n",
+        f"}} {name};\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif',
         "/* The first estimate, at time t. */",
-        f"void {name}_start({name}_filter *f, double t);",
+        f"void {name}_init({name} *f, double t);",
         "/* Move on by dt with the inputs of that interval; returns a status. */",
-        f"int {name}_predict({name}_filter *f, const double u[{inputs}], double dt);",
+        f"int {name}_predict({name} *f, const double u[{inputs}], double dt);",
         *updates,
         "/* Covariance of the error. */",
-        f"void {name}_covariance(const {name}_filter *f, double P[{system.n_errors**2}]);",
+        f"void {name}_covariance(const {name} *f, double P[{system.n_errors**2}]);",
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif\n",
     ])  # fmt: skip
@@ -157,10 +154,10 @@ def _source(made: ExportedFilter, name: str, works: dict[str, int]) -> str:
         c_table("double", "first", made.start),
         c_table("double", "parameters", made.p),
         c_table("double", "densities", made.densities),
-        f"static void take({name}_filter *f, const double *z)\n{{\n"
+        f"static void take({name} *f, const double *z)\n{{\n"
         f"  for (int i = 0; i < {size}; i++) f->z[i] = z[i];\n}}\n",
-        f"void {name}_start({name}_filter *f, double t)\n{{\n  take(f, first);\n  f->t = t;\n}}\n",
-        f"int {name}_predict({name}_filter *f, const double u[{inputs}], double dt)\n"
+        f"void {name}_init({name} *f, double t)\n{{\n  take(f, first);\n  f->t = t;\n}}\n",
+        f"int {name}_predict({name} *f, const double u[{inputs}], double dt)\n"
         f"{{\n{steps}{memory('predict')}"
         f"  double z[{size}], status = 0, worst = 0;\n"
         "  if (!(dt >= 0 && dt < 1e300)) return "
@@ -175,7 +172,7 @@ def _source(made: ExportedFilter, name: str, works: dict[str, int]) -> str:
         scale = repr(float(made.noise_scale[k]))
         text.append(
             f"int {name}_update_{key}"
-            f"({name}_filter *f, const double y[{bound.group.nq}], double *nis)\n"
+            f"({name} *f, const double y[{bound.group.nq}], double *nis)\n"
             f"{{\n{memory(f'update_{key}')}"
             f"  double z[{size}], said[{said}];\n"
             f"  {call(f'update_{key}', f'f->z, f->t, parameters, y, {scale}, z, said')}\n"
@@ -183,7 +180,7 @@ def _source(made: ExportedFilter, name: str, works: dict[str, int]) -> str:
             f"  return (int)said[{said - 1}];\n}}\n"
         )
     text.append(
-        f"void {name}_covariance(const {name}_filter *f, double P[{n}])\n{{\n"
+        f"void {name}_covariance(const {name} *f, double P[{n}])\n{{\n"
         f"{memory('covariance')}  {call('covariance', 'f->z, P')}\n}}\n"
     )
     return "\n".join(text)

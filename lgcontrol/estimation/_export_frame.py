@@ -28,7 +28,7 @@ def replay_example(
     name : str
         Of the package.
     kind : str
-        What it has, ``"filter"`` or ``"estimator"``: name of the struct and of its variable.
+        What it is, ``"filter"`` or ``"estimator"``: the variable of the example.
     sizes : dict of str to int
         Estimate by its name, as in the tables of the run, and covariance "P".
     updates : list of str
@@ -38,10 +38,10 @@ def replay_example(
     """
     (x, nx), (P, n) = sizes.items()
     lines = [
-        f"  static {name}_{kind} {kind};",
+        f"  static {name} {kind};",
         f"  static double {x}[{nx}], {P}[{n}];",
         "  double largest = 0;",
-        f"  {name}_start(&{kind}, 0.0);",
+        f"  {name}_init(&{kind}, 0.0);",
         f"  for (int k = 0; k < {name.upper()}_EVENTS; k++) {{",
         f"    const double *value = test_value + k * {name.upper()}_WIDTH;",
         f"    if (test_kind[k] == 0) {name}_predict(&{kind}, value, test_dt);",

@@ -14,10 +14,10 @@ from ..codegen._internal import (
     LONGEST_NAME,
     CVector,
     c_comment,
-    c_function,
     c_identifiers,
     c_number,
     c_package_name,
+    c_parts,
     c_places,
     c_remark,
     c_table,
@@ -73,25 +73,20 @@ def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
             "normal", lambda y, n=normalize: n(y), {"y": (bound.group.nq,)},
             {"element": (bound.group.nq,)},
         )  # fmt: skip
-    written = {key: c_function(part, f"{name}_{key}_of") for key, part in parts.items()}
-    files: dict[str, str] = {}
-    for key, part in written.items():
-        files[f"{name}_{key}_of.h"], files[f"{name}_{key}_of.c"] = part.header, part.source
+    written = c_parts(parts, name)
+    files = dict(written.files)
     solver = f"{name}_window"
     with TemporaryDirectory() as scratch:
         made.write_solver(Path(scratch) / "solver", solver)
         for ending in (".h", ".c"):
             path = Path(scratch) / "solver" / f"{solver}{ending}"
             files[path.name] = path.read_text(encoding="utf-8")
-    works = {key: part.work for key, part in written.items()}
     files |= {
         f"{name}.h": _header(made, name, keys),
-        f"{name}.c": _source(made, name, keys, works),
+        f"{name}.c": _source(made, name, keys, written.works),
         f"{name}_test.h": _run(made, name),
         "main.c": _example(made, name, keys),
-        "CMakeLists.txt": cmake_lists(
-            name, [f"{solver}.c", *(f"{name}_{key}_of.c" for key in written)]
-        ),
+        "CMakeLists.txt": cmake_lists(name, [f"{name}.c", f"{solver}.c", *written.sources]),
     }
     return write_package(folder, files)
 
@@ -114,7 +109,7 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
     ]
     updates = [
         c_remark(f"Take {key} of time taken [s], now or up to {N} steps ago.") + "\n"
-        f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken);"
+        f"int {name}_update_{own}({name} *e, const double y[], double taken);"
         for key, own in keys.items()
     ]
     return "\n".join([
@@ -140,17 +135,17 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
         f"  double sum[{inputs}], length;",
         f"  double mean[{nq}], prior[{arrival.triangle}], weight[{n * n}];",
         f"  double after[{N + 1}][{column}];",
-        f"}} {name}_estimator;\n",
+        f"}} {name};\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif',
         "/* The first estimate, at time t. */",
-        f"void {name}_start({name}_estimator *e, double t);",
+        f"void {name}_init({name} *e, double t);",
         "/* Go on by dt with the inputs of that interval; returns a status. */",
-        f"int {name}_predict({name}_estimator *e, const double u[{inputs}], double dt);",
+        f"int {name}_predict({name} *e, const double u[{inputs}], double dt);",
         *updates,
         "/* The estimate at time e->t, with all that came. */",
-        f"void {name}_estimate({name}_estimator *e, double x[{nq}]);",
+        f"void {name}_estimate({name} *e, double x[{nq}]);",
         "/* Covariance of the error at the last node. */",
-        f"void {name}_covariance({name}_estimator *e, double P[{n * n}]);",
+        f"void {name}_covariance({name} *e, double P[{n * n}]);",
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif\n",
     ])  # fmt: skip
@@ -211,7 +206,7 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         validity = bound.sensor.validity
         old = f"e->t - taken >= {float(validity)!r} || " if np.isfinite(validity) else ""
         text.append(
-            f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken)\n{{\n"
+            f"int {name}_update_{own}({name} *e, const double y[], double taken)\n{{\n"
             f"  double work[WORK_NORMAL_{own.upper()}];\n  (void)work;\n"
             f"  if (!all_finite(y, {bound.group.nq})) return {name.upper()}_UPDATE_NOT_FINITE;\n"
             + "".join(lengths)
@@ -310,7 +305,7 @@ static void forward(double t, const double *x, const double *u, double dt, doubl
 }
 
 /* The inputs that go on where nothing else is known. */
-static void held_inputs(const @_estimator *e, double *u)
+static void held_inputs(const @ *e, double *u)
 {
   for (int i = 0; i < NI; i++)
     u[i] = e->length > 0 ? e->sum[i] / e->length
@@ -318,7 +313,7 @@ static void held_inputs(const @_estimator *e, double *u)
 }
 
 /* What the window says of each state, from the cost of arrival on. */
-static void carry(@_estimator *e)
+static void carry(@ *e)
 {
   double work[WORK_FIRST > WORK_STEP ? WORK_FIRST : WORK_STEP];
   (void)work;
@@ -334,7 +329,7 @@ static void carry(@_estimator *e)
   }
 }
 
-static void solve(@_estimator *e)
+static void solve(@ *e)
 {
   @_window *w = &e->window;
   double answer[OFFSET], held[INPUTS];
@@ -379,7 +374,7 @@ static void move_alone(double *mean, double *prior, double t, const double *u, d
 }
 
 /* What the window says of a state, as its prior; where that is none its own one, moved on by dt. */
-static void take_prior(@_estimator *e, int k, double dt)
+static void take_prior(@ *e, int k, double dt)
 {
   double work[WORK_MOVED], mean[NQ], prior[TRIANGLE], weight[NE * NE];
   (void)work;
@@ -401,7 +396,7 @@ static void take_prior(@_estimator *e, int k, double dt)
 }
 
 /* Drop the first step; what it says becomes the cost of arrival at the second node. */
-static void drop(@_estimator *e)
+static void drop(@ *e)
 {
   solve(e);
   take_prior(e, 1, DT);
@@ -414,7 +409,7 @@ static void drop(@_estimator *e)
 }
 
 /* An empty window at time t, after its prior. */
-static void begin_at(@_estimator *e, double t)
+static void begin_at(@ *e, double t)
 {
   e->t = e->begin = t;
   e->count = e->has_moved = e->has_plan = e->is_new = 0;
@@ -430,7 +425,7 @@ static void begin_at(@_estimator *e, double t)
 }
 
 /* Beyond the horizon: the prior, with what the window says, and an empty window after. */
-static int leap(@_estimator *e, const double *u, double dt)
+static int leap(@ *e, const double *u, double dt)
 {
   double begun[INPUTS], mean[NQ], prior[TRIANGLE], weight[NE * NE];
   double kept_mean[NQ], kept_prior[TRIANGLE], kept_weight[NE * NE];
@@ -463,7 +458,7 @@ static int leap(@_estimator *e, const double *u, double dt)
   return 1;
 }
 
-void @_start(@_estimator *e, double t)
+void @_init(@ *e, double t)
 {
   memset(e, 0, sizeof *e);
   @_window_init(&e->window);
@@ -473,7 +468,7 @@ void @_start(@_estimator *e, double t)
   begin_at(e, t);
 }
 
-int @_predict(@_estimator *e, const double u[INPUTS], double dt)
+int @_predict(@ *e, const double u[INPUTS], double dt)
 {
   double given[INPUTS], held[INPUTS];
   int status = $_PREDICT_PREDICTED;
@@ -508,7 +503,7 @@ int @_predict(@_estimator *e, const double u[INPUTS], double dt)
   return status;
 }
 
-void @_estimate(@_estimator *e, double x[NQ])
+void @_estimate(@ *e, double x[NQ])
 {
   double u[INPUTS];
   solve(e);
@@ -519,7 +514,7 @@ void @_estimate(@_estimator *e, double x[NQ])
 NOISY  forward(e->t - e->length, e->x[e->count], u, e->length, x);
 }
 
-void @_covariance(@_estimator *e, double P[NE * NE])
+void @_covariance(@ *e, double P[NE * NE])
 {
   solve(e);
   const double *lower = e->after[e->count] + NE;

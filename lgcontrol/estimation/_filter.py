@@ -18,6 +18,7 @@ from ..codegen import ModelFunction, Value, chain, named_options, trace
 from ..codegen import compile as compile_functions
 from ..codegen._internal import (
     UnknownNameError,
+    c_default_name,
     factor_symmetric,
     interruptible,
     read_only,
@@ -628,7 +629,7 @@ class Filter(ABC):
         folder : path
             New, empty, or exported before; it appears whole or not at all.
         name : str, optional
-            Of the files and functions; that of the system if left out.
+            Of the files, the functions and the struct; names of system and class if left out.
 
         Returns
         -------
@@ -646,7 +647,7 @@ class Filter(ABC):
             self.system, self.sensors, self._predict, self._updates, P, self.start(),
             self.p, self.densities, self.noise_scale,
         )  # fmt: skip
-        return export_filter(made, folder, name or f"{self.system.name}_filter")
+        return export_filter(made, folder, name or c_default_name(self.system.name, self))
 
     def compile(self) -> None:
         """Build machine code for calls one at a time; worth a second where there are thousands."""

@@ -18,6 +18,7 @@ from ..codegen import named_options
 from ..codegen._internal import (
     MOST_SUBSTEPS,
     UnknownNameError,
+    c_default_name,
     check_count,
     interruptible,
     read_only,
@@ -692,7 +693,7 @@ class MovingHorizon:
         folder : path
             New, empty, or exported before; it appears whole or not at all.
         name : str, optional
-            Of the files and functions; that of the system if left out.
+            Of the files, the functions and the struct; names of system and class if left out.
 
         Returns
         -------
@@ -710,7 +711,7 @@ class MovingHorizon:
             self._arrival, self.system.step(self.method), write_solver, self.iterations is None,
             self.x0, self.P0, self.p, self._replay(),
         )  # fmt: skip
-        return export_window(made, folder, name or f"{self.system.name}_estimator")
+        return export_window(made, folder, name or c_default_name(self.system.name, self))
 
     def _replay(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Events of a run with noise, for the test of an export; one measurement is broken."""

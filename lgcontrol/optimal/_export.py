@@ -174,7 +174,7 @@ def export_interior_point(
         ),
         f"{name}_test.h": _test_vectors(cases),
         "main.c": _EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
-        "CMakeLists.txt": cmake_lists(name),
+        "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(text, name) for key, text in files.items()})
 

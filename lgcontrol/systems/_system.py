@@ -9,7 +9,7 @@ import casadi as ca
 from ..codegen import ModelFunction, named_options
 from ..codegen._internal import check_shape
 from ..integrators import Method, get_method
-from . import _augment, _linearize, _nlsys, _rollout, _trim
+from . import _augment, _export, _linearize, _nlsys, _rollout, _trim
 from ._definition import State, SystemDefinition
 from ._stable_steps import choose_method, warn_if_unstable
 from ._step import IncrementDerivatives, step_function
@@ -214,3 +214,4 @@ class System(SystemDefinition[State]):
     trim = _trim.trim
     augment = _augment.augment
     to_nlsys = _nlsys.to_nlsys
+    export_c = _export.export_system

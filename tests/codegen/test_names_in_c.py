@@ -67,6 +67,7 @@ def exports_of(names, folder):
     labels = {"x": [(name, name) for name in names], "y": [(name, "") for name in names]}
     yield law.export_c(folder / "law")
     yield system.step().export_c(folder / "step", name=names[0] + "step")
+    yield system.export_c(folder / "system")
     yield function.export_c(folder / "function", name="f" + names[-1], labels=labels, about=names)
     yield EKF(system, sensors, std0=1.0, noise=noise).export_c(folder / "filter")
     if len(names) > 4:

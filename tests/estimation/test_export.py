@@ -138,8 +138,18 @@ def test_an_exported_window_takes_what_python_takes(name, tmp_path):
 def test_its_header_serves_cplusplus(tmp_path):
     folder = FILTERS["discrete"]().export_c(tmp_path / "own", name="own")
     check = folder / "check.cpp"
-    check.write_text('#include "own.h"\nint main() { own_filter f; own_start(&f, 0); return '
+    check.write_text('#include "own.h"\nint main() { own f; own_init(&f, 0); return '
                      "own_update_speed(&f, f.z, 0) == OWN_UPDATE_USED; }\n")  # fmt: skip
     command = ["g++", "-Wall", "-Werror", "-fsyntax-only", str(check)]
     assert not subprocess.run(command, check=False).returncode
     assert "OWN_X_" in (folder / "own.h").read_text()
+
+
+def test_packages_are_named_by_system_and_class_and_structs_by_packages(tmp_path):
+    """cart_ekf, cart_moving_horizon: as cart_mpc, whose struct is named so and begins by _init."""
+    for made in (FILTERS["discrete"](), WINDOWS["planar"]()):
+        folder = made.export_c(tmp_path / "out")
+        kind = {"EKF": "ekf", "MovingHorizon": "moving_horizon"}[type(made).__name__]
+        name = f"{made.system.name}_{kind}".lower().replace(" ", "_")
+        header = (folder / f"{name}.h").read_text()
+        assert f"}} {name};" in header and f"void {name}_init({name} *" in header

@@ -43,7 +43,7 @@ def estimator_program(estimator, into, name="own"):
     system, keys = estimator.system, list(estimator.sensors)
     width = width_of(estimator)
     is_filter = "typedef struct {\n  double z[" in (folder / f"{name}.h").read_text()
-    kind, n, nq = "filter" if is_filter else "estimator", system.n_errors, system.state.nq
+    n, nq = system.n_errors, system.state.nq
     cases = [f"    if (v[0] == 0) status = {name}_predict(&e, v + 2, v[1]);\n"]
     for k, key in enumerate(keys):
         last = "0" if is_filter else "v[1]"
@@ -51,8 +51,8 @@ def estimator_program(estimator, into, name="own"):
     read = (f"for (int i = 0; i < {nq}; i++) x[i] = e.z[i];" if is_filter
             else f"{name}_estimate(&e, x);")  # fmt: skip
     text = (
-        f"  static {name}_{kind} e;\n  static double v[{2 + width}], x[{nq}], P[{n * n}];\n"
-        f"  {name}_start(&e, 0.0);\n  for (;;) {{\n    int status = -1;\n"
+        f"  static {name} e;\n  static double v[{2 + width}], x[{nq}], P[{n * n}];\n"
+        f"  {name}_init(&e, 0.0);\n  for (;;) {{\n    int status = -1;\n"
         f"    take(v, {2 + width});\n{''.join(cases)}    {read}\n    {name}_covariance(&e, P);\n"
         f'    printf("%d ", status); tell(x, {nq}); tell(P, {n * n}); printf("\\n");\n  }}\n'
     )
