@@ -321,6 +321,7 @@ def test_ctrl_c_keeps_what_there_is(installed, capsys):
     status, out, err = run(capsys, "run", "interrupted", "--no-plot")
     assert (status, err) == (130, "\nlgcontrol: stopped\n")
     assert "  interrupted: stopped at t = 1 s" in out
+    assert "no criterion is judged" in out and "speed error" not in out
     assert SimulationResult.load("out/interrupted.npz").status == "interrupted"
 
 
@@ -485,6 +486,25 @@ def test_as_a_program_stopped_by_ctrl_c(tmp_path):
     assert program.returncode == 130 and err == "\nlgcontrol: stopped\n"
     assert "interrupted: stopped at t = " in out
     assert SimulationResult.load(tmp_path / "kept" / "endless.npz").status == "interrupted"
+
+
+@pytest.mark.parametrize("module", ["numpy", "lgcontrol.cli._main"])
+def test_ctrl_c_while_it_loads_ends_in_one_line(module):
+    """The packages of the program take long enough to be interrupted."""
+    code = f"""
+import sys, importlib.abc
+class Impatient(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Impatient())
+from lgcontrol.cli import main
+sys.exit(main(["list"]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "\nlgcontrol: stopped\n")
 
 
 def test_as_a_program_whose_reader_leaves(tmp_path):

@@ -3,4 +3,4 @@
 `main` is the program ``lgcontrol``.
 """
 
-from ._main import main as main
+from ._program import main as main

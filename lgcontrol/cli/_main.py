@@ -18,35 +18,11 @@ from ._run import run_command
 
 DEMO = ("quadrotor-recovery", "auv-helix")
 
-BAD_INPUT, STOPPED = 2, 130  # 130 is what shells say of Ctrl-C
+BAD_INPUT = 2
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Words after the program name; those of the process if left out.
-
-    Returns
-    -------
-    int
-        0 when everything worked and all criteria were met; 1 when a task failed: a criterion was
-        not met, the run ended early, or the design raised; 2 for bad input; 130 after Ctrl-C.
-
-    Raises
-    ------
-    SystemExit
-        For words that are no command or option (status 2), and after ``--help``.
-
-    Examples
-    --------
-    >>> main(["list"])  # doctest: +ELLIPSIS
-    designs:
-    ...
-    0
-    """
+def run_words(arguments: Sequence[str] | None) -> int:
+    """What `lgcontrol.cli.main` does."""
     if arguments is None:  # this process is the program: its terminal may know few letters
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
@@ -60,9 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"lgcontrol: {error}", file=sys.stderr)
         return BAD_INPUT
-    except KeyboardInterrupt:
-        print("\nlgcontrol: stopped", file=sys.stderr)
-        return STOPPED
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -54,7 +54,7 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
 
 
 def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
-    from ..simulation import SimulationError
+    from ..simulation import RunStatus, SimulationError
 
     print(f"{name}: {summary(design)}", flush=True)
     task = design(seed=options.seed)
@@ -73,12 +73,16 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
             f"  cut short: the design takes {task.seconds:g} s, and its criteria are those of all "
             f"of it; --seconds {options.seconds:g} says little of what is not met"
         )
-    passed = _print_verdicts(task, run)
+    if run.status is RunStatus.INTERRUPTED:
+        print("  no criterion is judged: they are those of a whole run")
+        passed = False
+    else:
+        passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
     written = _write(name, run, options, task)
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
-    if run.status == "interrupted":
+    if run.status is RunStatus.INTERRUPTED:
         raise KeyboardInterrupt
     return OK if passed and run.is_success else FAILED
 

@@ -133,11 +133,13 @@ def of_unlikely(count: int) -> str:
 
 
 def _correlation(said: Innovations) -> float:
+    """Largest of the entries' correlations with the innovation before, from −1 to 1."""
     both = (said.is_used[..., 1:] & said.is_used[..., :-1])[..., None]
-    product = np.where(both, said.whitened[..., 1:, :] * said.whitened[..., :-1, :], 0.0)
-    square = np.where(both, said.whitened[..., :-1, :] ** 2, 0.0)
-    axes = tuple(range(product.ndim - 1))
-    found = product.sum(axis=axes) / np.maximum(square.sum(axis=axes), 1e-300)
+    before = np.where(both, said.whitened[..., :-1, :], 0.0)
+    after = np.where(both, said.whitened[..., 1:, :], 0.0)
+    axes = tuple(range(before.ndim - 1))
+    size = np.sqrt((before**2).sum(axis=axes)) * np.sqrt((after**2).sum(axis=axes))
+    found = (before * after).sum(axis=axes) / np.maximum(size, np.finfo(float).tiny)
     return float(found[np.argmax(np.abs(found))])
 
 

@@ -161,7 +161,8 @@ class EKF(Filter):
         """Innovation and its derivative as the last round of Gauss–Newton sees them from x; d.
 
         Each round linearizes at the present correction d. If the cost of the next one,
-        ``½ dᵀ P⁻¹ d + ½ νᵀ R⁻¹ ν``, is higher, d stays and the step from it is shortened.
+        ``½ dᵀ P⁻¹ d + ½ νᵀ R⁻¹ ν``, is higher, d stays and the step from it is shortened. The last
+        step is taken if its cost is not higher.
         """
         nu, C = self._residual(bound, t, x, u, p, y)
         goal, pull = _gauss_newton(P, C, R, nu)
@@ -187,7 +188,11 @@ class EKF(Filter):
             )  # fmt: skip
             length = ca.if_else(is_worse, SHORTER * length, 1.0)
             goal, pull = _gauss_newton(P, C, R, nu)
-        return nu, C, d + length * (goal - d)
+        d_next, held_next = d + length * (goal - d), held + length * (pull - held)
+        x_next = self._errors.retracted(x, d_next, p)
+        nu_next = self._residual(bound, t, x_next, u, p, y)[0]
+        cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
+        return nu, C, ca.if_else(cost_next > cost * (1 + ROUNDING), d, d_next)
 
     def _is_affine(self, bound: BoundSensor) -> bool:
         """Whether the innovation is affine in d, so that one round is exact."""

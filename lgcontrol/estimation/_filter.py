@@ -359,6 +359,7 @@ class Filter(ABC):
             return UpdateStatus.STALE
         if sample:  # a discrete system is nowhere between two steps
             taken = now - round((now - taken) / sample) * sample
+        kept = self.column, self.t, self._past.copy()
         later: list[_LogEntry] = []
         # corrections at the very time stay in front of it: they came first
         while self._past and (
@@ -367,21 +368,25 @@ class Filter(ABC):
             later.append(self._past.pop())
         if not later:
             return self._correct(name, y)
-        first = later[-1]
+        first, is_refused = later[-1], False
         self.column, self.t = first.z, first.t
         if first.name is None and taken > first.t + SAME_TIME:
             later.pop()
-            self._advance(first.value, taken - first.t)
+            is_refused = self._advance(first.value, taken - first.t) is PredictStatus.REFUSED
             later.append(_LogEntry(taken, self.column, None, first.value, first.end - taken))
         status = self._correct(name, y)
         said = self.info
         for event in reversed(later):
             if event.name is None:
-                self._advance(event.value, event.dt)
+                is_refused |= self._advance(event.value, event.dt) is PredictStatus.REFUSED
                 self.t = event.end
             else:
                 self._correct(event.name, event.value)
         self.info = said
+        if is_refused:  # with it, an interval after it has no finite prediction
+            self.column, self.t, self._past = kept
+            status = UpdateStatus.SINGULAR
+            self.info = {"sensor": name, "status": status.text, "nis": np.nan}
         return status
 
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:

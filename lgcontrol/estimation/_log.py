@@ -151,6 +151,8 @@ class Rows:
             times = np.asarray(log.measurements.get(name, (np.zeros(0), None))[0])
             usable = np.isfinite(times) & (times >= first - SAME_TIME) & (times <= last + SAME_TIME)
             counts[name]["outside the log"] += int((~usable).sum())
+            if len(times) and not usable.any():
+                _warn_of_another_clock(name, times, first, last)
             numbers = np.flatnonzero(usable)
             numbers = numbers[np.argsort(times[numbers], kind="stable")]
             taken[name] = (times[numbers], numbers)
@@ -212,6 +214,19 @@ def _warn_of_times_that_go_back(t: np.ndarray) -> None:
             RuntimeWarning,
             stacklevel=level_outside(),
         )
+
+
+def _warn_of_another_clock(name: str, times: np.ndarray, first: float, last: float) -> None:
+    """A sensor none of whose measurements counts is no detail of a summary."""
+    known = times[np.isfinite(times)]
+    span = f"from {known.min():g} to {known.max():g} s" if len(known) else "at no finite time"
+    warnings.warn(
+        f"all {len(times)} measurements of {name!r} are outside of the log: they were taken {span},"
+        f" the intervals of the log are from {first:g} to {last:g} s. None is used; give both in "
+        "seconds of one clock",
+        RuntimeWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def _warn_of_copies(name: str, times: np.ndarray, values: np.ndarray) -> None:

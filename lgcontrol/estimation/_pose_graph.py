@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
@@ -81,6 +83,7 @@ def pose_graph(
     group = _GROUPS[recorded.dimension]
     recorded = _checked(recorded, group)
     fixed = recorded.fixed if len(recorded.fixed) else np.array([0])
+    _check_connected(recorded, fixed)
     poses = recorded.poses
     if guess == "given":
         if poses is None or not np.isfinite(poses).all():
@@ -151,6 +154,25 @@ def _checked(graph: PoseGraph, group: LieGroup) -> PoseGraph:
     return replace(
         made, seen=seen, sight_information=_information(looked, graph.sight_information, d)
     )
+
+
+def _check_connected(graph: PoseGraph, fixed: np.ndarray) -> None:
+    """Refuse poses and landmarks that nothing measured joins with what is fixed."""
+    n, m = len(graph.names), len(graph.landmark_names)
+    joins = np.concatenate([graph.edges.reshape(-1, 2), graph.sights.reshape(-1, 2) + [0, n]])
+    joins = joins.astype(int)
+    links = csr_array((np.ones(len(joins)), joins.T), shape=(n + m, n + m))
+    part = connected_components(links, directed=False)[1]
+    known = set(part[fixed]) | set(part[n + np.asarray(graph.fixed_landmarks, dtype=int)])
+    seen = np.isin(part[:n], list(known))
+    if not seen.all():
+        lost = [str(name) for name in np.asarray(graph.names)[~seen]]
+        shown = ", ".join(lost[:8]) + (", …" if len(lost) > 8 else "")
+        raise ValueError(
+            f"{len(lost)} of {n} poses ({shown}) are joined by no edges with a fixed pose, so that "
+            "their places cannot be found: add an edge between the parts, fix a pose of each, or "
+            "solve each part alone"
+        )
 
 
 def _ends(what: str, given: Any, ends: tuple[tuple[str, int], ...]) -> np.ndarray:

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import check_shape
+from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 
 Axis = tuple[float, float, float]
 
@@ -19,13 +19,27 @@ LARGEST = 1e150  # numbers above it have squares that overflow
 ROUNDING = 1e-15  # what cosines and sums of doubles leave where a zero or a one is meant
 
 
+_LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def axis_numbers(name: str, axis: Any) -> np.ndarray:
+    """Three numbers, of a letter with an optional sign, "-x", or as they are given."""
+    if not isinstance(axis, str):
+        return check_shape(name, axis, (3,))
+    letter = axis.lstrip("+-")
+    if letter not in _LETTERS or len(axis) > len(letter) + 1:
+        known = [*_LETTERS, *(f"-{x}" for x in _LETTERS)]
+        raise UnknownNameError(f"{name}: {unknown_name('axis', axis, known)}")
+    return (-1.0 if axis.startswith("-") else 1.0) * np.array(_LETTERS[letter])
+
+
 def unit_axis(axis: Any) -> Axis:
     """Normalise an axis; refuses a zero one.
 
     Entries that are rounding noise become exact zeros, and a unit vector is returned as it is: an
     axis has one form, so that groups about it are equal.
     """
-    vector = check_shape("axis", axis, (3,))
+    vector = axis_numbers("axis", axis)
     largest = np.abs(vector).max()
     if largest > LARGEST:
         vector = vector / largest

@@ -1,6 +1,7 @@
 """What rooms above need of `lgcontrol.groups` beyond what users type."""
 
 from ._abelian import CylindricalGroup as CylindricalGroup
+from ._axis import axis_numbers as axis_numbers
 from ._base import not_a_group as not_a_group
 from ._describe import describe_group as describe_group
 from ._describe import group_from_description as group_from_description

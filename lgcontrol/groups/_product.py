@@ -11,8 +11,9 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import Shape, UnknownNameError, unknown_name
+from ..codegen._internal import Shape, UnknownNameError, is_symbolic, unknown_name
 from ._base import LieGroup, not_a_group
+from ._element import check_element
 
 
 class Product(LieGroup):
@@ -158,7 +159,18 @@ class Product(LieGroup):
         """Coordinates put together from values by block; blocks left out are identities.
 
         One number will do for a block of one coordinate.
+
+        Raises
+        ------
+        KeyError
+            If a name is no block.
+        ValueError
+            If a block has another shape, or numbers that are no element of its group.
         """
+        for name, group in self._items:
+            value = values.get(name)
+            if group.unit_parts and value is not None and not is_symbolic(value):
+                values[name] = check_element(f"block {name!r}", value, group, batch=True)
         return self._join(values, {name: group.identity for name, group in self._items})
 
     def join_tangent(self, **values: Value) -> Value:

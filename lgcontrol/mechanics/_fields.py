@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import check_shape
+from ..groups._internal import axis_numbers
 
 
 def freeze(owner: Any, **shapes: tuple[int | None, ...]) -> None:
@@ -39,8 +40,8 @@ def refuse_negative(owner: Any, **units: str) -> None:
 
 
 def unit_vector(name: str, value: Any) -> np.ndarray:
-    """Direction of a vector of three that is not zero."""
-    vector = check_shape(name, value, (3,))
+    """Direction of a vector of three that is not zero, or of a letter, "-x"."""
+    vector = axis_numbers(name, value)
     largest = np.abs(vector).max()
     if largest == 0.0:
         raise ValueError(f"{name} must not be zero")

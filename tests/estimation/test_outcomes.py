@@ -1,8 +1,10 @@
 """What becomes of late, unlikely, broken and impossible ones: told and counted."""
 
+import re
 from dataclasses import replace
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -399,3 +401,37 @@ def test_every_status_is_told_apart():
     assert {s.name for s in UpdateStatus if s.is_success} == {
         "USED", "WEIGHTED", "RECOVERED", "UNLIKELY",
     }  # fmt: skip
+
+
+def test_correlations_of_innovations_are_at_most_one():
+    """Exact measurements of a motion that the model lacks: each innovation is larger."""
+    t = 0.1 * np.arange(60)
+    log = Log(t, np.zeros((60, 2)), {"place": (t, 0.01 * 1.3 ** np.arange(60))})
+    text = cart_filter().run(log).summary()
+    found = re.search(r"innovations correlate by ([+-][\d.]+)", text)
+    assert found and abs(float(found[1])) <= 1.0, text
+
+
+def test_a_sensor_with_another_clock_is_no_detail():
+    t = 0.1 * np.arange(30)
+    log = Log(t, np.zeros((30, 2)), {"place": (t + 1.7e9, np.zeros(30)), "speed": (t, 0 * t)})
+    told = r"all 30 measurements of 'place' are outside of the log.* from 1.7e\+09 .* 0 to 3 s"
+    with pytest.warns(RuntimeWarning, match=told):
+        run = cart_filter().run(log)
+    assert run.counts["place"] == {"outside the log": 30}
+
+
+@every_filter
+def test_a_late_measurement_after_which_nothing_is_finite_changes_nothing(make):
+    """The intervals after it cannot be predicted from where it leads: it is not used."""
+    pit = System("pit", Rn(1), lambda t, x, u, p: ca.sqrt(1 - x) + u, inputs=["push"])
+    ekf = make(pit, [Sensor("y", std_discrete=0.01)], [-3.0], std0=0.5, noise={"push": 0.1},
+               window=1.0)  # fmt: skip
+    for k in range(4):
+        ekf.predict(0.1 * k, [0.0], 0.1)
+    x, P, t = ekf.x.copy(), ekf.P.copy(), ekf.t
+    ekf.update("y", [5.0], t=0.2)
+    assert ekf.info["status"] == "singular" and ekf.counts["y"] == {"singular": 1}
+    assert (ekf.x, ekf.P, ekf.t) == (x, P, t)
+    ekf.update("y", [-2.9], t=0.1)  # what it remembers is as before
+    assert ekf.counts["y"] == {"singular": 1, "used": 1} and ekf.t == t

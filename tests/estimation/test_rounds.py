@@ -1,5 +1,6 @@
 """Rounds of the EKF at a measurement: cells of the benchmark `filter_rounds`, and the guard."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -76,3 +77,19 @@ def test_a_measurement_that_is_affine_takes_one_round():
         return ekf._updates["place"].function.n_instructions()
 
     assert size(place, 5) == size(place, 1) and size(bent, 5) > size(bent, 1)
+
+
+def test_no_round_raises_the_cost(rng):
+    """With one more round the cost of the correction is never higher: the last is compared too."""
+    worse = 0
+    for _ in range(12):
+        y, prior = rng.uniform(-3, 3), rng.uniform(-3, 3)
+        wave = Sensor("wave", lambda t, x, u, p: 4 * ca.sin(2 * x) + x**2, Rn(1), std_discrete=0.1)
+        costs = []
+        for rounds in range(2, 8):
+            ekf = EKF(STILL, [wave], [prior], std0=1.0, noise={"push": 1.0}, iterations=rounds)
+            ekf.update("wave", [y], t=0.0)
+            x = ekf.x[0]
+            costs.append((x - prior) ** 2 + ((y - 4 * np.sin(2 * x) - x**2) / 0.1) ** 2)
+        worse += bool((np.diff(costs) > 1e-9 * np.array(costs[:-1])).any())
+    assert worse == 0

@@ -2,6 +2,7 @@
 
 from math import inf
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -61,3 +62,15 @@ def test_zeros_are_refused_at_any_tolerance():
 def test_complex_numbers_are_refused():
     with pytest.raises(TypeError, match="x must be an array of numbers: complex numbers would"):
         check_element("x", [1.0, 1j], SO2)
+
+
+def test_blocks_that_are_joined_are_elements():
+    """Off by 1e-6 at most is normalised, more is refused by the block's name."""
+    G = Product(heading=SO2, place=Rn(2))
+    assert G.join(heading=[0.6, 0.8 + 1e-7])[:2] @ [0.6, 0.8] == pytest.approx(1, abs=1e-12)
+    with pytest.raises(ValueError, match=r"block 'heading'.* has norm 2, not 1"):
+        G.join(heading=[2.0, 0.0])
+    with pytest.raises(ValueError, match="block 'heading'"):
+        G.join(heading=[[1.0, 0.0], [np.nan, 0.0]])
+    symbol = ca.SX.sym("c", 2)
+    assert G.join(heading=symbol).shape == (4, 1)

@@ -380,7 +380,7 @@ def test_inputs_have_names_units_and_bounds():
 
 def test_gains_are_parameters(rng):
     thrusters = Actuators([Thruster(rng.normal(size=3), rng.normal(size=3)) for _ in range(3)], "T")
-    body = body_with(thrusters, symbolic=["T.gain.1"])
+    body = body_with(thrusters).symbolic("T.gain.1")
     W = body.wrench("T")(SE3.identity, np.zeros(6), [1.0, 2.0, 3.0], [0.5])
     close(W, thrusters.allocation @ [1.0, 1.0, 3.0])
 
@@ -439,3 +439,14 @@ def test_wrong_types_are_named():
         WrenchInput("rx")
     with pytest.raises(TypeError, match="entry 1 must be a Thruster or a Rotor, not Gravity"):
         Actuators([Rotor([0, 0, 0]), Gravity()])
+
+
+def test_inputs_along_axes_that_the_group_lacks_are_told():
+
+    def with_inputs(*axes):
+        push = WrenchInput(axes, name="push")
+        return RigidBody("head", Schoenflies, SpatialInertia.sphere(1.0, 0.1), [push])
+
+    with pytest.warns(UserWarning, match=r"head: push.rx, push.ry act along axes that Schoenflies"):
+        with_inputs("x", "rx", "ry").system()
+    with_inputs("x", "rz").system()

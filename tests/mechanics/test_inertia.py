@@ -7,8 +7,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import SpatialInertia
+from lgcontrol.groups import SE3, SO2, SO3
+from lgcontrol.mechanics import Rotor, SpatialInertia
 from lgcontrol.mechanics._internal import (
     spatial_inertia_matrix,
     spatial_inertia_matrix_from_parameters,
@@ -366,3 +366,17 @@ def test_a_zero_axis_is_refused():
 def test_an_unknown_check_is_refused():
     with pytest.raises(ValueError, match='"raise", "warn" or "ignore"'):
         SpatialInertia(1.0, np.zeros(3), np.eye(3), check="maybe")
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "-z"])
+def test_axes_have_letters_everywhere(axis):
+    """What `add_body(axis=…)` takes, inertias, rotors and groups take."""
+    given = {"x": [1, 0, 0], "y": [0, 1, 0], "-z": [0, 0, -1]}[axis]
+    rod, cylinder = SpatialInertia.rod, SpatialInertia.cylinder
+    for make, size in ((rod, {}), (cylinder, {"radius": 0.1})):
+        ours = make(2.0, length=0.5, axis=axis, **size)
+        assert np.array_equal(ours.inertia, make(2.0, length=0.5, axis=given, **size).inertia)
+    assert Rotor([0, 0, 0], axis=axis).axis.tolist() == given
+    assert SO2.about(axis) == SO2.about(given)
+    with pytest.raises(KeyError, match="axis: unknown axis 'w'; valid names are x, y, z, -x"):
+        SpatialInertia.rod(2.0, 1.0, axis="w")

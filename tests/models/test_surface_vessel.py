@@ -90,7 +90,7 @@ def test_disturbances_are_a_world_force_and_a_moment_about_the_origin(rng):
 def test_speed_at_full_thrust_solves_the_cubic():
     vessel = surface_vessel()
     full = vessel.trim(
-        where={"surge": 2.0, "sway": 0.0, "yaw": 0.0}, x=_ahead(vessel), moving="pose"
+        where={"surge": 2.0, "sway": 0.0, "yaw": 0.0}, guess=_ahead(vessel), moving="pose"
     )
     roots = np.roots([XUUU, XUU, XU, 2.0])
     (speed,) = roots[(np.abs(roots.imag) < 1e-12) & (roots.real > 0)].real

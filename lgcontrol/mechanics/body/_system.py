@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import casadi as ca
 
 from ...codegen import Value
-from ...codegen._internal import solve_symmetric
+from ...codegen._internal import level_outside, solve_symmetric
 from ...groups import SE3, LieGroup, Product, Rn
 from ...systems import Input, System
 from .._mechanical import mechanical
@@ -147,7 +148,7 @@ def body_system(
             h=h,
             output=output,
         )
-    return System(
+    made = System(
         name,
         state,
         mechanics.field,
@@ -167,6 +168,21 @@ def body_system(
             momenta=mechanics,
         ),
     )
+    _warn_of_idle_inputs(made, group)
+    return made
+
+
+def _warn_of_idle_inputs(system: System[Product], group: LieGroup) -> None:
+    """Inputs that change nothing, such as a moment about an axis that the group does not have."""
+    acting = set(system.f.function.jac_sparsity(0, 2).get_triplet()[1])
+    idle = [name for k, name in enumerate(system.input_names) if k not in acting]
+    if idle:
+        warnings.warn(
+            f"{system.name}: {', '.join(idle)} act along axes that {group.name} does not have and "
+            "change nothing: leave these axes out of the force",
+            UserWarning,
+            stacklevel=level_outside(),
+        )
 
 
 def body_velocity_form(

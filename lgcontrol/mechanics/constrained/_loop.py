@@ -12,9 +12,10 @@ import numpy as np
 
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
+from ...groups._internal import axis_numbers
 from .._fields import unit_vector
 from ..multibody._spatial import Pose
-from ..multibody.tree._joint import Axis, as_axis
+from ..multibody.tree._joint import Axis
 
 Rows = list[tuple[str, str, Value]]
 """Name, unit and value of each equation."""
@@ -57,7 +58,7 @@ class LoopJoint:
         if self.joint not in _JOINTS:
             raise UnknownNameError(unknown_name("joint of a loop", self.joint, _JOINTS))
         for axis in (self.axis, self.axis2):
-            unit_vector(f"loop {self.name!r}: axis", as_axis(axis))
+            unit_vector(f"loop {self.name!r}: axis", axis)
         if self.joint == "distance" and not (self.length is not None and 0 < self.length < inf):
             raise ValueError(
                 f"loop {self.name!r}: a distance joint needs its length in m, got {self.length}"
@@ -145,7 +146,7 @@ class Held:
 
 
 def _unit(axis: Axis) -> np.ndarray:
-    direction = np.array(as_axis(axis))
+    direction = axis_numbers("axis", axis)
     return direction / np.linalg.norm(direction)
 
 

@@ -205,7 +205,7 @@ pass check="warn" or check="ignore"
             Mass [kg].
         radius, length : float
             Radius, and length along the axis [m].
-        axis : array_like, shape (3,)
+        axis : {"x", "y", "z", "-x", …} or array_like, shape (3,)
             Direction of the axis.
         center_of_mass : array_like, shape (3,)
             Its centre [m].
@@ -259,7 +259,7 @@ pass check="warn" or check="ignore"
             Mass [kg].
         length : float
             Length [m].
-        axis : array_like, shape (3,)
+        axis : {"x", "y", "z", "-x", …} or array_like, shape (3,)
             Direction of the rod.
         center_of_mass : array_like, shape (3,)
             Its centre [m].

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from ....codegen._internal import UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import UnknownNameError, unknown_name
 from ....groups import (
     SE2,
     SE3,
@@ -31,42 +31,27 @@ from ._placement import as_placement, freeze
 Axis = Any
 """Three numbers, or one of "x", "y", "z", "-x", "-y", "-z"."""
 
-_LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
-
-def as_axis(axis: Axis) -> tuple[float, ...]:
-    """Direction from three numbers or a letter with an optional sign."""
-    if isinstance(axis, str):
-        letter = axis.lstrip("+-")
-        if letter not in _LETTERS or len(axis) > len(letter) + 1:
-            raise UnknownNameError(
-                unknown_name("axis", axis, [*_LETTERS, *(f"-{x}" for x in _LETTERS)])
-            )
-        sign = -1.0 if axis.startswith("-") else 1.0
-        return tuple(sign * entry for entry in _LETTERS[letter])
-    return tuple(float(entry) for entry in check_shape("axis", axis, (3,)))
-
 
 def _universal(axis: Axis, axis2: Axis) -> Joint:
-    return Joint.chain([Helical(0.0).about(as_axis(axis)), Helical(0.0).about(as_axis(axis2))])
+    return Joint.chain([Helical(0.0).about(axis), Helical(0.0).about(axis2)])
 
 
 # A subgroup of SE(3) becomes a joint by its line here (or by being passed to `Joint.of`).
 _KINDS: dict[str, Callable[..., Any]] = {
     "fixed": lambda: Joint(()),
-    "revolute": lambda axis="z": Helical(0.0).about(as_axis(axis)),
-    "continuous": lambda axis="z": SO2.about(as_axis(axis)),
-    "prismatic": lambda axis="z": Translation("z").about(as_axis(axis)),
-    "helical": lambda pitch, axis="z": Helical(pitch).about(as_axis(axis)),
-    "cylindrical": lambda axis="z": Cylindrical.about(as_axis(axis)),
-    "planar": lambda axis="z": SE2.about(as_axis(axis)),
-    "planar_helical": lambda pitch, axis="z": PlanarHelical(pitch).about(as_axis(axis)),
+    "revolute": lambda axis="z": Helical(0.0).about(axis),
+    "continuous": lambda axis="z": SO2.about(axis),
+    "prismatic": lambda axis="z": Translation("z").about(axis),
+    "helical": lambda pitch, axis="z": Helical(pitch).about(axis),
+    "cylindrical": lambda axis="z": Cylindrical.about(axis),
+    "planar": lambda axis="z": SE2.about(axis),
+    "planar_helical": lambda pitch, axis="z": PlanarHelical(pitch).about(axis),
     "spherical": lambda: SO3,
     "translation": lambda: Translation("xyz"),
-    "schoenflies": lambda axis="z": Schoenflies.about(as_axis(axis)),
+    "schoenflies": lambda axis="z": Schoenflies.about(axis),
     "free": lambda: SE3,
     "universal": lambda axis="x", axis2="y": _universal(axis, axis2),
-    "spherical_zyx": lambda: Joint.chain([Helical(0.0).about(as_axis(a)) for a in "zyx"]),
+    "spherical_zyx": lambda: Joint.chain([Helical(0.0).about(a) for a in "zyx"]),
 }
 
 # Names of kinds in URDF, MJCF and SDFormat.
