@@ -279,9 +279,9 @@ def orders():
 
 
 def drifts(seconds=1.0):
-    """Gaps of the joints and drift of the energy by index 1 with RK4, on both groups."""
+    """Gaps of the joints by components, and drift of the energy, by index 1 with RK4."""
     names = ("heavy_top", "spherical_double_pendulum", "floating_pair", "three_bar")
-    figure, axes = plt.subplots(2, 4, figsize=(15, 6.5), constrained_layout=True)
+    figure, axes = plt.subplots(4, 4, figsize=(15, 11), constrained_layout=True)
     found = {}
     for column, name in zip(axes.T, names, strict=True):
         for word, style in (("SE3", "-"), ("SO3xR3", "--")):
@@ -291,25 +291,28 @@ def drifts(seconds=1.0):
             x0 = np.concatenate([q, mechanism.velocities(q)])
             run = system.rollout(x0, dt=1e-3, steps=round(seconds / 1e-3))
             joints = list(mechanism.joints)
-            gaps = np.linalg.norm(
-                system.invariants(run.x)[:, : 3 * len(joints)].reshape(-1, len(joints), 3), axis=2
-            )
+            gaps = system.invariants(run.x)[:, : 3 * len(joints)].reshape(-1, len(joints), 3)
             energy = sum(
                 system.quantities[kind](0.0, run.x).ravel()
                 for kind in ("kinetic_energy", "potential_energy")
             )
+            column[0].plot(run.t, energy - energy[0], style, color="C3", label=word)
             for k, joint in enumerate(joints):
-                gap = np.maximum(gaps[:, k], 1e-17)
-                column[0].semilogy(run.t, gap, style, color=f"C{k}", label=f"{joint}, {word}")
-            column[1].plot(run.t, energy - energy[0], style, color="C3", label=word)
+                for i, axis in enumerate("xyz"):
+                    label = f"{axis}, {word}"
+                    column[1 + k].plot(run.t, gaps[:, k, i], style, color=f"C{i}", label=label)
+                column[1 + k].set(title=f"joint {joint}", ylabel="gap [m]")
+            norms = np.linalg.norm(gaps, axis=2)
             found[f"{name} {word}"] = {
-                "gap": dict(zip(joints, gaps.max(axis=0).tolist(), strict=True)),
+                "gap": dict(zip(joints, norms.max(axis=0).tolist(), strict=True)),
                 "energy": float(np.abs(energy - energy[0]).max()),
             }
             print("drift", name, word, found[f"{name} {word}"])
-        column[0].set(title=name.replace("_", " "), ylabel="gap of the joint [m]")
-        column[1].set(xlabel="t [s]", ylabel="drift of the energy [J]")
-        for axis in column:
+        column[0].set(title=name.replace("_", " "), ylabel="drift of the energy [J]")
+        for axis in column[1 + len(joints) :]:
+            axis.set_axis_off()
+        for axis in column[: 1 + len(joints)]:
+            axis.set_xlabel("t [s]")
             axis.legend(fontsize=7)
             axis.grid(True, alpha=0.3)
     return found, figure

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import casadi as ca
 import numpy as np
@@ -31,7 +31,7 @@ from ...systems._internal import ErrorCoordinates, TracedLater
 from ._constraint import Constraints
 from ._ranks import RANK, RankOfRows, scaled_rows
 
-Stabilization = Literal["projection", "baumgarte", "none"]
+Stabilization = Literal["projection", "velocity", "baumgarte", "none"]
 
 # Independent coordinates must decide the others at least this well, next to the best choice.
 WORST = 1e3
@@ -85,9 +85,10 @@ def constrained_system(
         Those whose velocities decide the others, where rows on velocities leave fewer of these;
         chosen among the independent ones if left out. A wheel that turns needs ones that decide in
         every heading, such as rates of turn.
-    stabilization : {"projection", "baumgarte", "none"}
-        After each step the state is projected onto the constraints in the metric of M, or γ pulls
-        back towards them, or the gap grows as the method leaves it.
+    stabilization : {"projection", "velocity", "baumgarte", "none"}
+        After each step the state is projected onto the constraints in the metric of M, or the
+        velocity alone (index 2), or γ pulls back towards them, or the gap grows as the method
+        leaves it.
     rates : (float, float)
         α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
     quantities : mapping of str to callable, optional
@@ -155,10 +156,7 @@ def constrained_system(
         }
         | {key: kept.of_multipliers(value) for key, value in (quantities or {}).items()},
         invariants=kept.gap,
-        project=kept.project if stabilization == "projection" else None,
-        project_derivative=TracedLater(lambda: kept.project_derivative)  # type: ignore[arg-type]
-        if stabilization == "projection"
-        else None,
+        **kept.projection(stabilization),
         limits=base.limits,
         derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
         constrained=kept.constrained,
@@ -171,7 +169,7 @@ def constrained_system(
 
 
 def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, float]:
-    known = ("projection", "baumgarte", "none")
+    known = get_args(Stabilization)
     if stabilization not in known:
         raise UnknownNameError(unknown_name("stabilization", stabilization, known))
     if stabilization != "baumgarte":
@@ -403,6 +401,17 @@ class ConstrainedMechanics:
         for _ in range(POSITION_SOLVES):
             x = self._to_position(x, p)
         return self._to_velocity(x, p)
+
+    def projection(self, stabilization: Stabilization) -> dict[str, Any]:
+        """What a System does after a step, and its derivative; nothing if γ does the work."""
+        found: dict[str, Any] = {
+            "projection": (self.project, lambda: self.project_derivative),
+            "velocity": (self._to_velocity, lambda: self._to_velocity_slope),
+        }
+        if stabilization not in found:
+            return {}
+        project, derivative = found[stabilization]
+        return {"project": project, "project_derivative": TracedLater(derivative)}
 
     def project_derivative(self, x: Value, p: Value) -> Value:
         """Derivative of `project` between tangent spaces, shape (dim, dim)."""
