@@ -14,6 +14,7 @@ from .constrained._kinematics import KinematicsResult as KinematicsResult
 from .constrained._kinematics import KinematicsStatus as KinematicsStatus
 from .constrained._loop import LoopJoint as LoopJoint
 from .constrained._march import March as March
+from .constrained._marker_forces import MarkerForce as MarkerForce
 from .constrained._mobility import Mobility as Mobility
 from .constrained._mobility import SingularPosition as SingularPosition
 from .constrained._system import ConstrainedMechanics as ConstrainedMechanics

@@ -5,6 +5,7 @@
   driven by `MechanismMotor`. Both have the verbs of a `Linkage`.
 - Joints: `revolute`, `spherical`, `universal`, `cylindrical`, `translational`, `fixed`, `planar`,
   `screw`, `gear`, `distance`, `knife_edge`, `rolling_disk`, `rolling_sphere`.
+- Forces between markers: `spring_damper`, `torsion_spring`, `bushing`, `joint_friction`.
 - Motions that are given: `angle_drive`, `position_drive`.
 - Basic constraints that joints are made of: `DP1`, `DP2`, `D`, `CD`, `VelocityConstraint`.
 - Constraints of your own on any mechanical system: `Constraint`, `Constraints`,
@@ -40,6 +41,10 @@ from ._joints import spherical as spherical
 from ._joints import translational as translational
 from ._joints import universal as universal
 from ._linkage import Linkage as Linkage
+from ._marker_forces import bushing as bushing
+from ._marker_forces import joint_friction as joint_friction
+from ._marker_forces import spring_damper as spring_damper
+from ._marker_forces import torsion_spring as torsion_spring
 from ._mechanism import Mechanism as Mechanism
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import constrained_system as constrained_system

@@ -90,9 +90,12 @@ def refuse_other_forces(mechanism: Any) -> None:
     Raises
     ------
     ValueError
-        If there are motors, or forces on bodies.
+        If there are motors, forces on bodies, or forces between them.
     """
-    acting = [b.name for b in mechanism.bodies.values() if b.forces] + list(mechanism.motors)
+    acting = [b.name for b in mechanism.bodies.values() if b.forces] + [
+        *mechanism.motors,
+        *mechanism.forces,
+    ]
     if acting:
         raise ValueError(
             f"{mechanism.name}: closed forms know weight and joints alone, not what else acts "

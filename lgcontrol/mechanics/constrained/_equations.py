@@ -21,6 +21,7 @@ from ._basic import GROUND, Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint, Row
+from ._marker_forces import MarkerForce
 from ._motors import MechanismMotor
 from ._system import Coordinate
 
@@ -47,6 +48,8 @@ class MechanismEquations:
         Of the bodies, by name, about their centres of mass, where their frames sit.
     joints : sequence of MechanismJoint
     motors : sequence of MechanismMotor
+    forces : sequence of MarkerForce
+        Forces between bodies.
     surroundings : Surroundings
         Forces on the bodies.
     symbolic : sequence of str
@@ -57,6 +60,7 @@ class MechanismEquations:
     inertias: Mapping[str, SpatialInertia]
     joints: Sequence[MechanismJoint]
     motors: Sequence[MechanismMotor]
+    forces: Sequence[MarkerForce]
     surroundings: Surroundings
     symbolic: Sequence[str] = ()
 
@@ -79,6 +83,8 @@ class MechanismEquations:
         for body, inertia in self.inertias.items():
             named[f"{body}.mass"] = Coefficient(np.array(inertia.mass), "kg", lower=0.0)
             named[f"{body}.inertia"] = Coefficient(inertia.inertia, "kg m²", True, lower=0.0)
+        for force in self.forces:
+            named |= {f"{force.name}.{key}": own for key, own in force.coefficients.items()}
         return Coefficients(named | self.surroundings.coefficients, self.symbolic)
 
     @property
@@ -198,16 +204,62 @@ class MechanismEquations:
         c, own = self.coefficients.bind(p), u[len(self.motors) :]
         frames, rates = self.frames(q), self.rates(q, v)
         T = self._rate_maps(q)
-        motors = self._motor_wrenches(frames, u[: len(self.motors)])
         rows = []
         for body, (r, A) in frames.items():
             twist = ca.vertcat(A.T @ rates[body][:3], rates[body][3:])
             inertia = (c[f"{body}.mass"], ca.DM(3, 1))
             motion = self.surroundings.motion((A, r), twist, inertia, own, c)
             W = self.surroundings.wrench(body, motion, own, c)
-            total = ca.vertcat(A @ W[:3], W[3:]) + motors.get(body, ca.DM(6, 1))
-            rows.append(T[body].T @ total)
-        return ca.vertcat(*rows)
+            rows.append(T[body].T @ ca.vertcat(A @ W[:3], W[3:]))
+        total = ca.vertcat(*rows)
+        for k, motor in enumerate(self.motors):
+            _, J = self.measured[motor.name](q)
+            total += J.T @ motor.effort(u[k], J @ v)
+        for force in self.forces:
+            s, J = self.measured[force.name](q)
+            total -= J.T @ force.effort(s, J @ v, force.own(c))
+        return total
+
+    @cached_property
+    def measured(self) -> dict[str, ca.Function]:
+        """``q → s, J`` with speeds ``w = J v``, of motors and forces between bodies."""
+        q, v = ca.SX.sym("q", self.configuration.nq), ca.SX.sym("v", self.velocity.dim)
+        found = {}
+        for entry in (*self.motors, *self.forces):
+            bodies = [body for body in (entry.i.body, entry.j.body) if body != GROUND]
+            frames = self.frames(q, bodies)
+            rates = {body: (w[:3], w[3:]) for body, w in self.rates(q, v, bodies).items()}
+            rates[GROUND] = (ca.DM(3, 1), ca.DM(3, 1))
+            s = entry.displacement(frames) if isinstance(entry, MarkerForce) else ca.SX(0, 1)
+            J = ca.jacobian(entry.speeds(frames, rates), v)
+            found[entry.name] = ca.Function("measured", [q], [ca.densify(ca.SX(s)), J])
+        return found
+
+    def losses(self, q: Value, v: Value, p: Value) -> Value:
+        """L: what forces between bodies resist motion with, beyond their effort at rest."""
+        c, total = self.coefficients.bind(p), ca.DM(self.velocity.dim, 1)
+        for force in self.forces:
+            (s, J), own = self.measured[force.name](q), force.own(c)
+            total = total + J.T @ (force.effort(s, J @ v, own) - force.effort(s, 0 * (J @ v), own))
+        return total
+
+    def loss_jacobian(self, q: Value, v: Value, p: Value) -> Value:
+        """D: the derivative of the losses by v."""
+        total: Any = ca.DM(self.velocity.dim, self.velocity.dim)
+        for force in self.forces:
+            s, J = self.measured[force.name](q)
+            y, w = ca.SX.sym("s", s.shape[0]), ca.SX.sym("w", J.shape[0])
+            b = ca.SX.sym("p", p.shape[0])
+            slope = ca.jacobian(force.effort(y, w, force.own(self.coefficients.bind(b))), w)
+            made = ca.Function("slope", [y, w, b], [(slope + slope.T) / 2])
+            total = total + J.T @ made(s, J @ v, p) @ J
+        return total
+
+    def efforts(self, name: str, q: Value, v: Value, p: Value) -> Value:
+        """What a force between bodies exerts, against its speeds."""
+        force = next(force for force in self.forces if force.name == name)
+        s, J = self.measured[name](q)
+        return force.effort(s, J @ v, force.own(self.coefficients.bind(p)))
 
     def kinetic_energy(self, q: Value, v: Value, p: Value) -> Value:
         """``Σ (m |ṙ|² + ωᵀ J ω)/2`` [J]."""
@@ -229,6 +281,9 @@ class MechanismEquations:
             energies = self.surroundings.potential_energies(body, motion, c)
             for energy in energies.values():
                 total += 0 if energy is None else energy
+        for force in self.forces:
+            if force.energy is not None:
+                total += force.energy(self.measured[force.name](q)[0], force.own(c))
         return total
 
     def joint_coordinates(self, q: np.ndarray) -> list[Coordinate]:
@@ -248,13 +303,6 @@ class MechanismEquations:
 
     def _inertia(self, body: str, c: Mapping[str, Value]) -> Value:
         return ca.sparsify(ca.diagcat(c[f"{body}.mass"] * ca.DM.eye(3), c[f"{body}.inertia"]))
-
-    def _motor_wrenches(self, frames: Frames, u: Value) -> dict[str, Any]:
-        total: dict[str, Any] = {}
-        for k, motor in enumerate(self.motors):
-            for body, (force, torque) in motor.wrenches(frames).items():
-                total[body] = total.get(body, 0) + u[k] * ca.vertcat(force, torque)
-        return total
 
 
 def joint_wrenches(
@@ -349,6 +397,14 @@ class FreeBodies:
         slopes = [ca.jacobian(balance, y) @ self.state.rate_matrix(y), ca.jacobian(balance, w)]
         made = ca.Function("balance_slopes", [s, y, b, w, c], slopes)
         return tuple(made.call([t, x, a, u, p]))  # type: ignore[return-value]
+
+    def losses(self, x: Value, p: Value) -> Value:
+        """L of forces between bodies."""
+        return self.equations.losses(*self._split(x), p)
+
+    def loss_jacobian(self, x: Value, p: Value) -> Value:
+        """D of forces between bodies."""
+        return self.equations.loss_jacobian(*self._split(x), p)
 
     def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``∂F/∂u``."""

@@ -526,9 +526,9 @@ def knife_edge(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """
 
     def across(t: Value, frames: Frames, rates: Frames) -> Value:
-        point = _placed(j, frames)
+        point = placed(j, frames)
         blade = Direction(j.body, j.y).world(t, frames)
-        return ca.dot(blade, _passing(i.body, j.body, point, frames, rates))
+        return ca.dot(blade, passing_velocity(i.body, j.body, point, frames, rates))
 
     return _joint(name, [VelocityConstraint("across", _two(i, j), across)], j)
 
@@ -543,15 +543,15 @@ def _rolling(
 
     def contact(frames: Frames) -> Value:
         n = Direction(i.body, i.z).world(0.0, frames)
-        return _placed(j, frames) + R * outward(n, frames)
+        return placed(j, frames) + R * outward(n, frames)
 
     def height(t: Value, frames: Frames) -> Value:
         n = Direction(i.body, i.z).world(t, frames)
-        return ca.dot(n, contact(frames) - _placed(i, frames))
+        return ca.dot(n, contact(frames) - placed(i, frames))
 
     def slip(along: Any) -> Callable[..., Value]:
         def rate(t: Value, frames: Frames, rates: Frames) -> Value:
-            passing = _passing(i.body, j.body, contact(frames), frames, rates)
+            passing = passing_velocity(i.body, j.body, contact(frames), frames, rates)
             return ca.dot(Direction(i.body, along).world(t, frames), passing)
 
         return rate
@@ -565,13 +565,13 @@ def _rolling(
     return _joint(name, rows, j)
 
 
-def _placed(marker: Marker, frames: Frames) -> Value:
+def placed(marker: Marker, frames: Frames) -> Value:
     """Origin of a marker in the world."""
     r, A = frame_of(frames, marker.body)
     return r + A @ ca.DM(marker.point)
 
 
-def _passing(i: str, j: str, point: Value, frames: Frames, rates: Frames) -> Value:
+def passing_velocity(i: str, j: str, point: Value, frames: Frames, rates: Frames) -> Value:
     """Velocity of the material point of j at a place, as seen from that of i, in world axes."""
 
     def carried(body: str) -> Value:
@@ -605,27 +605,32 @@ def _turning(i: Marker, j: Marker) -> VelocityConstraint:
     return VelocityConstraint("rz", _two(i, j), rate, "rad/s")
 
 
-def _turn_rate(name: str, i: Marker, j: Marker, about: Marker, axis: Any = None) -> Any:
-    """Rate of turn of j, as seen from i, about z or another axis of a marker."""
+def turn_rate(
+    i: Marker, j: Marker, about: Marker, axis: str, frames: Frames, rates: Frames
+) -> Value:
+    """Rate of turn of j, as seen from i, about an axis of a marker."""
+    seen = [frame_of(frames, m.body)[1] @ rates[m.body][1] for m in (i, j)]
+    along = Direction(about.body, getattr(about, axis)).world(0.0, frames)
+    return ca.dot(along, seen[1] - seen[0])
 
+
+def _turn_rate(name: str, i: Marker, j: Marker, about: Marker, axis: str = "z") -> Any:
     def rate(t: Value, frames: Frames, rates: Frames) -> Value:
-        seen = [frame_of(frames, m.body)[1] @ rates[m.body][1] for m in (i, j)]
-        along = Direction(about.body, about.z if axis is None else axis).world(t, frames)
-        return ca.dot(along, seen[1] - seen[0])
+        return turn_rate(i, j, about, axis, frames, rates)
 
     return VelocityConstraint(name, _two(i, j), rate, "rad/s")
 
 
 def _turns(i: Marker, j: Marker) -> list[VelocityConstraint]:
     """Rates of turn about all axes of j."""
-    return [_turn_rate(f"r{a}", i, j, j, getattr(j, a)) for a in AXES]
+    return [_turn_rate(f"r{a}", i, j, j, a) for a in AXES]
 
 
 def _sliding(axis: str, i: Marker, j: Marker) -> VelocityConstraint:
     """Velocity of the point of j along an axis of i."""
 
     def rate(t: Value, frames: Frames, rates: Frames) -> Value:
-        passing = _passing(i.body, j.body, _placed(j, frames), frames, rates)
+        passing = passing_velocity(i.body, j.body, placed(j, frames), frames, rates)
         return ca.dot(Direction(i.body, getattr(i, axis)).world(t, frames), passing)
 
     return VelocityConstraint(axis, _two(i, j), rate)

@@ -31,8 +31,9 @@ from ._joints import JointCoordinate, MechanismJoint
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
 from ._march import March, check_step
+from ._marker_forces import MarkerForce
 from ._motors import MechanismMotor
-from ._refusals import refuse_singular_mass, singular_angles
+from ._refusals import refuse_singular_mass, refuse_zero_lengths, singular_angles
 from ._system import ConstrainedMechanics, Coordinate, null_space
 from ._units import held_by_joints, points_of, warn_of_units
 
@@ -58,6 +59,8 @@ class Mechanism(Linkage):
         What ties them, drives among them.
     motors : iterable of MechanismMotor
         Torques and forces as inputs.
+    forces : iterable of MarkerForce
+        Forces between bodies, such as `spring_damper` makes.
     gravity : array_like, shape (3,)
         Acceleration of free fall in world axes [m/s²].
     symbolic : iterable of str
@@ -108,6 +111,7 @@ class Mechanism(Linkage):
         joints: Iterable[MechanismJoint] = (),
         *,
         motors: Iterable[MechanismMotor] = (),
+        forces: Iterable[MarkerForce] = (),
         gravity: Any = STANDARD_GRAVITY,
         symbolic: Iterable[str] = (),
         formulation: Choice = "SO3xR3",
@@ -117,6 +121,7 @@ class Mechanism(Linkage):
         self.bodies = _by_name(name, "body", bodies, MechanismBody)
         self.joints = _by_name(name, "joint", joints, MechanismJoint)
         self.motors = _by_name(name, "motor", motors, MechanismMotor)
+        self.forces = _by_name(name, "force", forces, MarkerForce)
         self.gravity = read_only(check_shape("gravity", gravity, (3,)))
         self.symbolic = as_names(symbolic)
         if not self.bodies:
@@ -127,6 +132,7 @@ class Mechanism(Linkage):
         for what, used in [
             *((f"joint {joint.name!r}", joint.bodies) for joint in self.joints.values()),
             *((f"motor {m.name!r}", (m.i.body, m.j.body)) for m in self.motors.values()),
+            *((f"force {force.name!r}", force.bodies) for force in self.forces.values()),
         ]:
             for body in used:
                 if body != GROUND and body not in self.bodies:
@@ -147,8 +153,9 @@ class Mechanism(Linkage):
         *joints: MechanismJoint,
         without: Iterable[str] = (),
         motors: Iterable[MechanismMotor] = (),
+        forces: Iterable[MarkerForce] = (),
     ) -> Mechanism:
-        """Return a copy with further joints, without some, or with further motors.
+        """Return a copy with further joints, without some, or with further motors and forces.
 
         Parameters
         ----------
@@ -158,6 +165,7 @@ class Mechanism(Linkage):
             Names of joints to leave out, or of single rows, ``joint.row``: those that
             `Mobility.removable` lists.
         motors : iterable of MechanismMotor
+        forces : iterable of MarkerForce
 
         Examples
         --------
@@ -186,7 +194,11 @@ class Mechanism(Linkage):
             elif len(kept) < len(joint.rows):
                 left[name] = replace(joint, rows=kept)
         left |= {joint.name: joint for joint in joints}
-        return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
+        return self._like(
+            joints=left.values(),
+            motors=(*self.motors.values(), *motors),
+            forces=(*self.forces.values(), *forces),
+        )
 
     def with_poses(self, poses: Mapping[str, Any]) -> Mechanism:
         """Return a copy whose bodies start elsewhere, with the rates they have.
@@ -281,6 +293,7 @@ class Mechanism(Linkage):
             "bodies": self.bodies.values(),
             "joints": self.joints.values(),
             "motors": self.motors.values(),
+            "forces": self.forces.values(),
             "gravity": self.gravity,
             "symbolic": self.symbolic,
             "formulation": self.formulations,
@@ -317,6 +330,7 @@ class Mechanism(Linkage):
             {b.name: b.inertia for b in self.bodies.values()},
             tuple(self.joints.values()),
             tuple(self.motors.values()),
+            tuple(self.forces.values()),
             Surroundings(forces),
             self.symbolic,
         )
@@ -403,7 +417,8 @@ class Mechanism(Linkage):
             quantities={
                 "kinetic_energy": lambda t, x, u, p: own.kinetic_energy(x[:nq], x[nq:], p),
                 "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
-            },
+            }
+            | {f"force_{name}": _effort(own, name) for name in self.forces},
             structure=mechanical(
                 bodies,
                 bodies.state,
@@ -411,6 +426,8 @@ class Mechanism(Linkage):
                 own.parameters,
                 model=self,
                 momenta=bodies if own.is_plain else None,
+                loss_jacobian=bodies.loss_jacobian if self.forces else None,
+                losses=bodies.losses if self.forces else None,
             ),
         )
 
@@ -418,7 +435,12 @@ class Mechanism(Linkage):
     def _sparse(self) -> LargeMechanism | None:
         """Sparse steps, where there are many bodies and closed forms of all that acts."""
         only = {chosen.name for chosen in self.formulations.values()} == {"SO3xR3"}
-        acting = self.motors or self.symbolic or any(b.forces for b in self.bodies.values())
+        acting = (
+            self.motors
+            or self.forces
+            or self.symbolic
+            or any(b.forces for b in self.bodies.values())
+        )
         rows = [row for joint in self.joints.values() for row in joint.rows]
         if len(self.bodies) < LARGE or acting or not only or not has_closed_forms(rows):
             return None
@@ -516,6 +538,7 @@ class Mechanism(Linkage):
         return self.equations.joint_coordinates(q)
 
     def _check_inertia(self, q: np.ndarray) -> None:
+        refuse_zero_lengths(self.equations, q)
         refuse_singular_mass(self.equations, self.mechanics, q)
 
     def _hint(self, q: np.ndarray) -> str:
@@ -525,6 +548,11 @@ class Mechanism(Linkage):
         for name in names:
             if name not in self.bodies:
                 raise UnknownNameError(unknown_name("body", name, self.bodies))
+
+
+def _effort(own: MechanismEquations, name: str) -> Callable[..., Any]:
+    nq = own.configuration.nq
+    return lambda t, x, u, p: own.efforts(name, x[:nq], x[nq:], p)
 
 
 def _is_still(row: Any) -> bool:

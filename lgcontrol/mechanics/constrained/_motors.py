@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
@@ -12,8 +13,8 @@ from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...systems import Input
 from ...systems._internal import check_name
-from ._basic import GROUND, Connection, Frames, frame_of
-from ._joints import Marker
+from ._basic import GROUND, Frames, frame_of
+from ._joints import Marker, passing_velocity, placed, turn_rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,12 @@ class MechanismMotor:
         In N m about the axis, or in N along it, through the point of j.
     lower, upper : float
         Bounds.
+    curve : callable, optional
+        ``(u, w) → effort`` on CasADi values, where the torque or force depends on the speed w about
+        or along the axis [rad/s or m/s], as that of a direct-current motor on its voltage does:
+        ``lambda u, w: k * (u - k * w) / R``. The effort is u if left out.
+    unit : str, optional
+        Of u; that of the effort if left out.
 
     Examples
     --------
@@ -43,6 +50,8 @@ class MechanismMotor:
     kind: Literal["torque", "force"] = "torque"
     lower: float = -inf
     upper: float = inf
+    curve: Callable[[Value, Value], Value] | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_name("motor", self.name)
@@ -60,25 +69,15 @@ class MechanismMotor:
     def input(self) -> Input:
         """Input of the System."""
         unit = "N m" if self.kind == "torque" else "N"
-        return Input(self.name, unit, self.lower, self.upper)
+        return Input(self.name, unit if self.unit is None else self.unit, self.lower, self.upper)
 
-    def wrenches(self, frames: Frames) -> dict[str, tuple[Any, Any]]:
-        """Force in world axes and torque in body axes for one unit, by body."""
-        axis = frame_of(frames, self.i.body)[1] @ ca.DM(self.i.z)
-        found: dict[str, tuple[Any, Any]] = {}
-        for marker, sign in ((self.i, -1.0), (self.j, 1.0)):
-            if marker.body == GROUND:
-                continue
-            rotation = frame_of(frames, marker.body)[1]
-            if self.kind == "torque":
-                found[marker.body] = (ca.DM(3, 1), sign * (rotation.T @ axis))
-                continue
-            lever = self._lever(marker.body, frames)
-            turned = rotation.T @ axis
-            found[marker.body] = (sign * axis, sign * ca.cross(lever, turned))
-        return found
+    def speeds(self, frames: Frames, rates: Frames) -> Any:
+        """Speed w [rad/s or m/s] that the motor drives: about or along z of i."""
+        if self.kind == "torque":
+            return turn_rate(self.i, self.j, self.i, "z", frames, rates)
+        passing = passing_velocity(self.i.body, self.j.body, placed(self.j, frames), frames, rates)
+        return ca.dot(frame_of(frames, self.i.body)[1] @ ca.DM(self.i.z), passing)
 
-    def _lever(self, body: str, frames: Frames) -> Value:
-        """Point of j in axes of a body, from its origin."""
-        whole = Connection(body, (0.0, 0.0, 0.0), self.j.body, self.j.point).world(0.0, frames)
-        return frame_of(frames, body)[1].T @ whole
+    def effort(self, u: Value, w: Value) -> Any:
+        """Torque or force at a speed."""
+        return u if self.curve is None else self.curve(u, w)

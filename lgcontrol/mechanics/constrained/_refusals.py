@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 
 from ._equations import MechanismEquations
+from ._marker_forces import COINCIDE
 from ._mobility import mobility
 from ._system import OFF, ConstrainedMechanics
 
@@ -49,6 +50,22 @@ def refuse_singular_mass(
         f"displacements without inertia of {', '.join(weak) or 'its bodies'}; give a mass and "
         "moments of inertia (SpatialInertia.box, SpatialInertia.sphere), small ones will do"
     )
+
+
+def refuse_zero_lengths(own: MechanismEquations, q: np.ndarray) -> None:
+    """Say which spring has points that coincide, and so no direction.
+
+    Raises
+    ------
+    ValueError
+        If one has; names it.
+    """
+    for force in own.forces:
+        if force.is_direct and float(own.measured[force.name](q)[0]) <= COINCIDE:
+            raise ValueError(
+                f"force {force.name!r} has no direction: its points on {force.i.body!r} and "
+                f"{force.j.body!r} coincide; move one of them, or take a spring of length 0"
+            )
 
 
 def refuse_march(
