@@ -38,9 +38,7 @@ SHARED_TEXT, SWEEP, NEWTON, START, LOOP = (
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
-SELDOM = (
-    "end", "end_values", "end_curvature", "arrival", "roll", "error", "between", "policy",
-)  # fmt: skip
+SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy")
 OFTEN_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
@@ -257,7 +255,8 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
         return {name: value for name, value in parts.items() if name in names}
 
     plain = plain_parts(model)
-    yield unit(only(plain, ("values", "retract", "substep", "around")), OFTEN_LEVEL)
+    often = "values", "retract", "substep", "around", "roll", "error"
+    yield unit(only(plain, often), OFTEN_LEVEL)
     if "stage" in plain:
         yield unit(only(plain, ("stage",)), OFTEN_LEVEL)
     curved = curved_parts(model)
