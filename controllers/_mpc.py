@@ -782,6 +782,8 @@ class MPC(Controller):
             options["holds"] = False
         if self.delay:
             options["delay"] = self.delay
+        if self.solver.has_loop:
+            options["restarts"] = bool(self.restarts) + (self.restarts == "at once")
         if self.reference is None or not self.solver.has_export:
             return self.solver.export_c(folder, **options)  # which says what is missing
         return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])
@@ -790,7 +792,9 @@ class MPC(Controller):
         """Calls from a fresh start along a nominal closed loop."""
         system, other = self.system, self._copy()
         other._take(self.problem)
-        other.initial, other.restarts = word, False  # as in firmware
+        other.initial = word
+        if not self.solver.has_loop:  # as in firmware
+            other.restarts = False
         if self.solver.is_prepared:
             other.solver.prepare()
         if x0 is None:

@@ -148,7 +148,7 @@ def export_interior_point(
     name = c_package_name(name)
     curved = loop.second_derivatives and model.curvature is not None
     parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
-    parts += [*start_parts(model), Part("lg_normalize", _normalize(model))]
+    parts += [*start_parts(model), normalize_part(model)]
     taken = model.problem.system.quantities.get(INPUT)
     parts += [] if taken is None else [Part("lg_taken", taken)]
     functions, scratch = unit_source(parts, None)
@@ -172,8 +172,8 @@ def export_interior_point(
                 "" if taken is None else _TAKEN,
             ]
         ),
-        f"{name}_test.h": _test_vectors(cases),
-        "main.c": _EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
+        f"{name}_test.h": test_vectors(cases),
+        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
         "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(text, name) for key, text in files.items()})
@@ -202,10 +202,12 @@ def work_doubles(model: StageModel, scratch: int) -> int:
     return total + scratch
 
 
-def _normalize(model: StageModel) -> ModelFunction:
+def normalize_part(model: StageModel) -> Part:
+    """Coordinates brought onto the group."""
     x = model.problem.system.symbol.sym("x", model.group.nq)
     moved = ca.densify(model.group.normalize(x))
-    return ModelFunction(ca.Function("normalize", [x], [moved], ["x"], ["element"]))
+    made = ModelFunction(ca.Function("normalize", [x], [moved], ["x"], ["element"]))
+    return Part("lg_normalize", made)
 
 
 def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
@@ -445,7 +447,7 @@ def _soft_weights(model: StageModel) -> str:
     return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
 
 
-def _test_vectors(cases: Sequence[ExportCase]) -> str:
+def test_vectors(cases: Sequence[ExportCase]) -> str:
     """Measured states and answers of the cases."""
     none = ExportCase(np.zeros(0), np.zeros(0), np.zeros(0), [])
     cases = list(cases) or [none]
@@ -486,7 +488,7 @@ void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u
 }
 """
 
-_EXAMPLE = """\
+EXAMPLE = """\
 /* Example of lg_mpc: prints sizes and checks the test vectors. */
 #include "lg_mpc.h"
 #include "lg_mpc_test.h"

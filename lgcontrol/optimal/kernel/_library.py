@@ -82,7 +82,7 @@ def _head(width: int) -> str:
     return f"{header()}#define LG_W {width}\n{SHARED_TEXT.read_text(encoding='utf-8')}"
 
 
-def _sweep(n: str, m: str, name: str, how: str) -> str:
+def sweep_text(n: str, m: str, name: str, how: str) -> str:
     """C text of sweeps of some sizes."""
     return (
         f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) lg_##name##_{name}\n"
@@ -92,14 +92,14 @@ def _sweep(n: str, m: str, name: str, how: str) -> str:
 
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
-    any_size = _sweep("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
+    any_size = sweep_text("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
     texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START, LOOP)]
     return "".join([_head(width), any_size, *texts, interpreter_source()])
 
 
 def sweep_source(width: int, n: int, m: int) -> str:
     """C text of sweeps of one pair of sizes."""
-    return _head(width) + _sweep(str(n), str(m), "exact", "LG_EXPORT")
+    return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +19,16 @@ from ...codegen import named_options
 from ...codegen._internal import Beside, Progress, check_shape, interruptible, thread_count
 from ...systems import ReferenceLike
 from ...systems._internal import check_state, on_constraints
+from .._export import ExportCase
 from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
 from .._outcome import Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
-from .._reference import ReferenceSamples
+from .._reference import ReferenceSamples, check_constant
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
+from ._export import LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_stages
 from ._loop import KernelLoop
 from ._results import KernelResults, iteration_of
@@ -99,7 +101,7 @@ class NewtonSolver:
         That of the last solve or step.
     """
 
-    has_feedback, has_export, has_loop = True, False, True
+    has_feedback = has_export = has_loop = True
 
     def __init__(
         self,
@@ -233,15 +235,56 @@ class NewtonSolver:
         """Forget the plan; the next solve is as the first."""
         self.plan = None
 
-    def export_c(self, folder: str | Path, **options: Any) -> Path:
-        """Refused so far.
+    @interruptible
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        period: float | None = None,
+        iterations: int = 1,
+        first_iterations: int = 50,
+        tolerance: float = 1e-6,
+        guess: str | None = None,
+        holds: bool = True,
+        delay: float = 0.0,
+        restarts: int = 1,
+        cases: Sequence[ExportCase] = (),
+    ) -> Path:
+        """Write the solver as a controller in plain C99; see `MPC.export_c`.
+
+        Parameters
+        ----------
+        folder, name, reference, p, period, iterations, first_iterations, tolerance
+            As for `InteriorPointSolver.export_c`.
+        guess, holds, delay, cases
+            As there.
+        restarts : int
+            0 for none, 1 for jumps of the cost, 2 for jumps at once.
+
+        Returns
+        -------
+        Path
 
         Raises
         ------
         NotImplementedError
-            The interior point has the export.
+            If a function of the problem is not made of scalar operations, or the reference moves.
         """
-        raise NotImplementedError("NewtonSolver has no C99 export: solver='interior_point' has")
+        problem = self.problem
+        reference = problem.reference if reference is None else reference
+        if reference is not None:
+            check_constant(problem.system, reference)
+        loop = LoopExport(
+            period=problem.dt if period is None else period, delay=delay, iterations=iterations,
+            first_iterations=first_iterations, tolerance=tolerance, holds=holds,
+            starts=starts_of(problem.system, guess), restarts=0 if problem.costs else restarts,
+            setting=self._given.setting(problem.times(), reference, p),
+        )  # fmt: skip
+        name = f"{problem.system.name}_mpc" if name is None else name
+        return export_kernel(self.memory, self.model, self.settings, loop, folder, name, cases)
 
     # -- to convergence ----------------------------------------------------------------------------
 

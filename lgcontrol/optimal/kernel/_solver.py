@@ -122,7 +122,7 @@ class KernelMemory:
         assert kernel is not None
         self.kernel, self.stages, self.most = kernel, stages, most
         self.settings = numbers_of(settings)
-        self._arrays: dict[str, np.ndarray] = {}
+        self.constants: dict[str, np.ndarray] = {}
         self.model = self._model_of(model)
         problem, N, nr = model.problem, model.problem.horizon, len(model.transcription.rows.names)
         n, m, M = model.n, model.m, model.problem.horizon + 1
@@ -196,10 +196,10 @@ class KernelMemory:
         for name, value in pattern.items():
             setattr(made, name, value)
         for name, value in places.items():
-            self._arrays[name] = np.array(value, dtype=np.int64, order="C")
+            self.constants[name] = np.array(value, dtype=np.int64, order="C")
         for name, value in numbers.items():
-            self._arrays[name] = np.array(value, dtype=np.float64, order="C")
-        for name, array in self._arrays.items():
+            self.constants[name] = np.array(value, dtype=np.float64, order="C")
+        for name, array in self.constants.items():
             setattr(made, name, array.ctypes.data)
         for name, function in stages.functions.items():
             setattr(made, name, function)

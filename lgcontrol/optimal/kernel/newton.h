@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifndef LG_EXPORT
 #define LG_EXPORT extern __attribute__((visibility("default")))
+#endif
 #define LG_INLINE static inline __attribute__((always_inline))
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
@@ -25,7 +27,9 @@ typedef struct {
   double *x, *u, *s, *z, *e, *y, *zl, *zu, *lam, *nu;
 } lg_point;
 
-enum { LG_MOST_FILTER = 512 };
+#ifndef LG_MOST_FILTER
+#define LG_MOST_FILTER 512
+#endif
 typedef struct {
   double theta[LG_MOST_FILTER], phi[LG_MOST_FILTER], most, least;
   int64_t count;

@@ -1,0 +1,452 @@
+"""Export of the planning kernel: a predictive controller in plain C99, with its test vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...codegen._internal import (
+    C99_HINTS,
+    C_EXAMPLE_HEAD,
+    CVector,
+    Part,
+    c_comment,
+    c_number,
+    c_package_name,
+    c_places,
+    c_table,
+    cmake_lists,
+    unit_source,
+    write_package,
+)
+from ...groups._internal import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
+from .._bounds import ROUNDING
+from .._export import EXAMPLE, INPUT, ExportCase, normalize_part, test_vectors
+from .._expressions import entries_of
+from .._guess import STARTS
+from .._input_limits import LEAST_WIDTH
+from .._reference import TIME_ROUNDING
+from .._settings import DEFAULT
+from .._transcription import Setting
+from ._library import LOOP as LOOP_TEXT
+from ._library import NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
+from ._settings import NewtonSettings
+from ._solver import KernelMemory
+from ._table import LOG, MODEL, header
+
+# Memory of a controller, of the kernel's sizes.
+ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
+          "work")  # fmt: skip
+FIRMWARE = Path(__file__).with_name("firmware.c")
+
+
+class LoopExport:
+    """How an exported controller runs.
+
+    Parameters
+    ----------
+    period, delay : float
+        In s.
+    iterations, first_iterations : int
+    tolerance : float
+    starts : tuple of str
+        Which starts a new plan is made from.
+    restarts : int
+        0 for none, 1 for jumps, 2 for jumps at once.
+    setting : Setting
+        Reference, parameters, terminal weight that it begins with.
+    holds : bool
+        Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.period: float = options["period"]
+        self.delay: float = options["delay"]
+        self.iterations: int = options["iterations"]
+        self.first_iterations: int = options["first_iterations"]
+        self.tolerance: float = options["tolerance"]
+        self.starts: tuple[str, ...] = options["starts"]
+        self.restarts: int = options["restarts"]
+        self.setting: Setting = options["setting"]
+        self.holds: bool = options["holds"]
+        self.queue = 2 * int(np.ceil(self.delay / self.period)) + 2 if self.delay else 1
+
+
+def export_kernel(
+    memory: KernelMemory,
+    model: Any,
+    settings: NewtonSettings,
+    loop: LoopExport,
+    folder: str | Path,
+    name: str,
+    cases: Sequence[ExportCase],
+) -> Path:
+    """Write a predictive controller as C.
+
+    Parameters
+    ----------
+    memory : KernelMemory
+        Of the problem.
+    model : StageModel
+    settings : NewtonSettings
+    loop : LoopExport
+    folder : path
+    name : str
+        Prefix of all names.
+    cases : sequence of ExportCase
+        What the example checks, each from a fresh start.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    NotImplementedError
+        If a function of the problem is not made of scalar operations.
+    """
+    name = c_package_name(name)
+    named = [Part(f"lg_{k}", *v) for k, v in (plain_parts(model) | curved_parts(model)).items()]
+    parts = [*named, normalize_part(model)]
+    taken = model.problem.system.quantities.get(INPUT)
+    parts += [] if taken is None else [Part("lg_taken", taken)]
+    functions, scratch = unit_source(parts, None)
+    sizes = _sizes(memory, model, loop, scratch)
+    text = [
+        '#include "lg_mpc.h"\n',
+        C99_HINTS,
+        functions.replace("#include <stdlib.h>\n", ""),
+        f"#define LG_EXPORT static\n#define LG_W 1\n#define LG_MOST_FILTER {sizes['filter']}",
+        header(),
+        SHARED_TEXT.read_text(encoding="utf-8"),
+        sweep_text(str(model.n), str(model.m), "any", "static"),
+        *(path.read_text(encoding="utf-8") for path in (NEWTON, START, LOOP_TEXT)),
+        "".join(map(_entry, named)),
+        _problem(memory, scratch, {part.name[3:] for part in named}),
+        _settings(settings),
+        _constants(model, loop),
+        FIRMWARE.read_text(encoding="utf-8"),
+        "" if taken is None else _TAKEN,
+    ]
+    files = {
+        f"{name}.h": _header(model, loop, sizes, bool(taken)),
+        f"{name}.c": _without_unused("\n".join(text)),
+        f"{name}_test.h": test_vectors(cases),
+        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
+        "CMakeLists.txt": cmake_lists(name),
+    }
+    return write_package(folder, {key: _renamed(value, name) for key, value in files.items()})
+
+
+def _renamed(text: str, name: str) -> str:
+    text = re.sub(r"\blg_mpc(?=_|\b)", name, text)
+    return re.sub(r"\bLG_MPC(?=_)", name.upper(), text)
+
+
+def _without_unused(text: str) -> str:
+    """Without functions that only Python calls."""
+    return re.sub(r"/\*[^/]*\*/\nLG_EXPORT void lg_loop_sizes\(.*?\n}\n", "", text, flags=re.S)
+
+
+def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> dict[str, int]:
+    """Numbers of each array, by what `lay_out` takes for scalar code."""
+    once, problem, sides = model.transcription, model.problem, model.sides
+    N, n, m, own = problem.horizon, model.n, model.m, memory.model
+    names: dict[str, Any] = {
+        "N": N, "M": N + 1, "nx": n, "nv": m, "nz": n + m, "nr": len(once.rows.names),
+        "ne": len(sides.equal), "na": len(sides.row) + len(sides.equal), "xp": n, "vp": m,
+        "many": N if own.substeps > 0 else 0, "s->plan": memory.arrays["plan"].size,
+    }  # fmt: skip
+    plan = memory.arrays["plan"].size
+    total = 0
+    text = NEWTON.read_text(encoding="utf-8")
+    for term in re.findall(r"take\(&memory, ([^)]+)\)", text):
+        factors = (factor.strip().removeprefix("m->") for factor in term.split("*"))
+        count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))
+        total += (count + 15) // 8 * 8
+    most = max(loop.first_iterations, loop.iterations) + DEFAULT.steps_more + 2
+    kept, count = memory.kept.size, most + 8
+    rows, gains, every = (N + 1) * names["nr"], N * m * n, len(memory.kept)
+    return {
+        "work": total + scratch, "plan": plan, "filter": count, "log": most * len(LOG),
+        "memory": kept + 2 * (2 * count + 3), "K": gains, "rows": rows, "scales": names["nr"],
+        "best": 2 * plan + rows + gains + every,
+        "other": plan + rows + gains + names["nr"] + every,
+        "before": plan + rows + gains + names["nr"] + every,
+        "state": 9 + m + loop.queue * (1 + m), "weight": names["na"],
+    }  # fmt: skip
+
+
+def _entry(part: Part) -> str:
+    program = part.function.program
+    given = [f"in[{i}]" for i in range(len(program.sizes_in))]
+    given += [f"out[{i}]" for i in range(len(program.sizes_out))]
+    items = "items, " if part.shared is not None else ""
+    head = f"static void {part.name}_entry(const void *own, int64_t items, "
+    return (
+        f"{head}const double *const *in, double *const *out,\n    double *scratch)\n"
+        f"{{\n  (void)own, (void)items;\n  {part.name}({items}{', '.join(given)}, scratch);\n}}\n"
+    )
+
+
+def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
+    """The problem as a constant struct, and its tables."""
+    tables, values = [], []
+    for field in MODEL:
+        value = getattr(memory.model, field.name)
+        if field.kind == "size":
+            values.append(str(scratch if field.name == "scratch" else value))
+        elif field.kind in ("places", "given"):
+            array = memory.constants.get(field.name)
+            if array is None or not array.size:
+                values.append("0")
+                continue
+            kind = "int64_t" if field.kind == "places" else "double"
+            tables.append(c_table(kind, f"lg_{field.name}", array.ravel()))
+            values.append(f"lg_{field.name}")
+        elif field.kind == "function":
+            values.append(f"{{lg_{field.name}_entry, 0}}" if field.name in known else "{0, 0}")
+        else:
+            values.append("0")
+    head = "static const lg_model lg_problem = {"
+    return "\n".join([*tables, f"{head}\n  {', '.join(values)}\n}};\n"])
+
+
+def _settings(settings: NewtonSettings) -> str:
+    values = ", ".join(c_number(float(value)) for value in astuple(settings))
+    assert len(fields(settings)) == len(astuple(settings))
+    return f"static const lg_settings lg_given = {{{values}}};\n"
+
+
+def _constants(model: Any, loop: LoopExport) -> str:
+    """Tables, and how the kernel's structs are made of the controller's memory."""
+    setting, once, problem = loop.setting, model.transcription, model.problem
+    sides, limits = model.sides, problem.input_limits
+    tables = {
+        "lower": limits.lower, "upper": limits.upper, "nominal": problem.system.nominal_input,
+        "x_ref": setting.x_ref, "u_ref": setting.u_ref, "p": setting.p, "P": setting.terminal.T,
+        "arrival_weight": setting.arrival, "limit": np.r_[sides.limit, sides.target],
+        "weight": np.r_[sides.weight, np.full(len(sides.equal), np.inf)],
+        "w": once.path_weights, "w_end": once.end_weights,
+    }  # fmt: skip
+    own = ("t", "p", "P", "arrival", "lower", "upper", "weight", "K", "rows", "scales", "log",
+           "work", "memory", "best")  # fmt: skip
+    numbers = {
+        "LG_ELEMENT_TOLERANCE": ELEMENT_TOLERANCE, "LG_ELEMENT_ROUNDING": ELEMENT_ROUNDING,
+        "LG_LEAST_WIDTH": LEAST_WIDTH, "LG_ROUNDING": ROUNDING,
+        "LG_CLOCK_ROUNDING": DEFAULT.clock_rounding, "LG_HOLDS": int(loop.holds),
+    }  # fmt: skip
+    return "\n".join(
+        [
+            *(f"#define {key} {value!r}" for key, value in numbers.items()),
+            *(
+                c_table("double", f"lg_{key}", np.asarray(value))
+                for key, value in tables.items()
+                if key != "weight" or np.size(value)
+            ),
+            "static void attach(lg_mpc *m, lg_task *q, lg_loop *c)\n{",
+            "  memset(q, 0, sizeof *q), memset(c, 0, sizeof *c);",
+            "  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->exact = 1;",
+            f"  q->tolerance = {c_number(loop.tolerance)};",
+            "  q->w = lg_w, q->w_end = lg_w_end, q->limit = lg_limit, q->x0 = m->x0;",
+            "  q->x_ref = m->x_ref[0], q->u_ref = m->u_ref[0];",
+            "  q->plan = (double *)(void *)&m->plan;",
+            *(f"  q->{key} = m->{key};" for key in own),
+            f"  c->queue = {loop.queue}, c->iterations_most = LG_MPC_ITERATIONS;",
+            "  c->first_iterations = LG_MPC_FIRST_ITERATIONS;",
+            f"  c->restarts = {loop.restarts}, c->starts = {sum(STARTS[k] for k in loop.starts)};",
+            f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
+            "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
+            "  c->widest_lower = lg_lower, c->widest_upper = lg_upper;",
+            "  c->state = m->state, c->before = m->before, c->other = m->other;",
+            "}\n",
+            _tighten(model),
+            _soft_weights(model),
+        ]
+    )
+
+
+def _tighten(model: Any) -> str:
+    """C function that takes bounds of the controls into their limits; see `InputLimits`."""
+    problem, lines = model.problem, []
+    names = problem.parameter_names
+    for i, side, limit, _ in problem.input_limits.sides:
+        word, pick = (("low", "larger"), ("high", "smaller"))[side]
+        text = f"m->p[{names.index(limit)}]" if isinstance(limit, str) else c_number(limit)
+        lines.append(f"  {word}[{i}] = {pick}({word}[{i}], {text});")
+    head = "static void tighten(const lg_mpc *m, double *low, double *high)"
+    return "\n".join([head, "{", "  (void)m, (void)low, (void)high;", *lines, "}", ""])
+
+
+def _soft_weights(model: Any) -> str:
+    """C function of the penalty weights, some of which are parameters."""
+    rows, dt = model.transcription.rows, c_number(float(model.problem.dt))
+    lines = [
+        f"  weight[{j}] = m->p[{rows.parameter[row]}] * {dt};"
+        for j, row in enumerate(model.sides.row.tolist())
+        if rows.parameter[row] >= 0
+    ]
+    count = len(model.sides.row) + len(model.sides.equal)
+    head = "static void soft_weights(const lg_mpc *m, double *weight)"
+    copy = f"  (void)m;\n  for (int j = 0; j < {count}; j++) weight[j] = lg_weight[j];"
+    return "\n".join([head, "{", copy if count else "  (void)m, (void)weight;", *lines, "}", ""])
+
+
+def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool) -> str:
+    problem, system = model.problem, model.problem.system
+    state, N = system.state, problem.horizon
+    controls = [system.inputs[i] for i in model.controls]
+    bounds = [
+        f"{entry.unit}, {entry.lower:g} to {entry.upper:g}".lstrip(", ") for entry in controls
+    ]
+    names = problem.parameter_names
+    entries: Any = (*system.parameters, *problem.parameters)
+    units = {entry.name: entry.unit for entry in entries}
+    vectors = [
+        CVector("x", "state", state.nq, state.coordinate_names, state.coordinate_units),
+        CVector("u", "controls, the answer", model.m, [e.name for e in controls], bounds),
+        CVector(
+            "i", "all inputs of the model, as references and plans have them", system.n_inputs,
+            system.input_names, [entry.unit for entry in system.inputs],
+        ),
+        CVector("p", "parameters", len(names), names, [units[key] for key in names]),
+    ]  # fmt: skip
+    taken = entries_of(system, INPUT)
+    if taken:
+        pairs = [system.limits.get(entry) for entry in taken]
+        limits = ["" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in pairs]
+        vectors.append(CVector("r", "inputs that the controls take", len(taken), taken, limits))
+    numbers: list[tuple[str, Any, str]] = [
+        ("N", N, "steps of a plan"),
+        ("DT", float(problem.dt), "s, the length of a step"),
+        ("PERIOD", float(loop.period), "s, between calls"),
+        ("NX", state.nq, "coordinates of the state"),
+        ("NU", model.m, "controls"),
+        ("NI", system.n_inputs, "inputs of the model"),
+        ("NP", len(names), "parameters"),
+        ("NE", model.n, "error coordinates: rows of P"),
+        *([("NR", len(taken), "inputs that the controls take")] if taken else []),
+        ("ITERATIONS", loop.iterations, "of a call"),
+        ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
+        *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
+        ("WORK", sizes["work"], "doubles of work memory"),
+        ("RAM", 8 * _doubles(model, loop, sizes) + 16, "bytes of lg_mpc"),
+    ]
+    wide = max(len(f"{key} {value}") for key, value, _ in numbers)
+    constants = "\n".join(
+        f"#define LG_MPC_{f'{key} {value}':<{wide}} /* {what} */" for key, value, what in numbers
+    )
+    multipliers = sizes["plan"] - (N + 1) * state.nq - N * system.n_inputs
+    memory = "\n".join(f"  double {key}[{max(1, sizes[key])}];" for key in ARRAYS)
+    about = c_comment(
+        f"lg_mpc: model predictive control of {system.name}",
+        [
+            "Exported by lgcontrol: C99, no allocation, no global state, re-entrant: all",
+            "memory is in the caller's lg_mpc. SI units, radians; matrices by columns.",
+            "",
+            "  static lg_mpc controller;",
+            "  lg_mpc_init(&controller);",
+            "  every LG_MPC_PERIOD seconds:  status = lg_mpc_step(&controller, t, x, u);",
+            "",
+            "The first call plans to convergence and takes longer than others; lg_mpc_solve",
+            "does so ahead of time. Numbers of lg_mpc may be written between calls, p and the",
+            "reference above all.",
+        ],
+    )
+    return f"""\
+{about}
+#ifndef LG_MPC_H
+#define LG_MPC_H
+#include <stdint.h>
+
+{constants}
+
+{c_places("LG_MPC", vectors)}
+/* What calls return. u is finite and within its bounds in all cases. */
+enum {{
+  LG_MPC_OK = 0,
+  LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
+  LG_MPC_UNSOLVED = 2,   /* a plan that leads nowhere, or ended before it kept all hard bounds */
+  LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's */
+}};
+
+typedef struct {{
+  /* to write: at node k of a plan (t + k DT) the reference, with all inputs of the model; the
+   * weights on the last error and on that of a free first state, by columns; parameters */
+  double x_ref[LG_MPC_N + 1][LG_MPC_NX];
+  double u_ref[LG_MPC_N + 1][LG_MPC_NI];
+  double P[LG_MPC_NE * LG_MPC_NE], arrival[LG_MPC_NE * LG_MPC_NE];
+  double p[{max(1, len(names))}];
+  /* to read: the plan, and what was found of it */
+  double t[LG_MPC_N + 1];
+  struct {{
+    double x[LG_MPC_N + 1][LG_MPC_NX];
+    double u[LG_MPC_N][LG_MPC_NI];
+    double multipliers[{multipliers}];
+  }} plan;
+  double cost;      /* of the plan before its last step, with penalties */
+  double violation; /* the largest, of a hard bound */
+  int status, iterations;
+  /* memory */
+  double x0[LG_MPC_NX], lower[LG_MPC_NU], upper[LG_MPC_NU];
+  double exact_lower[LG_MPC_NU], exact_upper[LG_MPC_NU];
+{memory}
+}} lg_mpc;
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* Begin: reference and parameters are those of the export. Returns LG_MPC_OK. */
+int lg_mpc_init(lg_mpc *m);
+
+/* Forget the plan; reference and parameters stay. */
+void lg_mpc_reset(lg_mpc *m);
+
+/* Follow a point: a state, and all inputs that hold the model there. */
+void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX], const double u_ref[LG_MPC_NI]);
+
+/* Controls u for the measured state x at time t [s]; see the statuses above. */
+int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+
+/* The same from a new plan, iterated to convergence. */
+int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+{_TAKEN_HEAD if has_input else ""}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _doubles(model: Any, loop: LoopExport, sizes: dict[str, int]) -> int:
+    """Numbers in the controller's struct."""
+    problem, system, m = model.problem, model.problem.system, model.m
+    M, nq = problem.horizon + 1, system.state.nq
+    own = M * (nq + system.n_inputs) + 2 * model.n**2 + max(1, len(problem.parameter_names)) + M
+    return own + sizes["plan"] + 2 + nq + 4 * m + sum(max(1, sizes[key]) for key in ARRAYS)
+
+
+_TAKEN_HEAD = """
+/* Inputs r of the plant that the controls u take at x, the quantity "input" of the model: torques
+ * for accelerations, within their limits as far as the plan keeps them. */
+void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u[LG_MPC_NU],
+                  double r[LG_MPC_NR]);
+"""
+
+_TAKEN = """
+void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u[LG_MPC_NU],
+                  double r[LG_MPC_NR])
+{
+  double every[LG_MPC_NI];
+  for (int i = 0; i < LG_MPC_NI; i++) every[i] = m->u_ref[0][i];
+  for (int i = 0; i < LG_MPC_NU; i++) every[lg_controls[i]] = u[i];
+  lg_taken(&t, x, every, m->p, r, m->work);
+}
+"""
