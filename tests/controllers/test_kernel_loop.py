@@ -2,16 +2,22 @@
 
 import copy
 import pickle
+import subprocess
+from dataclasses import fields
 
 import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.codegen._compiler import Compiler
+from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, Plan
+from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
+from tests.codegen.test_export import built
 
 pytestmark = pytest.mark.compiled
 CALLS, ROUNDING = 60, 1e-9
@@ -164,3 +170,82 @@ def test_what_is_not_finite_is_held(pendulum):
     assert np.array_equal(whole(0.1, [np.nan, 0.0, 0.0]), first)
     assert whole.info.status == "held"
     assert whole(0.2, x).shape == (1,) and whole.info.status == "ok"
+
+
+class Plain(Compiler):
+    """Scalar code for any processor of its kind, without fused multiply-adds: that of firmware."""
+
+    def flags(self, longest, contract):
+        return super().flags(longest, False)
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    found = find_compiler()
+    given = {entry.name: getattr(found, entry.name) for entry in fields(found)}
+    caches = _library.load_kernel, _library.load_sweeps
+    monkeypatch.setattr(_library, "_compiler", lambda: Plain(**given | {"native": (), "width": 1}))
+    for function in caches:
+        function.cache_clear()
+    yield
+    for function in caches:
+        function.cache_clear()
+
+
+@pytest.mark.usually(options=({"delay": 0.23, "iterations": 2},))
+@pytest.mark.parametrize(
+    "options", [{}, {"delay": 0.23, "iterations": 2}, {"restarts": "at once"}], ids=str
+)
+def test_firmware_answers_to_the_last_bit(pendulum, plain, options, tmp_path):
+    """In a closed loop with delay, restarts, blows, prices that change, a clock that jumps."""
+    goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    mpc, rng = pair(pendulum, **options)[0], np.random.default_rng(5)
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
+    mpc.solver.prepare()
+    rows, x, restarts = [], np.array([1.0, 0.0, 0.0]), set()
+    for k in range(CALLS):
+        if k == 15:
+            mpc.parameters = {"price": 50.0}
+        if k % 17 == 11:
+            x = np.asarray(pendulum.retract(x, [0.0, 0.8], mpc._own))
+        t, goal = 0.1 * k + (1000.0 if k >= 50 else 0.0), goals[k // 20 % 2]
+        measured = np.full(3, np.nan) if k == 33 else x
+        u = mpc(t, measured, goal)
+        restarts.add(getattr(mpc.info, "restart", ""))
+        status = ("ok", "infeasible", "unsolved", "held").index(str(mpc.info.status))
+        holding = mpc.solver._given.setting(mpc.problem.times(t), goal, mpc._p).u_ref[0]
+        rows.append([t, *measured, *goal, *holding, 50.0 if k >= 15 else 5.0, *u, status])
+        x = pendulum.step("rk4", 2)(t, x, pendulum.full_input(u), mpc._own, 0.1)
+        x = np.asarray(pendulum.retract(x, 0.005 * rng.normal(size=2), mpc._own))
+    assert len(restarts) > 1
+    table = np.array(rows)
+    text = ", ".join("NAN" if v != v else repr(float(v)) for v in table[:, :9].ravel())
+    price = mpc.problem.parameter_names.index("price")
+    body = (
+        f"  static const double given[] = {{{text}}};\n  double u[1];\n"
+        f"  swing_init(&m);\n  for (int k = 0; k < {len(table)}; k++) {{\n"
+        "    const double *row = given + 9 * k;\n    swing_hold(&m, row + 4, row + 7);\n"
+        f"    m.p[{price}] = row[8];\n    const int status = swing_step(&m, row[0], row + 1, u);\n"
+        '    printf("%.17g %d\\n", u[0], status);\n  }\n'
+    )
+    program = tmp_path / "user.c"
+    program.write_text(
+        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
+        f"int main(void) {{\n{body}  return 0; }}\n"
+    )
+    done = subprocess.run(
+        [built(folder, program, "swing.c", into=tmp_path, level="-O1 -ffp-contract=off")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    apart = np.flatnonzero((found != table[:, 9:]).any(axis=1))
+    assert not len(apart), (apart, found[apart], table[apart, 9:])
+
+
+def test_the_header_of_firmware_says_its_size(pendulum, tmp_path):
+    mpc = pair(pendulum, delay=0.23)[0]
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0], calls=2)
+    done = subprocess.run([built(folder, into=tmp_path)], capture_output=True, text=True)
+    (said,) = [line.split()[2] for line in (folder / "swing.h").read_text().splitlines()
+               if line.startswith("#define SWING_RAM")]  # fmt: skip
+    assert f"workspace: {said} bytes" in done.stdout

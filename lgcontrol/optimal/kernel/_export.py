@@ -335,7 +335,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
         *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
         ("WORK", sizes["work"], "doubles of work memory"),
-        ("RAM", 8 * _doubles(model, loop, sizes) + 16, "bytes of lg_mpc"),
+        ("RAM", 8 * _doubles(model, loop, sizes) + 8, "bytes of lg_mpc"),
     ]
     wide = max(len(f"{key} {value}") for key, value, _ in numbers)
     constants = "\n".join(

@@ -170,12 +170,12 @@ LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in
 static void expand(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
-  const double *x = s->now.x, *u = s->now.u, *from = x, h = m->substeps > 0 ? q->dt / m->substeps : 0;
+  const double *x = s->now.x, *u = s->now.u, *from = x, h = m->substeps > 0 ? q->dt / (double)m->substeps : 0;
   const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt, 0};
   if (m->substeps > 0) {
     for (int64_t j = 0; j < m->substeps; j++) {
       double *after = j % 2 ? s->other : s->after;
-      for (int64_t k = 0; k < N; k++) s->times[k] = q->t[k] + j * h;
+      for (int64_t k = 0; k < N; k++) s->times[k] = q->t[k] + (double)j * h;
       const double *in[] = {s->times, from, u, q->p, &h};
       double *const out[] = {after, j ? s->part : s->F};
       call(&m->substep, N, in, out, s->scratch);
@@ -416,9 +416,9 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       if (isfinite(s->lower[j])) s->zsum += s->now.zl[k * nv + j], s->zcount++;
       if (isfinite(s->upper[j])) s->zsum += s->now.zu[k * nv + j], s->zcount++;
     }
-  s->lsum = sum_of(s->now.lam, N * nx), s->lcount = N * nx;
+  s->lsum = sum_of(s->now.lam, N * nx), s->lcount = (double)(N * nx);
   if (!s->mem->elastic)
-    s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (N + 1) * m->ne;
+    s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (double)((N + 1) * m->ne);
   const double gaps = largest(s->gap, N * nx, 0);
   s->stat = stat, s->viol = widest(viol, gaps), s->r_viol = widest(r_viol, gaps);
   s->g_size = largest(s->g_end, nx, largest(s->g, N * nz, 0));
