@@ -138,7 +138,7 @@ def export_kernel(
         f"{name}.c": _without_unused("\n".join(text)),
         f"{name}_test.h": test_vectors(cases),
         "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
-        "CMakeLists.txt": cmake_lists(name),
+        "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(value, name) for key, value in files.items()})
 
