@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from math import isfinite, ulp
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,6 +113,16 @@ def clock_time(t: Any) -> float:
         ) from None
 
 
+class LawOptions(TypedDict, total=False):
+    """Arguments that every law takes besides its own; see `Controller`."""
+
+    reference: ReferenceLike | None
+    saturate: bool
+    offset: float
+    delay: float
+    p: Parameters | None
+
+
 class Controller(ABC):
     """A feedback law ``controller(t, x, reference) → controls`` that runs in samples.
 
@@ -130,6 +140,8 @@ class Controller(ABC):
         Time from a call to its effect in s.
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint or a Trajectory.
+    saturate : bool
+        Whether the controls stay within their bounds, of laws that leave the choice.
     p : mapping or array_like, optional
         The system's parameters, nominal if left out: numbers, or functions of time in s, which
         are asked at every call and held until the next, along a plan, too.
@@ -163,6 +175,7 @@ class Controller(ABC):
         offset: float = 0.0,
         delay: float = 0.0,
         reference: ReferenceLike | None = None,
+        saturate: bool = True,
         p: Parameters | None = None,
     ) -> None:
         if not isinstance(system, System):
@@ -174,7 +187,7 @@ class Controller(ABC):
                 raise ValueError(f"{name} must {wanted}, got {number:g} s")
         self.system = system
         self.dt, self.offset, self.delay = float(dt), float(offset), float(delay)
-        self.reference = reference
+        self.reference, self.saturate = reference, saturate
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._lower, self._upper = lower[self._controls], upper[self._controls]
@@ -520,7 +533,7 @@ class Controller(ABC):
     def _check_loop(self) -> None:
         """Warn of a sampled loop in which errors grow, and keep what there is to say."""
         system, probe = self.system, self._copy()
-        vars(probe)["saturate"] = False  # which each law that holds states has
+        probe.saturate = False
         u, controls = system.nominal_input, self._controls
         with np.errstate(all="ignore"):
             for x, goal in probe._held_states():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
-from ._base import Controller
+from ._base import Controller, LawOptions
 from ._goal import GoalMemory, state_reference
 from ._law_function import LawArgument, goal_arguments
 from ._losses import commanded_velocity, held_states
@@ -93,15 +92,11 @@ class ComputedTorque(Controller):
         damping_ratio: ArrayLike = 1.0,
         dt: float = 0.001,
         system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
         system = system_of(tree, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.tree, self.saturate = tree, saturate
+        super().__init__(system, dt=dt, **loop)
+        self.tree = tree
         group, n = tree.configuration, tree.nv
         self._goals = (GoalMemory(group, dt, "reference"),)
         self.stiffness, self.damping = gains(frequency, damping_ratio, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -14,9 +15,8 @@ from lgcontrol.codegen._internal import Shape, solve_symmetric
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, SeriesElastic, random_configuration
 from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
-from ._base import Controller
+from ._base import Controller, LawOptions
 from ._elastic_gains import SAMPLES, SEED, stiffness_at_rest, weight_slopes
 from ._elastic_law import (
     elastic_function,
@@ -101,16 +101,12 @@ class ElasticImpedance(Controller):
         joint_damping: ArrayLike = 0.0,
         dt: float = 0.001,
         system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
         system = elastic_system(arm, system)
         refuse(arm, "ElasticImpedance")
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.arm, self.saturate = arm, saturate
+        super().__init__(system, dt=dt, **loop)
+        self.arm = arm
         self._places_of_p = parameter_places(arm, system)
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self._goals = (GoalMemory(self.task.group, dt, "reference"),)

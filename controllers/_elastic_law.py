@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -26,9 +26,9 @@ from lgcontrol.mechanics import (
 )
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import MotionPoint, Parameters
+from lgcontrol.systems._internal import MotionPoint
 
-from ._base import Controller
+from ._base import Controller, LawOptions
 from ._elastic_gains import motor_inertia
 from ._law_function import LawArgument, goal_arguments, law_function, vector_argument
 from ._losses import is_commanded
@@ -44,6 +44,14 @@ GOALS = ("q_ref", "v_ref", "a_ref", "j_ref", "s_ref")
 NEAR = 0.1  # errors of states for test vectors
 SAMPLES = 1001  # times at which settings that move are judged
 NEEDED = 3  # derivatives that are continuous: up to the jerk, so that the snap is finite
+
+
+class ElasticOptions(LawOptions, total=False):
+    """Arguments that every law of an elastic arm takes besides its own; see `ElasticLaw`."""
+
+    dt: float
+    system: System | None
+    check: bool
 
 
 class ElasticLaw(Controller):
@@ -77,20 +85,16 @@ class ElasticLaw(Controller):
         self,
         arm: SeriesElastic,
         *,
-        dt: float,
-        system: System | None,
-        reference: ReferenceLike | None,
-        saturate: bool,
-        check: bool,
-        offset: float,
-        delay: float,
-        p: Parameters | None,
         gains: Mapping[str, np.ndarray],
         settings: SmoothReference | ArrayLike | None = None,
+        dt: float = 0.001,
+        system: System | None = None,
+        check: bool = True,
+        **loop: Unpack[LawOptions],
     ) -> None:
         system = elastic_system(arm, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.arm, self.saturate = arm, saturate
+        super().__init__(system, dt=dt, **loop)
+        self.arm = arm
         self._places_of_p = parameter_places(arm, system)
         self.settings, self._still = settings, nominal_settings(arm)
         if settings is not None:
@@ -102,7 +106,7 @@ class ElasticLaw(Controller):
             self._still = first, 0 * first, 0 * first
         self.gains: dict[str, np.ndarray] = dict(gains)
         self.commanded = commanded_motors(arm, self._own_parameters, dt, self._motor_damping())
-        self.gains |= dict(zip(SETTINGS, self._settings(offset), strict=False))
+        self.gains |= dict(zip(SETTINGS, self._settings(self.offset), strict=False))
         self._sum = np.zeros(arm.tree.nv)
         names = [system.inputs[i].name for i in self._controls]
         own = [entry.name for entry in arm.mechanics.inputs]
@@ -110,8 +114,8 @@ class ElasticLaw(Controller):
         self._nominal_controls = system.nominal_input[self._controls]
         self._checked: SmoothReference | None = None
         self.law: ModelFunction = self._trace()
-        if reference is not None:
-            self.goal(reference, offset)
+        if self.reference is not None:
+            self.goal(self.reference, self.offset)
         if check:
             self._report()
 
@@ -422,14 +426,19 @@ def commanded_motors(
     return is_commanded(dt * np.array(slopes) / motor_inertia(arm), dt * damping)
 
 
-def elastic_system(arm: SeriesElastic, system: System | None) -> System:
-    """System that the controls act on: that of the arm unless another is given."""
+def check_arm(arm: SeriesElastic) -> None:
+    """Refuse what is no arm with springs."""
     if not isinstance(arm, SeriesElastic):
         remedy = (
             "ComputedTorque and GravityPD are for rigid trees; a tree with springs is "
             "SeriesElastic(tree, {joint: Motor(…)})"
         )
         raise TypeError(f"arm must be a SeriesElastic, not {type(arm).__name__}: {remedy}")
+
+
+def elastic_system(arm: SeriesElastic, system: System | None) -> System:
+    """System that the controls act on: that of the arm unless another is given."""
+    check_arm(arm)
     made = arm.system() if system is None else system
     if made.state != arm.state:
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -12,11 +13,9 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, Value, trace
 from lgcontrol.codegen._internal import Shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
 from ._elastic_gains import SAMPLES, motor_damping, spring_gain, stiffness_at_rest, weight_slopes
-from ._elastic_law import ElasticLaw, elastic_system
+from ._elastic_law import ElasticLaw, ElasticOptions, check_arm
 
 
 class ElasticPD(ElasticLaw):
@@ -80,16 +79,9 @@ class ElasticPD(ElasticLaw):
         stiffness: ArrayLike | None = None,
         damping: ArrayLike | None = None,
         certify: bool = True,
-        dt: float = 0.001,
-        system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        check: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **options: Unpack[ElasticOptions],
     ) -> None:
-        system = elastic_system(arm, system)
+        check_arm(arm)
         if arm.rigid_joints:
             raise ValueError(
                 f"ElasticPD needs a spring in every joint, and {', '.join(arm.rigid_joints)} are "
@@ -108,9 +100,7 @@ class ElasticPD(ElasticLaw):
                 f"below {K.min():.4g} N m/rad, the softest spring), or certify=False"
             )
         super().__init__(
-            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p,
-            gains={"stiffness": Kp, "damping": motor_damping(arm, damping, Kp)},
+            arm, gains={"stiffness": Kp, "damping": motor_damping(arm, damping, Kp)}, **options,
         )  # fmt: skip
 
     @property

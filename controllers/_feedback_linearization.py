@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -13,10 +14,10 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, Value, trace
 from lgcontrol.codegen._internal import Shape, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import MotionPoint, Parameters
+from lgcontrol.systems import SmoothReference
+from lgcontrol.systems._internal import MotionPoint
 
-from ._elastic_law import SETTINGS, ElasticLaw, elastic_system, refuse
+from ._elastic_law import SETTINGS, ElasticLaw, ElasticOptions, check_arm, refuse
 from ._law_function import LawArgument, vector_argument
 
 CHAIN = 4  # integrators from the snap to the link
@@ -96,16 +97,9 @@ class FeedbackLinearization(ElasticLaw):
         integrators: bool = False,
         settings: SmoothReference | ArrayLike | None = None,
         setting_frequency: float = 40.0,
-        dt: float = 0.001,
-        system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        check: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **options: Unpack[ElasticOptions],
     ) -> None:
-        system = elastic_system(arm, system)
+        check_arm(arm)
         # A torque that is held in front of rigid joints tells nothing of stiffnesses that move.
         refuse(arm, "FeedbackLinearization", mixed=integrators, adjusted=not integrators)
         if integrators and len(arm.driven) < len(arm.tree.joints):
@@ -128,8 +122,7 @@ class FeedbackLinearization(ElasticLaw):
             omega = _positive("setting_frequency", setting_frequency)
             gains["setting_chain"] = np.array([omega**2, 2 * omega])
         super().__init__(
-            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p, gains=gains, settings=settings,
+            arm, gains=gains, settings=settings, **options,
         )  # fmt: skip
 
     def _trace(self) -> ModelFunction:

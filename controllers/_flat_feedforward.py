@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Unpack
 
 import casadi as ca
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import Parameters
+from lgcontrol.systems import SmoothReference
 
 from ._elastic_gains import motor_damping, spring_gain
-from ._elastic_law import SETTINGS, ElasticLaw, elastic_system
+from ._elastic_law import SETTINGS, ElasticLaw, ElasticOptions, check_arm
 from ._spring import error_of, gain, spring_damper
 
 
@@ -84,16 +83,9 @@ class FlatFeedforward(ElasticLaw):
         side: Literal["motor", "link"] = "motor",
         settings: SmoothReference | ArrayLike | None = None,
         setting_gains: tuple[float, float] = (20.0, 0.4),
-        dt: float = 0.001,
-        system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        check: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **options: Unpack[ElasticOptions],
     ) -> None:
-        system = elastic_system(arm, system)
+        check_arm(arm)
         if side not in ("motor", "link"):
             raise ValueError(f'side must be "motor" or "link", not {side!r}')
         self.side = side
@@ -107,8 +99,7 @@ class FlatFeedforward(ElasticLaw):
         if arm.mechanics.adjusted:
             gains["setting_gains"] = gain("setting_gains", setting_gains, 2)
         super().__init__(
-            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p, gains=gains, settings=settings,
+            arm, gains=gains, settings=settings, **options,
         )  # fmt: skip
 
     def _build(

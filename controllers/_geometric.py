@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -13,10 +13,9 @@ from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.codegen._internal import solve_symmetric
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, LawOptions
 from ._goal import state_goal, still_state
 from ._losses import commanded_joints, commanded_velocity, dragged, held_states, loss_change
 from ._tracking import (
@@ -87,16 +86,11 @@ class GeometricPD(Controller):
         dt: float = 0.01,
         configuration: str | None = None,
         velocity: str | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
+        super().__init__(system, dt=dt, **loop)
         self.blocks = blocks_of(system, configuration, velocity)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
-        self.saturate = saturate
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
         own = np.diag(self.damping)

@@ -104,9 +104,14 @@ class LQR(Controller):
         period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
         self.regulator: Regulator = lqr(system, point, Q, R, dt=period, p=values)
         super().__init__(
-            system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion, p=p
+            system,
+            dt=period,
+            offset=offset,
+            delay=delay,
+            saturate=saturate,
+            p=p,
+            reference=self.regulator.motion,
         )
-        self.saturate = saturate
         self._tracked = np.asarray(error_weight("Q", Q, system).any(axis=1))
         if delay:  # which the design does not know
             lin = system.linearize(self.regulator.x, self.regulator.u, t=offset, p=values)
@@ -209,8 +214,10 @@ class TVLQR(Controller):
         )
         spacing = float(trajectory.t[1] - trajectory.t[0])
         period = sample_time(system, spacing if dt is None else dt)
-        super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory, p=p)
-        self.saturate = saturate
+        super().__init__(
+            system, dt=period, offset=offset, delay=delay, saturate=saturate, p=p,
+            reference=trajectory,
+        )  # fmt: skip
         self._tracked = np.asarray(error_weight("Q", Q, system).any(axis=1))
 
     def __repr__(self) -> str:

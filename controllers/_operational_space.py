@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -13,9 +13,8 @@ from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
-from ._base import Controller
+from ._base import Controller, LawOptions
 from ._goal import GoalMemory, frame_errors, frame_goal, state_reference
 from ._law_function import LawArgument, goal_arguments
 from ._losses import commanded_velocity, held_states
@@ -105,15 +104,11 @@ class OperationalSpace(Controller):
         dt: float = 0.001,
         singular_region: float = 0.1,
         system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
         system = system_of(tree, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.tree, self.saturate = tree, saturate
+        super().__init__(system, dt=dt, **loop)
+        self.tree = tree
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self.posture = tree.neutral if posture is None else posture
         self._has_posture = posture is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -12,9 +13,10 @@ from lgcontrol.codegen import Value
 from lgcontrol.codegen._internal import check_shape
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import MotionPoint, Parameters
+from lgcontrol.systems._internal import MotionPoint
 
-from ._elastic_law import ElasticLaw, elastic_system, refuse
+from ._base import LawOptions
+from ._elastic_law import ElasticLaw, check_arm, refuse
 from ._law_function import LawArgument, vector_argument
 from ._tracking import gains as second_order
 
@@ -74,19 +76,15 @@ class SpringTorqueControl(ElasticLaw):
         damping_ratio: ArrayLike = 1.0,
         dt: float = 0.001,
         system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
-        system = elastic_system(arm, system)
+        check_arm(arm)
         refuse(arm, "SpringTorqueControl")
         n = len(arm.joints)
         stiffness, damping = second_order(frequency, damping_ratio, n)
         super().__init__(
-            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=False,
-            offset=offset, delay=delay, p=p, gains={"stiffness": stiffness, "damping": damping},
+            arm, gains={"stiffness": stiffness, "damping": damping}, dt=dt, system=system,
+            check=False, **loop,
         )  # fmt: skip
 
     def goal(self, reference: ReferenceLike | None, t: float) -> MotionPoint:

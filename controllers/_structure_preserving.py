@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, trace
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
 from ._elastic_gains import (
     DAMPING_RATIO,
@@ -21,7 +19,7 @@ from ._elastic_gains import (
     spring_gain,
     stiffness_at_rest,
 )
-from ._elastic_law import ElasticLaw, elastic_system, refuse
+from ._elastic_law import ElasticLaw, ElasticOptions, check_arm, refuse
 from ._spring import gain
 
 
@@ -80,16 +78,9 @@ class ElasticStructurePreserving(ElasticLaw):
         stiffness: ArrayLike | None = None,
         link_damping: ArrayLike | None = None,
         damping: ArrayLike | None = None,
-        dt: float = 0.001,
-        system: System | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        check: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **options: Unpack[ElasticOptions],
     ) -> None:
-        system = elastic_system(arm, system)
+        check_arm(arm)
         refuse(arm, "ElasticStructurePreserving")
         crooked = [joint.name for joint in arm.elastic_joints if not joint.spring.is_linear]
         if crooked:
@@ -108,8 +99,7 @@ class ElasticStructurePreserving(ElasticLaw):
             "damping": motor_damping(arm, damping, Kp),
         }
         super().__init__(
-            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p, gains=gains,
+            arm, gains=gains, **options,
         )  # fmt: skip
         self._storage: Any = None
 

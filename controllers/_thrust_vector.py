@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
@@ -13,10 +13,9 @@ from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
-from lgcontrol.systems._internal import Parameters
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, LawOptions
 from ._goal import state_goal, still_state
 from ._losses import held_states
 from ._tracking import (
@@ -108,19 +107,14 @@ class ThrustVectorPD(Controller):
         dt: float = 0.01,
         configuration: str | None = None,
         velocity: str | None = None,
-        reference: ReferenceLike | None = None,
-        saturate: bool = True,
-        offset: float = 0.0,
-        delay: float = 0.0,
-        p: Parameters | None = None,
+        **loop: Unpack[LawOptions],
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
+        super().__init__(system, dt=dt, **loop)
         self.blocks = blocks_of(system, configuration, velocity)
         if self.blocks.group != SE3:
             raise ValueError(f"{system.name}: {self.blocks.name!r} must be a pose on SE3")
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
             raise ValueError(f"tilt_limit must be between 0 and π/2, got {tilt_limit}")
-        self.saturate = saturate
         self._actuation = actuation(system, self.blocks)
         self.axis = self._find_axis()
         # Rows that turn accelerations into lift, two tilts and the turn about the thrust.

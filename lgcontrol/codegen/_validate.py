@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from itertools import chain
 from math import isfinite
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import casadi as ca
 import numpy as np
@@ -540,7 +541,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     function: Any = made.__init__ if isinstance(called, type) else called
     if getattr(function, "__wrapped__", None):
         return made
-    parameters = list(signature(function).parameters.values())
+    parameters = _named_parameters(called, function)
     kinds = {entry.kind for entry in parameters}
     names = [entry.name for entry in parameters if entry.name != "self"]
     known = None if Parameter.VAR_KEYWORD in kinds else frozenset(names)
@@ -548,6 +549,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
     most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
     makes = function.__name__ == "__init__"
+    owner: type = made if isinstance(made, type) else object
     called = interruptible(function)
     required = [
         entry.name
@@ -556,7 +558,6 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     ]
     single = {p.name: p for p in parameters if p.kind not in _VARIABLE}
     single = {key: entry for key, entry in single.items() if key not in {"self", *own}}
-    spaces = sys.modules[function.__module__] if makes else None
     leading = ordered[: len(required)]
     enough = len(required) if required == leading else np.inf  # by position, so that none lacks
     allowed: dict[str, tuple[Kind, ...]] | None = None  # read when first called
@@ -565,7 +566,9 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     def check(name: str, values: tuple[Any, ...], options: dict[str, Any]) -> None:
         nonlocal allowed
         if allowed is None:
-            space = vars(spaces) if spaces else function.__globals__
+            space = dict(function.__globals__)
+            for module in (sys.modules[kind.__module__] for kind in owner.__mro__ if makes):
+                space = {**vars(module), **space}  # where the annotations were written
             allowed = {key: _allowed(entry, space) for key, entry in single.items()}
             allowed = {key: kinds for key, kinds in allowed.items() if kinds}
             for key, kinds in allowed.items():
@@ -602,11 +605,29 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         check(name, values, options)
         return called(*values, **options)
 
+    made_signature = signature(function).replace(parameters=parameters)
+    cast(Any, checked).__signature__ = made_signature
     if makes:
         made.__init__ = checked
         return made
     made = checked
     return made
+
+
+def _named_parameters(called: Any, function: Any) -> list[Parameter]:
+    """Parameters of a function; of a constructor with those that it hands on to its base.
+
+    ``**options: Unpack[Options]`` stands for the keys of that TypedDict, with the defaults that the
+    constructor of the base has.
+    """
+    found = list(signature(function).parameters.values())
+    handed_on = re.fullmatch(r"Unpack\[(\w+)\]", str(found[-1].annotation)) if found else None
+    if not isinstance(called, type) or handed_on is None:
+        return found
+    base: Any = super(called, called)
+    known = signature(base.__init__).parameters
+    options = function.__globals__[handed_on[1]]
+    return [*found[:-1], *(known[name] for name in options.__annotations__)]
 
 
 def _allowed(entry: Parameter, space: Mapping[str, Any]) -> tuple[Kind, ...]:

@@ -288,8 +288,8 @@ class _Still:
     selection = np.zeros((6, 0))
 
     @staticmethod
-    def _pose(X: Value) -> tuple[Value, Value]:
-        return ca.DM.eye(3), ca.DM(3, 1)
+    def homogeneous(X: Value) -> Value:
+        return ca.DM.eye(4)
 
 
 def compiled(
