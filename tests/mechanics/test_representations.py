@@ -7,13 +7,7 @@ import pytest
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics.representations import (
     conversion_matrix,
-    convert_inertia,
-    convert_jacobian,
-    convert_jacobian_rate,
-    convert_momentum,
-    convert_twist,
-    convert_twist_rate,
-    convert_wrench,
+    convert,
     inertia_matrix,
     newton_euler_wrench,
     newton_euler_wrench_in_frames,
@@ -41,9 +35,9 @@ def tree():
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_twists_and_rates_are_those_of_the_motion(source, target, body):
     twist, rate = body.twist(source), body.twist_rate(source)
-    converted = convert_twist(twist, body.pose, source, target)
+    converted = convert("twist", twist, body.pose, source, target)
     assert relative_error(converted, body.twist(target)) < EXACT
-    converted = convert_twist_rate(rate, twist, body.pose, source, target)
+    converted = convert("twist_rate", rate, body.pose, source, target, twist=twist)
     assert relative_error(converted, body.twist_rate(target)) < EXACT
     X = conversion_matrix(body.pose, source, target)
     assert relative_error(X @ twist, body.twist(target)) < EXACT
@@ -51,15 +45,15 @@ def test_twists_and_rates_are_those_of_the_motion(source, target, body):
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_wrenches_and_momenta_are_those_of_the_particles(source, target, body):
-    for order, convert in ((1, convert_momentum), (2, convert_wrench)):
+    for order, quantity in ((1, "momentum"), (2, "wrench")):
         given, wanted = (body.numbers(body.represented(order, r)) for r in (source, target))
-        assert relative_error(convert(given, body.pose, source, target), wanted) < EXACT
+        assert relative_error(convert(quantity, given, body.pose, source, target), wanted) < EXACT
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_inertias_map_twists_to_momenta(source, target, body):
     M = inertia_matrix(body.inertia, body.pose, source)
-    converted = convert_inertia(M, body.pose, source, target)
+    converted = convert("inertia", M, body.pose, source, target)
     assert relative_error(converted, inertia_matrix(body.inertia, body.pose, target)) < EXACT
     momentum = body.numbers(body.represented(1, target))
     assert relative_error(converted @ body.twist(target), momentum) < EXACT
@@ -72,9 +66,9 @@ def test_jacobians_are_those_of_a_tree(source, target, tree, rng):
     frame = tree.bodies[-1]
     pose, twist = tree.placement(frame)(q), tree.velocity(frame, source)(q, v)
     J, rate = tree.jacobian(frame, source)(q), tree.jacobian_rate(frame, source)(q, v)
-    converted = convert_jacobian(J, pose, source, target)
+    converted = convert("jacobian", J, pose, source, target)
     assert relative_error(converted, tree.jacobian(frame, target)(q)) < EXACT
-    converted = convert_jacobian_rate(rate, J, twist, pose, source, target)
+    converted = convert("jacobian_rate", rate, pose, source, target, twist=twist, jacobian=J)
     assert relative_error(converted, tree.jacobian_rate(frame, target)(q, v)) < EXACT
 
 
@@ -117,10 +111,10 @@ def test_added_mass_obeys_the_same_equations(reference, rng):
     body = newton_euler_wrench(M, V, A, pose, "body")
     kirchhoff = M @ A - SE3.ad(V).T @ M @ V
     assert relative_error(body, kirchhoff) < EXACT
-    twist = convert_twist(V, pose, "body", reference)
-    rate = convert_twist_rate(A, V, pose, "body", reference)
+    twist = convert("twist", V, pose, "body", reference)
+    rate = convert("twist_rate", A, pose, "body", reference, twist=V)
     wrench = newton_euler_wrench(M, twist, rate, pose, reference)
-    assert relative_error(convert_wrench(wrench, pose, reference, "body"), body) < EXACT
+    assert relative_error(convert("wrench", wrench, pose, reference, "body"), body) < EXACT
 
 
 def test_any_frame_and_axes(body, rng):
@@ -169,10 +163,12 @@ def test_only_spatial_loses_digits_far_from_the_origin(rng):
     wanted = newton_euler_wrench(inertia, V, A, pose)
     errors = {}
     for reference in REFERENCES:
-        twist = convert_twist(V, pose, "body", reference)
-        rate = convert_twist_rate(A, V, pose, "body", reference)
+        twist = convert("twist", V, pose, "body", reference)
+        rate = convert("twist_rate", A, pose, "body", reference, twist=V)
         wrench = newton_euler_wrench(inertia, twist, rate, pose, reference)
-        errors[reference] = relative_error(convert_wrench(wrench, pose, reference, "body"), wanted)
+        errors[reference] = relative_error(
+            convert("wrench", wrench, pose, reference, "body"), wanted
+        )
     assert max(errors["hybrid"], errors["mixed"]) < EXACT < 1e3 * EXACT < errors["spatial"] < 1e-5
 
 
@@ -190,23 +186,29 @@ def test_batches_and_symbols(reference, rng):
         one = np.array(f(M, V[1, 2], A[1, 2], pose[1, 2])).ravel()
         assert relative_error(one, wrench[1, 2]) < EXACT
     J = rng.normal(size=(3, 6, 4))
-    assert convert_jacobian(J, pose, reference, "body").shape == (2, 3, 6, 4)
+    assert convert("jacobian", J, pose, reference, "body").shape == (2, 3, 6, 4)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda T: convert_twist(np.zeros(6), T, "body", "hybird"), "valid names.*'hybrid'"),
+        (lambda T: convert("twist", np.zeros(6), T, "body", "hybird"), "valid names.*'hybrid'"),
         (
-            lambda T: convert_twist(np.zeros(6), T, "WORLD", "body"),
+            lambda T: convert("twist", np.zeros(6), T, "WORLD", "body"),
             "'WORLD' elsewhere is 'spatial'",
         ),
-        (lambda T: convert_wrench(np.zeros(5), T, "body", "mixed"), r"'wrench' has shape \(5,\)"),
         (
-            lambda T: convert_twist(np.zeros(6), np.eye(4), "body", "mixed"),
+            lambda T: convert("wrench", np.zeros(5), T, "body", "mixed"),
+            r"'wrench' has shape \(5,\)",
+        ),
+        (
+            lambda T: convert("twist", np.zeros(6), np.eye(4), "body", "mixed"),
             r"'pose'.*\(\.\.\., 7\)",
         ),
-        (lambda T: convert_jacobian(np.zeros(6), T, "body", "mixed"), r"expected \(\.\.\., 6, n\)"),
+        (
+            lambda T: convert("jacobian", np.zeros(6), T, "body", "mixed"),
+            r"expected \(\.\.\., 6, n\)",
+        ),
         (lambda T: newton_euler_wrench(np.eye(3), [0] * 6, [0] * 6, T), "'inertia' has shape"),
         (lambda T: inertia_matrix(np.eye(6), T, "world"), "valid names are body, spatial"),
     ],

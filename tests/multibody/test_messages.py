@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.mechanics.representations import convert_twist
+from lgcontrol.mechanics.representations import convert
 from lgcontrol.models import ur5_tree
 
 BALL = SpatialInertia.point_mass(2.0, [0, 0, -1])
@@ -90,4 +90,4 @@ def test_things_of_the_wrong_kind():
 
 def test_names_of_other_libraries():
     with pytest.raises(ValueError, match="'LWA' elsewhere is 'hybrid' here"):
-        convert_twist(np.zeros(6), [0, 0, 0, 0, 0, 0, 1.0], "LWA", "body")
+        convert("twist", np.zeros(6), [0, 0, 0, 0, 0, 0, 1.0], "LWA", "body")

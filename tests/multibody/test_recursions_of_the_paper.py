@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from lgcontrol.mechanics.representations import convert_twist_rate
+from lgcontrol.mechanics.representations import convert
 from tests.benchmarks.representations import counted
 
 from .paper_recursions import Ad, ScrewChain, ad, shift
@@ -95,7 +95,7 @@ def test_forms_of_the_acceleration_recursions(case):
         r: [
             [
                 tree.velocity(body, r)(q, v),
-                convert_twist_rate(rate, V, tree.placement(body)(q), "body", r),
+                convert("twist_rate", rate, tree.placement(body)(q), "body", r, twist=V),
             ]
             for body, V, rate in zip(
                 tree.bodies,

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from lgcontrol.mechanics.representations import convert_jacobian_rate, convert_twist_rate
+from lgcontrol.mechanics.representations import convert
 from lgcontrol.models import panda_tree
 
 from . import zoo
@@ -177,10 +177,10 @@ def test_converters_lead_from_one_reference_to_another(source, target, rng):
     q, v, a, *_ = zoo.state(tree, rng)
     pose, V = tree.placement("tip")(q), tree.velocity("tip", source)(q, v)
     A = tree.twist_derivative("tip", source)(q, v, a)
-    converted = convert_twist_rate(A, V, pose, source, target)
+    converted = convert("twist_rate", A, pose, source, target, twist=V)
     close(converted, tree.twist_derivative("tip", target)(q, v, a))
     J, rate = tree.jacobian("tip", source)(q), tree.jacobian_rate("tip", source)(q, v)
-    converted = convert_jacobian_rate(rate, J, V, pose, source, target)
+    converted = convert("jacobian_rate", rate, pose, source, target, twist=V, jacobian=J)
     close(converted, tree.jacobian_time_derivative("tip", target)(q, v))
 
 

@@ -77,8 +77,8 @@ matrix (inertia, adjoint) rows and columns, ``np.roll(M, 3, axis=(-2, -1))``.
 
 The functions:
 
-- Convert: `convert_twist`, `convert_twist_rate`, `convert_wrench`, `convert_momentum`,
-  `convert_jacobian`, `convert_jacobian_rate`, `convert_inertia`; `conversion_matrix` of all.
+- Convert: `convert` twists, wrenches, momenta, inertias, Jacobians and their rates;
+  `conversion_matrix` of all.
 - One rigid body in any of them: `inertia_matrix`, `rigid_body_momentum`,
   `rigid_body_momentum_rate`, `newton_euler_wrench`, and `newton_euler_wrench_in_frames` for frames
   that are not the body's.
@@ -91,13 +91,7 @@ check it: other quaternions, zeros among them, give wrong numbers without notice
 
 from ... import _names
 from ._convert import conversion_matrix as conversion_matrix
-from ._convert import convert_inertia as convert_inertia
-from ._convert import convert_jacobian as convert_jacobian
-from ._convert import convert_jacobian_rate as convert_jacobian_rate
-from ._convert import convert_momentum as convert_momentum
-from ._convert import convert_twist as convert_twist
-from ._convert import convert_twist_rate as convert_twist_rate
-from ._convert import convert_wrench as convert_wrench
+from ._convert import convert as convert
 from ._equations import inertia_matrix as inertia_matrix
 from ._equations import newton_euler_wrench as newton_euler_wrench
 from ._equations import newton_euler_wrench_in_frames as newton_euler_wrench_in_frames

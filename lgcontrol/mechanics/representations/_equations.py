@@ -148,7 +148,7 @@ def newton_euler_wrench(
 ) -> Any:
     """Resultant wrench [f; m] on a body from its motion: the Newton–Euler equations.
 
-    Weight is part of the resultant. All representations give the same wrench (`convert_wrench`),
+    Weight is part of the resultant. All representations give the same wrench (`convert`),
     "spatial" with fewer digits the farther the body is from the world's origin: the error grows
     with the square of the distance, measured in sizes of the body.
 
