@@ -183,9 +183,9 @@ class AttitudeHeading:
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """With measurements as they are traced, which pickle."""
+        """With sensors as they are traced, which pickle."""
         traced = [entry.bind(self.system).traced for entry in self.sensors]
-        return self.__dict__ | {"measurements": traced}
+        return self.__dict__ | {"sensors": traced}
 
     def log(self, gyro: Any, accelerometer: Any, magnetometer: Any) -> Log:
         """Log of equally spaced samples; the first is taken at time 0.
