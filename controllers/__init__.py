@@ -1,6 +1,6 @@
 """Feedback laws; ``controllers/designs`` puts them together with models and tasks.
 
-- Any system: `MPC`, `LQR`, `TVLQR`, `PathFollowing`.
+- Any system: `MPC` (with `RealTime`, `SteadyDisturbance`), `LQR`, `TVLQR`, `PathFollowing`.
 - Vehicles: `GeometricPD`, `ThrustVectorPD`.
 - Arms: `GravityPD`, `ComputedTorque`, `Impedance`, `OperationalSpace`.
 - Arms with springs at the joints: `ElasticPD`, `ElasticImpedance`, `ElasticStructurePreserving`,
@@ -26,7 +26,9 @@ from ._lqr import TVLQR as TVLQR
 from ._mpc import MPC as MPC
 from ._operational_space import OperationalSpace as OperationalSpace
 from ._path_following import PathFollowing as PathFollowing
+from ._real_time import RealTime as RealTime
 from ._spring_torque import SpringTorqueControl as SpringTorqueControl
+from ._steady_disturbance import SteadyDisturbance as SteadyDisturbance
 from ._structure_preserving import ElasticStructurePreserving as ElasticStructurePreserving
 from ._thrust_vector import ThrustVectorPD as ThrustVectorPD
 

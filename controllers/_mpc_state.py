@@ -1,4 +1,4 @@
-"""What an MPC goes on with from call to call, as one value over one column of numbers."""
+"""The state of an MPC as one value over one column of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from lgcontrol.optimal import Plan, PlanLayout, SolveStatus
 from lgcontrol.optimal._internal import recalled
 
-from ._restarts import Usual
+from ._mpc_loop import Loop
+from ._mpc_plan import PlanState, WarmStarts
 
 # Why the next plan is to begin anew, by number.
 CAUSES = ("", "reference", "parameters", "state")
@@ -35,10 +36,16 @@ def state_layout(mpc: Any) -> PlanLayout:
         "seen_t": (), "seen_x": (system.state.nq,),
         "recent_cost": (), "largest_cost": (), "recent_p": mpc._p.shape, "cause": (),
         "checked_p": (system.n_parameters,),
-        "disturbance": (0 if mpc._bias is None else mpc._bias.numbers().size,),
+        "disturbance": _disturbance(mpc).shape,
     }  # fmt: skip
     own = mpc.solver.plan_layout
     return PlanLayout(f"MPC of {own.problem}", (*own.shapes, *loop.items()))
+
+
+def _disturbance(mpc: Any) -> np.ndarray:
+    """The estimate as numbers."""
+    estimator = mpc._estimator
+    return np.zeros(0) if estimator is None else estimator.numbers(mpc._loop.disturbance)
 
 
 def state_of(mpc: Any) -> Plan:
@@ -52,19 +59,17 @@ def state_of(mpc: Any) -> Plan:
     -------
     Plan
     """
-    found, usual, layout = mpc._loop.found, mpc._loop.usual, state_layout(mpc)
+    loop, layout = mpc._loop, state_layout(mpc)
+    found, usual, due = loop.plan
     parts: dict[str, Any] = {
         "status": np.nan if found is None else STATUSES.index(found.status),
         "substeps": mpc.problem.substeps, "clock": mpc._time,
-        "recent_cost": usual.lately, "largest_cost": usual.most,
-        "cause": CAUSES.index(mpc._loop.due),
+        "recent_cost": usual.recent, "largest_cost": usual.largest, "cause": CAUSES.index(due),
     }  # fmt: skip
+    seen_t, seen_x = (None, None) if loop.seen is None else loop.seen
     known = {
-        "answer": mpc._last, "recent_p": usual.p, "checked_p": mpc._loop.checked,
-        "call_t": mpc._loop.clock,
-        "seen_t": None if mpc._loop.seen is None else mpc._loop.seen[0],
-        "seen_x": None if mpc._loop.seen is None else mpc._loop.seen[1],
-        "disturbance": None if mpc._bias is None else mpc._bias.numbers(),
+        "answer": mpc._last, "recent_p": usual.p, "checked_p": loop.checked, "call_t": loop.clock,
+        "seen_t": seen_t, "seen_x": seen_x, "disturbance": _disturbance(mpc),
     }  # fmt: skip
     for name, value in known.items():
         shape = layout.places[name][1]
@@ -72,7 +77,7 @@ def state_of(mpc: Any) -> Plan:
         parts[name] = value if is_there else np.full(shape, np.nan)
     times = np.full(layout.places["queue_t"][1], np.nan)
     inputs = np.zeros(layout.places["queue_u"][1])
-    for k, (when, u) in enumerate(mpc._loop.sent[-len(times) :]):
+    for k, (when, u) in enumerate(loop.sent[-len(times) :]):
         times[k], inputs[k] = when, u
     parts |= {"queue_t": times, "queue_u": inputs}
     if found is not None:
@@ -80,36 +85,41 @@ def state_of(mpc: Any) -> Plan:
     return Plan.of(layout, **parts)
 
 
-def take_state(mpc: Any, state: Plan) -> None:
-    """Let an MPC that was reset go on from a state.
+def loop_of(mpc: Any, state: Plan) -> tuple[float, np.ndarray | None, Loop]:
+    """The clock, the last answer and the loop of a state.
 
     Parameters
     ----------
     mpc : MPC
+        That was reset.
     state : Plan
+
+    Returns
+    -------
+    float, ndarray or None, Loop
     """
 
     def known(name: str) -> Any:
         value = state[name]
         return None if np.isnan(value).any() else value.copy()
 
-    mpc._time = state.number("clock")
-    last, seen = known("answer"), known("seen_t")
-    call = known("call_t")
-    mpc._loop.clock = None if call is None else float(call)
-    mpc._last = last if last is not None and last.size else None
-    mpc._loop.seen = None if seen is None else (float(seen), state["seen_x"].copy())
+    last, seen, call, checked = map(known, ("answer", "seen_t", "call_t", "checked_p"))
     there = ~np.isnan(state["queue_t"])
-    times, inputs = state["queue_t"][there].tolist(), state["queue_u"][there].copy()
-    mpc._loop.sent = list(zip(times, inputs, strict=True))
-    p, checked = known("recent_p"), known("checked_p")
-    lately, most = state.number("recent_cost"), state.number("largest_cost")
-    mpc._loop.usual = Usual(lately, most, np.zeros(0) if p is None else p)
-    mpc._loop.due = CAUSES[int(state.number("cause"))]
-    mpc._loop.checked = np.zeros(0) if checked is None else checked
-    if mpc._bias is not None:
-        mpc._bias.take(state["disturbance"])
+    sent = zip(state["queue_t"][there].tolist(), state["queue_u"][there].copy(), strict=True)
+    p, found = known("recent_p"), None
+    recent, largest = state.number("recent_cost"), state.number("largest_cost")
     if not np.isnan(state["status"]):
         own = mpc.solver.plan_layout
         plan = Plan.of(own, **{name: state[name] for name in own.places})
-        mpc._loop.found = recalled(mpc.problem, plan, STATUSES[int(state.number("status"))])
+        found = recalled(mpc.problem, plan, STATUSES[int(state.number("status"))])
+    usual = WarmStarts(recent, largest, np.zeros(0) if p is None else p)
+    loop = mpc._loop._replace(
+        plan=PlanState(found, usual, CAUSES[int(state.number("cause"))]),
+        sent=tuple(sent),
+        seen=None if seen is None else (float(seen), state["seen_x"].copy()),
+        clock=None if call is None else float(call),
+        checked=np.zeros(0) if checked is None else checked,
+    )
+    if mpc._estimator is not None:
+        loop = loop._replace(disturbance=mpc._estimator.estimate(state["disturbance"]))
+    return state.number("clock"), last if last is not None and last.size else None, loop

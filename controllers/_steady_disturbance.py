@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, prepare
-from lgcontrol.codegen._internal import UnknownNameError, memoized, unknown_name
+from lgcontrol.codegen import ModelFunction, named_options, prepare
+from lgcontrol.codegen._internal import UnknownNameError, check_shape, memoized, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import Settings
 from lgcontrol.optimal._internal import ReferenceSamples
@@ -20,22 +21,69 @@ Piece = tuple[float, np.ndarray, float]
 """Start in s, inputs and seconds of a stretch with constant inputs."""
 
 
+@named_options
+@dataclass(frozen=True, slots=True)
 class SteadyDisturbance:
+    """Disturbance inputs that are unknown and constant, for offset-free control by an `MPC`.
+
+    The controller estimates the disturbance from the prediction error of its model, counts with it
+    in its plans, and tracks the reachable steady state closest to the reference, in the norm of Q.
+
+    Parameters
+    ----------
+    of : str or iterable of str
+        Inputs of role "disturbance", or what comes before the dot in several names.
+    settling : float, optional
+        Time constant of the estimate in s; ten periods if left out. With a short time constant the
+        estimate takes the effect of a wrong mass in motion for a disturbance. A Panda that carries
+        1 kg it does not know, with a delay of 40 ms, violates hard limits of 2.61 rad/s by 2.0
+        rad/s with 0.2 s, by 1.3 with 0.4 s, by 0.8 with 1 s, by 0.5 without an estimate, and keeps
+        them without the mass: tell the model the mass, or bound less than what must hold.
+
+    Examples
+    --------
+    >>> SteadyDisturbance("push", settling=0.5).settling
+    0.5
+    """
+
+    of: str | Iterable[str]
+    settling: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.settling is not None and not check_shape("settling", self.settling, ()) > 0:
+            raise ValueError(f"settling must be positive, got {self.settling:g} s")
+
+
+class DisturbanceEstimate(NamedTuple):
+    """Estimate, and where the search for the steady state goes on.
+
+    Attributes
+    ----------
+    inputs : ndarray, shape (n_inputs,)
+        Zero for all inputs that are no estimated disturbance.
+    target : tuple of ndarray or None
+        State, controls and multipliers of the last steady state, and the inverse of its equations.
+    """
+
+    inputs: np.ndarray
+    target: tuple[np.ndarray, ...] | None = None
+
+
+class DisturbanceEstimator:
     """Constant inputs of role "disturbance", estimated from the prediction error of full states.
 
-    Where the model was at ``x₀`` with the estimate d and predicts ``x̂``, a measured state x says
-    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction, by differences; a sample
-    of Δt moves the estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is
-    the steady state next to the reference in the presence of d: its rate is that of the reference,
-    its error costs least, so that a reference position is met while the attitude tilts.
+    With the estimate d the model predicts ``x̂`` from ``x₀``. A measured state x says
+    ``error(x, x̂) ≈ G (d* − d)``, with the derivative G of the prediction by differences. A sample
+    of Δt moves the estimate by the share ``1 − exp(−Δt/T)`` of this correction. The target is the
+    steady state next to the reference in the presence of d: it has the rate of the reference at the
+    least cost of its error.
 
     Parameters
     ----------
     system : System
-    names : str or iterable of str
-        Of disturbance inputs, or what comes before the dot in several.
+    given : SteadyDisturbance
     settling : float
-        Time constant T of the estimate, s.
+        Time constant T where none is given, s.
     method, substeps
         Of the model's steps.
     Q : ndarray, shape (n, n)
@@ -43,22 +91,17 @@ class SteadyDisturbance:
     settings : Settings
         Of the differences and of the search for a target.
 
-    Attributes
-    ----------
-    estimate : ndarray, shape (n_inputs,)
-        Zero for all other inputs.
-
     References
     ----------
     Pannocchia and Rawlings, Disturbance models for offset-free model-predictive control, AIChE
-    Journal 49(2), 2003: the conditions under which nothing is left; with full states one input for
-    each row of the rates that errs.
+    Journal 49(2), 2003: the conditions under which no offset remains; with full states one
+    disturbance for each rate that errs.
     """
 
     def __init__(
         self,
         system: System,
-        names: str | Iterable[str],
+        given: SteadyDisturbance,
         settling: float,
         *,
         method: str | Method,
@@ -66,79 +109,82 @@ class SteadyDisturbance:
         Q: np.ndarray,
         settings: Settings,
     ) -> None:
-        self.settings = settings
-        self.system, self.settling, self.Q = system, settling, Q
-        self.index = np.array(_places(system, names))
-        self.estimate = np.zeros(system.n_inputs)
-        self._rest: tuple[np.ndarray, ...] | None = None  # the last target, to go on from
+        self.system, self.Q, self.settings = system, Q, settings
+        self.settling = settling if given.settling is None else float(given.settling)
+        self.index = np.array(_places(system, given.of))
         self._step = system.step(method, substeps)
         self._rate = _rate_slopes(system)
-
-    def fresh(self) -> SteadyDisturbance:
-        """A copy that knows nothing yet."""
-        other = copy.copy(self)
-        other.reset()
-        return other
 
     def prepare(self) -> None:
         """Compile what a loop calls."""
         prepare(self._step, calls=1000)
         prepare(self._rate, calls=1000)
 
-    @property
-    def by_name(self) -> dict[str, float]:
+    def by_name(self, state: DisturbanceEstimate) -> dict[str, float]:
         """The estimate."""
         names = self.system.input_names
-        return {names[i]: float(self.estimate[i]) for i in self.index}
+        return {names[i]: float(state.inputs[i]) for i in self.index}
 
-    def reset(self) -> None:
-        """Nothing is known."""
-        self.estimate, self._rest = np.zeros(self.system.n_inputs), None
+    def numbers(self, state: DisturbanceEstimate) -> np.ndarray:
+        """An estimate as numbers; NaN where the search for a target begins anew."""
+        rest = state.target
+        if rest is None:
+            rest = tuple(np.full(size, np.nan) for size in self._sizes)
+        return np.concatenate([state.inputs, *(np.ravel(part) for part in rest)])
 
-    def numbers(self) -> np.ndarray:
-        """The estimate, and where the search for a target goes on; NaN where it begins anew."""
+    def estimate(self, numbers: np.ndarray) -> DisturbanceEstimate:
+        """The estimate of `numbers`."""
+        ends = np.cumsum([self.system.n_inputs, *self._sizes[:-1]])
+        inputs, *rest, inverse = np.split(numbers.copy(), ends)
+        if not np.isfinite(inverse).all():
+            return DisturbanceEstimate(inputs)
+        size = round(len(inverse) ** 0.5)
+        return DisturbanceEstimate(inputs, (*rest, inverse.reshape(size, size)))
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Numbers in the parts of a target."""
         system, m = self.system, len(self.system.input_index("control"))
-        k, dim = system.n_errors + m, system.state.dim
-        sizes = system.state.nq, m, dim, (k + dim) ** 2
-        rest = [np.full(size, np.nan) for size in sizes] if self._rest is None else self._rest
-        return np.concatenate([self.estimate, *(np.ravel(part) for part in rest)])
+        dim = system.state.dim
+        return system.state.nq, m, dim, (system.n_errors + m + dim) ** 2
 
-    def take(self, numbers: np.ndarray) -> None:
-        """Go on from `numbers`."""
-        system, m = self.system, len(self.system.input_index("control"))
-        k, dim = system.n_errors + m, system.state.dim
-        ends = np.cumsum([system.n_inputs, system.state.nq, m, dim])
-        estimate, *rest, inverse = np.split(numbers.copy(), ends)
-        self.estimate, self._rest = estimate, None
-        if np.isfinite(inverse).all():
-            self._rest = (*rest, inverse.reshape(k + dim, k + dim))
-
-    def observe(self, x0: np.ndarray, pieces: list[Piece], x: np.ndarray, p: np.ndarray) -> None:
-        """Correct the estimate by the state x that follows on x0 after some inputs."""
+    def observe(
+        self,
+        state: DisturbanceEstimate,
+        x0: np.ndarray,
+        pieces: list[Piece],
+        x: np.ndarray,
+        p: np.ndarray,
+    ) -> DisturbanceEstimate:
+        """Correct an estimate by the state x that follows on x0 after some inputs."""
         system, count, seconds = self.system, len(self.index), 0.0
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
         shift = self.settings.bias_difference
         shifts[1:, self.index] = shift * np.vstack([np.eye(count), -np.eye(count)])
         guesses = np.tile(x0, (len(shifts), 1))
         for start, u, length in pieces:
-            guesses = self._step(start, guesses, u + self.estimate + shifts, p, length)
+            guesses = self._step(start, guesses, u + state.inputs + shifts, p, length)
             seconds += length
         guess, apart = guesses[0], system.error(guesses[1:], guesses[0])
         G = (apart[:count] - apart[count:]).T / (2 * shift)
         missed = system.error(x, guess)
         if not (np.isfinite(missed).all() and np.isfinite(G).all()):
-            return
+            return state
         asked = np.linalg.lstsq(G, missed, rcond=self.settings.bias_unobservable)[0]
         lower, upper = (limit[self.index] for limit in system.input_bounds)
         share = 1.0 - np.exp(-seconds / self.settling)
-        moved = self.estimate[self.index] + share * asked
-        self.estimate[self.index] = np.clip(moved, lower, upper)
+        inputs = state.inputs.copy()
+        inputs[self.index] = np.clip(inputs[self.index] + share * asked, lower, upper)
+        return state._replace(inputs=inputs)
 
-    def target(self, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray) -> ReferenceSamples:
+    def target(
+        self, state: DisturbanceEstimate, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray
+    ) -> tuple[DisturbanceEstimate, ReferenceSamples]:
         """What to follow instead of a reference, so that the reference is met.
 
         Parameters
         ----------
+        state : DisturbanceEstimate
         samples : ReferenceSamples
             At the nodes of a plan.
         t : ndarray, shape (N + 1,)
@@ -147,29 +193,35 @@ class SteadyDisturbance:
 
         Returns
         -------
+        DisturbanceEstimate
         ReferenceSamples
-            With the disturbance among its inputs. One that stays is moved to where the system is
-            at rest; of one that moves the inputs make up for what they can.
+            With the disturbance among its inputs. A constant reference moves to the steady state;
+            along one that moves the inputs compensate for as much as they can.
         """
-        if not self.estimate.any():
-            return samples
+        if not state.inputs.any():
+            return state, samples
         count = len(samples.x)
         is_still = (samples.x == samples.x[0]).all() and (samples.u == samples.u[0]).all()
         if is_still:
-            x, u = self._steady(samples.x[0], samples.u[0], float(t[0]), p)
-            return ReferenceSamples(np.tile(x, (count, 1)), np.tile(u, (count, 1)))
+            state, x, u = self._steady(state, samples.x[0], samples.u[0], float(t[0]), p)
+            return state, ReferenceSamples(np.tile(x, (count, 1)), np.tile(u, (count, 1)))
         u, controls = samples.u.copy(), self.system.input_index("control")
         wanted = self._rate(t, samples.x, u, p).rate
-        u += self.estimate
+        u += state.inputs
         for _ in range(2):
             here = self._rate(t, samples.x, u, p)
             inverse = np.linalg.pinv(here.by_u[..., controls], rcond=self.settings.rank)
             u[:, controls] += (inverse @ (wanted - here.rate)[..., None])[..., 0]
-        return ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
+        return state, ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
 
     def _steady(
-        self, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        state: DisturbanceEstimate,
+        x_ref: np.ndarray,
+        u_ref: np.ndarray,
+        t: float,
+        p: np.ndarray,
+    ) -> tuple[DisturbanceEstimate, np.ndarray, np.ndarray]:
         """State and inputs with the rate of the reference, next to it.
 
         Begins at the last one, with its inverse as secants left it: the estimate moves little from
@@ -183,33 +235,33 @@ class SteadyDisturbance:
         H[:n, :n] = self.Q + settings.target_error * scale * np.eye(n)
         H[n:, n:] = settings.target_effort * scale * np.eye(len(controls))
 
-        def missed(x: np.ndarray, u: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, ...]:
+        def missed(x: np.ndarray, u: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, ...]:
             here = self._rate(t, x, u, p)
             J = np.hstack([here.by_x, here.by_u[:, controls]])
             off = np.concatenate([system.error(x, x_ref), (u - u_ref)[controls]])
-            return np.concatenate([H @ off + J.T @ prices, here.rate - wanted]), J
+            return np.concatenate([H @ off + J.T @ multipliers, here.rate - wanted]), J
 
-        u = u_ref + self.estimate
-        x, prices, inverse = x_ref, np.zeros(len(wanted)), None
-        if self._rest is not None:
-            x, held, prices, inverse = self._rest
+        u = u_ref + state.inputs
+        x, multipliers, inverse = x_ref, np.zeros(len(wanted)), None
+        if state.target is not None:
+            x, held, multipliers, inverse = state.target
             u[controls] = held
-        self._rest, shortest = None, np.inf
-        left, J = missed(x, u, prices)
+        state, shortest = state._replace(target=None), np.inf
+        left, J = missed(x, u, multipliers)
         for _ in range(settings.target_steps):
             if not (np.isfinite(left).all() and np.isfinite(J).all()):
-                return x_ref, u_ref + self.estimate
+                return state, x_ref, u_ref + state.inputs
             if inverse is None:
                 matrix = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
                 inverse = np.linalg.pinv(matrix, rcond=settings.rounding, hermitian=True)
             step = -inverse @ left
             x, u = system.retract(x, step[:n], p), u.copy()
             u[controls] += step[n:own]
-            prices = prices + step[own:]
+            multipliers = multipliers + step[own:]
             size = np.abs(step[:own]).max(initial=0.0)
             if size < settings.target_found * (1.0 + np.abs(u).max(initial=0.0)):
                 break
-            before, (left, J) = left, missed(x, u, prices)
+            before, (left, J) = left, missed(x, u, multipliers)
             if size > shortest:  # it is no inverse any more
                 shortest, inverse = np.inf, None
                 continue
@@ -218,8 +270,8 @@ class SteadyDisturbance:
             if abs(step @ turned) > settings.target_same * (step @ step):
                 inverse = inverse + np.outer(step - turned, along) / (step @ turned)
         if inverse is not None:
-            self._rest = x, u[controls], prices, inverse
-        return x, np.clip(u, *system.input_bounds)
+            state = state._replace(target=(x, u[controls], multipliers, inverse))
+        return state, x, np.clip(u, *system.input_bounds)
 
 
 def _places(system: System, names: str | Iterable[str]) -> list[int]:

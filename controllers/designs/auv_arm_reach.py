@@ -71,7 +71,7 @@ def design(seed: int = 0) -> Task:
             Parameter(f"goal.{name}", "", value)
             for name, value in zip(SE3.coordinate_names, goal, strict=True)
         ],
-        bias=("current.x", "current.y"),
+        disturbance=("current.x", "current.y"),
     )
 
     def off(part: slice, since: float) -> Callable[[SimulationResult], float]:

@@ -49,7 +49,7 @@ def design(seed: int = 0) -> Task:
         dt=0.2,
         Q={"pose": [100, 100, 100, 50, 50, 50], "twist": [5, 5, 5, 50, 50, 50]},
         R=0.01,
-        bias=("current.x", "current.y", "current.z"),
+        disturbance=("current.x", "current.y", "current.z"),
     )
     away, axis = (v / np.linalg.norm(v) for v in np.random.default_rng(seed).normal(size=(2, 3)))
     offset = SE3.from_rotation_vector(np.pi / 2 * axis, position=away)

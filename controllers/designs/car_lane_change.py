@@ -75,7 +75,7 @@ def design(seed: int = 0) -> Task:
             Bound("pose.y", *EDGES, soft=100.0, name="road"),
             *(around(other, MARGIN, f"car{k}") for k, other in enumerate(others)),
         ],
-        initial=left,
+        guess=left,
     )  # fmt: skip
 
     def hardest(run: SimulationResult) -> float:

@@ -12,6 +12,7 @@ from lgcontrol.controllers import (
     Controller,
     ElasticLaw,
     FeedbackLinearization,
+    RealTime,
 )
 from lgcontrol.mechanics import JointProperties, SeriesElastic
 from lgcontrol.models import elastic_ur5_tree
@@ -89,7 +90,7 @@ def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
             Bound("configuration", -2 * np.pi, 2 * np.pi, soft=100.0),
         ],
         reference=path,
-        restarts=False,
+        real_time=RealTime(restarts=False),
     )
 
 

@@ -94,7 +94,7 @@ def design(seed: int = 0) -> Task:
                 outline.self_clearance(MEETING, MARGIN), lower=0.0, soft=1000.0, name="arm itself"
             ),
         ],
-        bias="noise",  # what a wrong mass asks of the torques
+        disturbance="noise",  # what a wrong mass asks of the torques
         parameters=[  # another place is other numbers for the same code
             Parameter(f"goal.{name}", "", value)
             for name, value in zip(SE3.coordinate_names, wanted, strict=True)

@@ -87,7 +87,7 @@ def design(seed: int = 0) -> Task:
         dt=DT,
         Q={"pose": [20, 20, 20, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]},
         R=0.05,
-        initial="reference",
+        guess="reference",
     )
 
     def least_upright(run: SimulationResult) -> float:

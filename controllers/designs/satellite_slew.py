@@ -70,7 +70,7 @@ def design(seed: int = 0) -> Task:
             Bound("wheel_speed", -SHARE * TOP_SPEED, SHARE * TOP_SPEED, soft=1.0),
         ],
         parameters=[Parameter(f"sun.{a}", "", c) for a, c in zip("xyz", sun, strict=True)],
-        initial=GeometricPD(craft, frequency=0.02, dt=5.0),
+        guess=GeometricPD(craft, frequency=0.02, dt=5.0),
     )
 
     def exposed(run: SimulationResult) -> float:

@@ -64,7 +64,7 @@ def design(seed: int = 0) -> Task:
                 for name, one in (("quay", quay), ("left pier", left), ("right pier", right))
             ),
         ],
-        bias=("current.x", "current.y"),
+        disturbance=("current.x", "current.y"),
     )
 
     def of_piers(run: SimulationResult) -> float:

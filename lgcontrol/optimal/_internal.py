@@ -6,7 +6,9 @@ from ._guess import starts_of as starts_of
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._phases import PhasedSolution as PhasedSolution
 from ._problem import GuessLike as GuessLike
+from ._problem import ProblemOptions as ProblemOptions
 from ._problem import make_solver as make_solver
+from ._problem import takes_problem_options as takes_problem_options
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
 from ._rates import beside_inputs as beside_inputs

@@ -8,9 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -73,6 +74,7 @@ from ._weights import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+F = TypeVar("F", bound=Callable[..., Any])
 _ARGUMENTS = (
     "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
     "parameters", "free", "arrival", "method", "substeps", "weights",
@@ -81,6 +83,20 @@ _ARGUMENTS = (
 MODE_ACCURACY = 0.1
 # Substeps are written out one after the other: with more, a model of its own is due.
 MOST_SUBSTEPS = 20
+
+
+class ProblemOptions(TypedDict, total=False):
+    """Options of `OptimalControlProblem` that controllers take as well."""
+
+    Q: WeightLike
+    R: WeightLike
+    terminal: WeightLike | str | None
+    bounds: Sequence[Bound]
+    residuals: Sequence[Residual]
+    costs: Sequence[Cost]
+    parameters: Sequence[Parameter | str]
+    method: str | Method
+    substeps: int | None
 
 
 @named_options(own="horizon dt substeps bounds residuals costs")
@@ -906,6 +922,22 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
             f", not {solver!r}"
         )
     return solver if _holds(solver, problem) else solver.for_problem(problem)
+
+
+def takes_problem_options(function: F) -> F:
+    """Let a function that takes ``**problem: Unpack[ProblemOptions]`` say their names in its help.
+
+    Parameters
+    ----------
+    function : callable
+    """
+    own = signature(OptimalControlProblem.__init__).parameters
+    options = [own[name] for name in ProblemOptions.__annotations__]
+    told = signature(function)
+    mine = [entry for entry in told.parameters.values() if entry.kind is not entry.VAR_KEYWORD]
+    known: Any = function
+    known.__signature__ = told.replace(parameters=[*mine, *options])
+    return function
 
 
 def _holds(solver: Solver, problem: OptimalControlProblem) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lgcontrol.controllers import MPC, TVLQR, GeometricPD, PathFollowing, ThrustVectorPD
+from lgcontrol.controllers import MPC, TVLQR, GeometricPD, PathFollowing, RealTime, ThrustVectorPD
 from lgcontrol.estimation import (
     EKF,
     UKF,
@@ -83,8 +83,8 @@ CONTROLLERS = {
        if "at the links" not in name},
     "MPC": (mpc, None, 0.05),
     "MPC, delay": (lambda: mpc(delay=0.25), None, 0.05),
-    "MPC, bias": (lambda: mpc(bias="gust", delay=0.1), None, 0.05),
-    "MPC, split": (lambda: mpc(split=True), None, 0.03),
+    "MPC, bias": (lambda: mpc(disturbance="gust", delay=0.1), None, 0.05),
+    "MPC, split": (lambda: mpc(real_time=RealTime(split=True)), None, 0.03),
     "MPC, hard bound": (lambda: mpc(bounds=[Bound("x0", -0.5, 0.5)]), None, 0.03),
     "MPC, SQP": (lambda: mpc(solver="sqp"), None, 0.01),
     "PathFollowing": (path_law, None, 0.01),

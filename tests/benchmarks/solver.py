@@ -468,7 +468,7 @@ def measure(name: str, kind: str) -> dict:
         mpc = MPC(
             problem.system, 30, 0.02, Q=problem.Q, R=problem.R, terminal=problem.terminal,
             method=problem.method, residuals=problem.residuals, bounds=problem.bounds,
-            initial="reference",
+            guess="reference",
         )  # fmt: skip
         goal = problem.reference
     if "set-up" in kind:

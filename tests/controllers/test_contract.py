@@ -15,6 +15,7 @@ from lgcontrol.controllers import (
     GeometricPD,
     GravityPD,
     OperationalSpace,
+    RealTime,
     ThrustVectorPD,
 )
 from lgcontrol.models import panda_tree, surface_vessel
@@ -40,7 +41,8 @@ def make(name, **options):
     if name == "TVLQR":
         return TVLQR(quad, hover.trajectory(2.0, 0.05), **weights, **options), GOAL
     if name == "MPC":
-        options = {"period": options.pop("dt"), **options} if "dt" in options else options
+        times = {"period": options.pop("dt", None), "offset": options.pop("offset", 0.0)}
+        options = {"real_time": RealTime(**times), **options}
         return MPC(quad, horizon=6, dt=0.05, **weights, **options), GOAL
     return ThrustVectorPD(quad, **options), GOAL
 

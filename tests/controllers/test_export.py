@@ -27,6 +27,7 @@ from lgcontrol.controllers import (
     GravityPD,
     Impedance,
     OperationalSpace,
+    RealTime,
     SpringTorqueControl,
     ThrustVectorPD,
 )
@@ -111,6 +112,9 @@ def falling():
     )  # fmt: skip
 
 
+TOLD = RealTime(restarts=False)  # firmware begins anew when it is told to
+
+
 def mpc(system=None, **options):
     given = {
         "Q": {"angle": 1, "rate": 0.1}, "R": 0.05, "reference": UP, "solver": "interior_point",
@@ -127,10 +131,10 @@ def spacecraft():
 # Made where they are used.
 CASES = {
     "called more often, another parameter": lambda: (
-        mpc(period=0.06, p={"pull": 1.3}), [1.0, 0.0, 0.3],
+        mpc(real_time=RealTime(period=0.06), p={"pull": 1.3}), [1.0, 0.0, 0.3],
     ),
     "late, called more often": lambda: (
-        mpc(period=0.06, delay=0.2), [0.6, 0.8, 0.3],
+        mpc(real_time=RealTime(period=0.06), delay=0.2), [0.6, 0.8, 0.3],
     ),
     "late by more than a step, a hard limit": lambda: (
         mpc(delay=0.35, bounds=[Bound("rate", -0.7, 0.7)]), [0.0, 1.0, 0.2],
@@ -139,7 +143,8 @@ CASES = {
         mpc(bounds=[Bound("rate", -0.5, 0.5)]), [0.0, 1.0, 0.9],
     ),
     "soft limit, several steps": lambda: (
-        mpc(bounds=[Bound("rate", -0.5, 0.5, soft=3.0)], iterations=2), [0.0, 1.0, 0.2],
+        mpc(bounds=[Bound("rate", -0.5, 0.5, soft=3.0)], real_time=RealTime(iterations=2)),
+        [0.0, 1.0, 0.2],
     ),
     "a hard limit of what is no number": lambda: (
         mpc(bounds=[Bound(lambda t, x, u, p: ca.log(x[0]), lower=-9.0, name="height")]),
@@ -154,11 +159,13 @@ CASES = {
         [-0.6, 0.8, 0.0],
     ),
     "a first plan that ends before it keeps its bounds": lambda: (
-        mpc(bounds=[Bound("angle.cos", 0.99, at="terminal")], first_iterations=1), [-0.6, 0.8, 0.0],
+        mpc(bounds=[Bound("angle.cos", 0.99, at="terminal")],
+            real_time=RealTime(first_iterations=1)),
+        [-0.6, 0.8, 0.0],
     ),
     "a first plan whose gaps stay open": lambda: (falling(), [0.9, 0.0]),
     "on the way, first derivatives": lambda: (
-        mpc(initial="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
+        mpc(guess="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
     ),
     "soft limits that cut steps short, so that calls solve": lambda: (
         MPC(spacecraft(), 20, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1, solver="interior_point",
@@ -282,8 +289,7 @@ def test_what_is_no_state_and_no_time_is_answered_as_python_does(delay, tmp_path
     states = np.concatenate([states, states[-1:], [[0.8000001, 0.6, 0.1]]])
     times = np.array([0.0, 0.15, 0.3, 0.45, 1e16, 5.0])
     first = ExportCase(times[:0], states[:0], np.zeros((0, 1)), [])
-    controller = mpc(delay=delay)
-    controller.restarts = False  # firmware begins anew when it is told to
+    controller = mpc(delay=delay, real_time=TOLD)
     answers, statuses = [], []
     for t, x in zip(times, states, strict=True):
         answers.append(controller(t, x))
@@ -302,8 +308,7 @@ def test_a_clock_that_jumps_is_answered_as_python_does(tmp_path):
     """Back by hours, epoch seconds once, a pause of many horizons, a rate that nobody knows."""
     times = np.array([0.0, 0.15, -4e4, -4e4 + 0.15, 1.7e9, 1.7e9 + 0.15, 0.3, 0.41, 1e6, -1e11])
     states = np.array([[np.cos(0.1 * k), np.sin(0.1 * k), 0.1] for k in range(len(times))])
-    controller = mpc()
-    controller.restarts = False  # firmware begins anew when it is told to
+    controller = mpc(real_time=TOLD)
     answers = np.array([controller(t, x) for t, x in zip(times, states, strict=True)])
     case = ExportCase(times, states, answers, ["OK"] * len(times))
     folder = controller.solver.export_c(tmp_path / "swing", name="swing", reference=UP,
@@ -315,8 +320,7 @@ def test_a_clock_that_jumps_is_answered_as_python_does(tmp_path):
 
 @needs_compiler
 def test_references_and_parameters_are_written_at_run_time(tmp_path):
-    controller = mpc()
-    controller.restarts = False  # firmware begins anew when it is told to
+    controller = mpc(real_time=TOLD)
     goal, p = np.array([0.0, 1.0, 0.0]), {"pull": 0.5}
     folder = controller.export_c(tmp_path / "swing", name="swing")
     u_ref = 0.5  # holds the pendulum there
@@ -337,7 +341,7 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
 
 def sinking(bound):
     """Pendulum whose torque has a limit that is a parameter, sinking from call to call."""
-    return mpc(bounds=[bound], parameters=[Parameter("most", "N m", 0.7)])
+    return mpc(bounds=[bound], parameters=[Parameter("most", "N m", 0.7)], real_time=TOLD)
 
 
 SINKING = {
@@ -351,7 +355,6 @@ SINKING = {
 def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
     """To the other one and below it: where limits contradict each other both say so."""
     controller = SINKING[name]()
-    controller.restarts = False  # firmware begins anew when it is told to
     folder = controller.export_c(tmp_path / "swing", name="swing")
     most = [0.7, 0.5, 0.3, 0.1, -0.1, -0.3] + ([-0.6, -0.8] if name == "limit" else [-0.3] * 2)
     body = (
@@ -389,7 +392,7 @@ def test_an_exported_plan_by_accelerations_hands_out_torques(tmp_path):
     taken, x = planned.quantities["input"], np.array([0.3, -0.2, 0.5, 0.1])
     controller = MPC(
         planned, 6, 0.1, Q=1.0, R=1e-3, reference=np.zeros(4), method="semi_implicit_euler",
-        residuals=[Residual("input", 1e-2)], initial="rest",
+        residuals=[Residual("input", 1e-2)], guess="rest",
     )  # fmt: skip
     law = Adapted(controller, answer=lambda t, x, u: taken(t, x, planned.full_input(u)))
     torques = law(0.0, x)
@@ -427,13 +430,13 @@ def test_what_has_no_c_is_refused_by_name(tmp_path):
     with pytest.raises(NotImplementedError, match="with rates does not predict over its delay"):
         mpc(delay=0.1, rates=Rates(weight=0.1)).export_c(folder)
     with pytest.raises(NotImplementedError, match="cannot start from MPC"):
-        mpc(initial=mpc()).export_c(folder)
+        mpc(guess=mpc()).export_c(folder)
     with pytest.raises(ValueError, match="has no reference to follow"):
         mpc(reference=None).export_c(folder)
     with pytest.raises(ValueError, match="unknown guess 'polcy'.*Did you mean 'policy'"):
-        mpc(initial="polcy")
+        mpc(guess="polcy")
     with pytest.raises(ValueError, match="pendulum carries no policy"):
-        mpc(initial="policy")
+        mpc(guess="policy")
     assert not list(tmp_path.iterdir())
 
 

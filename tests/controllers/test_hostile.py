@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC, GravityPD, PathFollowing
+from lgcontrol.controllers import MPC, GravityPD, PathFollowing, RealTime
 from lgcontrol.groups import Product, Rn, Translation
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import Bound, InteriorPointSolver, PathTask
@@ -92,8 +92,8 @@ CLOCKS = {
 LOOPS = {
     "plain": {},
     "delay": {"delay": 0.25},
-    "bias": {"bias": "gust"},
-    "split": {"split": True},
+    "disturbance": {"disturbance": "gust"},
+    "split": {"real_time": RealTime(split=True)},
     "in NumPy": {"solver": "sqp"},
 }
 
@@ -130,7 +130,7 @@ def test_an_mpc_takes_a_clock_as_it_comes(loop, clock):
             assert np.abs(u).max() <= 1.0 and mpc.info.status == "ok", (t, mpc.info)
             answers.append(u)
             x = step(0.0, x, [u[0], 0.0], [], 0.1)
-        assert len(mpc._loop.sent) <= 4 and abs(mpc.bias.get("gust", 0.0)) < 0.05
+        assert len(mpc._loop.sent) <= 4 and abs(mpc.disturbance.get("gust", 0.0)) < 0.05
         both.append(answers[-3:])
     np.testing.assert_allclose(*both, atol=0.03)
 
@@ -153,7 +153,7 @@ def test_the_work_of_a_call_is_bounded(monkeypatch):
         mpc(0.1 * k, x)
         planned += mpc.info.restart in ("first", "failed")
         most = max(most, sum(done))
-    assert 5 < most <= 2 * (mpc.iterations + 4) and planned < 10
+    assert 5 < most <= 2 * (mpc.real_time.iterations + 4) and planned < 10
 
 
 def test_a_preview_of_another_clock_is_none():

@@ -11,7 +11,7 @@ import pytest
 
 from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, Plan
 from lgcontrol.optimal.kernel import _library
@@ -83,22 +83,20 @@ def drive(controllers, calls=CALLS, period=0.1, at=lambda k: None, clock=lambda 
     [
         {},
         {"delay": 0.05},
-        {"delay": 0.23, "iterations": 2},
-        {"period": 0.04, "delay": 0.1},
-        {"restarts": "at once"},
-        {"restarts": False},
+        {"delay": 0.23, "real_time": RealTime(iterations=2)},
+        {"real_time": RealTime(period=0.04), "delay": 0.1},
+        {"real_time": RealTime(restarts="at once")},
+        {"real_time": RealTime(restarts=False)},
     ],
     ids=str,
 )
 def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options):
     goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
-    seen, x = drive(
-        pair(pendulum, **options), period=options.get("period", 0.1),
-        at=lambda k: goals[k // 20 % 2],
-    )  # fmt: skip
+    both = pair(pendulum, **options)
+    seen, x = drive(both, period=both[0].dt, at=lambda k: goals[k // 20 % 2])
     words = {entry[2] for entry in seen}
-    if "period" not in options:  # of quick calls none is better off anew
-        assert ("reference" in words) == (options.get("restarts", True) is not False)
+    if both[0].dt == 0.1:  # of quick calls none is better off anew
+        assert ("reference" in words) == (both[0].real_time.restarts is not False)
     assert np.isfinite(x).all()
 
 
@@ -192,9 +190,12 @@ def plain(monkeypatch):
         function.cache_clear()
 
 
-@pytest.mark.usually(options=({"delay": 0.23, "iterations": 2},))
+LATE = {"delay": 0.23, "real_time": RealTime(iterations=2)}
+
+
+@pytest.mark.usually(options=(LATE,))
 @pytest.mark.parametrize(
-    "options", [{}, {"delay": 0.23, "iterations": 2}, {"restarts": "at once"}], ids=str
+    "options", [{}, LATE, {"real_time": RealTime(restarts="at once")}], ids=str
 )
 def test_firmware_answers_to_the_last_bit(pendulum, plain, options, tmp_path):
     """In a closed loop with delay, restarts, blows, prices that change, a clock that jumps."""

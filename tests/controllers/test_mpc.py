@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import set_compile_policy
-from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD
+from lgcontrol.controllers import LQR, MPC, Adapted, RealTime, ThrustVectorPD
 from lgcontrol.controllers._allocation import allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
@@ -136,7 +136,7 @@ def test_real_time_steps_stay_close_to_the_optimum():
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
     one = MPC(body, **options)
-    many = MPC(body, iterations=8, **options)
+    many = MPC(body, real_time=RealTime(iterations=8), **options)
     x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
     worst = 0.0
     for k in range(20):
@@ -305,7 +305,8 @@ def test_calls_may_come_at_another_rate_than_the_steps():
     body = satellite(limit=1.0)
     for period in (0.05, 0.3):  # 0.2 everywhere else
         mpc = MPC(
-            body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1, period=period,
+            body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1,
+            real_time=RealTime(period=period),
         )  # fmt: skip
         start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
         run = simulate(body, mpc, x0=start, seconds=9.0, reference=body.state.identity)
@@ -320,13 +321,12 @@ def test_a_known_delay_is_predicted_over(periods):
     quad, errors = quadrotor(), []
     start = quad.state.plus(GOAL, [0.5, 0, 0, 0.3, 0.2, 0, 0, 0, 0, 1, 0, 0])
     delay = 0.05 * periods
-    mpc = MPC(quad, horizon=20, dt=0.05, delay=delay, reference=GOAL, **WEIGHTS)
     for told in (True, False):
+        mpc = MPC(quad, 20, 0.05, delay=delay if told else 0.0, reference=GOAL, **WEIGHTS)
         mpc.reset()
         starts = {}
 
-        def answer(t, x, reference, told=told, starts=starts):
-            mpc.delay = delay if told else 0.0
+        def answer(t, x, reference, mpc=mpc, starts=starts):
             u = mpc(t, x, reference)
             starts[round(mpc.plan.t[0], 6)] = mpc.plan.x[0]
             return u
@@ -373,13 +373,13 @@ def test_systems_no_geometric_controller_fits_start_from_what_holds_them():
 def test_initial_guesses_may_be_given():
     quad = quadrotor()
     x = quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0])
-    followed = MPC(quad, horizon=40, dt=0.05, initial=ThrustVectorPD(quad), **WEIGHTS)
+    followed = MPC(quad, horizon=40, dt=0.05, guess=ThrustVectorPD(quad), **WEIGHTS)
     u = followed(0.0, x, GOAL)
-    stored = MPC(quad, horizon=40, dt=0.05, initial=followed.plan, **WEIGHTS)
+    stored = MPC(quad, horizon=40, dt=0.05, guess=followed.plan, **WEIGHTS)
     assert np.allclose(stored(0.0, x, GOAL), u, atol=1e-2)
     assert stored.info.iterations <= followed.info.iterations
     with pytest.raises(ValueError, match="unknown guess 'pd'; valid names are cheapest"):
-        MPC(quad, horizon=5, dt=0.05, initial="pd")
+        MPC(quad, horizon=5, dt=0.05, guess="pd")
 
 
 def test_the_plan_starts_at_the_state_and_ends_a_horizon_later():
@@ -436,7 +436,9 @@ def test_cascade_predictive_control_over_a_rate_loop():
 def test_cascade_tracking_of_the_plan():
     """The outer loop plans at 10 Hz; the inner one follows the plan at 100 Hz."""
     quad = quadrotor()
-    mpc = MPC(quad, horizon=40, dt=0.05, period=0.1, **WEIGHTS)  # compiled above
+    mpc = MPC(
+        quad, horizon=40, dt=0.05, real_time=RealTime(period=0.1), **WEIGHTS
+    )  # compiled above
     outer = Adapted(mpc, answer=lambda t, x, u: mpc.plan)
     inner = ThrustVectorPD(quad, dt=0.01, tilt_limit=None)
     start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([2.0, 0.5, 0.5])]))
@@ -466,7 +468,7 @@ def test_a_plan_that_ended_before_it_kept_its_bounds_is_no_answer_to_vouch_for()
     berth = [Bound(name, -0.1, 0.1, at="terminal") for name in ("pose.x", "pose.y")]
     found = {}
     for most in (1, 100):
-        mpc = MPC(craft, 12, 0.5, R=0.1, bounds=berth, first_iterations=most)
+        mpc = MPC(craft, 12, 0.5, R=0.1, bounds=berth, real_time=RealTime(first_iterations=most))
         mpc(0.0, x, goal)
         found[most] = mpc.info
     assert found[1].status == "unsolved"
@@ -503,7 +505,7 @@ def test_a_model_that_changes_with_time_is_predicted_at_its_times():
     mpc(1.0, [0.0])
     assert mpc.plan.t[0] == pytest.approx(1.3)
     assert mpc.plan.x[0] == pytest.approx(0.1 * (1.0 + 1.1 + 1.2))
-    for wrong in ({"delay": 0.25}, {"period": 0.15}):
+    for wrong in ({"delay": 0.25}, {"real_time": RealTime(period=0.15)}):
         with pytest.raises(ValueError, match="is no multiple of 0.1 s, the sample time of ramp"):
             MPC(ramp, horizon=5, **wrong)
 
@@ -552,13 +554,34 @@ def test_modes_that_are_fast_only_at_the_start_get_substeps():
 def test_what_is_built_in_cannot_be_changed_afterwards():
     mpc = MPC(double_integrator(), horizon=20, dt=0.1, Q=2.0, reference=np.zeros(4))
     assert (mpc.horizon, mpc.Q[0, 0], mpc.R[0, 0], mpc.substeps) == (20, 2.0, 1.0, 1)
-    for name in ("horizon", "Q", "problem", "solver"):
+    assert repr(mpc) == "MPC('carts', 20 steps of 0.1 s, Q=2, R=1, terminal=4, ok)"
+
+
+@pytest.mark.parametrize("is_subclass", [False, True])
+def test_all_but_the_current_state_is_fixed(is_subclass):
+    class Own(MPC):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            self.name = "mine"
+
+    kind = Own if is_subclass else MPC
+    mpc = kind(double_integrator(), horizon=20, dt=0.1, Q=2.0, reference=np.zeros(4))
+    for name in ("horizon", "Q", "problem", "solver", "delay", "guess", "rates", "settings"):
         with pytest.raises(AttributeError, match=f"make a new one, MPC.*{name}="):
             setattr(mpc, name, 50)
-    with pytest.raises(AttributeError, match="unknown attribute of MPC 'iteration'.*iterations"):
-        mpc.iteration = 3
-    mpc.iterations, mpc.delay = 2, 0.1
-    assert repr(mpc) == "MPC('carts', 20 steps of 0.1 s, Q=2, R=1, terminal=4, ok)"
+    for name in ("iterations", "period", "budget", "restarts", "split"):
+        with pytest.raises(AttributeError, match=rf"real_time=RealTime\({name}="):
+            setattr(mpc, name, 50)
+    known = "parameters, reference, applied" + ", name" * is_subclass
+    with pytest.raises(AttributeError, match=f"unknown attribute .* 'refrence'.*{known}"):
+        mpc.refrence = np.ones(4)
+    mpc.reference = np.ones(4)
+    mpc.applied = [0.1, 0.2]
+    assert np.array_equal(mpc.applied, [0.1, 0.2])
+    if is_subclass:
+        mpc.name = "other"
+    with pytest.raises(AttributeError):
+        mpc.real_time.budget = 0.1
 
 
 def test_plans_that_know_no_joint_limits_say_so_once():

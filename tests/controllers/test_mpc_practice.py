@@ -1,12 +1,14 @@
 """Predictive control in practice: preview, economy, steady pushes, budgets, splits, jumps."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import _backend
 from lgcontrol.codegen._internal import UnknownNameError
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SE2, SO2, Product, Rn
 from lgcontrol.optimal import (
     Bound,
@@ -151,15 +153,15 @@ def test_second_derivatives_are_what_economic_costs_need():
 @pytest.mark.parametrize("delay", [0.0, 0.15])
 def test_a_steady_push_and_a_wrong_mass_leave_no_error(delay):
     mpc = MPC(
-        cart(3.0), 10, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, bias="push", delay=delay,
-        settling=0.5,
+        cart(3.0), 10, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, delay=delay,
+        disturbance=SteadyDisturbance("push", settling=0.5),
     )  # fmt: skip
     run = simulate(
         cart(3.0), mpc, x0=[1, 0], reference=[0, 0], seconds=14, p={"mass": 1.4},
         disturbances=[Pulse({"push": 0.5}, start=0.0)],
     )  # fmt: skip
     assert abs(run.x[-1]).max() < 1e-4
-    assert mpc.bias["push"] == pytest.approx(0.5, abs=1e-3)  # at rest the mass tells nothing
+    assert mpc.disturbance["push"] == pytest.approx(0.5, abs=1e-3)  # at rest the mass tells nothing
     plain = MPC(cart(3.0), 10, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, delay=delay)
     run = simulate(
         cart(3.0), plain, x0=[0, 0], reference=[0, 0], seconds=4,
@@ -173,7 +175,8 @@ def test_a_drone_holds_its_place_in_wind_by_tilting():
     """Rest in a force (fx, fz) tilts by atan2(fx, m g − fz): the target is that attitude."""
     plant = drone()
     mpc = MPC(
-        plant, 12, 0.08, Q={"pose": [10, 10, 1], "twist": 1}, R=0.05, bias="force", settling=0.25,
+        plant, 12, 0.08, Q={"pose": [10, 10, 1], "twist": 1}, R=0.05,
+        disturbance=SteadyDisturbance("force", settling=0.25),
         reference=plant.state.identity, solver=SIMPLE,
     )  # fmt: skip
     push, mass = {"force.x": 1.0, "force.z": -0.5}, 1.2
@@ -186,10 +189,10 @@ def test_a_drone_holds_its_place_in_wind_by_tilting():
     tilt = np.arctan2(push["force.x"], mass * 9.81 - push["force.z"])
     assert np.arctan2(x[3], x[2]) == pytest.approx(tilt, abs=2e-3)
     # What is missing from the model's own weight is found as a force.
-    assert mpc.bias["force.x"] == pytest.approx(1.0, abs=1e-2)
-    assert mpc.bias["force.z"] == pytest.approx(-0.5 - 0.2 * 9.81, abs=1e-2)
+    assert mpc.disturbance["force.x"] == pytest.approx(1.0, abs=1e-2)
+    assert mpc.disturbance["force.z"] == pytest.approx(-0.5 - 0.2 * 9.81, abs=1e-2)
     mpc.reset()
-    assert set(mpc.bias.values()) == {0.0}
+    assert set(mpc.disturbance.values()) == {0.0}
 
 
 def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
@@ -202,8 +205,9 @@ def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
 
     inputs = [Input("hold", "N", -5, 5), Input("push", "N", role="disturbance")]
     bodies = System("bodies", Product(place=Rn(2), speed=Rn(2)), field, inputs=inputs)
-    law = MPC(bodies, 5, 0.1, Q={"place": [1, 3], "speed": 1}, R=0.1, bias="push")
-    known, times = law._bias, np.arange(6) * 0.1
+    law = MPC(bodies, 5, 0.1, Q={"place": [1, 3], "speed": 1}, R=0.1, disturbance="push")
+    known, times = law._estimator, np.arange(6) * 0.1
+    state = law._loop.disturbance
 
     def rest(b, push):
         a = b - np.cbrt(push - b - b**3)
@@ -213,9 +217,9 @@ def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
     evaluated, rate = [], known._rate
     known._rate = lambda *given: evaluated.append(0) or rate(*given)
     for push, most in ((0.2, 14), (0.2, 3), (0.201, 7)):
-        known.estimate[1] = push
+        state = state._replace(inputs=np.array([0.0, push]))
         evaluated.clear()
-        found = known.target(goal, times, np.zeros(0))
+        state, found = known.target(state, goal, times, np.zeros(0))
         assert len(evaluated) <= most
         x, u = found.x[0], found.u[0]
         assert np.abs(bodies.f(0.0, x, u)).max() < 1e-7 and u[1] == push
@@ -227,7 +231,14 @@ def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
 
 
 def test_a_moving_reference_is_followed_in_spite_of_a_push():
-    mpc = MPC(cart(), 15, 0.1, Q={"place": 1, "speed": 0.1}, R=0.1, bias="push", settling=0.3)
+    mpc = MPC(
+        cart(),
+        15,
+        0.1,
+        Q={"place": 1, "speed": 0.1},
+        R=0.1,
+        disturbance=SteadyDisturbance("push", settling=0.3),
+    )
 
     def there(t):
         return np.array([np.sin(t), np.cos(t)])
@@ -241,11 +252,11 @@ def test_a_moving_reference_is_followed_in_spite_of_a_push():
 
 def test_disturbances_that_are_none_are_named():
     with pytest.raises(UnknownNameError, match="unknown disturbance input 'force'.*push"):
-        MPC(cart(), 5, 0.1, bias="force")
+        MPC(cart(), 5, 0.1, disturbance="force")
     with pytest.raises(UnknownNameError, match="pendulum declares none"):
-        MPC(pendulum(), 5, 0.1, bias="torque")
+        MPC(pendulum(), 5, 0.1, disturbance="torque")
     with pytest.raises(ValueError, match="settling must be positive"):
-        MPC(cart(), 5, 0.1, bias="push", settling=0.0)
+        MPC(cart(), 5, 0.1, disturbance=SteadyDisturbance("push", settling=0.0))
 
 
 # Budget
@@ -265,35 +276,37 @@ UPRIGHT, HANGING = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
 @pytest.mark.usually(solver=("interior_point",))
 @pytest.mark.parametrize("solver", ["interior_point", "sqp"])
 def test_a_call_ends_with_its_budget_and_says_so(solver):
-    free = swing(restarts=False, iterations=5, solver=solver)
-    tight = swing(restarts=False, iterations=5, solver=solver, budget=1e-6)
+    free = swing(real_time=RealTime(restarts=False, iterations=5), solver=solver)
+    tight = swing(real_time=RealTime(restarts=False, iterations=5, budget=1e-6), solver=solver)
     for mpc in (free, tight):
         mpc.prepare(0.0, HANGING)  # not limited
         mpc(0.0, HANGING)
     x = [np.cos(1.0), np.sin(1.0), 0.5]  # far from where it is expected
     answers = [mpc(0.1, x) for mpc in (free, tight)]
     assert tight.info.solve is SolveStatus.TIME_LIMIT
-    assert "more were due" in tight._loop.found.message
+    assert "more were due" in tight._loop.plan.found.message
     assert tight.info.iterations == 1 < free.info.iterations
     assert free.info.solve is SolveStatus.ITERATION_LIMIT
     assert all(abs(u[0]) <= 2.0 for u in answers)
-    tight.budget = 10.0
+    tight = swing(real_time=replace(tight.real_time, budget=10.0), solver=solver)
     free.reset(), tight.reset()
     for k in range(3):
         np.testing.assert_array_equal(free(0.1 * k, HANGING), tight(0.1 * k, HANGING))
 
 
 def test_a_first_plan_within_a_budget_is_what_there_was_time_for():
-    mpc = swing(budget=1e-6)
+    mpc = swing(real_time=RealTime(budget=1e-6))
     mpc.reset()
     u = mpc(0.0, HANGING)
     assert mpc.info.solve is SolveStatus.TIME_LIMIT and mpc.info.restart == "first"
     assert np.isfinite(u).all() and abs(u[0]) <= 2.0
-    hard = swing(budget=1e-6, bounds=[Bound("angle", [-1, 0], [-1, 0], at="terminal")])
+    hard = swing(
+        real_time=RealTime(budget=1e-6), bounds=[Bound("angle", [-1, 0], [-1, 0], at="terminal")]
+    )
     hard(0.0, HANGING)
     assert hard.info.status is CallStatus.UNSOLVED  # nobody vouches for such a plan
     with pytest.raises(ValueError, match="budget must be positive"):
-        swing(budget=0.0)
+        swing(real_time=RealTime(budget=0.0))
 
 
 # Preview and feedback
@@ -311,7 +324,10 @@ def test_feedback_is_the_call_to_first_order_and_asks_no_solver(monkeypatch):
     """For the expected state equal; next to it the difference falls with the square."""
     errors = []
     for size in (0.0, 1e-3, 1e-2):
-        whole, split = swing(restarts=False), swing(restarts=False)
+        whole, split = (
+            swing(real_time=RealTime(restarts=False)),
+            swing(real_time=RealTime(restarts=False)),
+        )
         x = after_calls(whole)
         assert after_calls(split) == pytest.approx(x, abs=0)
         split.preview(0.3)
@@ -328,7 +344,7 @@ def test_feedback_is_the_call_to_first_order_and_asks_no_solver(monkeypatch):
 def test_a_split_loop_does_as_well_as_a_whole_one():
     ends = []
     for split in (False, True):
-        mpc = swing(split=split)
+        mpc = swing(real_time=RealTime(split=split))
         run = simulate(pendulum(2.0), mpc, x0=HANGING, seconds=4)
         ends.append(run.x[-1])
         if split:
@@ -352,14 +368,14 @@ def test_a_preview_for_another_call_is_not_used():
     with pytest.raises(RuntimeError, match="call the controller first"):
         swing().preview(0.0)
     with pytest.raises(ValueError, match="SQPSolver does not have: take solver='interior_point'"):
-        swing(split=True, solver="sqp")
+        swing(real_time=RealTime(split=True), solver="sqp")
 
 
 # Jumps
 
 
 def test_jumps_of_reference_and_state_begin_a_new_plan():
-    mpc = swing(restarts="at once")
+    mpc = swing(real_time=RealTime(restarts="at once"))
     x = after_calls(mpc, 40)
     assert mpc.info.restart == ""
     assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
@@ -368,17 +384,16 @@ def test_jumps_of_reference_and_state_begin_a_new_plan():
     fresh = swing()
     fresh.reset()
     fresh(4.0, HANGING)
-    assert mpc._loop.found.cost <= fresh._loop.found.cost * (1 + 1e-3)
+    assert mpc._loop.plan.found.cost <= fresh._loop.plan.found.cost * (1 + 1e-3)
     x = after_calls(mpc, 40)
     mpc(4.0, x, [0.0, 1.0, 0.0])
     assert mpc.info.restart == "reference"
-    patient = swing(restarts=False)
+    patient = swing(real_time=RealTime(restarts=False))
     after_calls(patient, 40)
     patient(4.0, HANGING)
     assert patient.info.restart == ""
-    patient.restarts = True  # may be changed while it runs
     with pytest.raises(ValueError, match="restarts must be True, False or 'at once', got 'soon'"):
-        swing(restarts="soon")
+        swing(real_time=RealTime(restarts="soon"))
 
 
 @pytest.mark.parametrize(("jump", "restart"), [(HANGING, ""), ([1.0, 0.0, 4.0], "state")])
@@ -464,7 +479,7 @@ def test_starts_that_break_hard_limits_do_not_win(monkeypatch):
         for place in (1.0, 0.1)
     )
     guesses, solve = [], mpc.solver.solve
-    monkeypatch.setattr(mpc, "_starts", lambda *given: iter([cheap, kept]))
+    monkeypatch.setattr(mpc._planner, "guesses", lambda *given: iter([cheap, kept]))
     monkeypatch.setattr(mpc.solver, "solve", lambda x, **o: guesses.append(o) or solve(x, **o))
     mpc(0.0, [0.1, 0.0])
     assert [options["guess"] for options in guesses[:2]] == [cheap, kept]
@@ -473,7 +488,7 @@ def test_starts_that_break_hard_limits_do_not_win(monkeypatch):
 
 def test_states_that_are_no_motion_are_judged_by_where_their_inputs_lead(monkeypatch):
     """A pendulum at rest off its balance costs little, but no torque within its limits holds it."""
-    mpc, tried, solve = swing(initial="rest"), [], InteriorPointSolver.solve
+    mpc, tried, solve = swing(guess="rest"), [], InteriorPointSolver.solve
 
     def told(solver, x, **options):
         tried.append(solve(solver, x, **options))
@@ -604,14 +619,21 @@ def test_plans_that_end_in_the_set_can_always_be_continued():
     plant = pendulum(2.0)
     options = {"Q": {"angle": 1, "rate": 0.2}, "R": 0.2, "bounds": [Bound("rate", -2.5, 2.5)]}
     region = terminal_set(OptimalControlProblem(plant, 25, 0.1, reference=UPRIGHT, **options))
-    mpc = MPC(plant, 25, 0.1, **(options | region.terms), reference=UPRIGHT, restarts=False)
+    mpc = MPC(
+        plant,
+        25,
+        0.1,
+        **(options | region.terms),
+        reference=UPRIGHT,
+        real_time=RealTime(restarts=False),
+    )
     x = plant.state.join(angle=SO2.exp([2.0]), rate=[0.5])
     solver, cost = InteriorPointSolver(mpc.problem).prepare(), np.inf
     Q = mpc.problem.Q
     for k in range(12):
         u = mpc(0.1 * k, x)
         assert mpc.info.status is CallStatus.OK
-        found = solver.solve(x, guess=mpc._loop.found, reference=UPRIGHT)
+        found = solver.solve(x, guess=mpc._loop.plan.found, reference=UPRIGHT)
         assert found.is_success and region.contains(found.x[-1])
         assert found.cost <= cost + 1e-6  # what the continued plan promised
         later = region.continued(found)
@@ -626,8 +648,8 @@ def test_plans_that_end_in_the_set_can_always_be_continued():
 
 def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     for options, message in (
-        ({"budget": 1e-3}, "has no budget: bound `iterations`"),
-        ({"split": True}, "has no split"),
+        ({"real_time": RealTime(budget=1e-3)}, "has no budget: bound `iterations`"),
+        ({"real_time": RealTime(split=True)}, "has no split"),
         ({"delay": 0.05, "rates": Rates(weight=0.1)}, "with rates does not predict over its delay"),
     ):
         with pytest.raises(NotImplementedError, match=message):
@@ -642,8 +664,8 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     tide = System("tide", Rn(1), lambda t, x, u, p: u - ca.sin(t), inputs=["pump"])
     with pytest.raises(NotImplementedError, match="hold tide at the reference depend on time"):
         MPC(tide, 5, 0.1, reference=[0.0]).export_c(tmp_path / "none")
-    pushed = MPC(cart(), 5, 0.1, bias="push", reference=[0.0, 0.0])
-    with pytest.raises(NotImplementedError, match="has no bias: estimate it beside"):
+    pushed = MPC(cart(), 5, 0.1, disturbance="push", reference=[0.0, 0.0])
+    with pytest.raises(NotImplementedError, match="has no disturbance: estimate it beside"):
         pushed.export_c(tmp_path / "none")
     assert not (tmp_path / "none").exists()
 

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver, Plan, Rates, SQPSolver
 from lgcontrol.systems import Input, System
@@ -29,10 +29,10 @@ def swing(**options):
 LOOPS = {
     "plain": {},
     "late, disturbed, limited": {
-        "delay": 0.15, "bias": "push", "bounds": [Bound("rate", -0.6, 0.6)],
+        "delay": 0.15, "disturbance": "push", "bounds": [Bound("rate", -0.6, 0.6)],
     },
     "rates": {"rates": Rates(weight=0.1, limit=4.0)},
-    "restarts at once": {"restarts": "at once"},
+    "restarts at once": {"real_time": RealTime(restarts="at once")},
 }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_states_of_other_loops_are_refused_by_what_differs():
     cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0] + u[1]],
                   inputs=["force", Input("push", role="disturbance")])  # fmt: skip
     plain = MPC(cart, horizon=4, dt=0.1, Q=1.0, R=1.0)
-    biased = MPC(cart, horizon=4, dt=0.1, Q=1.0, R=1.0, bias="push")
+    biased = MPC(cart, horizon=4, dt=0.1, Q=1.0, R=1.0, disturbance="push")
     for control in (plain, biased):
         control.reset()
         control(0.0, [1.0, 0.0], np.zeros(2))

@@ -58,7 +58,7 @@ def test_goals_limits_and_masses_change_without_another_build(monkeypatch):
     load = _backend.get_kernel
     monkeypatch.setattr(_backend, "get_kernel", lambda *a, **k: builds.append(a) or load(*a, **k))
     for p in ({"goal": 2.0}, {"goal": -1.0, "mass": 3.0}, {"goal": 1.2, "speed.upper": 0.4}):
-        mpc._loop.found = None
+        mpc._loop = mpc._loop._replace(plan=type(mpc._loop.plan)())
         place, fastest = driven(mpc, p)
         assert place == pytest.approx(p["goal"], abs=0.02)
         assert fastest < p.get("speed.upper", 1.0) + 0.01

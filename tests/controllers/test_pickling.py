@@ -169,7 +169,7 @@ def test_output_feedback_survives_in_its_loop():
     boat = vessel()
     model = boat.augment(bias="current", bias_walk=True)
     both = OffsetFree(
-        MPC(model, 5, 0.1, rates=Rates(), bias=()),
+        MPC(model, 5, 0.1, rates=Rates(), disturbance=()),
         EKF(model, [Sensor("fix", lambda t, x, u, p: x[:4], SE2, std_discrete=0.1)],
             std0=1.0, noise={"current.walk": 0.1}), boat,
     )  # fmt: skip

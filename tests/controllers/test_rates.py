@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from lgcontrol import simulate
-from lgcontrol.controllers import LQR, MPC
+from lgcontrol.controllers import LQR, MPC, RealTime
 from lgcontrol.groups import Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates, Residual, with_rates
 from lgcontrol.optimal._export import STATUSES
@@ -86,12 +86,20 @@ def test_plans_are_those_of_the_system_with_rates_and_those_of_ipopt():
     assert abs(ours.cost / found.cost - 1) > 1e-3
 
 
-@pytest.mark.parametrize("options", [{}, {"period": 0.05}, {"delay": 0.13}, {"split": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"real_time": RealTime(period=0.05)},
+        {"delay": 0.13},
+        {"real_time": RealTime(split=True)},
+    ],
+)
 def test_a_loop_of_the_plant_keeps_limits_of_inputs_and_rates(options):
     mpc = loop(bounds=[Bound("push", upper=1.2)], **options)
     run = simulate(trolley(), mpc, x0=[2.0, 0.0], seconds=6.0)
     assert run.is_success and np.abs(run.x[-1]).max() < 0.02
-    period = options.get("period", DT)
+    period = mpc.dt
     assert run.input_names == ("push", "wind") and run.x.shape[1] == 2
     assert (run.u[:, 0] <= 1.2).all() and (run.u[:, 0] >= -2).all()
     steps = np.abs(np.diff(run.u[:, 0], prepend=0.0))
@@ -196,4 +204,4 @@ def test_what_plans_of_rates_cannot_do_is_said():
         loop().symbolic("Q.place")
     law = LQR(trolley(), trolley().state.identity)
     with pytest.raises(TypeError, match="with rates plans start from a word"):
-        loop(initial=law)
+        loop(guess=law)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import (
     SOLVERS,
@@ -92,13 +92,21 @@ def mpc(solver, **options):
     return MPC(CART, 15, 0.1, solver=solver, **given)
 
 
-@pytest.mark.parametrize("options", [{}, {"delay": 0.05}, {"split": True}, {"restarts": "at once"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"delay": 0.05},
+        {"real_time": RealTime(split=True)},
+        {"real_time": RealTime(restarts="at once")},
+    ],
+)
 def test_an_mpc_runs_with_it(options):
     controller = mpc(Regulated(), **options)
     run = simulate(CART, controller, x0=[0.0, 0.0], seconds=6.0)
     assert run.is_success and np.abs(run.x[-1] - GOAL).max() < 1e-2
     words = {word for word, _ in controller.solver.asked}
-    assert words == {"solve", "step"} | ({"feedback"} if options.get("split") else set())
+    assert words == {"solve", "step"} | ({"feedback"} if controller.real_time.split else set())
 
 
 def test_it_goes_on_from_the_plan_that_it_is_given():
@@ -157,4 +165,4 @@ def test_names_and_refusals(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match="split=True needs the feedback of a plan, which SQPSolver"
     ):
-        mpc("sqp", split=True)
+        mpc("sqp", real_time=RealTime(split=True))

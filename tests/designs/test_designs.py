@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.cli import main
-from lgcontrol.controllers import MPC, GeometricPD
+from lgcontrol.controllers import MPC, GeometricPD, RealTime
 from lgcontrol.groups import SO3
 from lgcontrol.simulation import SimulationResult, Task
 
@@ -181,9 +181,9 @@ def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth(restar
     task = task_of("vessel-docking")
     own = task.controller
     given = {name: getattr(own, name) for name in ("horizon", "dt", "Q", "R", "terminal")}
-    given |= {"bounds": own.problem.bounds, "restarts": restarts}
+    given |= {"bounds": own.problem.bounds, "real_time": RealTime(restarts=restarts)}
     ignorant = MPC(own.system, **given)
-    knowing = MPC(own.system, bias=("current.x", "current.y"), **given)
+    knowing = MPC(own.system, disturbance=("current.x", "current.y"), **given)
     steady = task.options["disturbances"][1:]
     berth = dataclasses.replace(  # until the estimate has settled
         task, x0=task.reference, seconds=60.0, options={"disturbances": steady}

@@ -25,6 +25,8 @@ from lgcontrol.controllers import (
     GravityPD,
     Impedance,
     OperationalSpace,
+    RealTime,
+    SteadyDisturbance,
 )
 from lgcontrol.estimation import (
     EKF,
@@ -276,8 +278,11 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
             "system": cart, "horizon": 3, "dt": 0.1, "Q": {"place": 1.0}, "R": 1.0,
             "terminal": None, "bounds": [], "residuals": [], "costs": [], "parameters": [],
             "rates": None, "method": "auto", "substeps": None, "reference": start,
-            "iterations": 1, "initial": "auto", "solver": None, "delay": 0.0, "bias": (),
+            "guess": "auto", "solver": None, "delay": 0.0, "real_time": None, "disturbance": (),
             "p": None}),
+        "RealTime": (RealTime, {"period": 0.1, "offset": 0.0, "iterations": 1, "budget": 0.1,
+                                "first_iterations": 5, "restarts": True, "split": False}),
+        "SteadyDisturbance": (SteadyDisturbance, {"of": "wind", "settling": 0.5}),
         "MPC call": (have.mpc, {"t": 0.0, "x": start, "reference": start, "p": None}),
         "MPC prepare": (have.mpc.prepare, {"t": 0.0, "x": start, "reference": start}),
         "GravityPD": (GravityPD, {**law, "stiffness": 10.0, "damping": 1.0, "system": None,

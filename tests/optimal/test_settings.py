@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
@@ -30,7 +30,10 @@ TEXTS = [
         "kernel", "export", "outcome", "stage_model", "given", "solutions",
     )),
     *(OPTIMAL / f"_{name}.c" for name in ("interior_point", "start", "controller")),
-    *(CONTROLLERS / f"_{name}.py" for name in ("mpc", "restarts", "steady_disturbance")),
+    *(CONTROLLERS / f"_{name}.py" for name in (
+        "mpc", "mpc_delay", "mpc_export", "mpc_loop", "mpc_plan", "mpc_rates", "real_time",
+        "steady_disturbance",
+    )),
 ]  # fmt: skip
 # Numbers that are no settings, and what they are.
 OTHERS = {
@@ -46,7 +49,7 @@ OTHERS = {
     ("_kernel.py", 1e-6): "of the check of a build",
     ("_kernel.py", 0.1): "of the check of a build",
     ("_mpc.py", 8): "names in a message",
-    ("_mpc.py", 0.1): "where test vectors begin",
+    ("_mpc_export.py", 0.1): "where test vectors begin",
 }
 PLAIN = (0, 0.5, 1, 2)
 UP = [-1.0, 0.0, 0.0]
@@ -210,9 +213,9 @@ def test_the_rules_of_the_loop_are_settings():
     """What counts as a jump of the reference is one of them."""
     causes = {}
     for jump in (2.0, 1e6):
-        mpc = swing(settings=Settings(jump=jump), iterations=3)
+        mpc = swing(settings=Settings(jump=jump), real_time=RealTime(iterations=3))
         x = np.array([-np.cos(0.1), np.sin(0.1), 0.0])
         for k in range(5):
             mpc(0.1 * k, x, UP if k < 4 else [np.cos(2.0), np.sin(2.0), 0.0])
-        causes[jump] = mpc._loop.due
+        causes[jump] = mpc._loop.plan.due
     assert causes == {2.0: "reference", 1e6: ""}

@@ -158,7 +158,7 @@ class KernelLoop:
         numbers = self.state
         numbers[:] = 0.0
         numbers[PLANNED], numbers[DUE] = planned, is_due
-        numbers[LATELY], numbers[LARGEST] = usual.lately, usual.most
+        numbers[LATELY], numbers[LARGEST] = usual.recent, usual.largest
         self.p, self.reference = usual.p, usual.reference
         self._is_still = False
         if clock is not None:

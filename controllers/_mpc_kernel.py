@@ -1,0 +1,69 @@
+"""KernelCalls: whole calls of an MPC in the planning kernel, by the same rules as in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.optimal import SolveStatus
+from lgcontrol.simulation import CallStatus
+from lgcontrol.systems import ReferenceLike
+
+from ._mpc_loop import Loop
+from ._mpc_plan import PlanState, WarmStarts, is_same
+
+# What calls of the kernel are worth.
+ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD
+
+
+class KernelCalls:
+    """Calls of one loop, whose state is in the memory of the kernel while it `is_ahead`.
+
+    Attributes
+    ----------
+    calls : KernelLoop or None
+    is_ahead : bool
+        Whether calls of the kernel came after the last `Loop` in Python.
+    due : str
+        Why the next plan is to begin anew.
+    """
+
+    def __init__(self) -> None:
+        self.calls: Any = None
+        self.is_ahead, self.due = False, ""
+
+    def take(self, loop: Loop, answer: np.ndarray | None) -> None:
+        """Let the kernel go on from what the rules in Python left."""
+        found, usual, self.due = loop.plan
+        planned = 0 if found is None else -1 if found.status is SolveStatus.FAILED else 1
+        self.calls.take(
+            planned, loop.clock, usual, bool(self.due), loop.sent, answer,
+            None if found is None else found.plan,
+        )  # fmt: skip
+
+    def call(
+        self, t: float, x: np.ndarray, start: float, reference: ReferenceLike | None, p: np.ndarray
+    ) -> tuple[int, str]:
+        """What a call is worth, and what began anew; the answer is in ``calls.u``."""
+        calls = self.calls
+        before = calls.reference, calls.p
+        calls.give(start, reference, p)
+        was_due, code = self.due, calls.call(t, x)
+        self.is_ahead, restart = True, calls.cause
+        if restart == "jump" or calls.is_due:
+            cause = "state" if np.array_equal(p, before[1]) else "parameters"
+            cause = cause if is_same(reference, before[0]) else "reference"
+            self.due = cause if calls.is_due else ""
+            restart = "" if restart != "jump" else (was_due or cause)
+        return code, restart
+
+    def caught_up(self, loop: Loop) -> Loop:
+        """The loop after the calls of the kernel."""
+        if not self.is_ahead:
+            return loop
+        self.is_ahead, calls = False, self.calls
+        state = calls.state_now()
+        usual = WarmStarts(state.lately, state.largest, calls.p.copy(), calls.reference)
+        plan = PlanState(calls.solution(), usual, self.due if state.is_due else "")
+        return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock)
