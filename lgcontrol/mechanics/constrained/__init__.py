@@ -6,7 +6,7 @@
 - Joints: `revolute`, `spherical`, `universal`, `cylindrical`, `translational`, `fixed`, `planar`,
   `screw`, `gear`, `distance`, `knife_edge`, `rolling_disk`, `rolling_sphere`.
 - Forces between markers: `spring_damper`, `torsion_spring`, `bushing`, `joint_friction`.
-- Motions that are given: `angle_drive`, `position_drive`.
+- Motions that are given: `angle_drive`, `position_drive`; functions as text: `Expression`.
 - Basic constraints that joints are made of: `DP1`, `DP2`, `D`, `CD`, `VelocityConstraint`.
 - Constraints of your own on any mechanical system: `Constraint`, `Constraints`,
   `constrained_system`.
@@ -23,6 +23,7 @@ from ._body import MechanismBody as MechanismBody
 from ._closed_tree import ClosedTree as ClosedTree
 from ._constraint import Constraint as Constraint
 from ._constraint import Constraints as Constraints
+from ._expression import Expression as Expression
 from ._joints import Marker as Marker
 from ._joints import MechanismJoint as MechanismJoint
 from ._joints import angle_drive as angle_drive

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import wraps
 from math import gcd
 from typing import Any, ParamSpec
@@ -30,6 +30,7 @@ from ._basic import (
     VelocityConstraint,
     frame_of,
 )
+from ._recipe import recorded
 
 P = ParamSpec("P")
 
@@ -76,8 +77,8 @@ class Marker:
         across = across - z * (z @ across)
         if np.linalg.norm(across) <= 1e-9 * np.linalg.norm(given):
             raise ValueError(f"{where}: x is along z, expected a direction across it")
-        for field, value in (("point", point), ("z", z), ("x", unit_vector(where, across))):
-            object.__setattr__(self, field, read_only(value))
+        for key, value in (("point", point), ("z", z), ("x", unit_vector(where, across))):
+            object.__setattr__(self, key, read_only(value))
 
     @property
     def y(self) -> np.ndarray:
@@ -172,6 +173,7 @@ class MechanismJoint:
     point: tuple[str, Any] | None = None
     freedoms: tuple[VelocityConstraint, ...] = ()
     coordinates: tuple[JointCoordinate, ...] = ()
+    recipe: tuple[str, Mapping[str, Any]] | None = field(default=None, init=False, repr=False)
 
     def __init__(
         self,
@@ -214,6 +216,7 @@ class MechanismJoint:
         object.__setattr__(self, "point", point)
         object.__setattr__(self, "freedoms", left)
         object.__setattr__(self, "coordinates", valued)
+        object.__setattr__(self, "recipe", None)
         if not set(self.bodies) - {GROUND}:
             raise ValueError(f"joint {name!r} ties the ground to itself, no body")
         for row in own:
@@ -236,6 +239,7 @@ def _ties_itself(row: BasicConstraint) -> bool:
 
 def _between_markers(make: Callable[P, MechanismJoint]) -> Callable[P, MechanismJoint]:
     """Joint whose second and third arguments are refused where they are no markers."""
+    kept = recorded(make)
 
     @wraps(make)
     def checked(*values: P.args, **named: P.kwargs) -> MechanismJoint:
@@ -245,7 +249,7 @@ def _between_markers(make: Callable[P, MechanismJoint]) -> Callable[P, Mechanism
                 raise TypeError(
                     f"joint {name!r} attaches to markers such as Marker('ground'), not {given!r}"
                 )
-        return make(*values, **named)
+        return kept(*values, **named)
 
     return checked
 
@@ -392,6 +396,7 @@ def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
     return _joint(name, rows, j, valued=_valued(i, j, "rz"))
 
 
+@recorded
 def gear(
     name: str,
     first: tuple[Marker, Marker],

@@ -16,6 +16,7 @@ from ...systems._internal import check_name
 from .._coefficients import TWIST_AXES, Coefficient
 from ._basic import GROUND, Frames, frame_of
 from ._joints import AXES, JointCoordinate, Marker, passing_velocity, placed, turn_rate
+from ._recipe import recorded
 
 Law = Callable[[Value, Value], Value]
 # Distance of points below which a line between them has no direction [m].
@@ -58,6 +59,7 @@ class MarkerForce:
     units: tuple[str, ...]
     coefficients: Mapping[str, Coefficient] = field(default_factory=dict)
     is_direct: bool = False
+    recipe: tuple[str, Mapping[str, Any]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_name("force", self.name)
@@ -82,6 +84,7 @@ class MarkerForce:
         return {key: c[f"{self.name}.{key}"] for key in self.coefficients}
 
 
+@recorded
 def spring_damper(
     name: str,
     i: Marker,
@@ -142,6 +145,7 @@ def spring_damper(
     )
 
 
+@recorded
 def torsion_spring(
     name: str,
     i: Marker,
@@ -183,6 +187,7 @@ def torsion_spring(
     )
 
 
+@recorded
 def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0.0) -> MarkerForce:
     """Six springs and dampers between two markers, in the axes of i.
 
@@ -228,6 +233,7 @@ def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0
     return MarkerForce(name, i, j, displacement, speeds, effort, energy, units, coefficients)
 
 
+@recorded
 def joint_friction(
     name: str,
     i: Marker,

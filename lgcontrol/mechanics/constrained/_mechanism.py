@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -19,6 +22,7 @@ from ...systems import System
 from ...systems._internal import FixedParameters, check_name
 from .._fields import read_only
 from .._mechanical import mechanical
+from ..inertia._inertia import SpatialInertia
 from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity
 from ..surroundings._surroundings import Surroundings
 from ._assembly import HeldCoordinate
@@ -32,6 +36,7 @@ from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
 from ._march import March, check_step
 from ._marker_forces import MarkerForce
+from ._mechanism_file import read_mechanism, written
 from ._motors import MechanismMotor
 from ._refusals import refuse_singular_mass, refuse_zero_lengths, singular_angles
 from ._system import ConstrainedMechanics, Coordinate, null_space
@@ -140,6 +145,44 @@ class Mechanism(Linkage):
                     raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
         self.formulations: Mapping[str, Formulation] = self._formulations(formulation)
         warn_of_units(name, self.gravity, held_by_joints(self.bodies, self.joints.values()))
+
+    @classmethod
+    def from_json(
+        cls, path: str | PathLike[str], *, inertias: Mapping[str, SpatialInertia] | None = None
+    ) -> Mechanism:
+        """Mechanism of a JSON file: our own, or one of Kissel, Taves and Negrut.
+
+        Parameters
+        ----------
+        path : str or path-like
+        inertias : mapping of str to SpatialInertia, optional
+            By body, in place of those of the file; files of the authors have none.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If the file has a fault; names the file and the key.
+
+        See Also
+        --------
+        to_json : The format, by an example: ``docs/mechanism_files.md``.
+        """
+        return read_mechanism(Path(path), inertias or {}, cls)
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write a JSON file that `from_json` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has something that JSON cannot hold, such as Python functions; says
+            which. Functions written as `Expression` can be held.
+        """
+        Path(path).write_text(json.dumps(written(self), indent=1) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         """Name, bodies and joints."""

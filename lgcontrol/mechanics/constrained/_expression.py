@@ -1,0 +1,98 @@
+"""Expression: a function written as text, which files can hold and which pickles."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from ...codegen import Value
+from ...codegen._internal import UnknownNameError, unknown_name
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    name: getattr(ca, name)
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "log", "sqrt", "tanh")
+}
+CONSTANTS = {"pi": math.pi}
+OPERATIONS: Mapping[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+LONGEST = 1000
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A function of some variables as text: drives and laws that files of mechanisms can hold.
+
+    Parameters
+    ----------
+    text : str
+        Numbers, the variables, pi, ``+ - * / **``, parentheses and sin, cos, tan, asin, acos, atan,
+        atan2, exp, log, sqrt, tanh.
+    variables : str
+        Separated by spaces: "t" for drives, "s w" for laws of displacement and speed, "u w" for
+        curves of motors.
+
+    Raises
+    ------
+    ValueError
+        If the text has anything else in it.
+
+    Examples
+    --------
+    >>> swing = Expression("pi/4 * cos(2*t)")
+    >>> float(swing(ca.DM(0.0))) == math.pi / 4
+    True
+    """
+
+    text: str
+    variables: str = "t"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or len(self.text) > LONGEST:
+            raise ValueError(
+                f"an expression is a text of at most {LONGEST} characters, not {self.text!r:.60}"
+            )
+        self(*(ca.SX.sym(name) for name in self.variables.split()))
+
+    def __call__(self, *values: Value) -> Any:
+        """Value at values of the variables."""
+        try:
+            tree = ast.parse(self.text.strip(), mode="eval")
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"{self.text!r} is no expression: {error}") from None
+        known = dict(zip(self.variables.split(), values, strict=True))
+        return _value(tree.body, {**CONSTANTS, **known}, self.text)
+
+
+def _value(node: ast.AST, known: Mapping[str, Any], text: str) -> Any:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float(node.value)  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        if node.id not in known:
+            raise UnknownNameError(f"{text!r}: {unknown_name('variable', node.id, known)}")
+        return known[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+        parts = (_value(side, known, text) for side in (node.left, node.right))
+        return OPERATIONS[type(node.op)](*parts)
+    if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATIONS:
+        return OPERATIONS[type(node.op)](_value(node.operand, known, text))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id not in FUNCTIONS:
+            raise UnknownNameError(f"{text!r}: {unknown_name('function', node.func.id, FUNCTIONS)}")
+        return FUNCTIONS[node.func.id](*(_value(entry, known, text) for entry in node.args))
+    raise ValueError(
+        f"{text!r}: {ast.unparse(node)!r} is not allowed; write numbers, variables, + - * / ** and "
+        f"functions ({', '.join(FUNCTIONS)})"
+    )
