@@ -56,7 +56,7 @@ THEIRS = {
 
 
 @dataclass(frozen=True)
-class Node:
+class JsonValue:
     """A value of a file, with the file and the keys that lead to it."""
 
     file: str
@@ -67,12 +67,12 @@ class Node:
         """Raise an error with the place."""
         raise kind(f"{self.file}: {self.key or 'the file'}: {message}")
 
-    def of(self, key: str, *, required: bool = True) -> Node:
+    def of(self, key: str, *, required: bool = True) -> JsonValue:
         """An entry of an object; of value None where it is missing and need not be there."""
         own = self.object()
         if key not in own and required:
             self.refuse(f"{key!r} is missing; there are {', '.join(own) or 'no entries'}")
-        return Node(self.file, f"{self.key}.{key}".lstrip("."), own.get(key))
+        return JsonValue(self.file, f"{self.key}.{key}".lstrip("."), own.get(key))
 
     def object(self) -> dict[str, Any]:
         """An object of JSON."""
@@ -86,14 +86,14 @@ class Node:
             if name not in known:
                 self.refuse(unknown_name("entry", name, known), UnknownNameError)
 
-    def each(self) -> Iterator[Node]:
+    def each(self) -> Iterator[JsonValue]:
         """Entries of a list; none where it is missing."""
         if self.value is None:
             return
         if not isinstance(self.value, list):
             self.refuse(f"expected a list, got {_shown(self.value)}", TypeError)
         for k, entry in enumerate(self.value):
-            yield Node(self.file, f"{self.key}[{k}]", entry)
+            yield JsonValue(self.file, f"{self.key}[{k}]", entry)
 
     def text(self) -> str:
         """A text."""
@@ -141,7 +141,7 @@ def read_mechanism(
         value = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: the file is no JSON: {error}") from None
-    root = Node(str(path), "", value)
+    root = JsonValue(str(path), "", value)
     if "constraints" in root.object() and "format" not in root.object():
         return _theirs(root, inertias, make)
     found = root.of("format").text(), root.of("version").value
@@ -165,7 +165,7 @@ def read_mechanism(
     )
 
 
-def _body(node: Node, inertias: Mapping[str, SpatialInertia]) -> MechanismBody:
+def _body(node: JsonValue, inertias: Mapping[str, SpatialInertia]) -> MechanismBody:
     node.only(
         "name", "mass", "inertia", "position", "rotation", "quaternion", "velocity",
         "angular_velocity",
@@ -188,7 +188,7 @@ def _body(node: Node, inertias: Mapping[str, SpatialInertia]) -> MechanismBody:
     return node.made(MechanismBody, name, inertia, pose, [*v, *omega])
 
 
-def _rotation(node: Node) -> np.ndarray:
+def _rotation(node: JsonValue) -> np.ndarray:
     """Quaternion of a matrix that is given with a few digits."""
     A = node.numbers((3, 3))
     U, s, Vt = np.linalg.svd(A)
@@ -197,14 +197,14 @@ def _rotation(node: Node) -> np.ndarray:
     return np.asarray(SO3.from_matrix(A if np.abs(s - 1).max() < 1e-12 else U @ Vt))
 
 
-def _marker(node: Node) -> Marker:
+def _marker(node: JsonValue) -> Marker:
     node.only("body", "point", "z", "x")
     own = node.object()
     vectors = {key: node.of(key).numbers((3,)) for key in ("point", "z", "x") if key in own}
     return node.made(Marker, node.of("body").text(), **vectors)
 
 
-def _joint(node: Node) -> MechanismJoint:
+def _joint(node: JsonValue) -> MechanismJoint:
     if "rows" not in node.object():
         return _called(node, JOINTS)
     node.only("name", "rows", "point", "coordinates")
@@ -219,7 +219,7 @@ def _joint(node: Node) -> MechanismJoint:
     return node.made(MechanismJoint, name, rows, point, coordinates=coordinates)
 
 
-def _row(node: Node, name: str, *further: str, keys: Mapping[str, str] | None = None) -> Any:
+def _row(node: JsonValue, name: str, *further: str, keys: Mapping[str, str] | None = None) -> Any:
     """A basic constraint, of our keys or of others."""
     make = node.of("type").choice("type of row", ROWS)
     known = {ours: theirs for theirs, ours in (keys or {}).items()}
@@ -234,7 +234,7 @@ def _row(node: Node, name: str, *further: str, keys: Mapping[str, str] | None = 
     return node.made(make, name, **given)
 
 
-def _called(node: Node, known: Mapping[str, Callable[..., Any]]) -> Any:
+def _called(node: JsonValue, known: Mapping[str, Callable[..., Any]]) -> Any:
     """What the function of a type makes of the other entries."""
     kind = "joint" if known is JOINTS else "force"
     make, given = node.of("type").choice(kind, known), {}
@@ -258,7 +258,7 @@ def _called(node: Node, known: Mapping[str, Callable[..., Any]]) -> Any:
     return node.made(make, **given)
 
 
-def _argument(node: Node, name: str, shape: tuple[int, ...]) -> Any:
+def _argument(node: JsonValue, name: str, shape: tuple[int, ...]) -> Any:
     """Numbers, or an expression where one may stand."""
     if isinstance(node.value, str) and name in VARIABLES:
         made = node.made(Expression, node.value, VARIABLES[name])
@@ -266,7 +266,7 @@ def _argument(node: Node, name: str, shape: tuple[int, ...]) -> Any:
     return node.numbers(() if name == "f" else shape)[()]
 
 
-def _motor(node: Node) -> MechanismMotor:
+def _motor(node: JsonValue) -> MechanismMotor:
     node.only("name", "i", "j", "kind", "lower", "upper", "curve", "unit")
     own = node.object()
     options = {key: own[key] for key in ("kind", "unit") if key in own}
@@ -278,7 +278,9 @@ def _motor(node: Node) -> MechanismMotor:
     return node.made(MechanismMotor, node.of("name").text(), *markers, **options)
 
 
-def _theirs(root: Node, inertias: Mapping[str, SpatialInertia], make: Callable[..., Made]) -> Made:
+def _theirs(
+    root: JsonValue, inertias: Mapping[str, SpatialInertia], make: Callable[..., Made]
+) -> Made:
     """File of Kissel, Taves and Negrut: rows between bodies by number, without masses."""
     names, bodies, joints = {}, [], []
     for node in root.of("bodies").each():
@@ -311,7 +313,9 @@ def _theirs(root: Node, inertias: Mapping[str, SpatialInertia], make: Callable[.
         if isinstance(own.get("f"), str):
             own["f"] = _plain(own["f"])
         name = _identifier(node.of("name").text())
-        rest = Node(root.file, node.key, {k: v for k, v in own.items() if k not in keys - {"type"}})
+        rest = JsonValue(
+            root.file, node.key, {k: v for k, v in own.items() if k not in keys - {"type"}}
+        )
         row = _row(rest, own["type"].lower(), keys=THEIRS)
         joints.append(node.made(MechanismJoint, name, [row]))
     return root.made(make, _identifier(root.of("name").text()), bodies, joints)
