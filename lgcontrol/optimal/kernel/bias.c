@@ -1,12 +1,31 @@
-/* A steady disturbance: its estimate from what the model predicted, and what to follow in its
- * presence so that the reference is met. */
+/* The state of a loop, and a steady disturbance: its estimate from what the model predicted, and what
+ * to follow in its presence so that the reference is met. */
+
+/* Numbers of the state; then the last answer, times of answers that are on their way, and these. */
+enum {
+  LG_PLANNED,  /* whether there is a plan: 1, or -1 where it leads nowhere */
+  LG_CLOCK,    /* time of the last call, s */
+  LG_STARTED,  /* time from which the plan is, s */
+  LG_LATELY,   /* recent cost */
+  LG_LARGEST,  /* largest cost */
+  LG_DUE,      /* whether the plan is to begin anew */
+  LG_QUEUED,   /* answers that are on their way */
+  LG_CALLED,   /* whether there was a call */
+  LG_ANSWERED, /* whether there was an answer */
+  LG_NUMBERS
+};
+
+static double *queue_times(const lg_model *m, const lg_loop *c) { return c->state + LG_NUMBERS + m->nv; }
+static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_times(m, c) + c->queue; }
 
 /* Numbers of the search, in the order of `Settings`. */
-enum { LG_DIFFERENCE, LG_UNOBSERVABLE, LG_RANK, LG_ERROR, LG_EFFORT, LG_STEPS, LG_FOUND, LG_SAME, LG_ROUNDED };
+enum {
+  LG_DIFFERENCE, LG_UNOBSERVABLE, LG_RANK, LG_ERROR, LG_EFFORT, LG_STEPS, LG_FOUND, LG_SAME, LG_ROUNDED
+};
 
 /* Parts of the state of a loop that belong to it. */
 typedef struct {
-  double *seen_t, *seen_x; /* the last call: its time, NaN without one, and its state */
+  double *has_seen, *seen_t, *seen_x; /* the last call: its time and state */
   double *inputs;          /* the estimate, zero for other inputs */
   double *has_target, *x, *u, *price, *inverse; /* the last target, to go on from */
 } lg_bias;
@@ -15,7 +34,7 @@ static lg_bias bias_of(const lg_model *m, const lg_loop *c)
 {
   double *at = c->state + LG_NUMBERS + m->nv + c->queue * (1 + m->nv);
   lg_bias b;
-  b.seen_t = at, b.seen_x = at + 1, b.inputs = b.seen_x + m->nq, b.has_target = b.inputs + m->nu;
+  b.has_seen = at, b.seen_t = at + 1, b.seen_x = at + 2, b.inputs = b.seen_x + m->nq, b.has_target = b.inputs + m->nu;
   b.x = b.has_target + 1, b.u = b.x + m->nq, b.price = b.u + m->nv, b.inverse = b.price + c->rates;
   return b;
 }
@@ -27,7 +46,10 @@ static void eigen(int64_t n, double *A, double *values_, double *V)
   for (int sweep = 0; sweep < 60; sweep++) {
     double off = 0, all = 0;
     for (int64_t j = 0; j < n; j++)
-      for (int64_t i = 0; i < n; i++) all += A[i + j * n] * A[i + j * n], off += i != j ? A[i + j * n] * A[i + j * n] : 0;
+      for (int64_t i = 0; i < n; i++) {
+        const double square = A[i + j * n] * A[i + j * n];
+        all += square, off += i != j ? square : 0;
+      }
     if (!(off > 1e-32 * all)) break;
     for (int64_t j = 1; j < n; j++)
       for (int64_t i = 0; i < j; i++) {
@@ -128,7 +150,7 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   const lg_bias b = bias_of(m, c);
   double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[nx], away[nx], asked[n];
   const double h = c->bias_numbers[LG_DIFFERENCE];
-  if (!(t > *b.seen_t + c->early)) return;
+  if (*b.has_seen == 0 || !(t > *b.seen_t + c->early)) return;
   copy(guess, b.seen_x, m->nq);
   int fine = run_on(m, q, c, *b.seen_t, t, b.inputs, guess);
   for (int64_t j = 0; j < n; j++)
