@@ -51,7 +51,8 @@ format: $(READY) ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff format
 
 # pyright reports paths with links in them; the sed command names the files people edit.
-types: $(READY) ## check the packages' types
+types: $(READY) ## check the types of the packages, and of the examples as a user's files
+	$(BIN)/python tools/user_files.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright $(ARGS) \
 	    | sed -E 's#lgcontrol/(models|controllers)/#\1/#'
 

@@ -459,7 +459,7 @@ class Controller(ABC):
         ndarray, shape (k, nq), or None
             None where the reference is no state: the pose of a frame, or none at all.
         """
-        goal = self._state_reference(self.reference if reference is None else reference)
+        goal = self.state_reference(self.reference if reference is None else reference)
         if goal is None:
             return None
         if isinstance(goal, StateMotion):
@@ -568,13 +568,13 @@ class Controller(ABC):
         self.unstable = told(type(self).__name__, system, value, joint, self.dt, self.delay, stable)
         warnings.warn(self.unstable, RuntimeWarning, stacklevel=level_outside())
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """A reference as one of the system's state, None if it is none."""
         return reference
 
     def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """Where the system is held as long as nothing else is known, None for nowhere."""
-        return self._state_reference(reference)
+        return self.state_reference(reference)
 
     def _hold(self, t: float, reference: ReferenceLike | None, message: str) -> np.ndarray:
         """Controls to go on with when there is no answer."""

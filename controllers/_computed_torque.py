@@ -131,5 +131,5 @@ class ComputedTorque(Controller):
     def _exported_goals(self) -> Mapping[str, LawArgument]:
         return goal_arguments(self.tree.configuration, "q_ref", "v_ref", "a_ref")
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         return state_reference(self.tree.configuration, reference, self.dt)

@@ -260,7 +260,7 @@ class ElasticImpedance(Controller):
     def _exported_state(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return state_near_rest(self.arm, rng)
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
     def task_errors(

@@ -232,7 +232,7 @@ class ElasticLaw(Controller):
         super().reset()
         self._sum = np.zeros(self.arm.tree.nv)
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """States of the links and of motors that follow them."""
         if reference is None:
             return None
@@ -257,7 +257,7 @@ class ElasticLaw(Controller):
         self, times: np.ndarray, reference: ReferenceLike | None = None
     ) -> np.ndarray | None:
         """States of links and motors; see `Controller.reference_states`."""
-        goal: Any = self._state_reference(self.reference if reference is None else reference)
+        goal: Any = self.state_reference(self.reference if reference is None else reference)
         # All times in one call of the flat map.
         states: Any = goal(times) if callable(goal) else super().reference_states(times, reference)
         return states

@@ -180,7 +180,7 @@ class Impedance(Controller):
             self.tree.configuration, "q_ref"
         )
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
     def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:

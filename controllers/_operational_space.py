@@ -176,7 +176,7 @@ class OperationalSpace(Controller):
             self.task.group, "frame_ref", "frame_v_ref", "frame_a_ref"
         ) | goal_arguments(self.tree.configuration, "q_ref", "v_ref", "a_ref")
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
     def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:

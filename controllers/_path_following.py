@@ -137,7 +137,7 @@ class PathFollowing(Controller):
         states = np.array([self.task.start(row) for row in x])
         return self.mpc.task_errors(times, states)
 
-    def _state_reference(self, reference: ReferenceLike | None) -> None:
+    def state_reference(self, reference: ReferenceLike | None) -> None:
         """None: where it is to be is not said in time."""
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:

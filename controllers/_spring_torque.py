@@ -142,5 +142,5 @@ class SpringTorqueControl(ElasticLaw):
         units = [joint.force_unit for joint in self.arm.elastic_joints]
         return {key: vector_argument(names, units, order) for order, key in enumerate(TORQUES)}
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: torques are no state."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import re
 import sys
 import tomllib
@@ -196,9 +195,7 @@ def _cell(names: set[str], kind: str) -> str:
     if kind == "page":
         links = (Path(name) for name in sorted(names))
         return ", ".join(
-            f"[{p.parent.name if p.stem == 'README' else p.stem}]"
-            f"({Path(os.path.relpath(ROOT / p, PAGE.parent)).as_posix()})"
-            for p in links
+            f"[{p.stem}]({'' if p.parent.name == 'theory' else '../'}{p.name})" for p in links
         )
     return ", ".join(f"`{name.removeprefix('tests/')}`" for name in sorted(names))
 

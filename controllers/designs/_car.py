@@ -75,7 +75,7 @@ def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:
     pose = run.block("pose")
     own = np.linspace(*OUTLINE, 12)
     points = pose[:, None, :2] + own[:, None] * pose[:, None, 2:4]
-    gaps = []
+    gaps: list[Any] = []
     for obstacle in obstacles:
         start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
         along = np.clip((points - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)

@@ -83,11 +83,11 @@ def design(seed: int = 0) -> Task:
         return value
 
     def beyond(run: SimulationResult) -> float:
-        excess = []
+        excess: list[float] = []
         for name, (lower, upper) in plant.limits.items():
             value = run.x[:, plant.state.coordinate_names.index(name)]
-            excess.append(np.maximum(lower - value, value - upper).max())
-        return float(max(excess))
+            excess.append(float(np.maximum(lower - value, value - upper).max()))
+        return max(excess)
 
     def bent(run: SimulationResult) -> float:
         return float(np.abs(run.x[-1, 7 : tree.nq] - BENT).max())

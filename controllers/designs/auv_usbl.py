@@ -128,6 +128,6 @@ def _filter(model: System[Any], pose: np.ndarray) -> EKF:
 def _pose_squares(run: SimulationResult) -> float:
     """Mean square of the errors of the pose in their deviations."""
     error, std = run.estimation_error, run.estimate_std
-    if error is None or std is None:
+    if std is None:
         return float("nan")
     return float(np.mean((error[1:, :6] / std[1:, :6]) ** 2))

@@ -60,9 +60,9 @@ class RigidLaw(Controller):
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         return self._saturate(self.law(t, x[self.start :], reference))
 
-    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
+    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """Where motors should be, which this law does not know."""
-        return self.known._state_reference(reference)
+        return self.known.state_reference(reference)
 
 
 def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:

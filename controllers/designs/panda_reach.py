@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.codegen import Value
@@ -105,11 +107,11 @@ def design(seed: int = 0) -> Task:
         """Points of the axis of a link's capsule, shape (N, k, 3)."""
         ends = np.array(OUTLINE[link][:2])
         ends = SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], ends)
-        return np.linspace(ends[:, 0], ends[:, 1], 25, axis=1)
+        return _between(ends[:, 0], ends[:, 1], 25)
 
     def gap(run: SimulationResult) -> float:
         gaps = [
-            _distance(sweep(run, link), np.linspace(axis[0], axis[1], 41))
+            _distance(sweep(run, link), _between(axis[0], axis[1], 41))
             - OUTLINE[link][2] - thick
             for axis, thick in OBSTACLES.values() for link in REACHING
         ]  # fmt: skip
@@ -150,6 +152,13 @@ def design(seed: int = 0) -> Task:
         goals=(wanted,),
         bodies=drawn(tree, BODIES),
     )
+
+
+def _between(start: Any, end: Any, count: int) -> np.ndarray:
+    """Points from one end to the other, shape (..., count, 3)."""
+    share = np.linspace(0.0, 1.0, count)[:, np.newaxis]
+    start, end = np.asarray(start)[..., np.newaxis, :], np.asarray(end)[..., np.newaxis, :]
+    return (1 - share) * start + share * end
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

@@ -42,7 +42,9 @@ def design(seed: int = 0) -> Task:
     begin, goal = quad.trim(), quad.trim(position=[0.0, -WAY, 0.0])
     _, most = quad.input_bounds
     thrusts = [
-        Bound(quad.input_names[i], 0.0, SHARE * most[i]) for i in quad.input_index("control")
+        Bound(name, 0.0, SHARE * bound)
+        for name, bound, entry in zip(quad.input_names, most, quad.inputs, strict=True)
+        if entry.role == "control"
     ]
 
     def upright(t: Any, x: Any, u: Any, p: Any) -> Any:

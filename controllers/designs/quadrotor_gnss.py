@@ -57,6 +57,9 @@ def design(seed: int = 0) -> Task:
         density = [GYRO] * 3 + [ACCELEROMETER] * 3
         return imu(vehicle, gravity=GRAVITY, dt=IMU_STEP, density=density)
 
+    def sensors(vehicle: System[Any]) -> list[Sensor]:
+        return [inertial(vehicle), fix, field]
+
     fix = gnss(quad, lever_arm=ANTENNA, std_discrete=0.05, dt=FIX_STEP)
     field = magnetometer(quad, FIELD, std_discrete=0.02, dt=FIELD_STEP)
     mpc = MPC(
@@ -75,7 +78,7 @@ def design(seed: int = 0) -> Task:
         reference=quad.trim(position=[2.0, 1.0, 1.0]),
         options={
             "disturbances": [GUSTS],
-            "sensors": lambda plant: [inertial(plant), fix, field],
+            "sensors": sensors,
             "estimator": SensorDriven(
                 _filter(quad.state.split(x0), rng),
                 inertial(quad),
@@ -126,6 +129,4 @@ def _direction(rng: np.random.Generator) -> np.ndarray:
 
 
 def _estimate_error(run: SimulationResult) -> float:
-    if run.estimation_error is None:
-        return float("nan")
     return float(np.linalg.norm(run.estimation_error[-1, POSITION]))

@@ -85,7 +85,7 @@ class Log:
                 )
             _warn_of_copies(name, times, values)
             kept[name] = (times, values)
-        object.__setattr__(self, "measurements", kept)
+        object.__setattr__(self, "sensors", kept)
         _warn_of_times_that_go_back(t)
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class Rows:
                 f"log must be a Log, as Log(t, u, {{{next(iter(bounds), 'name')!r}: (times, "
                 f"values)}}) makes it of arrays, not {type(log).__name__}"
             )
-        for name in log.measurements:
+        for name in log.sensors:
             if name not in bounds:
                 raise UnknownNameError(unknown_name("sensor", name, bounds))
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
@@ -148,7 +148,7 @@ class Rows:
         first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)
         taken: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for name in bounds:
-            times = np.asarray(log.measurements.get(name, (np.zeros(0), None))[0])
+            times = np.asarray(log.sensors.get(name, (np.zeros(0), None))[0])
             usable = np.isfinite(times) & (times >= first - SAME_TIME) & (times <= last + SAME_TIME)
             counts[name]["outside the log"] += int((~usable).sum())
             if len(times) and not usable.any():
@@ -164,7 +164,7 @@ class Rows:
         starts = np.concatenate([ends[:1], ends[:-1]])
         held = np.clip(np.searchsorted(t, starts + SAME_TIME, side="right") - 1, 0, None)
         sizes = [bound.group.nq for bound in bounds.values()]
-        batch = np.broadcast_shapes(*(v.shape[:-2] for _, v in log.measurements.values()))
+        batch = np.broadcast_shapes(*(v.shape[:-2] for _, v in log.sensors.values()))
         y = np.full((*batch, len(ends), sum(sizes)), np.nan)
         present = np.zeros((len(ends), len(bounds)))
         places, column = {}, 0
@@ -172,7 +172,7 @@ class Rows:
             times, numbers = taken[name]
             rows = _rows_of(ends, times, ranks[name])
             if len(numbers):
-                values = log.measurements[name][1]
+                values = log.sensors[name][1]
                 if values.shape[-1] != sizes[k]:
                     raise ValueError(
                         f"values of {name!r} have shape {values.shape}, expected (..., K, "

@@ -122,7 +122,7 @@ def depth(
         See `altimeter`.
     """
     above = altimeter(system, block, name=name, **options)
-    height = above.h
+    height: Any = above.h
     below = Rn(1, ("depth",), ("m",))
     return replace(above, h=lambda t, x, u, p: -height(t, x, u, p), output=below)
 

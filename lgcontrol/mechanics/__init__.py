@@ -7,7 +7,8 @@
   `WorldWrench`, the input `WrenchInput`; a `Force` of your own is a function of a `BodyMotion`,
   with a `Coefficient` for each number.
 - Actuators: `Actuators` of `Rotor` and `Thruster`; `thrust_policy`.
-- Arms: `InverseKinematics`, `FrameTask`, `LinkCapsules`; `FlatMotion` of bodies.
+- Arms: `InverseKinematics`, `FrameTask`, `LinkCapsules`; `FlatMotion` of bodies;
+  `to_flat_system` for python-control's planning.
 - Arms with springs at the joints: `SeriesElastic`, `Motor`, `LinearSpring`, `HardeningSpring`,
   `CustomSpring`, `AdjustedSpring`, `VariableSpring`.
 - Closed loops: `ClosedTree`; joints as equations are in `lgcontrol.mechanics.constrained`.

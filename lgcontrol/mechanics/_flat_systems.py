@@ -185,7 +185,7 @@ class _Thrust:
     @cached_property
     def _derivatives(self) -> ModelFunction:
         """(x, controls) → position to its snap (3, 5), heading and two derivatives (3)."""
-        system = self.system
+        system: Any = self.system  # with a structure, as has been asked
 
         def build(x: Any, u: Any) -> list[Any]:
             rate = _motion(system, x, u)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import casadi as ca
 import numpy as np
@@ -55,7 +55,14 @@ from ._tracing import (
     traced_when_asked,
 )
 
-State = TypeVar("State", bound=LieGroup, covariant=True)
+if TYPE_CHECKING:  # a system whose state is not told is one of any state
+    from typing_extensions import TypeVar
+
+    State = TypeVar("State", bound=LieGroup, default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    State = TypeVar("State", bound=LieGroup, covariant=True)
 
 
 def not_a_system(name: str, value: object) -> str:
@@ -109,15 +116,15 @@ class SystemDefinition(Memo, Generic[State]):
         h: Field | None = None,
         output: LieGroup | None = None,
         quantities: Mapping[str, Field | Quantity] | None = None,
-        invariants: Callable[..., Any] | None = None,
-        project: Callable[..., Any] | None = None,
-        project_derivative: Callable[..., Any] | None = None,
+        invariants: Callable[[Any, Any], Any] | None = None,
+        project: Callable[[Any, Any], Any] | None = None,
+        project_derivative: Callable[[Any, Any], Any] | None = None,
         limits: Mapping[str, tuple[float, float]] | None = None,
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
         constrained: Constrained | None = None,
         errors: ErrorCoordinates | None = None,
-        policy: Callable[..., Any] | None = None,
+        policy: Callable[[Any, Any, Any, Any, Any], Any] | None = None,
         home: Any = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
@@ -585,7 +592,7 @@ class SystemDefinition(Memo, Generic[State]):
             ]
         )
 
-    def with_policy(self, policy: Callable[..., Any] | None) -> Self:
+    def with_policy(self, policy: Callable[[Any, Any, Any, Any, Any], Any] | None) -> Self:
         """Return a copy that offers a policy, see `System`; None for one without.
 
         Parameters

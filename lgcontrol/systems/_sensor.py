@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import inf
@@ -90,7 +91,7 @@ class Sensor:
     """
 
     name: str
-    h: Any = None
+    h: str | Callable[[Any, Any, Any, Any], Any] | None = None
     output: LieGroup | None = None
     _: KW_ONLY
     std_discrete: Any = 0.0

@@ -173,10 +173,10 @@ class Quantity:
     ('load.left', 'load.right')
     """
 
-    of: Callable[..., Any]
+    of: Callable[[Any, Any, Any, Any], Any]
     entries: tuple[str, ...] = ()
     unit: str = ""
-    derivatives: Callable[..., Any] | None = None
+    derivatives: Callable[[Any, Any, Any, Any], Any] | None = None
 
     def names(self, name: str, count: int) -> tuple[str, ...]:
         """Full names of the rows, of which there are so many."""

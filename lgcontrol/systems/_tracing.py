@@ -39,7 +39,7 @@ from ._signals import (
 )
 from ._trajectory import Trajectory
 
-Field = Callable[..., Any]
+Field = Callable[[Any, Any, Any, Any], Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
 
 # Sample times that differ by this share are the same: a time may come as a quotient of others.
@@ -223,7 +223,9 @@ def trace_field(system: Signature, name: str, build: Field, rows: int | None) ->
     return _trace_column(system, name, build, rows, ("t", "x", "u", "p"))
 
 
-def trace_static(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
+def trace_static(
+    system: Signature, name: str, build: Callable[[Any, Any], Any], rows: int | None
+) -> ModelFunction:
     """``(x, p) → name``; p may be left out."""
     return _trace_column(system, name, build, rows, ("x", "p"))
 
@@ -395,7 +397,11 @@ def trace_basis(system: Signature, errors: ErrorCoordinates) -> ErrorCoordinates
 
 
 def _trace_column(
-    system: Signature, name: str, build: Field, rows: int | None, arguments: tuple[str, ...]
+    system: Signature,
+    name: str,
+    build: Callable[..., Any],
+    rows: int | None,
+    arguments: tuple[str, ...],
 ) -> ModelFunction:
     if not ca.Function.check_name(name):
         raise ValueError(

@@ -20,6 +20,8 @@ SOURCES = {
     "controllers/__init__.py": "",
     "controllers/designs/__init__.py": "",
     "controllers/designs/hover.py": "from lgcontrol.models import Arm\n\nx: int = Arm()\n",
+    "README.md": "# Title\n\n```python\nfrom lgcontrol.models import Arm\n\nArm(1)\n```\n",
+    "docs/tasks.md": "# Tasks\n\n```python\ndef twice(x):\n    return 2 * x\n```\n",
 }
 
 
@@ -41,11 +43,15 @@ def test_planted_type_errors_are_reported_at_the_file_people_edit(tmp_path):
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert run.returncode != 0
     errors = [line.strip() for line in run.stdout.splitlines() if " - error: " in line]
-    assert [Path(error.partition(":")[0]).name for error in sorted(errors)] == [
-        "hover.py",
+    # The design twice, as a user's file as well; the page's function has been annotated.
+    assert sorted(Path(error.partition(":")[0]).name for error in errors) == [
+        "README.md.py",
         "_so3.py",
         "arm.py",
+        "hover.py",
+        "hover.py",
     ], run.stdout
+    assert "README.md.py:6:5 - error: Expected 0 positional arguments" in run.stdout
     assert not [error for error in errors if "lgcontrol/models" in error]
     # The designs see the very class that models/ defines, not an unknown one.
     assert any('"Arm" is not assignable to' in error for error in errors)

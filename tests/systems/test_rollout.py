@@ -54,7 +54,8 @@ def test_a_parameter_sweep_in_one_call():
     p = np.array([system.parameter_values({"damping": d}) for d in (0.0, 0.2, 1.0)])
     run = system.rollout([0.0, 1.0, 0.0], dt=0.05, steps=100, p=p)
     for k in range(3):
-        alone = system.with_parameters(damping=p[k, 1]).rollout([0.0, 1.0, 0.0], dt=0.05, steps=100)
+        damped = system.with_parameters({"damping": p[k, 1]})
+        alone = damped.rollout([0.0, 1.0, 0.0], dt=0.05, steps=100)
         np.testing.assert_allclose(run.x[k], alone.x, atol=SAME)
     assert np.abs(run.x[0, -1] - run.x[2, -1]).max() > 0.1
 

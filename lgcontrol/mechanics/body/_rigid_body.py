@@ -386,7 +386,7 @@ class RigidBody:
         generalized_force: bool = False,
         velocity: Velocity = "twist",
         frame: MomentumFrame = "body",
-        h: Callable[..., Any] | None = None,
+        h: Callable[[Any, Any, Any, Any], Any] | None = None,
         output: LieGroup | None = None,
     ) -> System[Product]:
         """Field ``Ẋ = X v^``, ``v̇ = forward_dynamics`` as a System on `state`.

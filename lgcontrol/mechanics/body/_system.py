@@ -116,7 +116,7 @@ def body_system(
     generalized_force: bool,
     velocity: Velocity,
     frame: MomentumFrame,
-    h: Callable[..., Any] | None,
+    h: Callable[[Any, Any, Any, Any], Any] | None,
     output: LieGroup | None,
 ) -> System[Product]:
     """``Ẋ = X v^``, ``v̇ = M⁻¹ (τ + Q + ad_vᵀ M v)``, as `RigidBody.system` describes it."""

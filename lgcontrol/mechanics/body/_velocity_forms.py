@@ -125,7 +125,7 @@ class VelocityForm:
         quantities: Mapping[str, Callable[..., Value]],
         invariants: Callable[..., Value] | None = None,
         limits: Mapping[str, tuple[float, float]] | None = None,
-        h: Callable[..., Any] | None = None,
+        h: Callable[[Any, Any, Any, Any], Any] | None = None,
         output: LieGroup | None = None,
     ) -> System[Product]:
         """System on `state`; quantities and invariants are given for states (q, v)."""

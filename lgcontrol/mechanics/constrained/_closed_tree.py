@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, ask_degrees, check_shape, unknown_name
 from ...groups import Product, check_element
-from ...systems import System
+from ...systems import Input, System
 from ...systems._internal import FixedParameters
 from ..multibody._multibody import Multibody
 from ..multibody._spatial import Pose
@@ -121,7 +121,7 @@ class ClosedTree(Linkage):
         self,
         name: str,
         rows: str | Iterable[str],
-        value: Callable[..., Any],
+        value: Callable[[Any, Any, Any], Any],
         units: str | Iterable[str] = "",
         kind: Literal["position", "velocity"] = "position",
     ) -> ClosedTree:
@@ -181,35 +181,16 @@ class ClosedTree(Linkage):
     # What it is
 
     @cached_property
-    def constraints(self) -> Constraints:
+    def constraints(self) -> Constraints:  # pyright: ignore[reportIncompatibleMethodOverride]
         """All rows, on the configuration of the tree."""
         return Constraints(self.tree.configuration, self._members, len(self.tree.parameters))
 
     @cached_property
-    def mechanics(self) -> ConstrainedMechanics:
+    def mechanics(self) -> ConstrainedMechanics:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Equations of the tree with its constraints, without inputs."""
         return ConstrainedMechanics(self.tree.system([]), self.constraints)
 
     # What the protocol asks for
-
-    def symbolic(self, *names: str) -> ClosedTree:  # noqa: D102
-        return self._on(self.tree.symbolic(*names))
-
-    def with_parameters(self, values: Any) -> ClosedTree:  # noqa: D102
-        return self._on(self.tree.with_parameters(values))
-
-    def _on(self, tree: Multibody) -> ClosedTree:
-        """The same constraints on a tree of the same joints and frames."""
-        made = ClosedTree(tree, self.start)
-        own = {loop.name: partial(_gap, tree, loop) for loop in self.loops}
-        made.loops = self.loops
-        made._members = tuple(
-            Constraint(
-                entry.name, entry.rows, own.get(entry.name, entry.value), entry.units, entry.kind
-            )
-            for entry in self._members
-        )
-        return made
 
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
         tree, q, values = self.tree, self._configuration(q), self._parameters(p)
@@ -231,7 +212,7 @@ class ClosedTree(Linkage):
             yield HeldCoordinate(label, wished, unit, q[i] - wished)
 
     def _base(
-        self, inputs: Iterable[str] | None, name: str | None, options: Mapping[str, Any]
+        self, inputs: Iterable[Input | str] | None, name: str | None, options: Mapping[str, Any]
     ) -> tuple[System[Product], Constraints]:
         base = self.tree.system(inputs, name=name, **options)
         return base, Constraints(self.tree.configuration, self._members, len(base.parameters))

@@ -47,19 +47,19 @@ class Constraint:
 
     name: str
     rows: tuple[str, ...]
-    value: Callable[..., Any]
+    value: Callable[[Any, Any, Any], Any]
     units: tuple[str, ...]
     kind: Literal["position", "velocity"] = "position"
-    derivatives: Callable[..., Any] | None = None
+    derivatives: Callable[[Any, Any, Any, Any], Any] | None = None
 
     def __init__(
         self,
         name: str,
         rows: Iterable[str],
-        value: Callable[..., Any],
+        value: Callable[[Any, Any, Any], Any],
         units: str | Iterable[str] = "",
         kind: Literal["position", "velocity"] = "position",
-        derivatives: Callable[..., Any] | None = None,
+        derivatives: Callable[[Any, Any, Any, Any], Any] | None = None,
     ) -> None:
         check_name("constraint", name)
         if not callable(value):

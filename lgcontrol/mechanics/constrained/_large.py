@@ -422,7 +422,9 @@ def _after(
     )
 
 
-def _columns(kept: Sequence[Any], t: np.ndarray, is_driven: bool) -> tuple[np.ndarray, ...]:
+def _columns(
+    kept: Sequence[Any], t: np.ndarray, is_driven: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States with quaternions of one sign along the motion, accelerations and multipliers."""
     r, A, rdot, omega, rate, multipliers = (np.array(part) for part in zip(*kept, strict=True))
     quaternions = np.array(SO3.from_matrix(A))

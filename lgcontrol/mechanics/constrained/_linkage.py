@@ -16,7 +16,7 @@ from ...codegen._internal import UnknownNameError, check_shape, interruptible, u
 from ...groups import Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
-from ...systems import Quantity, System, Trajectory
+from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
 from ._constraint import Constraints
@@ -77,39 +77,6 @@ class Linkage(ABC):
         """
 
     @abstractmethod
-    def symbolic(self, *names: str) -> Self:
-        """The same with named numbers as symbols: parameters p, after those there are.
-
-        Parameters
-        ----------
-        *names : str
-            "crank.mass", "crank.inertia", or entries such as "crank.inertia.xx"; of a mechanism
-            also forces, "strut.stiffness"; of a tree what `Multibody.symbolic` takes.
-
-        Raises
-        ------
-        KeyError
-            If a name is unknown.
-        """
-
-    @abstractmethod
-    def with_parameters(self, values: Any) -> Self:
-        """The same with other values of some numbers; a symbol stays a symbol.
-
-        Parameters
-        ----------
-        values : array_like, shape (n_parameters,), or mapping of str to float
-            One number for each parameter; or any numbers by their names in full, symbols or not.
-
-        Raises
-        ------
-        KeyError
-            If there is no such number.
-        ValueError
-            If a count is wrong, or a number not finite or impossible for what it belongs to.
-        """
-
-    @abstractmethod
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:
         """SE3 coordinates of the frame of every body.
 
@@ -129,7 +96,7 @@ class Linkage(ABC):
 
     @abstractmethod
     def _base(
-        self, inputs: Iterable[str] | None, name: str | None, options: Mapping[str, Any]
+        self, inputs: Iterable[Input | str] | None, name: str | None, options: Mapping[str, Any]
     ) -> tuple[System[Product], Constraints]:
         """Bodies without their joints as a System with these inputs, and the constraints."""
 
@@ -416,7 +383,7 @@ class Linkage(ABC):
     @interruptible
     def system(
         self,
-        inputs: Iterable[str] | None = None,
+        inputs: Iterable[Input | str] | None = None,
         *,
         at: Any = None,
         independent: str | Iterable[str] | None = None,
@@ -476,12 +443,19 @@ class Linkage(ABC):
                 made = ca.Function("reaction", [t, q, p, force], [ca.densify(wrench)])
 
                 def value(
-                    t: Any, x: Any, u: Any, p: Any, multipliers: Any, made: Any = made, rows=rows
+                    t: Any,
+                    x: Any,
+                    u: Any,
+                    p: Any,
+                    multipliers: Any,
+                    made: Any = made,
+                    rows: Any = rows,
                 ) -> Any:
                     clock = x[-1] if constraints.is_driven else 0.0
                     return made(clock, x[:nq], p, multipliers[rows])
 
-                found[f"reaction_{joint}_{body}"] = Quantity(value, AXES)
+                of_multipliers: Any = value  # which `constrained_system` adds
+                found[f"reaction_{joint}_{body}"] = Quantity(of_multipliers, AXES)
         return found
 
     @cached_property

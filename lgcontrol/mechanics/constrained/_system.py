@@ -336,7 +336,8 @@ class ConstrainedMechanics:
     def of_multipliers(self, quantity: Callable[..., Any] | Quantity) -> Quantity:
         """A quantity that takes the multipliers as well."""
         own = quantity if isinstance(quantity, Quantity) else Quantity(quantity)
-        return replace(own, of=lambda t, x, u, p: own.of(t, x, u, p, self.multipliers(t, x, u, p)))
+        of: Any = own.of
+        return replace(own, of=lambda t, x, u, p: of(t, x, u, p, self.multipliers(t, x, u, p)))
 
     def constraint_forces(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``−Gᵀ λ``."""
