@@ -388,7 +388,7 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def _loop(self) -> Loop:
         """What changes from call to call."""
-        self._rules = self._kernel.caught_up(self._rules)
+        self._rules = self._kernel.caught_up(self._rules, self._estimator)
         return self._rules
 
     @_loop.setter
@@ -740,7 +740,6 @@ class MPC(Controller, metaclass=Fixed):
         work = self.real_time
         return (
             self.solver.has_loop
-            and self._estimator is None
             and self.rates is None
             and not work.split
             and work.budget == np.inf
@@ -760,12 +759,15 @@ class MPC(Controller, metaclass=Fixed):
                 self._rules = self._keep_up(self._rules, whole, start, reference)
         kernel, work = self._kernel, self.real_time
         if kernel.calls is None or not kernel.calls.is_current:
-            self._rules = kernel.caught_up(self._rules)
+            self._rules = kernel.caught_up(self._rules, self._estimator)
             solver: Any = self.solver
-            kernel.calls = solver.loop(self.delay, self.dt, self.system.nominal_input)
+            known = None if self._estimator is None else self._estimator.in_kernel
+            kernel.calls = solver.loop(self.delay, self.dt, self.system.nominal_input, known)
         calls, outrun = kernel.calls, ""
         if not kernel.is_ahead:
-            kernel.take(self._rules, self._last)
+            estimator, known = self._estimator, self._rules.disturbance
+            numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
+            kernel.take(self._rules, self._last, numbers)
         if self._p is not calls.p:
             self._rules, outrun = self._keep_to_known(self._rules, t, x)
         looks = 0 if self.problem.costs else work.looks

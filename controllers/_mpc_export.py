@@ -34,9 +34,10 @@ def export_mpc(
     -------
     Path
     """
+    has_loop = mpc.solver.has_loop
     for word, is_used, remedy in (
-        ("disturbance", mpc._estimator is not None, "estimate it beside, model it as a state or "
-         "measure it, and write it to u_ref at run time"),
+        ("disturbance", not (mpc._estimator is None or has_loop), "estimate it beside, "
+         "model it as a state or measure it, and write it to u_ref at run time"),
         ("split", mpc.real_time.split, "call _step with split=False here"),
         ("budget", np.isfinite(mpc.real_time.budget), "bound `iterations` instead; firmware has no "
          "clock that C99 knows"),
@@ -68,6 +69,8 @@ def export_mpc(
         options["delay"] = mpc.delay
     if mpc.solver.has_loop:
         options["restarts"] = mpc.real_time.looks
+        if mpc._estimator is not None:
+            options["disturbance"] = mpc._estimator.in_kernel
     if mpc.reference is None or not mpc.solver.has_export:
         return mpc.solver.export_c(folder, **options)  # which says what is missing
     return mpc.solver.export_c(folder, **options, cases=[_case(mpc, word, x0, calls)])

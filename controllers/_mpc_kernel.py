@@ -12,6 +12,7 @@ from lgcontrol.systems import ReferenceLike
 
 from ._mpc_loop import Loop
 from ._mpc_plan import PlanState, WarmStarts, is_same
+from ._steady_disturbance import DisturbanceEstimator
 
 # What calls of the kernel are worth.
 ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD
@@ -33,13 +34,13 @@ class KernelCalls:
         self.calls: Any = None
         self.is_ahead, self.due = False, ""
 
-    def take(self, loop: Loop, answer: np.ndarray | None) -> None:
+    def take(self, loop: Loop, answer: np.ndarray | None, disturbance: np.ndarray) -> None:
         """Let the kernel go on from what the rules in Python left."""
         found, usual, self.due = loop.plan
         planned = 0 if found is None else -1 if found.status is SolveStatus.FAILED else 1
         self.calls.take(
             planned, loop.clock, usual, bool(self.due), loop.sent, answer,
-            None if found is None else found.plan,
+            None if found is None else found.plan, loop.seen, disturbance,
         )  # fmt: skip
 
     def call(
@@ -58,7 +59,7 @@ class KernelCalls:
             restart = "" if restart != "jump" else (was_due or cause)
         return code, restart
 
-    def caught_up(self, loop: Loop) -> Loop:
+    def caught_up(self, loop: Loop, estimator: DisturbanceEstimator | None) -> Loop:
         """The loop after the calls of the kernel."""
         if not self.is_ahead:
             return loop
@@ -66,4 +67,6 @@ class KernelCalls:
         state = calls.state_now()
         usual = WarmStarts(state.lately, state.largest, calls.p.copy(), calls.reference)
         plan = PlanState(calls.solution(), usual, self.due if state.is_due else "")
+        if estimator is not None:
+            loop = loop._replace(disturbance=estimator.estimate(state.disturbance))
         return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock)

@@ -13,7 +13,7 @@ from lgcontrol.codegen import ModelFunction, named_options, prepare
 from lgcontrol.codegen._internal import UnknownNameError, check_shape, memoized, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import Settings
-from lgcontrol.optimal._internal import ReferenceSamples
+from lgcontrol.optimal._internal import LoopDisturbance, ReferenceSamples
 from lgcontrol.systems import System
 from lgcontrol.systems._internal import symbols_of
 
@@ -119,6 +119,12 @@ class DisturbanceEstimator:
         """Compile what a loop calls."""
         prepare(self._step, calls=1000)
         prepare(self._rate, calls=1000)
+
+    @property
+    def in_kernel(self) -> LoopDisturbance:
+        """The same for calls of the kernel."""
+        sizes = self.system.n_inputs, *self._sizes
+        return LoopDisturbance(self.index, self.settling, self.Q, self.settings, self._rate, sizes)
 
     def by_name(self, state: DisturbanceEstimate) -> dict[str, float]:
         """The estimate."""

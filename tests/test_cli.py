@@ -16,6 +16,7 @@ import pytest
 from lgcontrol import cli, codegen
 from lgcontrol.cli import _registry
 from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
+from lgcontrol.models.papers import Claim, Paper, Reproduction
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Input, Parameter, System
 
@@ -520,3 +521,48 @@ def test_as_a_program_on_a_terminal_of_few_letters(tmp_path, monkeypatch):
     program = process("run", "cruise", "--no-plot", folder=tmp_path)
     out, err = program.communicate(timeout=120)
     assert program.returncode == 0 and "effort" in out and err == ""
+
+
+def picture():
+    """Figure 1: a line."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.add_subplot().plot([0, 1])
+    claims = Claim("gap | joint [m]", "0", 1e-3, 0, 1e-2), Claim("size", "a curve", 2.0)
+    return Reproduction(figure, claims)
+
+
+def crooked():
+    """Table 2: cannot be made."""
+    raise ArithmeticError("no numbers")
+
+
+SHEET = Paper("A. Author: A paper", {"1": picture, "table-2": crooked})
+
+
+def test_papers_are_listed_and_computed(installed, capsys):
+    installed[_registry.PAPERS] = [EntryPoint("author", "_designs:SHEET", "")]
+    status, out, _ = run(capsys, "paper")
+    assert status == 0 and "A. Author: A paper" in out and "figures: 1, table-2" in out
+    status, out, _ = run(capsys, "paper", "author")
+    assert status == 0 and "table-2  Table 2: cannot be made." in out
+    status, out, _ = run(capsys, "paper", "author", "1", "--out", "o")
+    assert status == 0 and "0.001  reproduced" in out and "not decidable" in out
+    page = Path("o/author/README.md").read_text()
+    assert "| gap \\| joint [m] | 0 | 0.001 | reproduced |" in page and "(1.png)" in page
+    assert Path("o/author/1.png").read_bytes().startswith(b"\x89PNG")
+    assert run(capsys, "paper", "author", "1", "--out", "p", "--no-plot")[0] == 0
+    assert os.listdir("p/author") == ["README.md"]
+
+
+def test_papers_that_are_not_there(installed, capsys):
+    installed[_registry.PAPERS] = [EntryPoint("author", "_designs:SHEET", "")]
+    status, _, err = run(capsys, "paper", "autor")
+    assert status == 2 and "unknown paper 'autor'; valid names are author" in err
+    status, _, err = run(capsys, "paper", "author", "1", "7")
+    assert status == 2 and "unknown figure of author '7'; valid names are 1, table-2, all" in err
+    status, _, err = run(capsys, "paper", "author", "all")
+    assert status == 2 and "author table-2 cannot be computed: ArithmeticError: no numbers" in err
+    installed[_registry.PAPERS].append(EntryPoint("../x", "_designs:SHEET", ""))
+    assert run(capsys, "paper", "../x", "1", "--out", "q")[0] == 0 and os.listdir("q") == [".._x"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import re
 import sys
 import tomllib
@@ -195,7 +196,9 @@ def _cell(names: set[str], kind: str) -> str:
     if kind == "page":
         links = (Path(name) for name in sorted(names))
         return ", ".join(
-            f"[{p.stem}]({'' if p.parent.name == 'theory' else '../'}{p.name})" for p in links
+            f"[{p.parent.name if p.stem == 'README' else p.stem}]"
+            f"({Path(os.path.relpath(ROOT / p, PAGE.parent)).as_posix()})"
+            for p in links
         )
     return ", ".join(f"`{name.removeprefix('tests/')}`" for name in sorted(names))
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ._info import CACHE_ACTIONS, cache_command, info_command, list_command
+from ._paper import paper_command
 from ._registry import CommandError
 from ._run import run_command
 
@@ -74,6 +75,16 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(demo)
     demo.set_defaults(perturb=False)
     demo.set_defaults(command=lambda options: run_command(DEMO, options))
+
+    paper = commands.add_parser("paper", help="compute figures of papers again, beside the paper's")
+    paper.add_argument("name", nargs="?", help="a paper; all are listed if left out")
+    paper.add_argument(
+        "figures", nargs="*", metavar="figure",
+        help="figures such as 2 or table-9, or all; they are listed if left out",
+    )  # fmt: skip
+    paper.add_argument("--out", type=Path, default=Path("out"), help="folder to write to (out)")
+    paper.add_argument("--no-plot", action="store_true", help="write the page but no figures")
+    paper.set_defaults(command=paper_command)
 
     cache = commands.add_parser("cache", help="compiled functions on disk")
     cache.add_argument(

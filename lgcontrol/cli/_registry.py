@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-DESIGNS, MODELS = "lgcontrol.designs", "lgcontrol.models"
+DESIGNS, MODELS, PAPERS = "lgcontrol.designs", "lgcontrol.models", "lgcontrol.papers"
 
 
 class CommandError(Exception):

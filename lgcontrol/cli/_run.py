@@ -34,7 +34,7 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
                 )
             raise CommandError(unknown_name("design", name, sorted(known)))
     designs = {name: load(known[name]) for name in names}
-    _check_folder(options.out)
+    check_folder(options.out)
     worst = OK
     for name, design in designs.items():
         try:
@@ -135,7 +135,7 @@ def _print_verdicts(task: Any, run: Any) -> bool:
 
 def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[Path]:
     """Data, figures and animation, as far as they are wanted and the run has them."""
-    out, stem = options.out, re.sub(r"[^\w.-]", "_", name)
+    out, stem = options.out, safe_name(name)
     written = [run.save(out / f"{stem}.npz")]
     linked = task.bodies is not None
     run = replace(run, name=name)  # its own is the plant's
@@ -160,7 +160,12 @@ def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[
     return written
 
 
-def _check_folder(folder: Path) -> None:
+def safe_name(name: str) -> str:
+    """Name of a design or paper as the name of a file, which leads nowhere else."""
+    return re.sub(r"[^\w.-]", "_", name)
+
+
+def check_folder(folder: Path) -> None:
     """Make the folder and see that files can be written, before anything takes time."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -34,3 +34,4 @@ from ._weights import WeightLike as WeightLike
 from ._weights import error_weight as error_weight
 from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight
+from .kernel._loop import LoopDisturbance as LoopDisturbance

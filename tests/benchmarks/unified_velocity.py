@@ -1,4 +1,4 @@
-"""The unstable rotation in unified velocity coordinates: figures, error table, cost of a step.
+"""The unstable rotation in unified velocity coordinates: error table, cost of a step.
 
     python -m tests.benchmarks.unified_velocity [--store]
 
@@ -7,7 +7,7 @@ A box about its middle axis (Holzinger, Gerstmayr, Schöberl, section 6) by RK4 
 next to the stored table, and the time of a step in the three coordinates, plain and with a mass
 that is a parameter. What of the errors is truncation and what rounding: the same operations with
 40 digits, and in doubles from starts that differ in their last digits. `--store` writes numbers
-and figures to tests/benchmarks/results.
+to tests/benchmarks/results; `lgcontrol paper` draws the figures.
 """
 
 import argparse
@@ -211,50 +211,6 @@ def costs(count: int = 1000) -> list[dict]:
     return rows
 
 
-def draw(rows: list[dict], exact: list[dict], path: Path) -> None:
-    """Figures 7 to 12 of the paper on one sheet."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    x, t = run(SETS["hexahedral"], 5120), np.linspace(0, 1, 5121)
-    point = SE3.act(x[:, :7], np.array([0.0, 0.0, 1.0]))
-    figure = plt.figure(figsize=(12, 7))
-    space = figure.add_subplot(2, 3, 1, projection="3d")
-    space.plot(*point.T, linewidth=0.5)
-    space.set_title("path of the point (0, 0, 1)")
-    axes = [figure.add_subplot(2, 3, k) for k in range(2, 7)]
-    axes[0].plot(t, point, linewidth=0.8, label=["x", "y", "z"])
-    axes[0].legend(fontsize=7)
-    axes[0].set_title("position of the point [m]")
-    axes[1].plot(t, x[:, 10:], linewidth=0.8, label=["x", "y", "z"])
-    axes[1].legend(fontsize=7)
-    axes[1].set_title("angular velocity [rad/s]")
-    axes[2].plot(t, np.linalg.det(SO3.matrix(x[:, 3:7])) - 1, linewidth=0.3)
-    axes[2].set_title("det R − 1")
-    h = np.array([1 / int(row["h"][2:]) for row in rows])
-    for name in ("twist", "hexahedral", "tetrahedral"):
-        good = [row[name] is not None for row in rows]
-        axes[3].loglog(
-            h[good], [row[name] for row in rows if row[name] is not None], "o-", label=name
-        )
-        dets = [row[f"det of {name}"] or 1e-17 for row in rows]
-        axes[4].loglog(h[good], np.array(dets)[good], "o-", label=name)
-    own = [row for row in exact if row["coordinates"] == "twist"]
-    axes[3].loglog(h[4:9], [row["40 digits"] for row in own], "k--", label="40 digits")
-    limits = np.array([row["doubles"] for row in exact if row["coordinates"] == "tetrahedral"])
-    label = "starts one digit apart"
-    axes[3].fill_between(h[4:9], limits[:, 0], limits[:, 2], alpha=0.3, color="C2", label=label)
-    axes[3].set_title("error of the angular velocity at 1 s")
-    axes[4].set_title("|det R − 1| at 1 s")
-    axes[3].legend(fontsize=7)
-    for axis, label in zip(axes, ["t [s]"] * 3 + ["h [s]"] * 2, strict=True):
-        axis.set_xlabel(label)
-    figure.tight_layout()
-    figure.savefig(path, dpi=90)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--store", action="store_true")
@@ -279,7 +235,6 @@ def main() -> None:
     if options.store:
         report = {"errors": rows, "rounding": exact, "costs": spent}
         (RESULTS / "unified_velocity.json").write_text(json.dumps(report, indent=1) + "\n")
-        draw(rows, exact, RESULTS / "unified_velocity.png")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 
 from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
-from lgcontrol.controllers import MPC, RealTime
+from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, Plan
 from lgcontrol.optimal.kernel import _library
@@ -170,6 +170,49 @@ def test_what_is_not_finite_is_held(pendulum):
     assert whole(0.2, x).shape == (1,) and whole.info.status == "ok"
 
 
+@pytest.fixture(scope="module")
+def pushed():
+    return System(
+        "pendulum", Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], u[0] + u[1] - 0.5 * x[1]),
+        inputs=[Input("torque", "N m", -5, 5), Input("push", "N m", -3, 3, role="disturbance")],
+    )  # fmt: skip
+
+
+def push(controllers, calls, goals, *, prepares=True):
+    """A plant that is pushed with 0.7 N m; the same measured states to all."""
+    system, rng, rows = controllers[0].system, np.random.default_rng(3), []
+    x = np.array([1.0, 0.0, 0.0])
+    for controller in controllers if prepares else ():
+        controller.prepare(0.0, x)
+    for k in range(calls):
+        goal = goals[k * len(goals) // calls]
+        t = 0.1 * k + (50.0 if k > 0.8 * calls else 0.0)
+        answers = [controller(t, x, goal) for controller in controllers]
+        rows.append([t, x, goal, answers])
+        x = system.step("rk4", 2)(t, x, [answers[0][0], 0.7], [], 0.1)
+        x = np.asarray(system.retract(x, 1e-4 * rng.normal(size=2), []))
+    return rows, x
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.15])
+def test_steady_disturbances_are_those_of_the_rules_in_python(pushed, delay):
+    options = {"disturbance": SteadyDisturbance("push", settling=0.3), "delay": delay}
+    both = pair(pushed, bounds=(), parameters=(), **options)
+    goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    rows, x = push(both, 80, goals)
+    for t, _, _, answers in rows:
+        assert answers[0] == pytest.approx(answers[1], abs=1e-6), t
+    found = both[0].disturbance["push"]
+    assert found == pytest.approx(both[1].disturbance["push"], abs=1e-6)
+    assert found == pytest.approx(0.7, abs=0.05)
+    assert np.abs(pushed.error(x, goals[1])).max() < 0.05
+    other = pair(pushed, bounds=(), parameters=(), **options)[0]
+    state = both[0].state
+    other.reset(Plan.from_column(state.layout, state.column()))
+    assert np.array_equal(other(58.0, x, goals[1]), both[0](58.0, x, goals[1]))
+
+
 class Plain(Compiler):
     """Scalar code for any processor of its kind, without fused multiply-adds: that of firmware."""
 
@@ -188,6 +231,25 @@ def plain(monkeypatch):
     yield
     for function in caches:
         function.cache_clear()
+
+
+def played(folder, tmp_path, table, body):
+    """What an export answers to rows of numbers, with its status."""
+    text = ", ".join("NAN" if v != v else repr(float(v)) for v in table.ravel())
+    program = tmp_path / "user.c"
+    program.write_text(
+        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
+        f"int main(void) {{\n  static const double given[] = {{{text}}};\n  double u[1];\n"
+        f"  swing_init(&m);\n  for (int k = 0; k < {len(table)}; k++) {{\n"
+        f"    const double *row = given + {table.shape[1]} * k;\n{body}"
+        "    const int status = swing_step(&m, row[0], row + 1, u);\n"
+        '    printf("%.17g %d\\n", u[0], status);\n  }\n  return 0; }\n'
+    )
+    done = subprocess.run(
+        [built(folder, program, "swing.c", into=tmp_path, level="-O1 -ffp-contract=off")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
 
 
 LATE = {"delay": 0.23, "real_time": RealTime(iterations=2)}
@@ -220,27 +282,30 @@ def test_firmware_answers_to_the_last_bit(pendulum, plain, options, tmp_path):
         x = np.asarray(pendulum.retract(x, 0.005 * rng.normal(size=2), mpc._own))
     assert len(restarts) > 1
     table = np.array(rows)
-    text = ", ".join("NAN" if v != v else repr(float(v)) for v in table[:, :9].ravel())
     price = mpc.problem.parameter_names.index("price")
-    body = (
-        f"  static const double given[] = {{{text}}};\n  double u[1];\n"
-        f"  swing_init(&m);\n  for (int k = 0; k < {len(table)}; k++) {{\n"
-        "    const double *row = given + 9 * k;\n    swing_hold(&m, row + 4, row + 7);\n"
-        f"    m.p[{price}] = row[8];\n    const int status = swing_step(&m, row[0], row + 1, u);\n"
-        '    printf("%.17g %d\\n", u[0], status);\n  }\n'
-    )
-    program = tmp_path / "user.c"
-    program.write_text(
-        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
-        f"int main(void) {{\n{body}  return 0; }}\n"
-    )
-    done = subprocess.run(
-        [built(folder, program, "swing.c", into=tmp_path, level="-O1 -ffp-contract=off")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    body = f"    swing_hold(&m, row + 4, row + 7);\n    m.p[{price}] = row[8];\n"
+    found = played(folder, tmp_path, table[:, :9], body)
     apart = np.flatnonzero((found != table[:, 9:]).any(axis=1))
     assert not len(apart), (apart, found[apart], table[apart, 9:])
+
+
+@pytest.mark.usually(delay=(0.15,))
+@pytest.mark.parametrize("delay", [0.0, 0.15])
+def test_firmware_estimates_disturbances_to_the_last_bit(pushed, plain, delay, tmp_path):
+    options = {"disturbance": SteadyDisturbance("push", settling=0.3), "delay": delay}
+    mpc = pair(pushed, bounds=(), parameters=(), **options)[0]
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
+    mpc.solver.prepare()
+    goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    rows, _ = push([mpc], 60, goals, prepares=False)
+    assert mpc.disturbance["push"] == pytest.approx(0.7, abs=0.15)
+    given = mpc.solver._given
+    table = [
+        [t, *x, *goal, *given.setting(mpc.problem.times(t), goal, mpc._p).u_ref[0]]
+        for t, x, goal, _ in rows
+    ]
+    found = played(folder, tmp_path, np.array(table), "    swing_hold(&m, row + 4, row + 7);\n")
+    assert np.array_equal(found[:, 0], [answers[0][0] for *_, answers in rows])
 
 
 def test_the_header_of_firmware_says_its_size(pendulum, tmp_path):

@@ -514,7 +514,11 @@ def test_parameters_of_bars_are_their_numbers():
     system = closed.system(["crank"], at=q)
     assert system.n_parameters == 1 + 6 and system.parameter_names[0] == "coupler.mass"
     x = closed.state(q, speeds={"crank": 1.0})
+    later = four_bar_tree().symbolic("coupler.mass", "coupler.inertia")
+    assert np.abs(later.system(["crank"], at=q).f(0, x, [1.0]) - system.f(0, x, [1.0])).max() == 0
+    light = four_bar_tree().with_parameters({"coupler.mass": 0.7}).system(["crank"], at=q)
     p = system.nominal_parameters
+    assert same(light.f(0, x, [1.0]), system.f(0, x, [1.0], [0.7, *p[1:]]))
     for factor in (1, 2):  # mass and inertia of a uniform bar grow alike
         built = four_bar_tree(masses=(0.5, factor * 1.2, 0.9)).system(["crank"], at=q)
         assert same(system.f(0, x, [1.0], factor * p), built.f(0, x, [1.0]))

@@ -11,6 +11,7 @@ from lgcontrol import models
 from lgcontrol.integrators import generalized_alpha, get_method, implicit_euler3
 from lgcontrol.mechanics.constrained.rotation_comparison import DirectAnalysis
 from lgcontrol.mechanics.constrained.rotation_comparison._attitudes import OrientationMatrix
+from lgcontrol.models.papers._kissel import PERIODS, TABLE_9, as_in_the_paper
 
 METHODS = {1: implicit_euler3(iterations=4), 2: generalized_alpha(0.9)}
 
@@ -86,35 +87,15 @@ def test_frozen_matrices_take_more_iterations_to_the_same_end():
     assert counts[1] >= counts[0] + 0.9  # full Newton takes three, as in the paper's table 9 none
 
 
-DRIVEN = {
-    "pendulum": models.pendulum_mechanism,
-    "four_link": models.four_link_mechanism,
-    "slider_crank": models.slider_crank_mechanism,
-}
-SPEEDS = {"four_link": np.pi, "slider_crank": 2 * np.pi}  # of the drivers, for the switch
-TABLE_9 = {"pendulum": (3.0, 3.80), "four_link": (2.0, 4.50), "slider_crank": (1.0, 4.70)}
-
-
-def as_in_the_paper(name, attitude, **options):
-    """Analysis with the paper's driver, and another one where that is near a dead point."""
-    mechanism = DRIVEN[name](drive="paper")
-    if name in SPEEDS:
-        rate = SPEEDS[name]
-        other = DRIVEN[name]().joints["driver"]
-        options["switched"] = (other, lambda t: abs(abs(np.sin(rate * t)) - 1) < 0.1)
-    return DirectAnalysis(mechanism, attitude, **options)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", TABLE_9)
 @pytest.mark.usually(name=("slider_crank",))
 def test_iterations_of_table_9(name):
     """Seconds of a run and mean number of iterations: frozen matrices, no prediction, 1e-10."""
-    seconds, printed = TABLE_9[name]
     direct = as_in_the_paper(name, "rA", matrix="step", is_predicted=False)
-    run = direct.kinematics(1e-3 * np.arange(round(seconds / 1e-3) + 1), 1e-10)
+    run = direct.kinematics(1e-3 * np.arange(round(PERIODS[name] / 1e-3) + 1), 1e-10)
     assert run.is_success, run.message
-    assert run.iterations[1:].mean() == pytest.approx(printed, abs=0.1)
+    assert run.iterations[1:].mean() == pytest.approx(TABLE_9[name]["rA"], abs=0.1)
 
 
 @pytest.mark.parametrize("matrix", ["iteration", "step"])

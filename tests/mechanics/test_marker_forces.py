@@ -184,13 +184,21 @@ def test_friction_stops_a_wheel_and_motors_follow_their_curve():
 
 def test_numbers_of_forces_are_parameters():
     plain = hung(damping=4.0)
-    symbolic = plain._like(symbolic=["strut.stiffness", "strut.length", "strut.damping"])
+    symbolic = plain.symbolic("strut.stiffness", "strut.length", "strut.damping")
     system, x = symbolic.system(), plain.state()
     assert system.parameter_names == ("strut.stiffness", "strut.damping", "strut.length")
     other = hung(stiffness=300.0, damping=2.0, length=0.4)
     p = {"strut.stiffness": 300.0, "strut.damping": 2.0, "strut.length": 0.4}
     values = [p[name] for name in system.parameter_names]
-    assert system.f(0.0, x, [], values) == pytest.approx(other.system().f(0.0, x, []), abs=1e-12)
+    exact = other.system().f(0.0, x, [])
+    assert system.f(0.0, x, [], values) == pytest.approx(exact, abs=1e-12)
+    assert plain.with_parameters(p).system().f(0.0, x, []) == pytest.approx(exact, abs=1e-12)
+    heavy = plain.with_parameters({"mass.mass": 4.0})
+    assert heavy.bodies["mass"].inertia.mass == 4.0
+    slow = plain.symbolic("mass.mass").dynamics(0.0, x[:7], x[7:], p=[4.0])
+    assert slow.M == pytest.approx(heavy.dynamics(0.0, x[:7], x[7:]).M, abs=1e-15)
+    with pytest.raises(KeyError, match="strut.stiffnes"):
+        plain.symbolic("strut.stiffnes")
 
 
 A, B = Marker("ground"), Marker("mass")

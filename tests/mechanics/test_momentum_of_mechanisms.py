@@ -42,7 +42,7 @@ ANCHOR, TIP = Marker("ground"), Marker("bob", [-0.4, 0, 0])
 def top(word="SO3xR3"):
     """A box that swings about one of its points in all directions, with a symbolic mass."""
     bob = MechanismBody("bob", BOX, pose=[0.4, 0, 0, 0, 0, 0, 1])
-    made = Mechanism("top", [bob], [spherical("ball", ANCHOR, TIP)], symbolic=["bob.mass"])
+    made = Mechanism("top", [bob], [spherical("ball", ANCHOR, TIP)]).symbolic("bob.mass")
     made = made.formulated(word)
     return made, made.system()
 

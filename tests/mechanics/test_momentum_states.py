@@ -201,7 +201,8 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="arm: spatial momenta are those of a free base"):
         fixed.system(velocity="momentum", frame="spatial")
     with pytest.raises(
-        ValueError, match='velocity must be "velocity" or "momentum", not \'twist\''
+        ValueError,
+        match='velocity must be "velocity", "momentum" or a UnifiedVelocity, not \'twist\'',
     ):
         fixed.system(velocity="twist")
     with pytest.raises(ValueError, match='"twist", "momentum" or a UnifiedVelocity'):

@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, WrenchInput
+from lgcontrol.mechanics import Gravity, Multibody, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.mechanics.representations import UnifiedVelocity
 from lgcontrol.systems import check_system
 
@@ -302,3 +302,88 @@ def test_the_basis_rates_of_the_box_are_the_published_ones(rng):
         [[0, -about_z, about_y], [about_z, 0, -about_x], [-about_y, about_x, 0]]
     ) / np.sqrt(2)
     np.testing.assert_allclose(SETS["box"].basis_rates(w), published, rtol=1e-12, atol=1e-14)
+
+
+# Trees with a free base
+
+
+LINKS = {
+    "base": inertia_of((np.arange(1.0, 5.0), np.eye(4, 3))),
+    "upper": SpatialInertia.box(1.0, [0.2, 0.3, 0.4], center_of_mass=[0.1, 0, -0.2]),
+    "lower": SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5]),
+}
+
+
+def crane():
+    """A free base with a ball joint and a revolute one; no weight."""
+    tree = Multibody("crane", gravity=(0, 0, 0)).add_body("base", LINKS["base"], "free")
+    tree = tree.add_body("upper", LINKS["upper"], "spherical", "base", [0, 0, -0.2])
+    return tree.add_body("lower", LINKS["lower"], "revolute", "upper", [0, 0, -0.4], axis="y")
+
+
+def gibbs_of(tree):
+    """Energy of acceleration of all links, each by its own function (eq. 44) of its own twist."""
+    functions = {link: SETS["box"].gibbs_function(own) for link, own in LINKS.items()}
+    D = SETS["box"].matrix
+
+    def total(q, v, a):
+        found = 0.0
+        for link, function in functions.items():
+            J = tree.jacobian(link)(q)
+            found += function(D @ J @ v, D @ (J @ a + tree.jacobian_rate(link)(q, v) @ v))
+        return float(found)
+
+    return total
+
+
+@pytest.mark.usually(unified=(SETS["box"], SETS["own"]))
+@pytest.mark.parametrize("unified", SETS.values(), ids=SETS)
+def test_trees_obey_the_equations_of_gibbs_and_appell(unified, rng):
+    """∂G/∂ẇ = Q with G the sum over the links: neither mass matrix nor recursion is in it."""
+    tree = crane()
+    system, form = tree.system(velocity=unified), tree.velocity_form(unified)
+    assert list(system.state.blocks) == ["configuration", "unified_velocity"]
+    assert system.state.tangent_names[tree.nv :][:2] == (
+        "unified_velocity.w1",
+        "unified_velocity.w2",
+    )
+    x, tau = tree.system().state.random(rng), rng.normal(size=4)
+    q, v = x[: tree.nq], x[tree.nq :]
+    y = form.from_velocity(x)
+    np.testing.assert_allclose(form.to_velocity(y), x, rtol=0, atol=ROUNDING * unified.condition)
+    rate = system.f(0.0, y, tau)[tree.nv :]
+    back = np.eye(tree.nv)
+    back[:6, :6] = unified.inverse  # v = back w
+    G = gibbs_of(tree)
+    slope = [(G(q, v, back @ (rate + e)) - G(q, v, back @ (rate - e))) / 2 for e in np.eye(tree.nv)]
+    size = np.abs(rate).max() * unified.condition**2
+    np.testing.assert_allclose(slope, [*np.zeros(6), *tau], rtol=0, atol=1e-11 * size)
+
+
+def test_a_tree_of_one_body_is_the_body(rng):
+    unified = SETS["box"]
+    tree = Multibody("tug", gravity=(0, 0, -9.81)).add_body("tug", TUG.inertia, "free")
+    body = RigidBody("tug", SE3, TUG.inertia, [Gravity()]).system(velocity=unified)
+    system = tree.system(velocity=unified)
+    check_system(system)
+    y = body.state.random(rng)
+    np.testing.assert_allclose(system.f(0.0, y), body.f(0.0, y), rtol=0, atol=1e-11)
+    run, own = (one.rollout(y, dt=1e-2, steps=20).x for one in (system, body))
+    np.testing.assert_allclose(run, own, rtol=0, atol=1e-11)
+
+
+def test_trees_keep_inputs_quantities_and_what_they_cannot_is_said(rng):
+    tree = crane()
+    plain, system = tree.system(), tree.system(velocity=SETS["tetrahedral"])
+    form = tree.velocity_form(SETS["tetrahedral"])
+    assert system.inputs == plain.inputs
+    x, u = plain.state.random(rng), np.zeros(plain.n_inputs)
+    y = form.from_velocity(x)
+    for name, quantity in plain.quantities.items():
+        np.testing.assert_allclose(system.quantities[name](0.0, y, u), quantity(0.0, x, u))
+    np.testing.assert_allclose(system.quantities["velocity"](0.0, y, u), x[tree.nq :], atol=1e-12)
+    fixed = Multibody("arm").add_body("rod", TUG.inertia, "revolute", axis="y")
+    with pytest.raises(ValueError, match="arm: unified velocity .* free base, .* free the base"):
+        fixed.system(velocity=SETS["box"])
+    with pytest.raises(ValueError, match='"velocity", "momentum" or a UnifiedVelocity, not'):
+        fixed.system(velocity="speed")

@@ -9,6 +9,7 @@ import pytest
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.mechanics.representations import UnifiedVelocity
+from lgcontrol.models.papers._holzinger import plain_rotation, rotation_step
 from tests.benchmarks.unified_velocity import RESULTS, error_at_digits
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "rotating_bodies.json").read_text())
@@ -148,28 +149,3 @@ def test_determinants_of_matrices_and_of_quaternions():
     ours = run(SETS["hexahedral"], steps)[-1]
     np.testing.assert_allclose(omega, ours[10:], atol=100 * ROUNDING)
     np.testing.assert_allclose(SO3.minus(ours[3:7], SO3.normalize(q)), np.zeros(3), atol=ROUNDING)
-
-
-def rotation_step(inertia, omega, h):
-    """RK4 of Munthe-Kaas for Euler's equations: the next ω and the rotation vector of the step."""
-
-    def f(omega):
-        return np.cross(inertia * omega, omega) / inertia
-
-    k1, K1 = h * f(omega), h * omega
-    k2, K2 = h * f(omega + k1 / 2), h * SO3.right_jacobian_inverse(K1 / 2) @ (omega + k1 / 2)
-    k3, K3 = h * f(omega + k2 / 2), h * SO3.right_jacobian_inverse(K2 / 2) @ (omega + k2 / 2)
-    k4, K4 = h * f(omega + k3), h * SO3.right_jacobian_inverse(K3) @ (omega + k3)
-    return omega + (k1 + 2 * k2 + 2 * k3 + k4) / 6, (K1 + 2 * K2 + 2 * K3 + K4) / 6
-
-
-def plain_rotation(q):
-    """Rotation matrix of a quaternion as the formula has it, whatever its norm."""
-    x, y, z, s = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * s), 2 * (x * z + y * s)],
-            [2 * (x * y + z * s), 1 - 2 * (x * x + z * z), 2 * (y * z - x * s)],
-            [2 * (x * z - y * s), 2 * (y * z + x * s), 1 - 2 * (x * x + y * y)],
-        ]
-    )

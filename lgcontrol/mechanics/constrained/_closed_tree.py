@@ -192,6 +192,25 @@ class ClosedTree(Linkage):
 
     # What the protocol asks for
 
+    def symbolic(self, *names: str) -> ClosedTree:  # noqa: D102
+        return self._on(self.tree.symbolic(*names))
+
+    def with_parameters(self, values: Any) -> ClosedTree:  # noqa: D102
+        return self._on(self.tree.with_parameters(values))
+
+    def _on(self, tree: Multibody) -> ClosedTree:
+        """The same constraints on a tree of the same joints and frames."""
+        made = ClosedTree(tree, self.start)
+        own = {loop.name: partial(_gap, tree, loop) for loop in self.loops}
+        made.loops = self.loops
+        made._members = tuple(
+            Constraint(
+                entry.name, entry.rows, own.get(entry.name, entry.value), entry.units, entry.kind
+            )
+            for entry in self._members
+        )
+        return made
+
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
         tree, q, values = self.tree, self._configuration(q), self._parameters(p)
         given = (values,) if len(tree.parameters) else ()

@@ -77,6 +77,39 @@ class Linkage(ABC):
         """
 
     @abstractmethod
+    def symbolic(self, *names: str) -> Self:
+        """The same with named numbers as symbols: parameters p, after those there are.
+
+        Parameters
+        ----------
+        *names : str
+            "crank.mass", "crank.inertia", or entries such as "crank.inertia.xx"; of a mechanism
+            also forces, "strut.stiffness"; of a tree what `Multibody.symbolic` takes.
+
+        Raises
+        ------
+        KeyError
+            If a name is unknown.
+        """
+
+    @abstractmethod
+    def with_parameters(self, values: Any) -> Self:
+        """The same with other values of some numbers; a symbol stays a symbol.
+
+        Parameters
+        ----------
+        values : array_like, shape (n_parameters,), or mapping of str to float
+            One number for each parameter; or any numbers by their names in full, symbols or not.
+
+        Raises
+        ------
+        KeyError
+            If there is no such number.
+        ValueError
+            If a count is wrong, or a number not finite or impossible for what it belongs to.
+        """
+
+    @abstractmethod
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:
         """SE3 coordinates of the frame of every body.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
@@ -78,6 +78,19 @@ class MarkerForce:
     def bodies(self) -> tuple[str, str]:
         """Names of the bodies, the ground among them."""
         return self.i.body, self.j.body
+
+    def with_coefficients(self, values: Mapping[str, np.ndarray]) -> MarkerForce:
+        """The same with other numbers."""
+        if not values:
+            return self
+        new = {
+            key: replace(own, value=np.asarray(values.get(key, own.value)))
+            for key, own in self.coefficients.items()
+        }
+        made = replace(self, coefficients=new)
+        if self.recipe is not None:
+            object.__setattr__(made, "recipe", (self.recipe[0], {**self.recipe[1], **values}))
+        return made
 
     def own(self, c: Mapping[str, Value]) -> dict[str, Value]:
         """Its coefficients among those of the mechanism."""

@@ -14,7 +14,14 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, as_names, ask_degrees, check_shape, unknown_name
+from ...codegen._internal import (
+    UnknownNameError,
+    as_names,
+    ask_degrees,
+    check_one_by_one,
+    check_shape,
+    unknown_name,
+)
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import generalized_alpha
 from ...integrators._internal import Index3Method
@@ -24,7 +31,7 @@ from .._fields import read_only
 from .._mechanical import mechanical
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity
-from ..surroundings._surroundings import Surroundings
+from ..surroundings._surroundings import Surroundings, coefficient_name
 from ._assembly import HeldCoordinate
 from ._basic import GROUND
 from ._body import MechanismBody
@@ -68,9 +75,6 @@ class Mechanism(Linkage):
         Forces between bodies, such as `spring_damper` makes.
     gravity : array_like, shape (3,)
         Acceleration of free fall in world axes [m/s²].
-    symbolic : iterable of str
-        Numbers that stay symbolic, as parameters: "crank.mass", "crank.inertia", forces such as
-        "crank.gravity", or entries such as "crank.inertia.xx".
     formulation : str, Formulation, or mapping of str to these
         See `formulated`.
 
@@ -118,7 +122,6 @@ class Mechanism(Linkage):
         motors: Iterable[MechanismMotor] = (),
         forces: Iterable[MarkerForce] = (),
         gravity: Any = STANDARD_GRAVITY,
-        symbolic: Iterable[str] = (),
         formulation: Choice = "SO3xR3",
     ) -> None:
         check_name("mechanism", name)
@@ -128,7 +131,7 @@ class Mechanism(Linkage):
         self.motors = _by_name(name, "motor", motors, MechanismMotor)
         self.forces = _by_name(name, "force", forces, MarkerForce)
         self.gravity = read_only(check_shape("gravity", gravity, (3,)))
-        self.symbolic = as_names(symbolic)
+        self._symbols: tuple[str, ...] = ()
         if not self.bodies:
             raise ValueError(f"{name} has no bodies")
         same = sorted(set(self.bodies) & set(self.joints))
@@ -243,6 +246,41 @@ class Mechanism(Linkage):
             forces=(*self.forces.values(), *forces),
         )
 
+    def symbolic(self, *names: str) -> Mechanism:  # noqa: D102
+        check_one_by_one("symbolic", names)
+        made = self._like()
+        made._symbols = (*self._symbols, *names)
+        _ = made.equations.parameters  # refuses names that there are none of
+        return made
+
+    def with_parameters(self, values: Any) -> Mechanism:  # noqa: D102
+        changed = self.equations.coefficients.with_values(self.name, values)
+        bodies = []
+        for name, body in self.bodies.items():
+            if f"{name}.gravity" in changed:
+                raise ValueError(
+                    f"{self.name}: {name}.gravity is that of all bodies; give gravity= to Mechanism"
+                )
+            own = {key: changed.get(f"{name}.{key}") for key in ("mass", "inertia")}
+            inertia = body.inertia
+            if any(value is not None for value in own.values()):
+                mass = inertia.mass if own["mass"] is None else float(own["mass"])
+                J = inertia.inertia if own["inertia"] is None else own["inertia"]
+                inertia = SpatialInertia(mass, [0, 0, 0], J, check="warn")
+            forces = []
+            for force in body.forces:
+                keys = {key: coefficient_name(name, force, key) for key in force.coefficients}
+                new = {key: changed[full] for key, full in keys.items() if full in changed}
+                forces.append(force._with_coefficients(new) if new else force)
+            bodies.append(replace(body, inertia=inertia, forces=forces))
+        between = []
+        for name, force in self.forces.items():
+            keys = {key: f"{name}.{key}" for key in force.coefficients}
+            between.append(
+                force.with_coefficients({k: changed[f] for k, f in keys.items() if f in changed})
+            )
+        return self._like(bodies=bodies, forces=between)
+
     def with_poses(self, poses: Mapping[str, Any]) -> Mechanism:
         """Return a copy whose bodies start elsewhere, with the rates they have.
 
@@ -338,10 +376,11 @@ class Mechanism(Linkage):
             "motors": self.motors.values(),
             "forces": self.forces.values(),
             "gravity": self.gravity,
-            "symbolic": self.symbolic,
             "formulation": self.formulations,
         }
-        return Mechanism(self.name, **(own | changed))
+        made = Mechanism(self.name, **(own | changed))
+        made._symbols = self._symbols
+        return made
 
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> Mechanism:  # noqa: D102
         if not callable(motion):
@@ -375,7 +414,7 @@ class Mechanism(Linkage):
             tuple(self.motors.values()),
             tuple(self.forces.values()),
             Surroundings(forces),
-            self.symbolic,
+            self._symbols,
         )
 
     @cached_property
@@ -481,7 +520,7 @@ class Mechanism(Linkage):
         acting = (
             self.motors
             or self.forces
-            or self.symbolic
+            or self._symbols
             or any(b.forces for b in self.bodies.values())
         )
         rows = [row for joint in self.joints.values() for row in joint.rows]

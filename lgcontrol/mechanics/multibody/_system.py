@@ -24,6 +24,7 @@ from .._coefficients import Coefficients
 from .._mechanical import mechanical
 from .._reference import check_reference
 from ..body._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
+from ..representations._unified import UnifiedVelocity
 from ..surroundings._added_mass import Current
 from ..surroundings._forces import BodyMotion, Force
 from ..surroundings._surroundings import Surroundings, check_forces, full_name
@@ -52,7 +53,7 @@ def multibody_system(
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
     symbolic: str | Iterable[str] = (),
-    velocity: Literal["velocity", "momentum"] = "velocity",
+    velocity: Literal["velocity", "momentum"] | UnifiedVelocity = "velocity",
     frame: MomentumFrame = "body",
     name: str | None = None,
     h: Callable[[Any, Any, Any, Any], Any] | None = None,
@@ -84,10 +85,11 @@ def multibody_system(
     symbolic : str or iterable of str
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
-    velocity : {"velocity", "momentum"}
-        What the second block of the state is: v, or ``p = M(q) v``. With the momentum, inputs and
-        quantities are the same, and v is a quantity, "velocity"; limits are those of positions;
-        `velocity_form` converts states and weights.
+    velocity : "velocity", "momentum" or UnifiedVelocity
+        What the second block of the state is: v, ``p = M(q) v``, or v with six speeds of points of
+        a free base in place of its twist. With the latter two, inputs and quantities are the same,
+        and v is a quantity, "velocity"; limits are those of positions; `velocity_form` converts
+        states and weights.
     frame : {"body", "spatial"}
         Of the momentum in the rows of a free base: along its axes about its origin, or along those
         of the world about the world's, which is constant where nothing acts from outside.
@@ -112,8 +114,8 @@ def multibody_system(
     KeyError
         If a joint, frame or link is unknown.
     ValueError
-        If a joint moves no inertia, a size does not fit, or spatial momenta are asked of a tree
-        whose first joint is not free.
+        If a joint moves no inertia, a size does not fit, or spatial momenta or unified velocity
+        coordinates are asked of a tree whose first joint is not free.
 
     Examples
     --------
@@ -130,15 +132,17 @@ def multibody_system(
     said = (inputs, input_matrix, wrenches or None, forces, added_mass, current)
     said += (symbolic or None, h, output, quantities)
 
+    is_usual = isinstance(velocity, str) and velocity == "velocity"
+
     def build() -> System[Product]:
         mechanics = tree_mechanics(
             tree, inputs, input_matrix, wrenches, forces, added_mass, current, symbolic
         )
-        form = None if velocity == "velocity" else _velocity_form(mechanics, velocity, frame)
+        form = None if is_usual else _velocity_form(mechanics, velocity, frame)
         is_plain = not (mechanics.surroundings.bodies or added_mass)
         return _system(mechanics, form, name or tree.name, h, output, quantities or {}, is_plain)
 
-    if velocity != "velocity" or any(option is not None for option in said):
+    if not is_usual or any(option is not None for option in said):
         return build()
     # Controllers and simulations of one tree ask for it again.
     return tree.memo(("system", name or tree.name), build)
@@ -198,17 +202,17 @@ def _system(
 
 def velocity_form(
     tree: Tree,
-    velocity: Literal["momentum"] = "momentum",
+    velocity: Literal["momentum"] | UnifiedVelocity = "momentum",
     *,
     frame: MomentumFrame = "body",
     **options: Any,
 ) -> VelocityForm:
-    """Ways between the states of `system()` and of `system(velocity="momentum")`.
+    """Ways between the states of `system()` and of ``system(velocity=…)``.
 
     Parameters
     ----------
     tree : Multibody
-    velocity : "momentum"
+    velocity : "momentum" or UnifiedVelocity
     frame : {"body", "spatial"}
         As for `system`.
     **options
@@ -254,12 +258,17 @@ def tree_mechanics(
     return TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
 
 
-def _velocity_form(mechanics: TreeMechanics, velocity: str, frame: MomentumFrame) -> VelocityForm:
-    """Momenta of the joints in place of their velocities."""
+def _velocity_form(
+    mechanics: TreeMechanics, velocity: str | UnifiedVelocity, frame: MomentumFrame
+) -> VelocityForm:
+    """Momenta of the joints, or speeds of points of the base, in place of velocities."""
     tree = mechanics.tree
+    if isinstance(velocity, UnifiedVelocity):
+        return _unified_form(mechanics, velocity)
     if velocity != "momentum":
         raise ValueError(
-            f'{tree.name}: velocity must be "velocity" or "momentum", not {velocity!r}'
+            f'{tree.name}: velocity must be "velocity", "momentum" or a UnifiedVelocity, '
+            f"not {velocity!r}"
         )
     check_momentum_frame(tree.name, frame)
     group, source = tree.configuration, state_of(tree)
@@ -299,6 +308,35 @@ def _velocity_form(mechanics: TreeMechanics, velocity: str, frame: MomentumFrame
         mechanics.parameters,
         lambda q, v, p: in_space(q, inertia(q, p) @ v),
         lambda q, w, p: solve_symmetric(inertia(q, p), in_body(q, w)),
+        rate,
+    )
+
+
+def _unified_form(mechanics: TreeMechanics, unified: UnifiedVelocity) -> VelocityForm:
+    """Six speeds of points of a free base in place of its twist; joints keep their rates."""
+    tree, source = mechanics.tree, state_of(mechanics.tree)
+    group = tree.configuration
+    first = next(iter(group.blocks.values())) if isinstance(group, Product) else group
+    if first != SE3:
+        raise ValueError(
+            f"{tree.name}: unified velocity coordinates are those of a free base, and the first "
+            f"joint of this tree moves on {first.name}; leave out velocity=, or free the base"
+        )
+    rest = ca.DM.eye(tree.nv - SE3.dim)
+    D = ca.sparsify(ca.diagcat(ca.DM(unified.matrix), rest))
+    inverse = ca.sparsify(ca.diagcat(ca.DM(unified.inverse), rest))
+
+    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        return D @ mechanics.field(t, ca.vertcat(q, v), u, p)[group.dim :]
+
+    names = (*unified.names, *group.tangent_names[SE3.dim :])
+    units = ["m/s"] * SE3.dim + [f"{unit}/s" for unit in group.tangent_units[SE3.dim :]]
+    return VelocityForm(
+        source,
+        velocity_state(source, unified.block, names, units),
+        mechanics.parameters,
+        lambda q, v, p: D @ v,
+        lambda q, w, p: inverse @ w,
         rate,
     )
 

@@ -33,15 +33,16 @@ from .._input_limits import LEAST_WIDTH
 from .._reference import TIME_ROUNDING
 from .._settings import DEFAULT
 from .._transcription import Setting
+from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
 from ._library import LOOP as LOOP_TEXT
-from ._library import NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
+from ._loop import LoopDisturbance
 from ._settings import NewtonSettings
 from ._solver import KernelMemory
 from ._table import LOG, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.
 ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
-          "work")  # fmt: skip
+          "work", "aim_x", "aim_u")  # fmt: skip
 FIRMWARE = Path(__file__).with_name("firmware.c")
 
 
@@ -62,6 +63,8 @@ class LoopExport:
         Reference, parameters, terminal weight that it begins with.
     holds : bool
         Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
+    disturbance : LoopDisturbance or None
+        What is estimated.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -74,6 +77,7 @@ class LoopExport:
         self.restarts: int = options["restarts"]
         self.setting: Setting = options["setting"]
         self.holds: bool = options["holds"]
+        self.disturbance: LoopDisturbance | None = options["disturbance"]
         self.queue = 2 * int(np.ceil(self.delay / self.period)) + 2 if self.delay else 1
 
 
@@ -115,6 +119,9 @@ def export_kernel(
     parts = [*named, normalize_part(model)]
     taken = model.problem.system.quantities.get(INPUT)
     parts += [] if taken is None else [Part("lg_taken", taken)]
+    if loop.disturbance is not None:
+        rate = Part("lg_rate", loop.disturbance.rate)
+        parts, named = [*parts, rate], [*named, rate]
     functions, scratch = unit_source(parts, None)
     sizes = _sizes(memory, model, loop, scratch)
     text = [
@@ -125,7 +132,7 @@ def export_kernel(
         header(),
         SHARED_TEXT.read_text(encoding="utf-8"),
         sweep_text(str(model.n), str(model.m), "any", "static"),
-        *(path.read_text(encoding="utf-8") for path in (NEWTON, START, LOOP_TEXT)),
+        *(path.read_text(encoding="utf-8") for path in (NEWTON, START, BIAS, LOOP_TEXT)),
         "".join(map(_entry, named)),
         _problem(memory, scratch, {part.name[3:] for part in named}),
         _settings(settings),
@@ -178,8 +185,17 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         "best": 2 * plan + rows + gains + every,
         "other": plan + rows + gains + names["nr"] + every,
         "before": plan + rows + gains + names["nr"] + every,
-        "state": 9 + m + loop.queue * (1 + m), "weight": names["na"],
+        "state": 9 + m + loop.queue * (1 + m) + _estimate(model, loop), "weight": names["na"],
+        "aim_x": (N + 1) * model.group.nq if loop.disturbance else 0,
+        "aim_u": (N + 1) * problem.system.n_inputs if loop.disturbance else 0,
     }  # fmt: skip
+
+
+def _estimate(model: Any, loop: LoopExport) -> int:
+    """Numbers of what is estimated."""
+    if loop.disturbance is None:
+        return 0
+    return 3 + model.group.nq + sum(loop.disturbance.sizes)
 
 
 def _entry(part: Part) -> str:
@@ -234,6 +250,20 @@ def _constants(model: Any, loop: LoopExport) -> str:
         "weight": np.r_[sides.weight, np.full(len(sides.equal), np.inf)],
         "w": once.path_weights, "w_end": once.end_weights,
     }  # fmt: skip
+    known, estimate = loop.disturbance, []
+    if known is not None:
+        lower, upper = problem.system.input_bounds
+        tables |= {
+            "bias_numbers": known.numbers, "bias_Q": known.Q.T, "inputs_lower": lower,
+            "inputs_upper": upper,
+        }  # fmt: skip
+        estimate = [
+            f"  c->biased = {len(known.places)}, c->rates = {problem.system.state.dim};",
+            f"  c->settling = {c_number(known.settling)}, c->bias_places = lg_bias_places;",
+            "  c->bias_numbers = lg_bias_numbers, c->Q = lg_bias_Q, c->rate.call = lg_rate_entry;",
+            "  c->inputs_lower = lg_inputs_lower, c->inputs_upper = lg_inputs_upper;",
+            "  c->aim_x = m->aim_x, c->aim_u = m->aim_u;",
+        ]
     own = ("t", "p", "P", "arrival", "lower", "upper", "weight", "K", "rows", "scales", "log",
            "work", "memory", "best")  # fmt: skip
     numbers = {
@@ -249,6 +279,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
                 for key, value in tables.items()
                 if key != "weight" or np.size(value)
             ),
+            "" if known is None else c_table("int64_t", "lg_bias_places", known.places),
             "static void attach(lg_mpc *m, lg_task *q, lg_loop *c)\n{",
             "  memset(q, 0, sizeof *q), memset(c, 0, sizeof *c);",
             "  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->exact = 1;",
@@ -264,6 +295,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
             "  c->widest_lower = lg_lower, c->widest_upper = lg_upper;",
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
+            *estimate,
             "}\n",
             _tighten(model),
             _soft_weights(model),

@@ -28,11 +28,12 @@ from ...codegen._internal import (
 from .._stage_model import StageModel
 from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
+from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
-SHARED_TEXT, SWEEP, NEWTON, START, LOOP = (
+SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
     Path(__file__).with_name(name)
-    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "loop.c")
+    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c")
 )
 
 # Arguments that all stages have in common.
@@ -93,7 +94,7 @@ def sweep_text(n: str, m: str, name: str, how: str) -> str:
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
     any_size = sweep_text("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START, LOOP)]
+    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START, BIAS, LOOP)]
     return "".join([_head(width), any_size, *texts, interpreter_source()])
 
 
@@ -162,7 +163,7 @@ def _open_kernel(path: Path) -> KernelEntries:
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
     loop, loop_sizes = library["lg_loop_call"], library["lg_loop_sizes"]
     loop.argtypes, loop.restype = [_ADDRESS] * 4, ctypes.c_int
-    loop_sizes.argtypes = [_ADDRESS, ctypes.c_int64, ctypes.c_int64, _ADDRESS]
+    loop_sizes.argtypes = [_ADDRESS, *[ctypes.c_int64] * 3, _ADDRESS]
     loop_sizes.restype = None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
@@ -173,7 +174,7 @@ def _wrong_sizes(kernel: KernelEntries) -> str | None:
     """What of the structs differs between C and their mirrors."""
     found = sizes_of(kernel, Model(), 1)
     loop = np.zeros(3, dtype=np.int64)
-    kernel.loop_sizes(ctypes.addressof(Model()), 1, 0, loop.ctypes.data)
+    kernel.loop_sizes(ctypes.addressof(Model()), 1, 0, 0, loop.ctypes.data)
     sizes = [*found[3:6].tolist(), int(loop[2])]
     mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers, Loop)]
     if sizes != mirrors:
@@ -393,11 +394,41 @@ def _difference(model: StageModel, stages: Stages) -> str | None:
 def _open_stages(path: Path) -> Stages:
     library = ctypes.CDLL(str(path))
     functions = {}
-    for name in (field.name for field in MODEL if field.kind == "function"):
+    for name in (field.name for field in (*MODEL, *LOOP_TABLE) if field.kind == "function"):
         if hasattr(library, f"lg_{name}_entry"):
             entry = library[f"lg_{name}_entry"]
             functions[name] = Function(ctypes.cast(entry, _ADDRESS), None)
     return Stages(functions, ctypes.c_long.in_dll(library, "lg_scratch").value, library)
+
+
+def load_function(name: str, function: ModelFunction) -> Stages:
+    """Machine code of one function more, that a loop calls; interpreted without a compiler."""
+    compiler = _compiler()
+    part = Part(f"lg_{name}", function)
+
+    def write() -> Iterator[str]:
+        text, scratch = unit_source([part], compiler)
+        end = f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
+        yield f"#pragma GCC optimize({OFTEN_LEVEL})\n{text}{_entry(part)}{end}"
+
+    if compiler is not None:
+        try:
+            flags = compiler.flags(0, True)
+            content = [_sources(), f"{name} {function.program.identity}"]
+            operations = function.program.operations
+            found, _ = find_or_build(
+                key_of(compiler, flags, content), compiler, [flags], write=write,
+                load=_open_stages, check=lambda _: None,
+                about={"function": function.name, "operations": operations, "written": operations},
+            )  # fmt: skip
+        except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
+            notice(function.name, f"{function.name} is interpreted: {error}")
+        else:
+            return found
+    kernel = load_kernel()
+    assert kernel is not None
+    made = Interpreted(function, None, kernel.interpret)
+    return Stages({name: made.entry}, made.scratch, made)
 
 
 @cache

@@ -14,6 +14,7 @@ from .._plan import GAINS, NODES, Plan
 from .._problem import OptimalSolution
 from .._reference import TIME_ROUNDING, moves
 from .._transcription import Nodes
+from ._library import load_function
 from ._solver import STATUS, KernelMemory
 from ._table import Loop
 
@@ -26,6 +27,41 @@ PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, NUMBERS
 
 
 _CAUSES = ("", "first", "failed", "jump")
+
+
+class LoopDisturbance(NamedTuple):
+    """Disturbances that a loop estimates.
+
+    Attributes
+    ----------
+    places : ndarray
+        Which inputs.
+    settling : float
+        Time constant of the estimate, s.
+    Q : ndarray, shape (n, n)
+        Weight on errors of the target.
+    settings : Settings
+    rate : ModelFunction
+        ``(t, x, u, p) → rate, by_x, by_u``.
+    sizes : tuple of int
+        Numbers in the inputs and in the parts of a target.
+    """
+
+    places: np.ndarray
+    settling: float
+    Q: np.ndarray
+    settings: Any
+    rate: Any
+    sizes: tuple[int, ...]
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Those of the search, as `bias.c` has them."""
+        o = self.settings
+        return np.array([
+            o.bias_difference, o.bias_unobservable, o.rank, o.target_error, o.target_effort,
+            o.target_steps, o.target_found, o.target_same, o.rounding,
+        ], dtype=float)  # fmt: skip
 
 
 class LoopState(NamedTuple):
@@ -41,6 +77,8 @@ class LoopState(NamedTuple):
         Whether the next plan begins anew.
     sent : list of (float, ndarray)
         Answers that are on their way, with the times of their effect.
+    disturbance : ndarray
+        The estimate, and where the search for a target goes on, NaN where it begins anew.
     """
 
     clock: float | None
@@ -48,6 +86,7 @@ class LoopState(NamedTuple):
     largest: float
     is_due: bool
     sent: list[tuple[float, np.ndarray]]
+    disturbance: np.ndarray
 
 
 class KernelLoop:
@@ -60,6 +99,7 @@ class KernelLoop:
         In s.
     nominal : ndarray
         Inputs before the first answer.
+    disturbance : LoopDisturbance, optional
 
     Attributes
     ----------
@@ -67,15 +107,24 @@ class KernelLoop:
         The last answer.
     """
 
-    def __init__(self, solver: Any, delay: float, period: float, nominal: np.ndarray) -> None:
+    def __init__(
+        self,
+        solver: Any,
+        delay: float,
+        period: float,
+        nominal: np.ndarray,
+        disturbance: LoopDisturbance | None = None,
+    ) -> None:
+        given = disturbance
         self.solver, self.stages = solver, solver.memory.stages
         memory = KernelMemory(solver.model, self.stages, solver.settings, MOST)
         self.memory = memory
         problem, model = solver.problem, solver.model
         queue = 2 * int(np.ceil(delay / period)) + 2 if delay else 1
         sizes = np.zeros(3, dtype=np.int64)
+        rates = 0 if given is None else problem.system.state.dim
         memory.kernel.loop_sizes(
-            ctypes.addressof(memory.model), problem.horizon, queue, sizes.ctypes.data
+            ctypes.addressof(memory.model), problem.horizon, queue, rates, sizes.ctypes.data
         )
         m, limits = model.m, problem.input_limits
         memory.task.tolerance = TOLERANCE
@@ -90,14 +139,29 @@ class KernelLoop:
             "widest_upper": np.array(limits.upper, dtype=float),
             "before": np.zeros(int(sizes[1])), "other": np.zeros(int(sizes[1])),
         }  # fmt: skip
-        self._keep = own
+        if given is not None:
+            M, group = problem.horizon + 1, model.group
+            lower, upper = problem.system.input_bounds
+            own |= {
+                "bias_places": np.array(given.places, dtype=np.int64), "Q": given.Q.T.copy(),
+                "bias_numbers": given.numbers, "inputs_lower": np.array(lower, dtype=float),
+                "inputs_upper": np.array(upper, dtype=float),
+                "aim_x": np.zeros((M, group.nq)), "aim_u": np.zeros((M, len(nominal))),
+            }  # fmt: skip
+            self._rate = load_function("rate", given.rate)
+            assert self._rate.scratch <= memory.arrays["work"].size
+            self.struct.biased, self.struct.rates = len(given.places), rates
+            self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
+        self._keep, self._disturbance = own, given
         for name, array in own.items():
             setattr(self.struct, name, array.ctypes.data)
         last = NUMBERS + m
         self._times = self.state[last : last + queue]
-        self._inputs = self.state[last + queue :].reshape(queue, m)
-        given = memory.model, memory.task, memory.settings, self.struct
-        self._addresses = tuple(ctypes.addressof(struct) for struct in given)
+        ends = last + queue, last + queue * (1 + m)
+        self._inputs = self.state[ends[0] : ends[1]].reshape(queue, m)
+        self._estimate = self.state[ends[1] :]
+        structs = memory.model, memory.task, memory.settings, self.struct
+        self._addresses = tuple(ctypes.addressof(struct) for struct in structs)
         self._call = memory.kernel.loop
         self._wanted: tuple[Any, ...] = ()
         self.reference: Any = self
@@ -153,6 +217,8 @@ class KernelLoop:
         sent: list[tuple[float, np.ndarray]],
         answer: np.ndarray | None,
         plan: Plan | None,
+        seen: tuple[float, np.ndarray] | None = None,
+        disturbance: np.ndarray | None = None,
     ) -> None:
         """Go on from a state and a plan; see `LoopState`."""
         numbers = self.state
@@ -169,6 +235,16 @@ class KernelLoop:
         numbers[QUEUED] = len(sent)
         for k, (when, u) in enumerate(sent):
             self._times[k], self._inputs[k] = when, u
+        if self._disturbance is not None and disturbance is not None:
+            n, nq = self._estimate, self.x.size
+            if seen is not None:
+                n[0], n[1], n[2 : 2 + nq] = 1, seen[0], seen[1]
+            inputs, *rest = np.split(disturbance, np.cumsum(self._disturbance.sizes[:-1]))
+            n[2 + nq : 2 + nq + len(inputs)] = inputs
+            if np.isfinite(rest[-1]).all():
+                size = round(len(rest[-1]) ** 0.5)
+                rest[-1] = rest[-1].reshape(size, size).T.ravel()
+                n[2 + nq + len(inputs) :] = np.concatenate([[1.0], *rest])
         if plan is not None:
             numbers[STARTED] = plan.number("t")
             if plan.number("content") == NODES:
@@ -181,7 +257,22 @@ class KernelLoop:
         count = int(n[QUEUED])
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
         clock = float(n[CLOCK]) if n[CALLED] else None
-        return LoopState(clock, float(n[LATELY]), float(n[LARGEST]), bool(n[DUE]), sent)
+        return LoopState(
+            clock, float(n[LATELY]), float(n[LARGEST]), bool(n[DUE]), sent, self._estimated()
+        )
+
+    def _estimated(self) -> np.ndarray:
+        if self._disturbance is None:
+            return np.zeros(0)
+        n = self._estimate[2 + self.x.size :]
+        inputs, flag, *rest = np.split(
+            n, np.cumsum([self._disturbance.sizes[0], 1, *self._disturbance.sizes[1:-1]])
+        )
+        if not flag[0]:
+            return np.concatenate([inputs, *(np.full(part.size, np.nan) for part in rest)])
+        size = round(len(rest[-1]) ** 0.5)
+        rest[-1] = rest[-1].reshape(size, size).T.ravel()
+        return np.concatenate([inputs, *rest])
 
     @property
     def cause(self) -> str:

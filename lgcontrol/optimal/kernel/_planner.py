@@ -30,7 +30,7 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_stages
-from ._loop import KernelLoop
+from ._loop import KernelLoop, LoopDisturbance
 from ._results import KernelResults, iteration_of
 from ._settings import NewtonSettings
 from ._solver import EXACT, NOT_FINITE, KernelMemory
@@ -215,7 +215,13 @@ class NewtonSolver:
         else:
             self.model.prepare()
 
-    def loop(self, delay: float, period: float, nominal: np.ndarray) -> KernelLoop:
+    def loop(
+        self,
+        delay: float,
+        period: float,
+        nominal: np.ndarray,
+        disturbance: LoopDisturbance | None = None,
+    ) -> KernelLoop:
         """Calls of a controller in one call of the kernel.
 
         Parameters
@@ -224,12 +230,14 @@ class NewtonSolver:
             In s.
         nominal : ndarray
             Inputs before the first answer.
+        disturbance : LoopDisturbance, optional
+            What is estimated.
 
         Returns
         -------
         KernelLoop
         """
-        return KernelLoop(self, delay, period, nominal)
+        return KernelLoop(self, delay, period, nominal, disturbance)
 
     def reset(self) -> None:
         """Forget the plan; the next solve is as the first."""
@@ -251,6 +259,7 @@ class NewtonSolver:
         holds: bool = True,
         delay: float = 0.0,
         restarts: int = 1,
+        disturbance: LoopDisturbance | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
@@ -263,6 +272,8 @@ class NewtonSolver:
             As there.
         restarts : int
             0 for none, 1 for jumps of the cost, 2 for jumps at once.
+        disturbance : LoopDisturbance, optional
+            What is estimated.
 
         Returns
         -------
@@ -281,7 +292,7 @@ class NewtonSolver:
             period=problem.dt if period is None else period, delay=delay, iterations=iterations,
             first_iterations=first_iterations, tolerance=tolerance, holds=holds,
             starts=starts_of(problem.system, guess), restarts=0 if problem.costs else restarts,
-            setting=self._given.setting(problem.times(), reference, p),
+            setting=self._given.setting(problem.times(), reference, p), disturbance=disturbance,
         )  # fmt: skip
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_kernel(self.memory, self.model, self.settings, loop, folder, name, cases)

@@ -167,6 +167,17 @@ given lower limits of controls now
 given upper limits of controls now
 given widest_lower limits of controls at any time
 given widest_upper limits of controls at any time
+size biased disturbances that are estimated
+size rates rates of the system
+number settling time constant of the estimate, s
+places bias_places which inputs they are
+given bias_numbers numbers of the search for a target
+given Q weight on errors of the target
+given inputs_lower limits of all inputs
+given inputs_upper limits of all inputs
+function rate rates of the system and their derivatives
+numbers aim_x reference states in the presence of the disturbance
+numbers aim_u reference inputs
 numbers state what lasts from call to call, besides the plan
 numbers before memory for the last plan
 numbers other memory for another plan

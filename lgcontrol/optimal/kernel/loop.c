@@ -4,28 +4,11 @@
 enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD }; /* what a call answers with */
 enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
 
-/* Numbers of the state; then the last answer, times of answers that are on their way, and these. */
-enum {
-  LG_PLANNED,  /* whether there is a plan: 1, or -1 where it leads nowhere */
-  LG_CLOCK,    /* time of the last call, s */
-  LG_STARTED,  /* time from which the plan is, s */
-  LG_LATELY,   /* recent cost */
-  LG_LARGEST,  /* largest cost */
-  LG_DUE,      /* whether the plan is to begin anew */
-  LG_QUEUED,   /* answers that are on their way */
-  LG_CALLED,   /* whether there was a call */
-  LG_ANSWERED, /* whether there was an answer */
-  LG_NUMBERS
-};
-
 typedef struct {
   double own, cost, off, worst, gap; /* cost and that with penalties, hard rows exceeded in all and
                                         most, defects */
   int64_t steps;
 } lg_verdict;
-
-static double *queue_times(const lg_model *m, const lg_loop *c) { return c->state + LG_NUMBERS + m->nv; }
-static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_times(m, c) + c->queue; }
 
 /* What the last solve or step led to, as far as plans are compared by it. */
 static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings *o, int64_t row)
@@ -85,48 +68,17 @@ static void remember(const lg_model *m, const lg_loop *c, double t, const double
 }
 
 /* After a jump of the clock, back or on by a horizon, only the last answer counts, as one that acts
- * from now on. Answers that later ones replaced are dropped. */
+ * from now on. */
 static void keep_to_clock(const lg_model *m, const lg_task *q, const lg_loop *c, double t)
 {
   const double passed = t - c->state[LG_CLOCK], span = (double)q->horizon * q->dt;
   const int follows = passed >= -c->early && passed <= span + c->early;
-  if (c->state[LG_CALLED] != 0 && !follows && c->state[LG_QUEUED] > 0) {
+  if (c->state[LG_CALLED] != 0 && !follows) {
     while (c->state[LG_QUEUED] > 1) drop_first(m, c);
-    queue_times(m, c)[0] = t;
+    if (c->state[LG_QUEUED] > 0) queue_times(m, c)[0] = t;
+    if (c->biased > 0) *bias_of(m, c).has_seen = 0;
   }
   c->state[LG_CLOCK] = t, c->state[LG_CALLED] = 1;
-  while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
-    drop_first(m, c);
-}
-
-/* The state when an answer takes effect, under those that are on their way, before the first under
- * nominal ones; 0 if it is not finite. */
-static int predict(const lg_model *m, lg_task *q, const lg_loop *c, double t, double *x)
-{
-  lg_state own, *s = &own;
-  const double end = t + c->delay;
-  double now = t, u[m->nu], after[m->nq];
-  open_task(m, q, s);
-  copy(u, c->nominal, m->nu);
-  for (int64_t i = 0; i < m->nv; i++)
-    u[m->controls[i]] = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
-  const int64_t queued = (int64_t)c->state[LG_QUEUED];
-  for (int64_t k = 0; k <= queued; k++) {
-    const double next = k < queued ? smaller(larger(queue_times(m, c)[k], t), end) : end;
-    if (next - now > c->early) {
-      const double steps = (next - now) / q->dt;
-      const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
-      const double h = m->discrete ? q->dt : (next - now) / parts;
-      for (double j = 0; j < parts; j++) {
-        one_step(m, q, s, now + j * h, x, u, h, after);
-        copy(x, after, m->nq);
-      }
-    }
-    now = next;
-    for (int64_t i = 0; i < m->nv && k < queued; i++)
-      u[m->controls[i]] = queue_inputs(m, c)[k * m->nv + i];
-  }
-  return all_finite(x, m->nq);
 }
 
 /* Nodes of a plan without its gains and multipliers, as a start. */
@@ -298,16 +250,26 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
 {
   double x[m->nq];
   const double t = c->now, start = t + c->delay;
+  const double *const x_ref = q->x_ref, *const u_ref = q->u_ref;
   keep_to_clock(m, q, c, t);
   copy(x, c->x, m->nq);
+  if (c->biased > 0) observe(m, q, c, t, x);
+  while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
+    drop_first(m, c); /* replaced by a later one */
   for (int64_t k = 0; k <= q->horizon; k++) q->t[k] = start + q->dt * (double)k;
-  if (c->delay > 0 && !predict(m, q, c, t, x)) {
+  if (c->delay > 0 && !run_on(m, q, c, t, start, c->biased > 0 ? bias_of(m, c).inputs : 0, x)) {
     c->status = hold(m, q, c);
     remember(m, c, start, c->u);
     return (int)c->status;
   }
+  if (c->biased > 0) {
+    *bias_of(m, c).has_seen = 1, *bias_of(m, c).seen_t = t;
+    copy(bias_of(m, c).seen_x, c->x, m->nq);
+    aim(m, q, c);
+  }
   copy(q->x0, x, m->nq);
   c->status = plan_on(m, q, o, c);
+  q->x_ref = x_ref, q->u_ref = u_ref;
   if (c->state[LG_PLANNED] > 0) c->state[LG_STARTED] = start;
   const double *u = q->plan + (q->horizon + 1) * m->nq;
   int fine = 1;
@@ -324,11 +286,13 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
 }
 
 /* Numbers of the state of a loop, and of its memory for other plans. */
-LG_EXPORT void lg_loop_sizes(const lg_model *m, int64_t N, int64_t queue, int64_t *sizes)
+LG_EXPORT void lg_loop_sizes(const lg_model *m, int64_t N, int64_t queue, int64_t rates, int64_t *sizes)
 {
+  const int64_t all = m->nx + m->nv + rates;
   int64_t own[8];
   lg_newton_sizes(m, N, own);
   sizes[0] = LG_NUMBERS + m->nv + queue * (1 + m->nv);
+  if (rates > 0) sizes[0] += 3 + 2 * m->nq + m->nu + m->nv + rates + all * all;
   sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + m->nr + own[7];
   sizes[2] = sizeof(lg_loop);
 }

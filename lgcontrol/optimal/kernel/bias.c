@@ -1,0 +1,327 @@
+/* The state of a loop, and a steady disturbance: its estimate from what the model predicted, and what
+ * to follow in its presence so that the reference is met. */
+
+/* Numbers of the state; then the last answer, times of answers that are on their way, and these. */
+enum {
+  LG_PLANNED,  /* whether there is a plan: 1, or -1 where it leads nowhere */
+  LG_CLOCK,    /* time of the last call, s */
+  LG_STARTED,  /* time from which the plan is, s */
+  LG_LATELY,   /* recent cost */
+  LG_LARGEST,  /* largest cost */
+  LG_DUE,      /* whether the plan is to begin anew */
+  LG_QUEUED,   /* answers that are on their way */
+  LG_CALLED,   /* whether there was a call */
+  LG_ANSWERED, /* whether there was an answer */
+  LG_NUMBERS
+};
+
+static double *queue_times(const lg_model *m, const lg_loop *c) { return c->state + LG_NUMBERS + m->nv; }
+static double *queue_inputs(const lg_model *m, const lg_loop *c) { return queue_times(m, c) + c->queue; }
+
+/* Numbers of the search, in the order of `Settings`. */
+enum {
+  LG_DIFFERENCE, LG_UNOBSERVABLE, LG_RANK, LG_ERROR, LG_EFFORT, LG_STEPS, LG_FOUND, LG_SAME, LG_ROUNDED
+};
+
+/* Parts of the state of a loop that belong to it. */
+typedef struct {
+  double *has_seen, *seen_t, *seen_x; /* the last call: its time and state */
+  double *inputs;          /* the estimate, zero for other inputs */
+  double *has_target, *x, *u, *price, *inverse; /* the last target, to go on from */
+} lg_bias;
+
+static lg_bias bias_of(const lg_model *m, const lg_loop *c)
+{
+  double *at = c->state + LG_NUMBERS + m->nv + c->queue * (1 + m->nv);
+  lg_bias b;
+  b.has_seen = at, b.seen_t = at + 1, b.seen_x = at + 2, b.inputs = b.seen_x + m->nq, b.has_target = b.inputs + m->nu;
+  b.x = b.has_target + 1, b.u = b.x + m->nq, b.price = b.u + m->nv, b.inverse = b.price + c->rates;
+  return b;
+}
+
+/* Eigenvalues of a symmetric matrix (n by n), which is overwritten, and its eigenvectors in columns. */
+static void eigen(int64_t n, double *A, double *values_, double *V)
+{
+  for (int64_t i = 0; i < n * n; i++) V[i] = i % (n + 1) == 0;
+  for (int sweep = 0; sweep < 60; sweep++) {
+    double off = 0, all = 0;
+    for (int64_t j = 0; j < n; j++)
+      for (int64_t i = 0; i < n; i++) {
+        const double square = A[i + j * n] * A[i + j * n];
+        all += square, off += i != j ? square : 0;
+      }
+    if (!(off > 1e-32 * all)) break;
+    for (int64_t j = 1; j < n; j++)
+      for (int64_t i = 0; i < j; i++) {
+        const double a = A[i + j * n];
+        if (a == 0) continue;
+        const double turn_ = (A[j + j * n] - A[i + i * n]) / (2 * a);
+        const double t = (turn_ < 0 ? -1 : 1) / (fabs(turn_) + sqrt(turn_ * turn_ + 1));
+        const double co = 1 / sqrt(t * t + 1), si = t * co;
+        for (int64_t l = 0; l < n; l++) {
+          const double p = A[l + i * n], q = A[l + j * n], v = V[l + i * n], w = V[l + j * n];
+          A[l + i * n] = co * p - si * q, A[l + j * n] = si * p + co * q;
+          V[l + i * n] = co * v - si * w, V[l + j * n] = si * v + co * w;
+        }
+        for (int64_t l = 0; l < n; l++) {
+          const double p = A[i + l * n], q = A[j + l * n];
+          A[i + l * n] = co * p - si * q, A[j + l * n] = si * p + co * q;
+        }
+      }
+  }
+  for (int64_t i = 0; i < n; i++) values_[i] = A[i * (n + 1)];
+}
+
+/* The pseudo-inverse of a symmetric matrix, which is overwritten, to `to`; eigenvalues up to the share
+ * `least` of the largest count as zero. */
+static void invert(int64_t n, double *A, double least, double *to, double *V, double *lambda)
+{
+  eigen(n, A, lambda, V);
+  const double most = largest(lambda, n, 0);
+  for (int64_t i = 0; i < n * n; i++) to[i] = 0;
+  for (int64_t l = 0; l < n; l++) {
+    if (!(fabs(lambda[l]) > least * most)) continue;
+    for (int64_t j = 0; j < n; j++)
+      for (int64_t i = 0; i < n; i++) to[i + j * n] += V[i + l * n] * V[j + l * n] / lambda[l];
+  }
+}
+
+/* The solution of least squares and least size of `G z = b`, G of rows by n by columns. */
+static void least_size(int64_t rows, int64_t n, const double *G, const double *b, double least, double *z)
+{
+  double A[n * n], V[n * n], lambda[n], inverse[n * n];
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t i = 0; i < n; i++) {
+      double sum = 0;
+      for (int64_t l = 0; l < rows; l++) sum += G[l + i * rows] * G[l + j * rows];
+      A[i + j * n] = sum;
+    }
+  invert(n, A, larger(least * least, 1e-15), inverse, V, lambda);
+  for (int64_t i = 0; i < n; i++) z[i] = 0;
+  for (int64_t j = 0; j < n; j++) {
+    double sum = 0;
+    for (int64_t l = 0; l < rows; l++) sum += G[l + j * rows] * b[l];
+    for (int64_t i = 0; i < n; i++) z[i] += inverse[i + j * n] * sum;
+  }
+}
+
+/* Move a state on from one time to another under the answers that are on their way, before the first
+ * under nominal inputs, and a push; 0 if it is not finite. */
+static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, double end,
+                  const double *push, double *x)
+{
+  lg_state own, *s = &own;
+  double now = from, u[m->nu], v[m->nu], after[m->nq];
+  open_task(m, q, s);
+  copy(u, c->nominal, m->nu);
+  for (int64_t i = 0; i < m->nv; i++)
+    u[m->controls[i]] = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
+  const int64_t queued = (int64_t)c->state[LG_QUEUED];
+  for (int64_t k = 0; k <= queued; k++) {
+    const double next = k < queued ? smaller(larger(queue_times(m, c)[k], from), end) : end;
+    if (next - now > c->early) {
+      const double steps = (next - now) / q->dt;
+      const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
+      const double h = m->discrete ? q->dt : (next - now) / parts;
+      for (int64_t i = 0; i < m->nu; i++) v[i] = push ? u[i] + push[i] : u[i];
+      for (double j = 0; j < parts; j++) {
+        one_step(m, q, s, now + j * h, x, v, h, after);
+        copy(x, after, m->nq);
+      }
+    }
+    now = next;
+    for (int64_t i = 0; i < m->nv && k < queued; i++)
+      u[m->controls[i]] = queue_inputs(m, c)[k * m->nv + i];
+  }
+  return all_finite(x, m->nq);
+}
+
+static void difference(const lg_model *m, lg_task *q, const double *x, const double *from, double *e)
+{
+  const double *in[] = {x, from};
+  double *const out[] = {e};
+  call(&m->error, 1, in, out, q->work);
+}
+
+/* Correct the estimate by the state x at time t that follows on the last one. */
+static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x)
+{
+  const int64_t n = c->biased, nx = m->nx;
+  const lg_bias b = bias_of(m, c);
+  double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[nx], away[nx], asked[n];
+  const double h = c->bias_numbers[LG_DIFFERENCE];
+  if (*b.has_seen == 0 || !(t > *b.seen_t + c->early)) return;
+  copy(guess, b.seen_x, m->nq);
+  int fine = run_on(m, q, c, *b.seen_t, t, b.inputs, guess);
+  for (int64_t j = 0; j < n; j++)
+    for (int side = 0; side < 2; side++) {
+      copy(push, b.inputs, m->nu), copy(moved, b.seen_x, m->nq);
+      push[c->bias_places[j]] += side ? -h : h;
+      fine = run_on(m, q, c, *b.seen_t, t, push, moved) && fine;
+      difference(m, q, moved, guess, away);
+      for (int64_t i = 0; i < nx; i++)
+        G[i + j * nx] = side ? (G[i + j * nx] - away[i]) / (2 * h) : away[i];
+    }
+  difference(m, q, x, guess, missed);
+  if (!fine || !all_finite(missed, nx) || !all_finite(G, nx * n)) return;
+  least_size(nx, n, G, missed, c->bias_numbers[LG_UNOBSERVABLE], asked);
+  const double share = 1 - exp(-(t - *b.seen_t) / c->settling);
+  for (int64_t j = 0; j < n; j++) {
+    const int64_t i = c->bias_places[j];
+    b.inputs[i] = clip(b.inputs[i] + share * asked[j], c->inputs_lower[i], c->inputs_upper[i]);
+  }
+}
+
+static void rates_at(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x,
+                     const double *u, double *rate, double *by_x, double *by_u)
+{
+  const double *in[] = {&t, x, u, q->p};
+  double *const out[] = {rate, by_x, by_u};
+  (void)m;
+  call(&c->rate, 1, in, out, q->work);
+}
+
+/* State and inputs with the rate of the reference, next to it; from the last ones, with their inverse
+ * as secants left it: the estimate moves little from call to call. */
+static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x_ref,
+                   const double *u_ref, double *x, double *u)
+{
+  const int64_t nx = m->nx, nv = m->nv, nd = c->rates, own = nx + nv, size = own + nd;
+  const lg_bias b = bias_of(m, c);
+  const double *const set = c->bias_numbers;
+  double wanted[nd], rate[nd], by_x[nd * nx], by_u[nd * m->nu], away[nx], to[m->nq];
+  double A[size * size], V[size * size], lambda[size], left[size], before[size], step[size];
+  double turned[size], along[size], scale = largest(c->Q, nx * nx, 0), shortest = INFINITY;
+  int has_inverse = 0, has_left = 0, stands = 0;
+  if (scale == 0) scale = 1;
+  rates_at(m, q, c, t, x_ref, u_ref, wanted, by_x, by_u);
+  copy(x, x_ref, m->nq);
+  for (int64_t i = 0; i < m->nu; i++) u[i] = u_ref[i] + b.inputs[i];
+  if (*b.has_target != 0) {
+    copy(x, b.x, m->nq), has_inverse = 1;
+    for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = b.u[i];
+  } else {
+    for (int64_t i = 0; i < nd; i++) b.price[i] = 0;
+  }
+  *b.has_target = 0;
+  for (int number = 0; number <= (int)set[LG_STEPS]; number++) {
+    rates_at(m, q, c, t, x, u, rate, by_x, by_u);
+    difference(m, q, x, x_ref, away);
+    copy(before, left, has_left ? size : 0);
+    for (int64_t i = 0; i < own; i++) {
+      double sum = 0;
+      for (int64_t j = 0; j < nx && i < nx; j++)
+        sum += (c->Q[i + j * nx] + (i == j ? set[LG_ERROR] * scale : 0)) * away[j];
+      if (i >= nx) {
+        const int64_t r = m->controls[i - nx];
+        sum += set[LG_EFFORT] * scale * (u[r] - u_ref[r]);
+      }
+      for (int64_t j = 0; j < nd; j++)
+        sum += (i < nx ? by_x[j + i * nd] : by_u[j + m->controls[i - nx] * nd]) * b.price[j];
+      left[i] = sum;
+    }
+    for (int64_t i = 0; i < nd; i++) left[own + i] = rate[i] - wanted[i];
+    if (has_left) {
+      double most = 0, top = 0;
+      for (int64_t i = 0; i < own; i++) most = larger(most, fabs(step[i]));
+      for (int64_t i = 0; i < m->nu; i++) top = larger(top, fabs(u[i]));
+      if (most < set[LG_FOUND] * (1 + top)) {
+        stands = has_inverse;
+        break;
+      }
+      if (most > shortest) { /* it is no inverse any more */
+        shortest = INFINITY, has_inverse = 0;
+      } else {
+        double over = 0, whole = 0;
+        shortest = most;
+        for (int64_t i = 0; i < size; i++) {
+          turned[i] = along[i] = 0;
+          for (int64_t j = 0; j < size; j++) {
+            turned[i] += b.inverse[i + j * size] * (left[j] - before[j]);
+            along[i] += step[j] * b.inverse[j + i * size];
+          }
+        }
+        for (int64_t i = 0; i < size; i++) over += step[i] * turned[i], whole += step[i] * step[i];
+        if (fabs(over) > set[LG_SAME] * whole)
+          for (int64_t j = 0; j < size; j++)
+            for (int64_t i = 0; i < size; i++)
+              b.inverse[i + j * size] += (step[i] - turned[i]) * along[j] / over;
+      }
+    }
+    if (number == (int)set[LG_STEPS]) {
+      stands = has_inverse;
+      break;
+    }
+    if (!all_finite(left, size) || !all_finite(by_x, nd * nx) || !all_finite(by_u, nd * m->nu)) {
+      copy(x, x_ref, m->nq);
+      for (int64_t i = 0; i < m->nu; i++) u[i] = u_ref[i] + b.inputs[i];
+      return;
+    }
+    if (!has_inverse) {
+      for (int64_t i = 0; i < size * size; i++) A[i] = 0;
+      for (int64_t j = 0; j < own; j++) {
+        for (int64_t i = 0; i < nx && j < nx; i++)
+          A[i + j * size] = c->Q[i + j * nx] + (i == j ? set[LG_ERROR] * scale : 0);
+        if (j >= nx) A[j * (size + 1)] = set[LG_EFFORT] * scale;
+        for (int64_t i = 0; i < nd; i++)
+          A[own + i + j * size] = A[j + (own + i) * size] =
+            j < nx ? by_x[i + j * nd] : by_u[i + m->controls[j - nx] * nd];
+      }
+      invert(size, A, set[LG_ROUNDED], b.inverse, V, lambda);
+      has_inverse = 1;
+    }
+    for (int64_t i = 0; i < size; i++) {
+      step[i] = 0;
+      for (int64_t j = 0; j < size; j++) step[i] -= b.inverse[i + j * size] * left[j];
+    }
+    const double *in[] = {x, step, q->p};
+    double *const out[] = {to};
+    call(&m->retract, 1, in, out, q->work);
+    copy(x, to, m->nq);
+    for (int64_t i = 0; i < nv; i++) u[m->controls[i]] += step[nx + i];
+    for (int64_t i = 0; i < nd; i++) b.price[i] += step[own + i];
+    has_left = 1;
+  }
+  if (stands) {
+    *b.has_target = 1;
+    copy(b.x, x, m->nq);
+    for (int64_t i = 0; i < nv; i++) b.u[i] = u[m->controls[i]];
+  }
+  for (int64_t i = 0; i < m->nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+}
+
+/* What to follow in the presence of the estimate: a constant reference moves to the steady state next
+ * to it; along one that moves the inputs compensate for as much as they can. */
+static void aim(const lg_model *m, lg_task *q, const lg_loop *c)
+{
+  const int64_t M = q->horizon + 1, nd = c->rates, nv = m->nv;
+  const lg_bias b = bias_of(m, c);
+  int moves = 0, any = 0;
+  for (int64_t i = 0; i < m->nu; i++) any = any || b.inputs[i] != 0;
+  if (!any) return;
+  for (int64_t i = m->nq; i < M * m->nq; i++) moves = moves || q->x_ref[i] != q->x_ref[i - m->nq];
+  for (int64_t i = m->nu; i < M * m->nu; i++) moves = moves || q->u_ref[i] != q->u_ref[i - m->nu];
+  if (!moves) {
+    steady(m, q, c, q->t[0], q->x_ref, q->u_ref, c->aim_x, c->aim_u);
+    for (int64_t k = 1; k < M; k++)
+      copy(c->aim_x + k * m->nq, c->aim_x, m->nq), copy(c->aim_u + k * m->nu, c->aim_u, m->nu);
+  } else {
+    double wanted[nd], rate[nd], by_x[nd * m->nx], by_u[nd * m->nu], B[nd * nv + 1], z[nv + 1];
+    copy(c->aim_x, q->x_ref, M * m->nq), copy(c->aim_u, q->u_ref, M * m->nu);
+    for (int64_t k = 0; k < M; k++) {
+      const double *x = q->x_ref + k * m->nq;
+      double *u = c->aim_u + k * m->nu;
+      rates_at(m, q, c, q->t[k], x, u, wanted, by_x, by_u);
+      for (int64_t i = 0; i < m->nu; i++) u[i] += b.inputs[i];
+      for (int turn_ = 0; turn_ < 2; turn_++) {
+        rates_at(m, q, c, q->t[k], x, u, rate, by_x, by_u);
+        for (int64_t i = 0; i < nv; i++) copy(B + i * nd, by_u + m->controls[i] * nd, nd);
+        for (int64_t i = 0; i < nd; i++) rate[i] = wanted[i] - rate[i];
+        least_size(nd, nv, B, rate, c->bias_numbers[LG_RANK], z);
+        for (int64_t i = 0; i < nv; i++) u[m->controls[i]] += z[i];
+      }
+      for (int64_t i = 0; i < m->nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+    }
+  }
+  q->x_ref = c->aim_x, q->u_ref = c->aim_u;
+}

@@ -1,0 +1,6 @@
+"""Figures and tables of the papers, computed again: ``lgcontrol paper`` draws and judges them."""
+
+from ._paper import Claim as Claim
+from ._paper import ClaimVerdict as ClaimVerdict
+from ._paper import Paper as Paper
+from ._paper import Reproduction as Reproduction
