@@ -135,7 +135,7 @@ def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
     Examples
     --------
     >>> delta_robot().error_names[:3]
-    ('configuration.arm1.rz', 'configuration.arm2.rz', 'configuration.arm3.rz')
+    ('configuration.arm1.ry', 'configuration.arm2.ry', 'configuration.arm3.ry')
     """
     robot = delta_robot_tree(torque=torque, load=load)
     return robot.system(ARMS, independent=ARMS)

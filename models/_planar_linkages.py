@@ -85,7 +85,7 @@ def four_bar(*, torque: float = 20.0, joint: str = "spherical") -> System[Produc
     Examples
     --------
     >>> four_bar().error_names
-    ('configuration.crank.rz', 'velocity.crank.rz')
+    ('configuration.crank.r', 'velocity.crank.r')
     """
     linkage = four_bar_tree(torque=torque, joint=joint)
     at = linkage.assemble(where={"crank": 0.5})

@@ -73,7 +73,7 @@ def design(seed: int = 0) -> Task:
         R=1e-4,
         terminal=1e-2,
         residuals=[Residual(away, weight=3e4, terminal=3e2, name="way of the platform")],
-        bounds=[Bound(f"velocity.{arm}.rz", -SPEED, SPEED, soft=10.0) for arm in ARMS],
+        bounds=[Bound(f"velocity.{arm}", -SPEED, SPEED, soft=10.0) for arm in ARMS],
     )
     rng = np.random.default_rng(seed)
     x, y, z = np.array(PICK) + rng.uniform(-SPREAD, SPREAD, 3)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import Value, named_options
 from ..codegen._internal import Shape, check_shape
-from ._about_axis import AboutAxis
+from ._about_axis import ALONG, AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about
@@ -164,8 +164,8 @@ class Translation(Additive, AboutAxis):
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Letters of the axes."""
-        return tuple(self.axes)
+        """Letters of the axes; "d" for one alone that has no letter."""
+        return self._own(tuple(self.axes), ALONG if self.axes == "z" else None)
 
     @property
     def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -215,11 +215,16 @@ class Helical(Additive, AboutAxis):
 
     dim, nq = 1, 1
     coordinate_names, coordinate_units = ("angle",), ("rad",)
-    tangent_names, tangent_units = ("rz",), ("rad",)
+    tangent_units = ("rad",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
         super().__post_init__()
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Turn about the axis: "rx" about x, "r" about an axis without a letter."""
+        return self._own(("rz",), ALONG)
 
     @property
     def _stem(self) -> str:
@@ -262,10 +267,19 @@ class CylindricalGroup(AboutAxis):
     axis: Axis = Z_AXIS
 
     dim, nq = 2, 3
-    coordinate_names, coordinate_units = ("z", "cos", "sin"), ("m", "", "")
-    tangent_names, tangent_units = ("z", "rz"), ("m", "rad")
+    coordinate_units, tangent_units = ("m", "", ""), ("m", "rad")
     unit_parts = (slice(1, 3),)
     is_commutative = True
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Place along the axis, by its letter or "d", and the circle."""
+        return self._own(("z", "cos", "sin"), ALONG)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Along and about the axis: "x", "rx" about x; "d", "r" about one without a letter."""
+        return self._own(("z", "rz"), ALONG)
 
     @property
     def identity(self) -> np.ndarray:

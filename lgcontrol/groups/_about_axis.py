@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from ..codegen import Value
 from ._axis import Z_AXIS, Axis, constant, twist_matrix, unit_axis
 from ._base import LieGroup
+
+# Names along and about an axis that has no letter.
+ALONG = {"z": "d", "rz": "r"}
 
 
 class AboutAxis(LieGroup):
@@ -36,6 +40,23 @@ class AboutAxis(LieGroup):
         """Name, with the axis unless it is z."""
         numbers = ", ".join(f"{entry:.6g}" for entry in self.axis)
         return self._stem if self.axis == Z_AXIS else f"{self._stem}.about(({numbers}))"
+
+    def _own(self, names: tuple[str, ...], oblique: Mapping[str, str] | None = None) -> Any:
+        """Names about z as they are about this axis: about x, the letters x, y, z are y, z, x.
+
+        Parameters
+        ----------
+        names : tuple of str
+        oblique : mapping of str to str, optional
+            Names about axes that have no letter; those about z, in the group's own frame, if left
+            out.
+        """
+        if 1.0 not in self.axis:
+            return tuple((oblique or {}).get(name, name) for name in names)
+        turn = self.axis.index(1.0) - 2
+        letters = {a: "xyz"[(k + turn) % 3] for k, a in enumerate("xyz")}
+        letters |= {f"r{a}": f"r{b}" for a, b in letters.items()}
+        return tuple(letters.get(name, name) for name in names)
 
     def _hat(self, d: Value) -> Value:
         return twist_matrix(constant(self.selection) @ d)

@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import Value
 from ..codegen._internal import Shape
 from . import _series
-from ._about_axis import AboutAxis
+from ._about_axis import ALONG, AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about, skew
 from ._se2 import circle_about
 from ._so2 import compose_circle, normalize_circle, random_circle
@@ -39,8 +39,13 @@ class SchoenfliesGroup(AboutAxis):
     dim, nq = 4, 5
     coordinate_names = ("x", "y", "z", "cos", "sin")
     coordinate_units = ("m", "m", "m", "", "")
-    tangent_names, tangent_units = ("x", "y", "z", "rz"), ("m", "m", "m", "rad")
+    tangent_units = ("m", "m", "m", "rad")
     unit_parts = (slice(3, 5),)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Along the reference axes and about the axis: "rx" about x, "r" without a letter."""
+        return ("x", "y", "z", *self._own(("rz",), ALONG))
 
     @property
     def identity(self) -> np.ndarray:

@@ -38,10 +38,20 @@ class SE2Group(AboutAxis):
     axis: Axis = Z_AXIS
 
     dim, nq = 3, 4
-    coordinate_names, coordinate_units = ("x", "y", "cos", "sin"), ("m", "m", "", "")
+    coordinate_units = ("m", "m", "", "")
     unit_parts = (slice(2, 4),)
-    tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
+    tangent_units = ("m", "m", "rad")
     matrix_size, point_size = 3, 2
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Places in the plane, (y, z) about x, and the circle."""
+        return self._own(("x", "y", "cos", "sin"))
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """In the plane and about its normal, (y, z, rx) about x."""
+        return self._own(("x", "y", "rz"))
 
     def from_angle(
         self, angle: Any, position: Any = (0.0, 0.0), *, degrees: bool = False
@@ -164,12 +174,21 @@ class PlanarHelical(AboutAxis):
     axis: Axis = Z_AXIS
 
     dim, nq = 3, 3
-    coordinate_names, coordinate_units = ("x", "y", "angle"), ("m", "m", "rad")
-    tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
+    coordinate_units = tangent_units = ("m", "m", "rad")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
         super().__post_init__()
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Places in the plane, (y, z) about x, and the angle."""
+        return self._own(("x", "y", "angle"))
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """In the plane and about its normal, (y, z, rx) about x."""
+        return self._own(("x", "y", "rz"))
 
     @property
     def _stem(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen import Value
 from ..codegen._internal import Shape, ask_degrees, check_shape, in_degrees
-from ._about_axis import AboutAxis
+from ._about_axis import ALONG, AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about
 from ._element import check_element
 
@@ -35,10 +35,15 @@ class SO2Group(AboutAxis):
 
     dim, nq = 1, 2
     coordinate_names, coordinate_units = ("cos", "sin"), ("", "")
-    tangent_names, tangent_units = ("rz",), ("rad",)
+    tangent_units = ("rad",)
     matrix_size, point_size = 2, 2
     unit_parts = (slice(0, 2),)
     is_commutative = True
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Turn about the axis: "rx" about x, "r" about an axis without a letter."""
+        return self._own(("rz",), ALONG)
 
     def from_angle(self, angle: Any, *, degrees: bool = False) -> np.ndarray:
         """Coordinates of rotations by angles.

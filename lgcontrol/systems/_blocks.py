@@ -73,6 +73,38 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     return coordinates, tangents
 
 
+def circles_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice]]:
+    """Blocks of one angle that is kept as a circle, by all names of `block_slices`.
+
+    Parameters
+    ----------
+    state : LieGroup
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> sorted(circles_of(Product(configuration=Product(wheel=SO2, slide=Rn(1)))))
+    ['configuration.wheel', 'wheel']
+    """
+    found = {}
+    groups = {(part.start, part.stop): group for group, part in _leaves(state, 0)}
+    for name, part in block_slices(state)[0].items():
+        group = groups.get((part.start, part.stop))
+        if group is not None and group.dim == 1 and group.nq == 2:
+            found[name] = group, part
+    return found
+
+
+def _leaves(group: LieGroup, start: int) -> Iterator[tuple[LieGroup, slice]]:
+    """Groups that are no products, with their coordinates."""
+    if not isinstance(group, Product):
+        yield group, slice(start, start + group.nq)
+        return
+    for block in group.blocks.values():
+        yield from _leaves(block, start)
+        start += block.nq
+
+
 def shared_names(names: Sequence[str]) -> dict[str, slice]:
     """Places of names that share what is before a dot, by that, where they lie side by side.
 

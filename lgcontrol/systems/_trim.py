@@ -24,7 +24,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..groups import LieGroup, check_element
-from ._blocks import block_slices, blocks_of, place_of
+from ._blocks import block_slices, blocks_of, circles_of, place_of
 from ._definition import LimitedQuantities, SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, ROUNDED, TrimPoint, classify, follow
@@ -71,9 +71,10 @@ def trim(
         the others where controls alone are given.
     where : mapping of str to float or array_like, optional
         Values of coordinates ("pose.z"), whole blocks ("twist"), joints ("elbow", or
-        "configuration.elbow") and inputs ("thrust"); where an input has the name of its joint,
-        "state.elbow" is the angle, "input.elbow" the torque. Angles are in rad; beyond two turns a
-        warning asks whether they are degrees.
+        "configuration.elbow": of a joint with one degree of freedom a number is its angle, also
+        where the angle is kept as [cos, sin]) and inputs ("thrust"); where an input has the name
+        of its joint, "state.elbow" is the angle, "input.elbow" the torque. Angles are in rad;
+        beyond two turns a warning asks whether they are degrees.
     position : array_like, optional
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
@@ -473,12 +474,23 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
         for name, part in block_slices(system.state)[0].items()
         if part.stop - part.start == 1
     }
+    circles = circles_of(system.state)  # one angle each
     for key, value in where.items():
-        of_state = {*names, *blocks, *inner}
+        of_state = {*names, *blocks, *inner, *circles}
         place, name = place_of("where", key, of_state, system.input_names)
         what = f"where[{key!r}]"
         if place == "input":
             wishes.inputs[system.input_names.index(name)] = _number(what, value)
+        elif name in circles and np.size(value) == 1:
+            group, part = circles[name]
+            ask_degrees(f"where: {name}", _number(what, np.squeeze(value)))
+            pair = np.asarray(group.exp([_number(what, np.squeeze(value))]))
+            for index, entry in zip(range(part.start, part.stop), pair, strict=True):
+                if index in wishes.coordinates:
+                    raise ValueError(
+                        f"where gives {names[index]} twice, the second time as {key!r}"
+                    )
+                wishes.coordinates[index] = float(entry)
         elif name in names or name in inner and name not in blocks:
             index = names.index(name) if name in names else inner[name]
             if index in wishes.coordinates:
@@ -489,7 +501,7 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             is_number = group.nq == 1 and np.ndim(value) == 0
             wishes.blocks[name] = check_element(what, [value] if is_number else value, group)
         else:
-            valid = [*names, *blocks, *system.input_names]
+            valid = [*names, *blocks, *circles, *system.input_names]
             raise UnknownNameError(unknown_name("state, block or input", name, valid))
     if position is not None:
         for index, value in _position(system, position).items():

@@ -286,3 +286,14 @@ def test_one_unit_serves_all_numbers_of_a_block():
     assert speeds == Rn(3, ("x", "y", "z"), ("m/s",) * 3)
     assert Rn(1, units="rad").tangent_units == ("rad",) and Rn(0, units="m").coordinate_units == ()
     assert Rn(2, units="").coordinate_units == ("", "")
+
+
+@pytest.mark.parametrize("group", [SO2, Helical(0.1), Cylindrical, Schoenflies, SE2])
+def test_names_have_the_letter_of_the_axis(group):
+    """A rate about x is no "rz"; about an axis without a letter it is "r"."""
+    for letter in "xyz":
+        assert group.about(letter).tangent_names[-1] == f"r{letter}"
+    if group != SE2:  # in whose own frame the normal is z
+        assert group.about([1, 1, 0]).tangent_names[-1] == "r"
+    assert SE2.about("x").coordinate_names[:2] == SE2.about("x").tangent_names[:2] == ("y", "z")
+    assert Translation("z").about("x").coordinate_names == ("x",)

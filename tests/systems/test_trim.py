@@ -509,3 +509,17 @@ def test_wished_angles_ask_whether_they_are_degrees(where, what):
         turned.trim(where=where)
     for harmless in ({"slide": 90.0}, {"arm": 12.0}):
         turned.trim(where=harmless)  # any warning is an error
+
+
+def test_an_angle_that_is_kept_as_a_circle_has_the_joints_name():
+    """As `Bound` takes it: one number by the joint's name, continuous or revolute."""
+    rod = SpatialInertia.rod(1.0, 1.0, axis="x", center_of_mass=[0.5, 0.0, 0.0])
+    for kind in ("continuous", "revolute"):
+        system = Multibody("arm").add_body("rod", rod, kind, axis="y").system()
+        for name in ("configuration.rod", "state.rod"):
+            at = system.trim(where={name: 0.4})
+            configuration = system.state.split(at.x)["configuration"]
+            angle = system.state.blocks["configuration"].log(configuration)
+            assert angle == pytest.approx([0.4], abs=1e-9)
+        with pytest.raises(ValueError, match="twice|name the same"):
+            system.trim(where={"configuration.rod": 0.4, "state.rod": 0.5})

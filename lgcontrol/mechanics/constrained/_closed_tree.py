@@ -50,7 +50,7 @@ class ClosedTree(Linkage):
     >>> linkage.mobility(q).freedoms
     1
     >>> linkage.system(inputs=["crank"], at=q).error_names
-    ('configuration.crank.rz', 'velocity.crank.rz')
+    ('configuration.crank.r', 'velocity.crank.r')
     """
 
     thinned = "close a loop by a joint that holds less, such as point_on_line"
