@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..codegen._internal import UnknownNameError, unknown_name
+from ..codegen._internal import UnknownNameError, memoized, unknown_name
 from ..groups import LieGroup
 from ..systems import System
 from ..systems._internal import block_slices, shared_names
@@ -18,6 +18,7 @@ def state_names(group: LieGroup) -> dict[str, slice]:
     return block_slices(group)[1] | names
 
 
+@memoized
 def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
@@ -30,6 +31,7 @@ def error_places(system: System) -> dict[str, slice]:
     return names | {key: slice(i, i + 1) for key, i in places.items()}
 
 
+@memoized
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
@@ -69,9 +71,10 @@ def free_errors(system: System, free: str | Iterable[str]) -> np.ndarray:
         raise TypeError(
             f"free names the initial states that are optimised, as in free='duration', not {free!r}"
         )
-    places = error_places(system)
-    names = {"all": slice(0, system.n_errors)} | places
+    names = {"all": slice(0, system.n_errors)} | error_places(system)
     listed, chosen = list(listed), set[int]()
+    if not listed:
+        return np.zeros(0, dtype=np.int64)
     for name in listed:
         if name not in names:
             raise UnknownNameError(unknown_name("free initial state", name, names))

@@ -69,7 +69,9 @@ def end_weight(
 
 def arrival_weight(system: System, value: WeightLike | None, free: np.ndarray) -> np.ndarray:
     """Weight on the error of a free initial state."""
-    weight = error_weight("arrival", 0.0 if value is None else value, system)
+    if value is None:
+        return np.zeros((system.n_errors, system.n_errors))
+    weight = error_weight("arrival", value, system)
     if weight.any() and not len(free):
         raise ValueError("arrival weighs initial states that are free: name them, free=…")
     return weight
