@@ -39,7 +39,6 @@ from ._retiming import slowed as slowed
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
-from ._sqp import SQPSolver as SQPSolver
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual

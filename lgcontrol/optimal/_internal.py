@@ -9,8 +9,6 @@ from ._problem import GuessLike as GuessLike
 from ._problem import ProblemOptions as ProblemOptions
 from ._problem import make_solver as make_solver
 from ._problem import takes_problem_options as takes_problem_options
-from ._qp import QP_SOLVERS as QP_SOLVERS
-from ._qp import QPSolver as QPSolver
 from ._rates import beside_inputs as beside_inputs
 from ._reference import TIME_ROUNDING as TIME_ROUNDING
 from ._reference import ReferenceSamples as ReferenceSamples
@@ -25,8 +23,6 @@ from ._retiming import Retiming as Retiming
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._solutions import recalled as recalled
-from ._stage_qp import StageQP as StageQP
-from ._stage_qp import StageQPSolution as StageQPSolution
 from ._terminal_set import TerminalSet as TerminalSet
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting

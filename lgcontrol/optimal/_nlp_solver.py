@@ -106,7 +106,7 @@ class NLPSolver:
             there = ", ".join(name for name in PLUGINS if ca.has_nlpsol(name)) or "none"
             raise ValueError(
                 f"the installed CasADi has no {plugin} (it has {there}); "
-                "'interior_point' and 'sqp' need none of these"
+                "'interior_point' needs none of these"
             )
         self.plugin, self.options = plugin, dict(options or {})
         self._transcription = None if problem is None else Transcription(problem)

@@ -795,7 +795,7 @@ class Solver(Protocol):
     A solver holds settings and one problem. It is made ready (`for_problem`, `prepare`), solves to
     convergence (`solve`) or takes real-time steps from a plan (`step`), and tells the feedback of a
     plan (`feedback`). A plan is a value, the `plan` of the solution that solves and steps return.
-    Without a problem it is good for its settings: ``MPC(…, solver=SQPSolver(qp="daqp"))``. It never
+    Without a problem it is good for its settings: ``MPC(…, solver=NLPSolver(…))``. It never
     raises because a problem is hard: the status says how it went, and the result is the best
     iterate.
 
@@ -918,7 +918,7 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
         solver = SOLVERS[name]()
     if isinstance(solver, type) or not hasattr(solver, "for_problem"):
         raise TypeError(
-            f"solver must be a name ({', '.join(SOLVERS)}) or a solver such as SQPSolver(qp='daqp')"
+            f"solver must be a name ({', '.join(SOLVERS)}) or a solver such as NLPSolver(plugin=…)"
             f", not {solver!r}"
         )
     return solver if _holds(solver, problem) else solver.for_problem(problem)

@@ -230,9 +230,7 @@ class Residual:
 class Cost:
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
 
-    What has a price itself and is no square of an error: energy, fuel, time, profit. Solvers with
-    second derivatives ("interior_point", "ipopt", "fatrop") are made for it, "sqp" takes only its
-    slope. Squares are better stated as a `Residual`.
+    For what is no square of an error: energy, fuel, time, profit. State a square as a `Residual`.
 
     Parameters
     ----------

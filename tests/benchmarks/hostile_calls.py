@@ -42,6 +42,8 @@ from tests.estimation import _models as models
 from tests.estimation.test_filters import EXACT
 from tests.hostile import firmware
 
+from . import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+
 RESULTS = Path(__file__).with_name("results") / "hostile_calls.json"
 ODD = [np.nan, np.inf, -np.inf, 1e5, -1e5, 1e20, -1e160, 1e300, 0.0]
 CLOCKS = [np.nan, np.inf, -1e300, 1e300, 1.7e9, -1e6, 0.0, 3600.0]

@@ -23,8 +23,13 @@ import numpy as np
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import MPC, ThrustVectorPD
 from lgcontrol.groups import SO3
-from lgcontrol.optimal import OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal import (
+    OptimalControlProblem,
+    Residual,
+)
 from tests.controllers import problem_a
+
+from ._sqp_peer import SQPSolver
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -30,13 +30,18 @@ from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.models import panda_tree
-from lgcontrol.optimal import InteriorPointSolver, NLPSolver, SQPSolver
+from lgcontrol.optimal import (
+    InteriorPointSolver,
+    NLPSolver,
+)
 from tests.benchmarks import _solver_problems as problems
 from tests.benchmarks._solver_peers import Crocoddyl, compiled_ipopt
 from tests.benchmarks.mpc import END, STAGE
 from tests.controllers import problem_a
 from tests.optimal.residuals import kkt_residual
 from tests.optimal.user_tasks import TASKS
+
+from ._sqp_peer import SQPSolver
 
 RESULTS = Path(__file__).parent / "results" / "solver.json"
 TOLERANCE, GOOD = 1e-4, 1.10

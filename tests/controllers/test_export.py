@@ -55,7 +55,6 @@ from lgcontrol.optimal import (
     Rates,
     Residual,
     Settings,
-    SQPSolver,
     _kernel,
 )
 from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
@@ -65,6 +64,7 @@ from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints, with_accelerations
 from lgcontrol.systems._internal import TrajectoryPoint
 
+from ..benchmarks._sqp_peer import SQPSolver
 from ..codegen.test_export import (
     CC,
     SANITIZED,

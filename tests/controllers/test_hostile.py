@@ -12,6 +12,7 @@ from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import Bound, InteriorPointSolver, PathTask
 from lgcontrol.systems import Input, System, Waypoints
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from .test_contract import NAMES, make
 
 pytestmark = pytest.mark.interpreted

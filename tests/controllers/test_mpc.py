@@ -16,6 +16,7 @@ from lgcontrol.optimal._internal import state_weight
 from lgcontrol.simulation import Cascade, SimulationError, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from ..optimal.examples import double_integrator, pendulum, satellite, vessel
 from .problem_a import (
     GOAL,

@@ -9,8 +9,16 @@ import pytest
 
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver, Plan, Rates, SQPSolver
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    NLPSolver,
+    Plan,
+    Rates,
+)
 from lgcontrol.systems import Input, System
+
+from ..benchmarks._sqp_peer import SQPSolver
 
 UP = np.array([-1.0, 0.0, 0.0])
 PENDULUM = System(

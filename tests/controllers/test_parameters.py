@@ -8,10 +8,15 @@ from lgcontrol.codegen import _backend
 from lgcontrol.controllers import LQR, MPC, Adapted, ComputedTorque, GeometricPD, GravityPD
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+    Residual,
+)
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Input, Parameter, System
 
+from ..benchmarks._sqp_peer import SQPSolver
 from ..optimal.examples import pendulum
 from .test_export import ran
 

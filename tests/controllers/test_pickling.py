@@ -29,6 +29,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.systems import Input, Quantity, Sensor, System, Waypoints
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from ..estimation._models import CART, PLACE, SPEED
 from ..optimal.examples import pendulum, vessel
 

@@ -25,6 +25,8 @@ from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.mechanics import InverseKinematics
 from lgcontrol.optimal import retime
 
+from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+
 LATE = 2.0  # s from which an interrupt that arrives is late: people press the keys again
 NOISE = {
     "gyro": 1e-3, "accelerometer": 1e-2, "gyro_bias_walk": 1e-5, "accelerometer_bias_walk": 1e-4,

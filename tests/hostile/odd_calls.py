@@ -88,6 +88,8 @@ from lgcontrol.systems import (
 )
 from lgcontrol.systems._internal import rollout_derivatives
 
+from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+
 
 class Odd:
     """What nobody expects."""

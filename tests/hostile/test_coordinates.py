@@ -24,9 +24,14 @@ from lgcontrol.integrators import integrate
 from lgcontrol.integrators._internal import Problem
 from lgcontrol.mechanics import InverseKinematics, Multibody, SpatialInertia
 from lgcontrol.models import satellite
-from lgcontrol.optimal import OptimalControlProblem, SQPSolver, lqr
+from lgcontrol.optimal import (
+    OptimalControlProblem,
+    lqr,
+)
 from lgcontrol.simulation import SimulationError, simulate
 from lgcontrol.systems import Sensor, Trajectory, Waypoints, check_system
+
+from tests.benchmarks._sqp_peer import SQPSolver
 
 GROUPS = (SO2, SO3, SE2, SE3, Cylindrical, Schoenflies, Product(a=SE3, b=Rn(2), c=SO2))
 SAME = 1e-15

@@ -14,6 +14,8 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Sensor
 from lgcontrol.systems._internal import rollout_derivatives
 
+from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+
 LINKAGE = four_bar()
 CLOSED = LINKAGE.trim().x
 BENT = CLOSED + np.array([0.05, 0, 0, 0, 0, 0])

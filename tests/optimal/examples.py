@@ -7,8 +7,9 @@ import numpy as np
 
 from lgcontrol.groups import SE2, SO2, SO3, Product, Rn
 from lgcontrol.integrators import Mechanical
-from lgcontrol.optimal._internal import StageQP
 from lgcontrol.systems import Input, Parameter, System
+
+from ..benchmarks._sqp_peer import StageQP
 
 INERTIA = np.array([1.0, 2.0, 2.5])
 

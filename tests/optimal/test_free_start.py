@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, Product, Rn
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, SQPSolver
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+)
 from lgcontrol.systems import Input, System, Trajectory
 
+from ..benchmarks._sqp_peer import SQPSolver
 from .test_interior_point import SATELLITE, STILL, turned
 
 

@@ -11,6 +11,8 @@ from lgcontrol.optimal._internal import make_solver
 from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import Input, System
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+
 # Solvers end at residuals of 1e-6, interior points off their limits by about as much; where an
 # input leaves its limit it is determined to the root of that.
 SAME_COST, SAME_INPUT = 1e-5, 1e-3

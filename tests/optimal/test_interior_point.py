@@ -21,7 +21,6 @@ from lgcontrol.optimal import (
     OptimalSolution,
     Residual,
     SolveStatus,
-    SQPSolver,
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
@@ -32,6 +31,7 @@ from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System, Trajectory
 
+from ..benchmarks._sqp_peer import SQPSolver
 from ..systems.test_error_coordinates import absolute, minimal, states
 from .residuals import kkt_residual
 

@@ -11,6 +11,7 @@ from lgcontrol.groups import SO2
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
 from lgcontrol.optimal._guess import STARTS, make_guess
 
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from .examples import pendulum
 
 

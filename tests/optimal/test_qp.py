@@ -7,10 +7,13 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 from lgcontrol.groups import SO3
-from lgcontrol.optimal import Bound, OptimalControlProblem, SQPSolver
-from lgcontrol.optimal._internal import QP_SOLVERS, QPSolver, StageQP
-from lgcontrol.optimal._qp import MOST_PROGRAMS, Condensed, Places, Sparse, with_slacks
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+)
 
+from ..benchmarks._sqp_peer import QP_SOLVERS, QPSolver, SQPSolver, StageQP
+from ..benchmarks._sqp_peer._qp import MOST_PROGRAMS, Condensed, Places, Sparse, with_slacks
 from ..controllers.problem_a import GOAL, quadrotor
 from .examples import random_qp
 
@@ -90,7 +93,7 @@ def reference(qp: StageQP) -> np.ndarray:
         constraints=constraints,
         options={"ftol": 1e-11, "maxiter": 500},
     )
-    assert found.is_success, found.message
+    assert found.success, found.message
     return found.x[:size].reshape(horizon, m)
 
 

@@ -14,11 +14,11 @@ from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
     Settings,
-    SQPSolver,
     _kernel,
 )
 from lgcontrol.optimal._settings import settings_mirror
 
+from ..benchmarks._sqp_peer import SQPSolver
 from .examples import pendulum
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,12 +9,18 @@ from scipy.optimize import minimize
 
 from lgcontrol.controllers import LQR, ThrustVectorPD
 from lgcontrol.groups import SO2, SO3, Rn
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+    Residual,
+    lqr,
+)
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._guess import moved_on
 from lgcontrol.optimal._internal import Nodes, make_solver
 from lgcontrol.systems import Parameter, System, Trajectory
 
+from ..benchmarks._sqp_peer import SQPSolver
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from ..systems.test_error_coordinates import absolute, minimal, states
 from .examples import double_integrator, pendulum, satellite, vessel
@@ -415,7 +421,7 @@ def test_wrong_starts_are_refused():
         SQPSolver(qp="ipopt")
     with pytest.raises(ValueError, match="unknown solver 'ipotp'.*sqp"):
         solver.problem.solve(DOWN, solver="ipotp")
-    with pytest.raises(TypeError, match=r"or a solver such as SQPSolver\(qp='daqp'\)"):
+    with pytest.raises(TypeError, match=r"or a solver such as NLPSolver\(plugin="):
         solver.problem.solve(DOWN, solver=SQPSolver)
     with pytest.raises(TypeError, match="tolerence"):
         solver.problem.solve(DOWN, tolerence=1.0)

@@ -10,12 +10,19 @@ import pytest
 from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.mechanics import Multibody, SpatialInertia
-from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Residual, SQPSolver, tvlqr
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    OptimalControlProblem,
+    Residual,
+    tvlqr,
+)
 from lgcontrol.optimal._internal import input_weight, sample_reference, state_weight
 from lgcontrol.optimal._rows import build_rows
 from lgcontrol.systems import Input, Parameter, System, Trajectory
 from lgcontrol.systems._tracing import symbols_of
 
+from ..benchmarks._sqp_peer import SQPSolver
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, mechanical, pendulum, satellite, vessel
 

@@ -10,11 +10,16 @@ from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs import panda_mpc
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import Multibody
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+    Residual,
+)
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._internal import Nodes
 from lgcontrol.systems import Input, System
 
+from ..benchmarks._sqp_peer import SQPSolver, StageQP
 from ..controllers.problem_a import quadrotor
 from .examples import SYSTEMS
 
@@ -112,7 +117,7 @@ def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
     times = problem.times()
     setting = Given(problem).setting(times, goal)
     nodes = Nodes(times, np.tile(goal, (6, 1)), setting.u_ref[:-1].copy())
-    _, qp = solver.transcription.linearize(nodes, setting, goal)
+    qp = StageQP.of(solver.transcription.linearize(nodes, setting, goal)[1])
     x, u = rng.normal(size=qp.q.shape), rng.normal(size=qp.r.shape)
     h = 1e-3
     cost = [

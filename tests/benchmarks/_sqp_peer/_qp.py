@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen._internal import UnknownNameError, unknown_name
+from lgcontrol.codegen._internal import UnknownNameError, unknown_name
+
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, qp_residual
 
 Backend = Callable[[StageQP], StageQPSolution]

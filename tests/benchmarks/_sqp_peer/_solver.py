@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
-from ..codegen._internal import Progress, check_shape, interruptible
-from ..systems import ReferenceLike
-from ..systems._internal import check_state, on_constraints
-from ._given import Given
-from ._guess import make_guess, moved_on
-from ._node_plans import nodes_of, plan_layout
-from ._outcome import (
+from lgcontrol.codegen import named_options
+from lgcontrol.codegen._internal import Progress, check_shape, interruptible
+from lgcontrol.optimal._given import Given
+from lgcontrol.optimal._guess import make_guess, moved_on
+from lgcontrol.optimal._node_plans import nodes_of, plan_layout
+from lgcontrol.optimal._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
     Iteration,
@@ -26,13 +24,16 @@ from ._outcome import (
     sentence,
     worst_violations,
 )
-from ._plan import Plan, PlanLayout
-from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from lgcontrol.optimal._plan import Plan, PlanLayout
+from lgcontrol.optimal._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from lgcontrol.optimal._reference import ReferenceSamples
+from lgcontrol.optimal._solutions import judged, solution_at
+from lgcontrol.optimal._transcription import Nodes, Setting, Transcription, Values
+from lgcontrol.systems import ReferenceLike
+from lgcontrol.systems._internal import check_state, on_constraints
+
 from ._qp import Backend, QPSolver
-from ._reference import ReferenceSamples
-from ._solutions import judged, solution_at
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual
-from ._transcription import Nodes, Setting, Transcription, Values
 
 SUFFICIENT_DECREASE = 1e-4
 SMALLEST_STEP = 2.0**-12
@@ -233,7 +234,8 @@ class SQPSolver:
         log: list[Iteration] = []
         violations: tuple[Violation, ...] = ()
         for number in range(1, iterations + 1):
-            values, qp = transcription.linearize(nodes, setting, x0)
+            values, expansion = transcription.linearize(nodes, setting, x0)
+            qp = StageQP.of(expansion)
             cost = values.cost + transcription.penalty(values, qp.soft)
             result, violations = self.qp.solve(qp), ()
             spent += result.time
@@ -467,7 +469,8 @@ class Descent:
 
     def _linearize(self) -> None:
         began = time.perf_counter()
-        self.values, self.qp = self.transcription.linearize(self.nodes, self.setting, self.x0)
+        self.values, expansion = self.transcription.linearize(self.nodes, self.setting, self.x0)
+        self.qp = StageQP.of(expansion)
         self.model_time += time.perf_counter() - began
 
     def _hard_excess(self) -> np.ndarray:
