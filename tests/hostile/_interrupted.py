@@ -24,7 +24,6 @@ from lgcontrol.estimation import EKF, UKF, Log, MovingHorizon, gnss, inertial_na
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.mechanics import InverseKinematics
 from lgcontrol.optimal import retime
-
 from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 
 LATE = 2.0  # s from which an interrupt that arrives is late: people press the keys again

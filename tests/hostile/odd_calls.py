@@ -87,7 +87,6 @@ from lgcontrol.systems import (
     choose_method,
 )
 from lgcontrol.systems._internal import rollout_derivatives
-
 from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 
 

@@ -30,7 +30,6 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.simulation import SimulationError, simulate
 from lgcontrol.systems import Sensor, Trajectory, Waypoints, check_system
-
 from tests.benchmarks._sqp_peer import SQPSolver
 
 GROUPS = (SO2, SO3, SE2, SE3, Cylindrical, Schoenflies, Product(a=SE3, b=Rn(2), c=SO2))

@@ -13,7 +13,6 @@ from lgcontrol.optimal import OptimalControlProblem
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Sensor
 from lgcontrol.systems._internal import rollout_derivatives
-
 from tests.benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 
 LINKAGE = four_bar()
