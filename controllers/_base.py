@@ -92,14 +92,6 @@ class ControlInfo(Result):
 def clock_time(t: Any) -> float:
     """The time of a call in s; refuses what is no number.
 
-    Parameters
-    ----------
-    t : float
-
-    Returns
-    -------
-    float
-
     Raises
     ------
     TypeError

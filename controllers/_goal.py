@@ -106,10 +106,6 @@ def goal_of(
     name : str
         What messages call it.
 
-    Returns
-    -------
-    Goal
-
     Raises
     ------
     ValueError

@@ -53,10 +53,6 @@ def blocks_of(
     configuration, velocity : str, optional
         Names of the blocks, both or none; those of the system's structure if left out.
 
-    Returns
-    -------
-    MechanicalBlocks
-
     Raises
     ------
     ValueError
@@ -130,10 +126,6 @@ def tracking_acceleration(
         q_ref, v_ref, v̇_ref.
     stiffness, damping : CasADi columns or ndarray
         Diagonals of K and D, in 1/s² and 1/s.
-
-    Returns
-    -------
-    CasADi column
 
     References
     ----------

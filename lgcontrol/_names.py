@@ -29,10 +29,6 @@ def answer(package: str) -> None:
 def refuse(package: str, name: str) -> NoReturn:
     """Raise the error for a name that a package does not have.
 
-    Parameters
-    ----------
-    package, name : str
-
     Raises
     ------
     AttributeError

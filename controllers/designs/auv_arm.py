@@ -45,10 +45,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the error at the start.
-
-    Returns
-    -------
-    Task
     """
     plant, tree = underwater_vehicle_arm(), underwater_vehicle_arm_tree()
     ready = np.concatenate([SE3.identity, BENT])

@@ -38,10 +38,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the place, and of the direction of the current.
-
-    Returns
-    -------
-    Task
     """
     plant, tree = underwater_vehicle_arm(), underwater_vehicle_arm_tree()
     place, rng = tree.placement(TOOL), np.random.default_rng(seed)

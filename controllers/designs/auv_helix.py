@@ -35,10 +35,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the direction and the axis.
-
-    Returns
-    -------
-    Task
     """
     auv = underwater_vehicle()
     level = {"pose.qx": 0.0, "pose.qy": 0.0}

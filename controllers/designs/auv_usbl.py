@@ -51,10 +51,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start and of the first estimate.
-
-    Returns
-    -------
-    Task
     """
     auv = underwater_vehicle()
     level = {"pose.qx": 0.0, "pose.qy": 0.0}

@@ -37,10 +37,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start and of where the cars stand.
-
-    Returns
-    -------
-    Task
     """
     plant, rng = car(), np.random.default_rng(seed)
     place = 50.0 + rng.uniform(-4.0, 4.0)

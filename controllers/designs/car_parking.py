@@ -29,10 +29,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start.
-
-    Returns
-    -------
-    Task
     """
     plant, rng = car(), np.random.default_rng(seed)
     middle = WHEELBASE / 2

@@ -44,10 +44,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start.
-
-    Returns
-    -------
-    Task
     """
     robot = delta_robot_tree(torque=TORQUE)
     model = robot.system(ARMS, independent=ARMS)

@@ -37,10 +37,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of where it goes from and to.
-
-    Returns
-    -------
-    Task
     """
     arm = elastic_panda_tree()
     away, home = np.array([AWAY, HOME]) + SPREAD * np.random.default_rng(seed).normal(size=(2, 7))

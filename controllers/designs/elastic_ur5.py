@@ -110,10 +110,6 @@ def design(seed: int = 0, law: Literal["flat", "rigid", "mpc"] = "flat") -> Task
     seed : int
         Of where it picks and places.
     law : {"flat", "rigid", "mpc"}
-
-    Returns
-    -------
-    Task
     """
     if law not in ("flat", "rigid", "mpc"):
         raise ValueError(f'law must be "flat", "rigid" or "mpc", not {law!r}')

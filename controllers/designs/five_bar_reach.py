@@ -45,10 +45,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start.
-
-    Returns
-    -------
-    Task
     """
     robot = five_bar_tree(PROXIMAL, DISTAL, BASE, torque=TORQUE)
     x, z = np.array(START) + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, 2)

@@ -57,10 +57,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start, the goal and the noise.
-
-    Returns
-    -------
-    Task
     """
     tree = panda_tree(losses=False)
     plant, noise = noisy_panda(tree, NOISE, dt=DT, effort=EFFORT)

@@ -35,10 +35,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the place and of the start.
-
-    Returns
-    -------
-    Task
     """
     head, rng = pick_and_place_head(), np.random.default_rng(seed)
     modest = pick_and_place_head(max_acceleration=SHARE * ACCELERATION, max_torque=SHARE * TORQUE)

@@ -30,10 +30,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start and the places of the balloons.
-
-    Returns
-    -------
-    Task
     """
     quad = quadrotor()
     rng = np.random.default_rng(seed)

@@ -33,10 +33,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start.
-
-    Returns
-    -------
-    Task
     """
     quad, rng = quadrotor(), np.random.default_rng(seed)
     begin, goal = quad.trim(), quad.trim(position=[0.0, -WAY, 0.0])

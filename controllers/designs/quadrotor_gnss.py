@@ -43,10 +43,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start and of the first estimate.
-
-    Returns
-    -------
-    Task
     """
     quad = quadrotor()
     rng = np.random.default_rng(seed)

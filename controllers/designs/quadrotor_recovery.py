@@ -29,10 +29,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the axis.
-
-    Returns
-    -------
-    Task
     """
     quad = quadrotor()
     hover = quad.trim(position=[2.0, 1.0, 1.0])

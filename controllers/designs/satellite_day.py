@@ -30,10 +30,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of attitude and tumbling.
-
-    Returns
-    -------
-    Task
     """
     inertia = SpatialInertia(750.0, np.zeros(3), np.diag(INERTIA))
     craft = Gyrostat(

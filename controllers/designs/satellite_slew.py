@@ -37,10 +37,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the axis, the sun's place and what the wheels store.
-
-    Returns
-    -------
-    Task
     """
     craft, rng = satellite(wheels=True), np.random.default_rng(seed)
     azimuth, height = rng.uniform(-np.pi, np.pi), rng.uniform(-0.5, 0.5)

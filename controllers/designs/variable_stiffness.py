@@ -38,10 +38,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the phase.
-
-    Returns
-    -------
-    Task
     """
     arm = variable_stiffness_joint_tree(least_stiffness=LEAST, stiffness_growth=GROWTH)
     spring, group = arm.motors["joint"].joint_spring, arm.tree.configuration

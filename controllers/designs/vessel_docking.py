@@ -37,10 +37,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the heading, the distance along the quay and the current.
-
-    Returns
-    -------
-    Task
     """
     vessel, rng = surface_vessel(current=(0, 0, 0)), np.random.default_rng(seed)
 

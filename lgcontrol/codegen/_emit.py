@@ -411,10 +411,6 @@ class _Slots:
 def c_number(value: float) -> str:
     """A number as a C constant that is read as the same one.
 
-    Parameters
-    ----------
-    value : float
-
     Examples
     --------
     >>> c_number(0.1), c_number(float("-inf"))

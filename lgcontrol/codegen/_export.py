@@ -93,10 +93,6 @@ def c_function(
         A C identifier.
     labels, about, schedule
         See `ModelFunction.export_c`.
-
-    Returns
-    -------
-    CFunction
     """
     program, labels = function.program, labels or {}
     body = program.body(packed=False) if program.is_ours else None
@@ -282,10 +278,6 @@ def export_functions(
         Arguments of the test vectors by name; each function takes its own.
     about : sequence of str
         Lines for the head of the header.
-
-    Returns
-    -------
-    Path
     """
     name = c_package_name(name)
     files: dict[str, str] = {}

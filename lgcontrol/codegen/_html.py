@@ -20,10 +20,6 @@ def html_page(title: str, *parts: str) -> str:
         Text.
     *parts : str
         HTML, such as that of `html_table`.
-
-    Returns
-    -------
-    str
     """
     return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"
 

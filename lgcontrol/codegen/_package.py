@@ -76,14 +76,6 @@ class CVector(NamedTuple):
 def c_identifier(name: str) -> str:
     """A name as a C identifier in lower case.
 
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    str
-
     Raises
     ------
     ValueError
@@ -105,10 +97,6 @@ def c_identifier(name: str) -> str:
 
 def c_package_name(name: str) -> str:
     """A name as that of a package, its files and public functions.
-
-    Parameters
-    ----------
-    name : str
 
     Returns
     -------
@@ -157,10 +145,6 @@ def c_identifiers(
     otherwise : str, optional
         Stands for names without any letter or digit, which are refused if it is left out.
 
-    Returns
-    -------
-    dict of str to str
-
     Examples
     --------
     >>> c_identifiers(["a", "A", "work"], taken=["work"])
@@ -205,14 +189,6 @@ def c_text(text: str) -> str:
     a page. What is not printable (ends of lines, letters that turn the direction of writing) is a
     space, a backslash, which would join lines, a slash.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> c_text("m */ int z; /*"), c_text("what??/"), c_text("two" + chr(10) + "lines")
@@ -224,12 +200,7 @@ def c_text(text: str) -> str:
 
 
 def c_remark(text: str) -> str:
-    """Comment of one line.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Comment of one line."""
     return f"/* {c_text(text)} */"
 
 
@@ -253,10 +224,6 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     prefix : str
         Of all names.
     vectors : sequence of CVector
-
-    Returns
-    -------
-    str
     """
     text: list[str] = []
     used: set[str] = set()
@@ -288,10 +255,6 @@ def c_table(kind: str, name: str, values: np.ndarray) -> str:
     name : str
     values : ndarray
         Taken row by row.
-
-    Returns
-    -------
-    str
     """
     flat = np.asarray(values).ravel()
     entries = [c_number(v) for v in flat] if kind == "double" else [str(int(v)) for v in flat]
@@ -318,10 +281,6 @@ def cmake_lists(name: str, sources: Sequence[str]) -> str:
         Of the library and its files.
     sources : sequence of str
         Of the library.
-
-    Returns
-    -------
-    str
     """
     return f"""\
 cmake_minimum_required(VERSION 3.10)
@@ -398,10 +357,6 @@ def write_package(folder: str | Path, files: Mapping[str, str]) -> Path:
         New, empty, or one that was written here and not changed since.
     files : mapping of str to str
         Texts by name.
-
-    Returns
-    -------
-    Path
 
     Raises
     ------

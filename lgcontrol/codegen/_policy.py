@@ -49,12 +49,7 @@ def set_compile_policy(policy: Policy) -> None:
 
 
 def compile_policy() -> Policy:
-    """Return the policy in force, ``"auto"``, ``"off"`` or ``"eager"``; see `set_compile_policy`.
-
-    Returns
-    -------
-    str
-    """
+    """Policy in force: ``"auto"``, ``"off"`` or ``"eager"``; see `set_compile_policy`."""
     if not _chosen:
         named = os.environ.get("LGCONTROL_COMPILE", "") or "auto"
         if named not in get_args(Policy):

@@ -135,10 +135,6 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
         Its own.
     packed : bool
         Whether there is one pointer for all results, which follow each other.
-
-    Returns
-    -------
-    Body
     """
     functions, work = [], 0
     for i, called in enumerate(tape.functions):

@@ -44,12 +44,7 @@ def set_threads(count: int | None) -> None:
 
 
 def thread_count() -> int:
-    """Return the number of threads in force; see `set_threads`.
-
-    Returns
-    -------
-    int
-    """
+    """Return the number of threads in force; see `set_threads`."""
     if not _count:
         named = os.environ.get("LGCONTROL_THREADS", "")
         _count[:] = [max(1, int(named)) if named.isdecimal() else _cores()]

@@ -40,10 +40,6 @@ def is_symbolic(*values: Any) -> bool:
     *values
         Anything.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> is_symbolic(1.0, ca.SX.sym("x")), is_symbolic(ca.DM(1))
@@ -120,10 +116,6 @@ def check_count(
     remedy : str
         What to do instead of more; "give a smaller one" if left out.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError
@@ -151,10 +143,6 @@ def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str 
     value : float
     most : int
     remedy : str
-
-    Returns
-    -------
-    int
     """
     if not value <= most:
         raise ValueError(
@@ -376,10 +364,6 @@ def level_outside() -> int:
 
     Whatever stands between the user's line and the warning, its text names that line.
 
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> level_outside() >= 1
@@ -425,10 +409,6 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     batch : bool
         Whether leading axes are allowed.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> format_shape((None, 3), batch=True)
@@ -444,10 +424,6 @@ def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
     Parameters
     ----------
     names : str or iterable of str
-
-    Returns
-    -------
-    tuple of str
 
     Examples
     --------
@@ -674,10 +650,6 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
         What was given.
     valid : iterable of str
         The names there are.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -86,14 +86,6 @@ def nees(error: Any, P: Any, entries: Any = slice(None)) -> np.ndarray:
 def chi_squared_band(dimension: int, runs: int) -> tuple[float, float]:
     """Where 95 % of the means of ``χ²/dimension`` over some runs are.
 
-    Parameters
-    ----------
-    dimension, runs : int
-
-    Returns
-    -------
-    tuple of float
-
     Examples
     --------
     >>> lower, upper = chi_squared_band(3, 100)

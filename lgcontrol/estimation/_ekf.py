@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, named_options
+from ..codegen import Value
 from ..codegen._internal import congruence, solve_symmetric
 from ..groups import Rn
 from ..integrators import Method
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor, symbols_of
-from ._filter import Filter
+from ._filter import Filter, FilterOptions
 from ._normal import cholesky, triangular, whiten
 from ._smoothing import symmetric
 
@@ -23,7 +23,6 @@ ROUNDING = 1e-9  # relative rise of a cost that does not count
 SHORTER = 0.25  # factor on a step whose cost is higher
 
 
-@named_options(own="sensors noise gate")
 class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 
@@ -84,7 +83,7 @@ class EKF(Filter):
         covariance_method: str | Method | None = None,
         iterations: int | None = None,
         square_root: bool = False,
-        **options: Any,
+        **options: Unpack[FilterOptions],
     ) -> None:
         if iterations is not None and (
             not isinstance(iterations, int | np.integer) or iterations < 1

@@ -102,10 +102,6 @@ class Estimates:
         ----------
         t, truth : array_like, optional
             Times (K,) and states (K, nq).
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         from ..plotting import plot_estimation
 
@@ -120,10 +116,6 @@ class Estimates:
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.
-
-        Parameters
-        ----------
-        path : str or Path
 
         Returns
         -------

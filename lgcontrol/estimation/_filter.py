@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 
 import casadi as ca
 import numpy as np
@@ -57,7 +57,22 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
-@named_options(own="sensors noise gate")
+class FilterOptions(TypedDict, total=False):
+    """Arguments that every filter takes besides its own; see `Filter`."""
+
+    std0: Any
+    noise: Mapping[str, float] | None
+    method: str | Method
+    error: Error
+    reset: bool | None
+    p: Any
+    gate: float | Mapping[str, float] | None
+    robust: Weight | Mapping[str, Weight] | None
+    lockout: int
+    settle: int
+    window: float | None
+
+
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -115,11 +130,13 @@ class Filter(ABC):
         Where state, covariance (or its factor), counters and last inputs are in it.
     """
 
+    _own_checks = "sensors noise gate"  # arguments that filters refuse with better words
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every filter say what its options are called."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            named_options(own="sensors noise gate")(cls)
+            named_options(own=cls._own_checks)(cls)
 
     def __init__(
         self,

@@ -38,12 +38,7 @@ class LogObservability:
     names: tuple[str, ...]
 
     def unseen(self, ratio: float = 0.9) -> list[str]:
-        """Directions whose deviation stays above a share, by their largest error coordinates.
-
-        Parameters
-        ----------
-        ratio : float
-        """
+        """Directions whose deviation stays above a share, by their largest error coordinates."""
         found = []
         for value, direction in zip(self.ratios, self.directions.T, strict=True):
             if value > ratio:

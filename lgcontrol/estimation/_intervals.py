@@ -57,10 +57,6 @@ def new_part(now: float | None, t: float, dt: float, behind: int, sample: float 
         `Interval.behind` of the one before.
     sample : float
         Sample time of a discrete system, whose gaps are whole steps; 0 of a continuous one.
-
-    Returns
-    -------
-    Interval
     """
     if not (isfinite(t) and abs(t) < LAST_TIME and 0 <= dt < inf):
         return Interval(0.0, 0.0, PredictStatus.REFUSED, behind)

@@ -54,10 +54,6 @@ def write_estimates(
         "t", "x", "P".
     innovations : mapping of str to Innovations
     counts : mapping of str to Counter
-
-    Returns
-    -------
-    Path
     """
     arrays = dict(values)
     for i, said in enumerate(innovations.values()):

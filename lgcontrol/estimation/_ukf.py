@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, named_options
+from ..codegen import Value
 from ..codegen._internal import solve_symmetric
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor
-from ._filter import Filter
+from ._filter import Filter, FilterOptions
 from ._normal import cholesky
 
 
-@named_options(own="sensors noise gate")
 class UKF(Filter):
     """Unscented Kalman filter: points spread by the covariance stand for the derivatives.
 
@@ -57,7 +56,7 @@ class UKF(Filter):
         P0: Any = None,
         *,
         alpha: float = 0.5,
-        **options: Any,
+        **options: Unpack[FilterOptions],
     ) -> None:
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha must be positive and at most 1, got {alpha}")

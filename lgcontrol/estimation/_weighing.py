@@ -34,10 +34,6 @@ class Gate(NamedTuple):
             Of the measurement, for the message.
         probability : float
         m : int
-
-        Returns
-        -------
-        Gate
         """
         if isinstance(probability, str) or not 0 < probability < 1:
             raise ValueError(

@@ -41,10 +41,6 @@ def describe_group(group: LieGroup) -> dict[str, Any]:
         One of this package, or a product of them; a group of your own is described by its name
         alone and cannot be rebuilt.
 
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> from lgcontrol.groups import Helical
@@ -64,14 +60,6 @@ def describe_group(group: LieGroup) -> dict[str, Any]:
 
 def group_from_description(description: dict[str, Any]) -> LieGroup:
     """Group from what `describe_group` returned, also after a trip through JSON.
-
-    Parameters
-    ----------
-    description : dict
-
-    Returns
-    -------
-    LieGroup
 
     Raises
     ------

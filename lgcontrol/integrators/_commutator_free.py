@@ -94,10 +94,6 @@ def crouch_grossman(
     A : sequence of rows
         Row i weights the slopes before stage i.
     b : sequence of float
-
-    Returns
-    -------
-    CommutatorFree
     """
     return CommutatorFree(name, order, tuple(map(_single, A)), _single(b))
 

@@ -198,12 +198,7 @@ class Problem(Memo):
 
 
 def nan_as_infinite(value: Value) -> Value:
-    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN.
-
-    Parameters
-    ----------
-    value : value
-    """
+    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN."""
     return ca.if_else(value < ca.inf, value, ca.inf)
 
 

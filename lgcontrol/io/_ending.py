@@ -19,10 +19,6 @@ def with_ending(path: str | PathLike[str], endings: Sequence[str], remedy: str =
     remedy : str
         Another way to what other endings stand for, added to the message.
 
-    Returns
-    -------
-    Path
-
     Raises
     ------
     ValueError

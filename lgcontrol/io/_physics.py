@@ -28,14 +28,6 @@ def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
 
     `read_urdf` and `parse_urdf` have it among their findings, with the lines of the file.
 
-    Parameters
-    ----------
-    robot : RobotDescription
-
-    Returns
-    -------
-    tuple of Finding
-
     Examples
     --------
     >>> from lgcontrol.io._joint import JointDescription, JointDynamics

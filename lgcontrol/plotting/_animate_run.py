@@ -38,14 +38,6 @@ class Movie:
     def save(self, path: str | Path) -> Path:
         """Write a ``.gif`` (through Pillow) or ``.mp4`` file (needs ffmpeg).
 
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        Path
-
         Raises
         ------
         ValueError

@@ -27,10 +27,6 @@ def plot_bodies(
         Points [m] in world axes by body.
     figure : matplotlib.figure.Figure, optional
         Where to draw; a new one if left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from ._figure import new_figure
 

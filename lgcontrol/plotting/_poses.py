@@ -77,14 +77,6 @@ def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> 
 def has_bodies(group: LieGroup) -> bool:
     """Whether a block of a state moves a body in space, so that it has a path without `bodies`.
 
-    Parameters
-    ----------
-    group : LieGroup
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> from lgcontrol.groups import SE2, Rn

@@ -37,10 +37,6 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     other has it. Numbers that share what is before the dot in their names are found by that, too:
     ``"velocity.panda_joint1"``.
 
-    Parameters
-    ----------
-    group : LieGroup
-
     Returns
     -------
     coordinates, tangents : dict of str to slice

@@ -21,10 +21,6 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
     ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``; discrete ``A, B`` of
     ``ε⁺ = A ε + B δu``, projection included.
 
-    Parameters
-    ----------
-    system : System
-
     Returns
     -------
     ModelFunction

@@ -42,10 +42,6 @@ def export_system(
     substeps : int
         Parts that each step is divided into.
 
-    Returns
-    -------
-    Path
-
     Raises
     ------
     FileExistsError

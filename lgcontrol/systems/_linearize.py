@@ -492,10 +492,6 @@ def linearize(
     p : array_like, shape (n_parameters,), optional
         Parameters; those of the point, or nominal, if left out.
 
-    Returns
-    -------
-    Linearization or TrajectoryLinearization
-
     Raises
     ------
     ValueError

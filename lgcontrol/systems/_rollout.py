@@ -140,10 +140,6 @@ def rollout_derivatives(
     parameters : bool
         Whether to differentiate by the parameters, too.
 
-    Returns
-    -------
-    RolloutDerivatives
-
     Warns
     -----
     RuntimeWarning

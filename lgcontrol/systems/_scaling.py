@@ -107,10 +107,6 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     size : float, optional
         Norm that rounding errors of A are proportional to; that of A if left out.
 
-    Returns
-    -------
-    Spectrum
-
     References
     ----------
     Golub, Van Loan: Matrix Computations, sections 7.2.2 and 7.2.3.

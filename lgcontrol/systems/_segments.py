@@ -21,10 +21,6 @@ def squared_distance(a: Any, b: Any) -> Any:
     a, b : CasADi matrix, shape (d, 1) or (d, 2)
         A point, or both ends of a segment.
 
-    Returns
-    -------
-    CasADi scalar
-
     References
     ----------
     C. Ericson: Real-time collision detection. Morgan Kaufmann 2005, section 5.1.9, with no branch.

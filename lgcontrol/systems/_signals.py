@@ -300,12 +300,7 @@ def check_parameters(parameters: Sequence[Parameter], p: np.ndarray) -> np.ndarr
 
 
 def control_name(name: str) -> str:
-    """Name of a signal as python-control allows it: there a dot separates system and signal.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """Name of a signal as python-control allows it: there a dot separates system and signal."""
     return name.replace(".", "_")
 
 

@@ -366,10 +366,6 @@ def check_knots(group: LieGroup, t: Any) -> np.ndarray:
 def velocity_of_exponential(group: LieGroup) -> ModelFunction:
     """``φ̇ … φ⁗ at φ → v, v̇, v̈, v⃛`` of ``exp(φ(t))``: ``v = J_r(φ) φ̇`` and its derivatives.
 
-    Parameters
-    ----------
-    group : LieGroup
-
     Returns
     -------
     ModelFunction

@@ -80,12 +80,6 @@ def resolved_step(
 
     The residual is the largest of the substeps, next to what is tolerated (see
     `lgcontrol.integrators.Step`).
-
-    Parameters
-    ----------
-    system : System
-    method : str or Method
-    substeps : int
     """
     scheme = _method_for(system, method, substeps)
     if system.is_discrete or not scheme.solves:

@@ -190,10 +190,6 @@ def controllability(
     tolerance : float
         A new direction counts when it is longer than this next to the size of the balanced A.
 
-    Returns
-    -------
-    Controllability
-
     References
     ----------
     Van Dooren 1981, The generalized eigenstructure problem in linear system theory.
@@ -231,10 +227,6 @@ def observability(linearization: LinearModel, tolerance: float = 1e-9) -> Observ
     linearization : Linearization
     tolerance : float
         See `controllability`.
-
-    Returns
-    -------
-    Observability
 
     Examples
     --------

@@ -215,10 +215,6 @@ def trace_field(system: Signature, name: str, build: Field, rows: int | None) ->
         ``(t, x, u, p) → column``.
     rows : int or None
         That the column must have.
-
-    Returns
-    -------
-    ModelFunction
     """
     return _trace_column(system, name, build, rows, ("t", "x", "u", "p"))
 
@@ -269,10 +265,6 @@ def traced_when_asked(given: Any, trace: Callable[[Any], ModelFunction]) -> Any:
     given : callable or TracedLater
     trace : callable
         ``given → ModelFunction``.
-
-    Returns
-    -------
-    ModelFunction or TracedLater
     """
     if isinstance(given, TracedLater):
         return TracedLater(lambda: trace(given.traced))
@@ -359,10 +351,6 @@ def matrix_function(
     is_shared : bool
         Whether to look for common subexpressions, which takes thirty times as long as making the
         function: not where what the results have in common is little and calls are few.
-
-    Returns
-    -------
-    ModelFunction
     """
     expressions: Any = [system.symbol(value) for value in results.values()]
     if is_shared and system.symbol is ca.SX:
@@ -658,10 +646,6 @@ def tangent_advice(dim: int) -> str:
 def coordinate_sizes(state: LieGroup) -> str:
     """Say how many coordinates each block of a state has, for messages.
 
-    Parameters
-    ----------
-    state : LieGroup
-
     Examples
     --------
     >>> from lgcontrol.groups import SE3, Rn
@@ -761,10 +745,6 @@ def sample_time(system: Signature, dt: float | None = None, name: str = "dt") ->
         In s; may be left out for discrete systems, and has to be theirs where it is given.
     name : str
         What messages call dt.
-
-    Returns
-    -------
-    float
 
     Raises
     ------

@@ -11,10 +11,6 @@ def robot_file(name: str) -> Path:
     name : str
         Without the ending: "panda", "ur5".
 
-    Returns
-    -------
-    Path
-
     Examples
     --------
     >>> robot_file("ur5").suffix

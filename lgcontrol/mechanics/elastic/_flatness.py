@@ -99,10 +99,6 @@ def flat_outputs(arm: ElasticTree) -> ModelFunction:
     Where joints are rigid, or a stiffness is an input, their rates follow: (x, u, u_dot,
     u_ddot). Up to the jerk nothing depends on the torques of motors.
 
-    Returns
-    -------
-    ModelFunction
-
     Raises
     ------
     ValueError

@@ -219,10 +219,6 @@ def velocity_form(
         Those of `system` that say what acts: inputs, input_matrix, wrenches, forces, added_mass,
         current, symbolic.
 
-    Returns
-    -------
-    VelocityForm
-
     Examples
     --------
     >>> from lgcontrol.models import space_arm_tree

@@ -67,10 +67,6 @@ def normal_modes(tree: Tree, q: Any, *, wrenches: Any = None, p: Any = None) -> 
         External wrenches, constant in their bodies.
     p : array_like, shape (n_parameters,), optional
 
-    Returns
-    -------
-    NormalModes
-
     Raises
     ------
     ValueError

@@ -66,10 +66,6 @@ def inverse_dynamics_by_recursion(
     wrench_rates : bool
         See `inverse_dynamics_time_derivatives`.
 
-    Returns
-    -------
-    TreeFunction
-
     Raises
     ------
     ValueError

@@ -155,10 +155,6 @@ def twist_derivative(
     order : int
         At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
 
-    Returns
-    -------
-    TreeFunction
-
     Raises
     ------
     KeyError, ValueError

@@ -47,10 +47,6 @@ def jacobian_derivatives(
     order : int
         At least 1.
 
-    Returns
-    -------
-    TreeFunction
-
     Raises
     ------
     KeyError, ValueError
@@ -141,10 +137,6 @@ def calibration_jacobian(
     joints : sequence of str
         Joints whose placements change, fixed ones too; by default all that move. The columns
         are `geometric_parameters` of them.
-
-    Returns
-    -------
-    TreeFunction
 
     Raises
     ------

@@ -107,10 +107,6 @@ def joint_wrench(tree: Tree, joint: str) -> TreeFunction:
     motion, about its origin. External wrenches act on the body frame's link: beyond a fixed
     joint only those on moving bodies count.
 
-    Parameters
-    ----------
-    joint : str
-
     Raises
     ------
     KeyError

@@ -172,10 +172,6 @@ class BaseParameters(Generic[AnyTree]):
             excites stays near them: a share (0.3: masses, first moments and inertias to 30 % of
             their size, see `prior_deviations`), standard deviations of φ_b, or their covariance.
 
-        Returns
-        -------
-        Identification
-
         Raises
         ------
         ValueError
@@ -314,10 +310,6 @@ def base_parameters(
         For the random states; the result depends on it by rounding only.
     samples : int, optional
         Number of states; by default three times as many equations as parameters.
-
-    Returns
-    -------
-    BaseParameters
 
     Raises
     ------

@@ -39,10 +39,6 @@ def inverse_dynamics_geometry_derivatives(tree: Tree, joints: Sequence[str] = ()
     joints : sequence of str
         As in `calibration_jacobian`.
 
-    Returns
-    -------
-    TreeFunction
-
     References
     ----------
     Müller 2018, section 6.2.

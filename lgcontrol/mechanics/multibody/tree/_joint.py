@@ -291,14 +291,6 @@ def name_of_steps(steps: Sequence[tuple[np.ndarray, LieGroup]]) -> str:
 def name_of_group(group: LieGroup) -> str:
     """Kind and axis of a joint that moves on a group; the group's own name if it has no kind.
 
-    Parameters
-    ----------
-    group : LieGroup
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from lgcontrol.groups import Helical

@@ -40,10 +40,6 @@ def tree_from_screws(
     name : str
     gravity : array_like, shape (3,)
 
-    Returns
-    -------
-    Multibody
-
     References
     ----------
     Müller 2018, section 4.4.

@@ -62,10 +62,6 @@ def tree_from_urdf(
         Whether damping and friction of the file count. Pinocchio's functions leave them out.
     gravity : array_like, shape (3,)
 
-    Returns
-    -------
-    Multibody
-
     Raises
     ------
     UrdfError
