@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
 from lgcontrol.mechanics import Multibody
-from lgcontrol.systems import ReferenceLike, System
 
-from ._base import Controller, LawOptions
-from ._goal import GoalMemory, state_reference
-from ._law_function import LawArgument, goal_arguments
 from ._losses import commanded_velocity, held_states
 from ._tracking import gains, tracking_acceleration
-from ._tree_law import Sampling, TreeLaw, Wish, bounded, configuration_to_judge, system_of
+from ._tree_controller import TreeController, TreeOptions
+from ._tree_law import Sampling, TreeLaw, Wish, configuration_to_judge
 
 
-class ComputedTorque(Controller):
+class ComputedTorque(TreeController):
     """Tracks a motion of all joints; inverse dynamics cancels inertia, Coriolis forces and weight.
 
     The error of joints with one coordinate obeys ``ë + D ė + K e = 0``; that of spherical, free and
@@ -84,21 +79,18 @@ class ComputedTorque(Controller):
     array([3.])
     """
 
+    _followed = ("q_ref", "v_ref", "a_ref")
+
     def __init__(
         self,
         tree: Multibody,
         *,
         frequency: ArrayLike = 10.0,
         damping_ratio: ArrayLike = 1.0,
-        dt: float = 0.001,
-        system: System | None = None,
-        **loop: Unpack[LawOptions],
+        **options: Unpack[TreeOptions],
     ) -> None:
-        system = system_of(tree, system)
-        super().__init__(system, dt=dt, **loop)
-        self.tree = tree
+        super().__init__(tree, **options)
         group, n = tree.configuration, tree.nv
-        self._goals = (GoalMemory(group, dt, "reference"),)
         self.stiffness, self.damping = gains(frequency, damping_ratio, n)
 
         def law(q, v, q_ref, v_ref, a_ref, stiffness, damping):
@@ -108,28 +100,11 @@ class ComputedTorque(Controller):
             return Wish([wanted], commanded, own)
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "a_ref": n, "stiffness": n, "damping": n}
-        sampling = Sampling(dt, self._own)
-        self.law = TreeLaw(tree, system, "computed_torque", sizes, law, sampling=sampling)
+        sampling = Sampling(self.dt, self._own)
+        self.law = TreeLaw(tree, self.system, "computed_torque", sizes, law, sampling=sampling)
         self._check_loop()
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        goal = self._goals[0](reference, t)
-        terms = self.law(t, x, self._p, *goal, self.stiffness, self.damping)
-        u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
-        return u
 
     def _held_states(self) -> list[tuple[np.ndarray, Any]]:
         blocks, q = self.law.blocks, configuration_to_judge(self.tree, self.reference)
         states = held_states(self.system, blocks, q, self._own)
         return [(x, np.concatenate([x[blocks.q], x[blocks.v]])) for x in states]
-
-    def _exported_law(self) -> ModelFunction:
-        gains = (self.stiffness, self.damping)
-        bounds = (self._lower, self._upper) if self.saturate else None
-        return self.law.exported(self._exported_goals(), gains, bounds)
-
-    def _exported_goals(self) -> Mapping[str, LawArgument]:
-        return goal_arguments(self.tree.configuration, "q_ref", "v_ref", "a_ref")
-
-    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
-        return state_reference(self.tree.configuration, reference, self.dt)

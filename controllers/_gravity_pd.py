@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
 from lgcontrol.mechanics import Multibody
-from lgcontrol.systems import ReferenceLike, System
 
-from ._base import Controller, LawOptions
-from ._goal import GoalMemory, state_reference
-from ._law_function import LawArgument, goal_arguments
 from ._losses import held_states
 from ._spring import error_of, gain, spring_damper
-from ._tree_law import TreeLaw, bounded, configuration_to_judge, system_of
+from ._tree_controller import TreeController, TreeOptions
+from ._tree_law import TreeLaw, configuration_to_judge
 
 
-class GravityPD(Controller):
+class GravityPD(TreeController):
     """``τ = g(q) − J_r(e)⁻ᵀ K e − D (v − v_ref)`` with ``e = minus(q, q_ref)``.
 
     Needs no more of the model than its weight, and is stable for any positive gains: the energy
@@ -69,21 +64,18 @@ class GravityPD(Controller):
     array([9.81])
     """
 
+    _followed = ("q_ref", "v_ref")
+
     def __init__(
         self,
         tree: Multibody,
         *,
         stiffness: ArrayLike,
         damping: ArrayLike,
-        dt: float = 0.001,
-        system: System | None = None,
-        **loop: Unpack[LawOptions],
+        **options: Unpack[TreeOptions],
     ) -> None:
-        system = system_of(tree, system)
-        super().__init__(system, dt=dt, **loop)
-        self.tree = tree
+        super().__init__(tree, **options)
         group, n = tree.configuration, tree.nv
-        self._goals = (GoalMemory(group, dt, "reference"),)
         self.stiffness = gain("stiffness", stiffness, n)
         self.damping = gain("damping", damping, n)
 
@@ -92,27 +84,10 @@ class GravityPD(Controller):
             return [spring_damper(group, e, relative, stiffness, damping)]
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "stiffness": n, "damping": n}
-        self.law = TreeLaw(tree, system, "gravity_pd", sizes, law)
+        self.law = TreeLaw(tree, self.system, "gravity_pd", sizes, law)
         self._check_loop()
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        goal = self._goals[0](reference, t)
-        terms = self.law(t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping)
-        u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
-        return u
 
     def _held_states(self) -> list[tuple[np.ndarray, Any]]:
         blocks, q = self.law.blocks, configuration_to_judge(self.tree, self.reference)
         x = held_states(self.system, blocks, q, self._own)[0]
         return [(x, q)]
-
-    def _exported_law(self) -> ModelFunction:
-        gains = (self.stiffness, self.damping)
-        bounds = (self._lower, self._upper) if self.saturate else None
-        return self.law.exported(self._exported_goals(), gains, bounds)
-
-    def _exported_goals(self) -> Mapping[str, LawArgument]:
-        return goal_arguments(self.tree.configuration, "q_ref", "v_ref")
-
-    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
-        return state_reference(self.tree.configuration, reference, self.dt)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Unpack
+from typing import Unpack
 
 import casadi as ca
-import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
-from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems import ReferenceLike
 
-from ._base import Controller, LawOptions
-from ._goal import GoalMemory, frame_errors, frame_goal, state_reference
-from ._law_function import LawArgument, goal_arguments
-from ._losses import commanded_velocity, held_states
+from ._losses import commanded_velocity
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
-from ._tree_law import Sampling, TreeLaw, Wish, bounded, configuration_to_judge, system_of
+from ._tree_controller import FrameController, TreeOptions
+from ._tree_law import Sampling, TreeLaw, Wish
 
 
-class OperationalSpace(Controller):
+class OperationalSpace(FrameController):
     """Tracks a pose of a frame with its dynamics decoupled; what is left over holds a posture.
 
     The frame's error obeys the same law as in `GeometricPD`, on SE(3) or the group of the task; the
@@ -91,6 +85,9 @@ class OperationalSpace(Controller):
     array([0.4, 0. , 0. ])
     """
 
+    _followed = ("frame_ref", "frame_v_ref", "frame_a_ref")
+    _posture_followed = ("q_ref", "v_ref", "a_ref")
+
     def __init__(
         self,
         tree: Multibody,
@@ -101,21 +98,10 @@ class OperationalSpace(Controller):
         posture: ReferenceLike | None = None,
         posture_frequency: ArrayLike = 3.0,
         posture_damping_ratio: ArrayLike = 1.0,
-        dt: float = 0.001,
         singular_region: float = 0.1,
-        system: System | None = None,
-        **loop: Unpack[LawOptions],
+        **options: Unpack[TreeOptions],
     ) -> None:
-        system = system_of(tree, system)
-        super().__init__(system, dt=dt, **loop)
-        self.tree = tree
-        self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
-        self.posture = tree.neutral if posture is None else posture
-        self._has_posture = posture is not None
-        self._goals = (
-            GoalMemory(self.task.group, dt, "reference"),
-            GoalMemory(tree.configuration, dt, "posture"),
-        )
+        super().__init__(tree, task, posture=posture, **options)
         inverse = TaskInverse(tree, self.task, singular_region)
         space, joints = self.task.group, tree.configuration
         n, k = tree.nv, space.dim
@@ -146,45 +132,6 @@ class OperationalSpace(Controller):
             "frame_ref": space.nq, "frame_v_ref": k, "frame_a_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "v_ref": n, "a_ref": n, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
-        sampling = Sampling(dt, self._own)
-        self.law = TreeLaw(tree, system, "operational_space", sizes, law, sampling=sampling)
+        sampling = Sampling(self.dt, self._own)
+        self.law = TreeLaw(tree, self.system, "operational_space", sizes, law, sampling=sampling)
         self._check_loop()
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        goal = self._goals[0](reference, t)
-        posture = self._goals[1](self.posture, t)
-        terms = self.law(
-            t, x, self._p, *goal, self.stiffness, self.damping, *posture, *self._posture_gains
-        )
-        u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
-        return u
-
-    def _held_states(self) -> Iterator[tuple[np.ndarray, Any]]:
-        blocks = self.law.blocks
-        q = configuration_to_judge(self.tree, self.posture if self._has_posture else None)
-        for x in held_states(self.system, blocks, q, self._own):
-            self.posture = np.concatenate([x[blocks.q], x[blocks.v]])
-            yield x, frame_goal(self.tree, self.task, x[blocks.q], x[blocks.v])
-
-    def _exported_law(self) -> ModelFunction:
-        gains = (self.stiffness, self.damping, *self._posture_gains)
-        bounds = (self._lower, self._upper) if self.saturate else None
-        return self.law.exported(self._exported_goals(), gains, bounds)
-
-    def _exported_goals(self) -> Mapping[str, LawArgument]:
-        return goal_arguments(
-            self.task.group, "frame_ref", "frame_v_ref", "frame_a_ref"
-        ) | goal_arguments(self.tree.configuration, "q_ref", "v_ref", "a_ref")
-
-    def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
-        """None: the reference is the frame's."""
-
-    def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
-        return state_reference(self.tree.configuration, self.posture, self.dt)
-
-    def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
-    ) -> dict[str, tuple[np.ndarray, LieGroup]]:
-        """Error of the frame, by its name; see `Controller.task_errors`."""
-        goal = self.reference if reference is None else reference
-        return frame_errors(self.tree, self.task, self.law.configuration, times, x, goal)
