@@ -48,9 +48,8 @@ class EKF(Filter):
         Whether it carries a triangular factor of the covariance, which is then never indefinite
         and keeps twice the digits, at some three times the operations: for precise sensors beside
         vague ones, and for single precision.
-    **options
-        ``std0``, ``noise``, ``method``, ``error``, ``reset``, ``p``, ``gate``, ``robust``,
-        ``lockout``, ``settle``, ``window`` of `Filter`.
+    std0, noise, method, error, reset, p, gate, robust, lockout, settle, window
+        See `Filter`.
 
     Examples
     --------

@@ -28,9 +28,8 @@ class UKF(Filter):
         See `Filter`; P0 must be positive definite.
     alpha : float
         Spread of the points: √n alpha deviations along each column of the factor.
-    **options
-        ``std0``, ``noise``, ``method``, ``error``, ``reset``, ``p``, ``gate``, ``robust``,
-        ``lockout``, ``settle``, ``window`` of `Filter`.
+    std0, noise, method, error, reset, p, gate, robust, lockout, settle, window
+        See `Filter`.
 
     Examples
     --------
