@@ -249,7 +249,7 @@ def _known_quantities(
     """Those that bounds and residuals name and whose derivatives the system knows."""
     system = problem.system
     named = [bound.of for bound in problem.bounds if isinstance(bound.of, str)]
-    named += [residual.of for residual in problem.residuals if residual.of is not None]
+    named += [entry.of for entry in problem.residuals if isinstance(entry.of, str)]
     named += system.limits if LIMITS in named else []
     entries = {entry for name in named for entry in entries_of(system, name)}
     found = {}

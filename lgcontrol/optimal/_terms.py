@@ -34,12 +34,14 @@ class Residual:
 
     Parameters
     ----------
-    function : callable or str
-        Name of a quantity of the system, or ``(t, x, u, p) → column`` on CasADi columns, smooth; u
-        holds all inputs of the system, p the parameters of the system and then those of the
-        problem. A casadi.Function or a ModelFunction will do, so that mechanics can supply the pose
-        of a frame. A number that changes, such as a goal, is to be a parameter (``p[k]``): one that
-        stands in the function is compiled with it, and another number again.
+    of : callable or str
+        Name of a quantity of the system or of an entry of one, or ``(t, x, u, p) → column`` on
+        CasADi columns, smooth; u holds all inputs of the system, p the parameters of the system and
+        then those of the problem. A casadi.Function or a ModelFunction will do, so that mechanics
+        can supply the pose of a frame. Make a number that changes, such as a goal, a parameter
+        (``p[k]``): a number in the function is compiled with it, and another number again.
+        Derivatives that the system knows in closed form, of torques as of `with_accelerations`, are
+        taken from it.
     weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
         multiplies the identity; None for nothing.
@@ -50,10 +52,9 @@ class Residual:
     group : LieGroup, optional
         Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
         it as the error of a task, with the group's units.
-    of : str, optional
-        A quantity of the system, or an entry of one: the function is ``(t, y, u, p) → column`` of
-        its values y instead of the state's. Derivatives that the system knows in closed form, of
-        torques as of `with_accelerations`, are taken from it.
+    function : callable, optional
+        ``(t, y, u, p) → column`` of the values y of a quantity that `of` names; y itself if left
+        out.
     derivatives : callable, optional
         ``(t, x, u, p) → by_x, by_u`` where they are known in closed form: that of the residual for
         displacements ``x exp d`` of the state, shape (rows, dim), and by all inputs of the system,
@@ -65,22 +66,23 @@ class Residual:
     >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
     >>> height.weight
     10.0
-    >>> effort = Residual(lambda t, y, u, p: y - 2.0, weight=1e-3, of="input", name="effort")
+    >>> effort = Residual("input", 1e-3, function=lambda t, y, u, p: y - 2.0, name="effort")
     """
 
-    function: StageFunction | str
+    of: StageFunction | str
     weight: ArrayLike | str | None = 1.0
     terminal: ArrayLike | str | None = None
     name: str = "residual"
     group: LieGroup | None = None
-    of: str | None = None
+    function: StageFunction | None = None
     derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None
 
     def __post_init__(self) -> None:
-        if self.of is not None and self.derivatives is not None:
+        check_form(self)
+        if self.function is not None and self.derivatives is not None:
             raise ValueError(
-                f"residual {self.name!r}: of= and derivatives= do not go together; the derivatives "
-                f"of {self.of!r} are those that the system knows, see Quantity"
+                f"residual {self.name!r}: function= and derivatives= do not go together; the "
+                f"derivatives of {self.of!r} are those that the system knows, see Quantity"
             )
 
     @classmethod
@@ -123,7 +125,7 @@ class Residual:
         >>> space = Translation("xy")
         >>> path = Waypoints(space, [0, 1], [[0, 0], [1, 2]])
         >>> follow = Residual.from_goal(lambda t, x, u, p: x[:2], path, space, weight=10.0)
-        >>> follow.function(1.0, ca.DM([1.5, 2.0]), None, None)
+        >>> follow.of(1.0, ca.DM([1.5, 2.0]), None, None)
         DM([0.5, 0])
         """
         if isinstance(goal, Trajectory):
@@ -176,14 +178,12 @@ class Residual:
         known: Mapping[str, Value] | None = None,
     ) -> Value:
         """Column of the residual for symbols; known ones stand for whole quantities."""
-        function = (
-            self.function.function if isinstance(self.function, ModelFunction) else self.function
-        )
-        given = x
-        if self.of is not None:
-            entries = entries_of(system, self.of)
-            given = system.quantity_rows(entries, t, x, u, p, known)
-        return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
+        function, given = self.of, x
+        if isinstance(function, str):
+            given = system.quantity_rows(entries_of(system, function), t, x, u, p, known)
+            function = _itself if self.function is None else self.function
+        own = function.function if isinstance(function, ModelFunction) else function
+        return column_of(f"residual {self.name!r}", own, type(x), (t, given, u, p))
 
     def differentiated(
         self, system: System, value: Value, t: Value, x: Value, u: Value, p: Value
@@ -234,7 +234,7 @@ class Cost:
 
     Parameters
     ----------
-    function : callable or str
+    of : callable or str
         ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`; or the name of a quantity of
         the system, such as ``"kinetic_energy"`` of a robot.
     weight : float or str, optional
@@ -243,6 +243,8 @@ class Cost:
         w_N at the end of the horizon; nothing if left out.
     name : str
         What messages call it.
+    function : callable, optional
+        ``(t, y, u, p) → number`` of the values y of a quantity that `of` names.
 
     Examples
     --------
@@ -251,16 +253,19 @@ class Cost:
     1.0
     """
 
-    function: StageFunction | str
+    of: StageFunction | str
     weight: float | str | None = 1.0
     terminal: float | str | None = None
     name: str = "cost"
+    function: StageFunction | None = None
+
+    def __post_init__(self) -> None:
+        check_form(self)
 
     def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
         """The expression for symbols."""
-        function = (
-            self.function.function if isinstance(self.function, ModelFunction) else self.function
-        )
+        assert not isinstance(self.of, str)  # `of_quantity` made it a function
+        function = self.of.function if isinstance(self.of, ModelFunction) else self.of
         value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
         if value.shape != (1, 1):
             raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
@@ -291,22 +296,42 @@ def of_quantity(system: System, term: Term) -> Term:
     -------
     Residual or Cost
     """
-    name, of = term.function, getattr(term, "of", None)
-    for given in (name, of):
-        if isinstance(given, str) and not entries_of(system, given):
-            label = f"{type(term).__name__.lower()} {term.name!r}"
-            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
-    if not isinstance(name, str):
+    of, function = term.of, term.function
+    if not isinstance(of, str):
         return term
-    entries = entries_of(system, name)
+    if not entries_of(system, of):
+        label = f"{type(term).__name__.lower()} {term.name!r}"
+        raise UnknownNameError(f"{label}: {_no_quantity(system, of)}")
+    entries = entries_of(system, of)
+    label = of if function is None and term.name == type(term).name else term.name
+    if isinstance(term, Residual) and term.derivatives is None:
+        return replace(term, name=label)
 
-    def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
-        return system.quantity_rows(entries, t, x, u, p)
+    def values(t: Value, x: Value, u: Value, p: Value) -> Value:
+        y = system.quantity_rows(entries, t, x, u, p)
+        return y if function is None else function(t, y, u, p)
 
-    label = name if term.name == type(term).name else term.name
-    if isinstance(term, Residual) and term.of is None and term.derivatives is None:
-        return replace(term, function=lambda t, y, u, p: y, name=label, of=name)
-    return replace(term, function=rows, name=label)
+    return replace(term, of=values, function=None, name=label)
+
+
+def check_form(term: Residual | Cost) -> None:
+    """Refuse terms of nothing, and functions of values that have no name."""
+    kind = type(term).__name__
+    if not (isinstance(term.of, str) or callable(term.of)):
+        raise TypeError(
+            f"{kind}(of=…) must be the name of a quantity or a function (t, x, u, p) → values, got "
+            f"{term.of!r}"
+        )
+    if term.function is not None and not isinstance(term.of, str):
+        raise ValueError(
+            f"{kind.lower()} {term.name!r}: function= takes the values of a quantity: name it, "
+            f"{kind}('input', function=…), or give one function (t, x, u, p) as of="
+        )
+
+
+def _itself(t: Value, y: Value, u: Value, p: Value) -> Value:
+    """The values of a quantity."""
+    return y
 
 
 def _no_quantity(system: System, name: str) -> str:

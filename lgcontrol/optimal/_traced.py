@@ -51,13 +51,15 @@ def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
         function = ca.Function("bound", point, [column])
         return replace(term, of=NamedRows(function, names), name=term.label)
     term, changes = of_quantity(system, term), {}
-    if not isinstance(term.function, ca.Function | ModelFunction):
+    own = "function" if isinstance(term.of, str) else "of"
+    traced = getattr(term, own)
+    if traced is not None and not isinstance(traced, ca.Function | ModelFunction):
         kind, given = type(term).__name__.lower(), list(point)
-        if isinstance(term, Residual) and term.of is not None:
+        if isinstance(term.of, str):
             rows = system.quantity_rows(entries_of(system, term.of), *point)
             given[1] = type(point[1]).sym("y", rows.shape[0])
-        column = column_of(f"{kind} {term.name!r}", term.function, type(point[1]), tuple(given))
-        changes["function"] = ca.Function(kind, given, [column])
+        column = column_of(f"{kind} {term.name!r}", traced, type(point[1]), tuple(given))
+        changes[own] = ca.Function(kind, given, [column])
     if isinstance(term, Residual) and callable(term.derivatives):
         slopes = term.derivatives(*point)
         changes["derivatives"] = ca.Function("derivatives", point, [*slopes])

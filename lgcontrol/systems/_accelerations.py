@@ -21,7 +21,7 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     For plans of trees, where inverse dynamics and its derivatives are cheaper than forward
     dynamics: ``q̇ = v``, ``v̇ = a``, and ``u = B⁻¹ (M a − F₀)`` are rows. Limits of the inputs are
     known to the system, so that ``Bound("input", at="path")`` keeps them; what inputs cost is a
-    ``Residual(lambda t, y, u, p: y, R, of="input")``, beside a small weight R on accelerations:
+    ``Residual("input", R)``, beside a small weight R on accelerations:
     both have the derivatives of inverse dynamics in closed form. With
     ``semi_implicit_euler`` plans are those of the system itself: both methods hold accelerations
     over a step. Others hold inputs there, accelerations here. A plan becomes one of the system by

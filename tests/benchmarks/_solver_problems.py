@@ -90,7 +90,7 @@ def panda_by_accelerations() -> Case:
     problem = forward.problem
     system = with_accelerations(problem.system)
     held = sample_reference(problem.system, problem.reference, np.zeros(1)).u[0]
-    effort = Residual(lambda t, torque, u, p: torque - held, 1e-3, of="input", name="effort")
+    effort = Residual("input", 1e-3, name="effort", function=lambda t, y, u, p: y - held)
     problem = problem.with_arguments(
         system=system, R=1e-11, residuals=[*problem.residuals, effort],
         bounds=[*problem.bounds, Bound("input", at="path")],

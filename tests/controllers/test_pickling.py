@@ -67,7 +67,7 @@ TERMS = {
         ],
         "residuals": [
             Residual.from_goal(lambda t, x, u, p: x[:2], lambda t, p: p[1:3], SO2, terminal=2.0),
-            Residual(lambda t, y, u, p: y - 0.1, of="power"),
+            Residual("power", function=lambda t, y, u, p: y - 0.1),
             Residual("power", 0.1),
             Residual(
                 lambda t, x, u, p: x[2] - 0.1 * t, 0.1,

@@ -13,7 +13,7 @@ import pytest
 from lgcontrol import Multibody
 from lgcontrol.codegen import chain, set_compile_policy, trace
 from lgcontrol.codegen._internal import UnknownNameError
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
 from lgcontrol.mechanics import JointProperties, SpatialInertia
@@ -75,7 +75,8 @@ def test_every_room_raises_it():
 
 OPTIONS = {
     "trim": (lambda: quadrotor().trim(pos=[0, 0, 1]), r"trim\(\): .*'pos'.* mean 'position'"),
-    "MPC": (lambda: MPC(quadrotor(), restart=True), r"MPC\(\): .*'restart'.* mean 'restarts'"),
+    "MPC": (lambda: MPC(quadrotor(), residual=[]), r"MPC\(\): .*'residual'.* mean 'residuals'"),
+    "RealTime": (lambda: RealTime(restart=True), r"RealTime\(\): .* mean 'restarts'"),
     "order": (lambda: MPC(quadrotor(), 20, 0.1, 1.0), r"\(system, horizon, dt\), got 4: name .*Q"),
     "EKF": (lambda: EKF(quadrotor(), [], noises=1), r"EKF\(\): .*'noises'.* mean 'noise'"),
     "System": (lambda: System("a", SO3, None, input="a"), r"System\(\): .* mean 'inputs'"),
@@ -109,7 +110,7 @@ def test_terms_of_what_is_no_quantity_say_what_is_weighed_instead():
             ):
                 OptimalControlProblem(quadrotor(), 2, 0.1, **term)
     with pytest.raises(UnknownNameError, match="unknown quantity of quadrotor 'energy'"):
-        term = Residual(lambda t, y, u, p: y, of="energy")
+        term = Residual("energy", function=lambda t, y, u, p: y)
         OptimalControlProblem(quadrotor(), 2, 0.1, residuals=[term])
 
 

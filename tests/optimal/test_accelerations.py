@@ -153,9 +153,9 @@ def test_rows_and_costs_by_name_have_these_slopes_for_less_work(rng):
 
     by_name = {
         "residuals": [
-            Residual(lambda t, y, u, p: y - 1.0, 1e-3, terminal=1e-3, of="input"),
+            Residual("input", 1e-3, 1e-3, function=lambda t, y, u, p: y - 1.0),
             Residual("input.panda_joint4", 1e-3),
-            Residual(lambda t, y, u, p: y**2, 1e-3, of="input.panda_joint2"),
+            Residual("input.panda_joint2", 1e-3, function=lambda t, y, u, p: y**2),
             Residual.from_goal(pose, goal, SE3, 10.0, 100.0, derivatives=slopes),
         ],
         "bounds": [Bound("input", at="path"), Bound("input.panda_joint3", upper=20.0, at="path")],
@@ -185,7 +185,10 @@ def test_rows_and_costs_by_name_have_these_slopes_for_less_work(rng):
 def test_what_a_residual_is_of_and_its_slopes_are_checked():
     planned = with_accelerations(arm())
     for residual, message in (
-        (Residual(lambda t, y, u, p: y, of="torque"), "residual 'residual': unknown quantity"),
+        (
+            Residual("torque", function=lambda t, y, u, p: y),
+            "residual 'residual': unknown quantity",
+        ),
         (
             Residual(lambda t, x, u, p: x[:1], derivatives=lambda t, x, u, p: (ca.DM(1, 3), 0)),
             r"by_x has shape \(1, 3\), expected \(1, 4\): of tangent vectors of the state",
@@ -193,5 +196,5 @@ def test_what_a_residual_is_of_and_its_slopes_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             stage_at(planned, np.zeros(4), np.zeros(2), residuals=[residual])
-    with pytest.raises(ValueError, match="of= and derivatives= do not go together"):
-        Residual(lambda t, y, u, p: y, of="input", derivatives=lambda t, x, u, p: (0, 0))
+    with pytest.raises(ValueError, match="function= and derivatives= do not go together"):
+        Residual("input", function=lambda t, y, u, p: y, derivatives=lambda t, x, u, p: (0, 0))
