@@ -106,7 +106,7 @@ def _rotations(steps: int) -> tuple[float, np.ndarray, np.ndarray]:
         turn = SO3.exp(increment)
         R, q = R @ SO3.matrix(turn), SO3.compose(q, turn)
         off[:, k] = np.abs([np.linalg.det(R) - 1, np.linalg.det(plain_rotation(q)) - 1])
-    return float(np.linalg.norm(omega - OMEGA_END)), *off
+    return float(np.linalg.norm(omega - OMEGA_END)), off[0], off[1]
 
 
 def figure_7() -> Reproduction:

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import MPC
-from lgcontrol.groups import SE3, SO3
+from lgcontrol.groups import SE3, SO3, check_group
+from lgcontrol.integrators import generalized_alpha
 from lgcontrol.mechanics import Gravity, Multibody, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.mechanics.representations import UnifiedVelocity
+from lgcontrol.models import spherical_double_pendulum_mechanism
 from lgcontrol.systems import check_system
 
 ROUNDING = 1e-13
@@ -387,3 +389,61 @@ def test_trees_keep_inputs_quantities_and_what_they_cannot_is_said(rng):
         fixed.system(velocity=SETS["box"])
     with pytest.raises(ValueError, match='"velocity", "momentum" or a UnifiedVelocity, not'):
         fixed.system(velocity="speed")
+
+
+# Mechanisms
+
+
+@every_set
+def test_motions_in_these_coordinates_are_a_group(unified, rng):
+    group = unified.group
+    if unified.condition < 1.01:  # other sets stretch samples beyond half a turn
+        check_group(group, samples=5)
+    assert group == UnifiedVelocity(unified.points, unified.directions).group
+    w = rng.normal(size=6)
+    np.testing.assert_allclose(group.exp(w), SE3.exp(unified.inverse @ w), atol=1e-12)
+    # eq. 72, on increments of SE(3)
+    expected = unified.matrix @ unified.inverse_tangent(unified.inverse @ w)
+    np.testing.assert_allclose(
+        group.right_jacobian_inverse(w), expected, atol=1e-10 * unified.condition
+    )
+
+
+@pytest.mark.usually(name=("box",))
+@pytest.mark.parametrize("name", ["box", "own"])
+def test_mechanisms_take_them_as_a_formulation(name, rng):
+    """Accelerations and multipliers are those of SE(3); M is eq. 48 of each body."""
+    unified, plain = SETS[name], spherical_double_pendulum_mechanism()
+    ours, twists = plain.formulated(unified), plain.formulated("SE3")
+    D = np.kron(np.eye(2), unified.matrix)
+    q = twists.coordinates()
+    v = twists.velocities(q)
+    np.testing.assert_allclose(ours.velocities(q), D @ v, atol=1e-10)
+    expected = [unified.mass_matrix(body.inertia) for body in plain.bodies.values()]
+    M = np.array(ca.DM(ours.equations.mass_matrix(ca.DM(q), ca.DM(0, 1))))
+    for k, block in enumerate(expected):
+        np.testing.assert_allclose(M[6 * k : 6 * k + 6, 6 * k : 6 * k + 6], block, atol=1e-12)
+    systems = [made.system(stabilization="none", at=q) for made in (ours, twists)]
+    rate, own = (
+        systems[0].f(0.0, np.r_[q, D @ v])[12:],
+        systems[1].f(0.0, np.r_[q, v])[12:],
+    )
+    np.testing.assert_allclose(rate, D @ own, atol=1e-8 * np.abs(own).max())
+    run, other = (s.rollout(x, dt=1e-3, steps=50).x[-1] for s, x in zip(
+        systems, (np.r_[q, D @ v], np.r_[q, v]), strict=True))  # fmt: skip
+    np.testing.assert_allclose(run[:14], other[:14], atol=1e-10)
+
+
+def test_implicit_steps_and_choices_by_body_take_them(tmp_path):
+    plain = spherical_double_pendulum_mechanism()
+    ours = plain.formulated({"box1": SETS["box"], "box2": "SE3"})
+    assert [own.name for own in ours.formulations.values()] == ["unified", "SE3"]
+    runs = [
+        made.march(made.state(), 1e-3, 20, generalized_alpha(0.9))
+        for made in (ours, plain.formulated("SE3"))
+    ]
+    assert all(run.is_success for run in runs)
+    np.testing.assert_allclose(runs[0].multipliers, runs[1].multipliers, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(runs[0].x[-1][:14], runs[1].x[-1][:14], atol=1e-9)
+    with pytest.raises(ValueError, match="the formulation 'unified' of the body 'box1'"):
+        ours.to_json(tmp_path / "ours.json")

@@ -150,7 +150,7 @@ class MechanismEquations:
     def is_plain(self) -> bool:
         """Whether M is regular and the same in all configurations."""
         return self._stiffening is None and all(
-            own.name in ("SO3xR3", "SE3") for own in self.formulations.values()
+            own.is_isometric for own in self.formulations.values()
         )
 
     @cached_property

@@ -14,6 +14,7 @@ import scipy
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
+from ..representations._unified import UnifiedVelocity
 from ._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
 
 
@@ -42,6 +43,8 @@ class Formulation:
         ``x → φ`` that vanishes where the coordinates are those of a pose.
     regularity : callable or None
         ``x → c``, zero where the coordinates are singular.
+    is_isometric : bool
+        Whether inertias in v are regular and the same in all configurations.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Formulation:
     velocity: Callable[[np.ndarray, np.ndarray], np.ndarray]
     norm: Callable[[Value], Any] | None = None
     regularity: Callable[[Value], Any] | None = None
+    is_isometric: bool = False
 
     @cached_property
     def rate_map(self) -> ca.Function:
@@ -123,6 +127,7 @@ FORMULATIONS: dict[str, Formulation] = {
             lambda x, v: v,
             _joined,
             lambda x, rates: rates,
+            is_isometric=True,
         ),
         Formulation(
             "SE3",
@@ -131,6 +136,7 @@ FORMULATIONS: dict[str, Formulation] = {
             lambda x, v: ca.vertcat(SO3.matrix(x[3:7]) @ v[:3], v[3:]),
             _joined,
             _screw_velocity,
+            is_isometric=True,
         ),
         Formulation(
             "rp",
@@ -160,14 +166,40 @@ Euler angles z-x-z.
 """
 
 
-Choice: TypeAlias = "str | Formulation | Mapping[str, str | Formulation]"
+Choice: TypeAlias = (
+    "str | Formulation | UnifiedVelocity | Mapping[str, str | Formulation | UnifiedVelocity]"
+)
 """A formulation of all bodies, or one for each by name."""
 
 AUTO = "auto"
 
 
-def as_formulation(given: str | Formulation) -> Formulation:
-    """Formulation of a name; "rA" is another one of "SO3xR3".
+def unified_formulation(unified: UnifiedVelocity) -> Formulation:
+    """Poses on SE(3) with speeds of six points in place of the body twist.
+
+    Parameters
+    ----------
+    unified : UnifiedVelocity
+        Its points are given from the centre of mass.
+
+    References
+    ----------
+    S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 56.
+    """
+    screw, back = FORMULATIONS["SE3"], ca.sparsify(ca.DM(unified.inverse))
+    return Formulation(
+        "unified",
+        unified.group,
+        screw.pose,
+        lambda x, w: screw.rates(x, back @ w),
+        screw.coordinates,
+        lambda x, rates: unified.matrix @ screw.velocity(x, rates),
+        is_isometric=True,
+    )
+
+
+def as_formulation(given: str | Formulation | UnifiedVelocity) -> Formulation:
+    """Formulation of a name or of unified velocities; "rA" is another one of "SO3xR3".
 
     Raises
     ------
@@ -176,6 +208,8 @@ def as_formulation(given: str | Formulation) -> Formulation:
     """
     if isinstance(given, Formulation):
         return given
+    if isinstance(given, UnifiedVelocity):
+        return unified_formulation(given)
     known = {**FORMULATIONS, "rA": FORMULATIONS["SO3xR3"]}
     if not isinstance(given, str) or given not in known:
         raise UnknownNameError(unknown_name("formulation", given, [*known, AUTO]))

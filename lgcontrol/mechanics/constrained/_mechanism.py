@@ -75,7 +75,7 @@ class Mechanism(Linkage):
         Forces between bodies, such as `spring_damper` makes.
     gravity : array_like, shape (3,)
         Acceleration of free fall in world axes [m/s²].
-    formulation : str, Formulation, or mapping of str to these
+    formulation : str, Formulation, UnifiedVelocity, or mapping of str to these
         See `formulated`.
 
     Raises
@@ -314,9 +314,10 @@ class Mechanism(Linkage):
 
         Parameters
         ----------
-        choice : str, Formulation, or mapping of str to these
+        choice : str, Formulation, UnifiedVelocity, or mapping of str to these
             "SO3xR3" (velocities ṙ in world axes and ω in body axes), "SE3" (body twists), "rp"
-            (Euler parameters), "re" (Euler angles z-x-z), for all bodies or for each by name;
+            (Euler parameters), "re" (Euler angles z-x-z), or a `UnifiedVelocity` (speeds of six
+            points from the centre of mass), for all bodies or for each by name;
             "auto" takes "SE3" where joints to the ground leave the body a subgroup of motions, as
             lower pairs do, and "SO3xR3" elsewhere.
 

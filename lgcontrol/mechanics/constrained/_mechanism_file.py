@@ -19,6 +19,7 @@ from . import _joints, _marker_forces
 from ._basic import CD, DP1, DP2, BasicConstraint, D, Direction
 from ._body import MechanismBody
 from ._expression import Expression
+from ._formulations import FORMULATIONS
 from ._joints import JointCoordinate, Marker, MechanismJoint
 from ._motors import MechanismMotor
 
@@ -345,6 +346,9 @@ def written(mechanism: Any) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": mechanism.name}
     found["gravity"] = mechanism.gravity.tolist()
+    for body, own in mechanism.formulations.items():
+        if FORMULATIONS.get(own.name) is not own:
+            _cannot(mechanism, f"the formulation {own.name!r} of the body {body!r}")
     found["formulation"] = {body: own.name for body, own in mechanism.formulations.items()}
     found["bodies"] = []
     for name, body in mechanism.bodies.items():

@@ -14,6 +14,7 @@ from ...codegen import ModelFunction, Value, trace
 from ...codegen._internal import Shape, check_shape
 from ...groups import SE3
 from ..inertia._inertia import SpatialInertia
+from ._unified_group import UnifiedMotions
 
 # Above this the speeds tell the twist with fewer than half of its digits.
 WORST_CONDITION = 1e8
@@ -155,10 +156,15 @@ class UnifiedVelocity:
         singular = np.linalg.svd(self.matrix, compute_uv=False)
         return float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
 
+    @cached_property
+    def group(self) -> UnifiedMotions:
+        """SE(3) with tangent vectors w: errors, integrators and mechanisms in these coordinates."""
+        return UnifiedMotions(tuple(map(tuple, self.matrix.tolist())))
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the coordinates."""
-        return tuple(f"w{k + 1}" for k in range(6))
+        return UnifiedMotions.tangent_names
 
     @cached_property
     def from_twist(self) -> ModelFunction:
