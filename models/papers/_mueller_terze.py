@@ -40,6 +40,7 @@ def _motion(
     system = mechanism.system(stabilization="none", at=q)
     x0 = np.concatenate([q, mechanism.velocities(q)])
     run = system.rollout(x0, dt=h, steps=round(seconds / h))
+    assert system.invariants is not None
     names, rows = list(mechanism.joints), system.invariants(run.x)
     gaps = {joint: rows[:, 3 * k : 3 * k + 3] for k, joint in enumerate(names)}
     energy = sum(
