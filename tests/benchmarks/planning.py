@@ -51,12 +51,9 @@ RULES: dict[str, dict[str, float]] = {
     "no fast fall of the barrier": {"fast_step": 2.0},
     "no rollout of steps": {"rollout": 0.0},
     "rollout of all steps": {"rollout": 2.0},
-    "no second-order correction": {"corrections": 0},
-    "barrier's power 1.5": {"mu_power": 1.5},
     "barrier from 0.1": {"mu_first": 0.1},
     "barrier to 0.1 of the tolerance": {"mu_last": 0.1},
     "penalty 1e3": {"penalty_first": 1e3},
-    "multipliers up to 1e3": {"multiplier_most": 1e3},
     "compliance 1e-8": {"compliance": 1e-8},
 }
 

@@ -4,10 +4,9 @@
 
 Plants and starts are those of `tests.benchmarks.planning`. Both contenders begin at the plan that
 the solver in use finds, and call after call the plant makes one step of the horizon, moved by
-disturbances from stored seeds: small ones each call, a large one every `KICK_EVERY` calls. Stored of
-each plant: the ratio of costs of the closed loops (median and worst), the largest violation of
-hard rows beyond what the first state of a call brings with it, iterations a call, and the thread's
-time on the processor a call, of kernels alone.
+disturbances from stored seeds: small ones each call, a large one every `KICK_EVERY` calls. Stored
+of each plant: the ratio of costs of the closed loops (median and worst), the largest violation of
+hard rows, iterations a call, and the thread's time on the processor a call through Python.
 """
 
 from __future__ import annotations

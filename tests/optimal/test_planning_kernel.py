@@ -112,20 +112,28 @@ def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", ["swing, soft", "slew, slow"])
-def test_real_time_steps_in_c_are_those_of_numpy(name):
+@pytest.mark.parametrize("size", [0.05, 0.5])
+@pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, slow"])
+def test_real_time_steps_in_c_are_those_of_numpy(name, size):
     ready = Ready(*CASES[name])
     solver = NewtonKKTSolver(ready.model)
     solver.solve(ready.nodes, ready.setting, ready.x0, tolerance=TOLERANCE)
     given = ready.model, ready.setting, ready.nodes, ready.x0, NewtonSettings(), TOLERANCE
     oracle = NewtonKKT(*given)
     oracle.solve(500)
-    move = 0.05 * np.random.default_rng(0).normal(size=ready.model.n)
-    x0 = np.asarray(ready.model.retract(ready.x0, move, ready.setting.p))
-    ours = solver.step(ready.nodes.t, ready.setting, x0, shift=0, steps=2)
-    assert oracle.step(x0, steps=2) == (ours.status != "stalled")
-    np.testing.assert_allclose(ours.x, oracle.it.x, atol=SAME_STEPS)
-    np.testing.assert_allclose(ours.u, oracle.it.u, atol=SAME_STEPS)
+    rng, counts = np.random.default_rng(0), []
+    for _ in range(3):  # of one to five steps
+        move = size * rng.normal(size=ready.model.n)
+        x0 = np.asarray(ready.model.retract(ready.x0, move, ready.setting.p))
+        ours = solver.step(ready.nodes.t, ready.setting, x0, shift=0)
+        before = oracle.factorizations
+        assert oracle.step(x0) == (ours.status != "stalled")
+        assert ours.mu == pytest.approx(oracle.mu, rel=SAME_LENGTHS)
+        counts.append(oracle.factorizations - before)
+        assert counts[-1] == ours.factorizations
+        np.testing.assert_allclose(ours.x, oracle.it.x, atol=SAME_STEPS)
+        np.testing.assert_allclose(ours.u, oracle.it.u, atol=SAME_STEPS)
+    assert size < 0.5 or max(counts) > 1
 
 
 @pytest.mark.compiled

@@ -192,7 +192,7 @@ class NewtonKKT:
         self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.weight = np.r_[sides.weight, np.full(self.ne, np.inf)]
         self.factorizations = self.evaluations = 0
-        self.is_linear = False
+        self.is_linear, self.priced, self.gain = False, 0.0, 1.0
         self._begin(nodes)
 
     def _begin(self, nodes: Nodes) -> None:
@@ -258,7 +258,11 @@ class NewtonKKT:
             relaxed |= own
             w1[own] = self.penalty
             v[self.ns :] = self.penalty
-        else:
+        if self.priced > 0:
+            own = ~self.soft & ~self.start & (np.arange(len(self.row)) < self.ns)
+            relaxed |= own
+            w1[own] = self.priced
+        if not self.elastic:
             active[:, self.ns :] = False
         self.form = ConstraintForm(active, relaxed, w1, w, v)
 
@@ -619,29 +623,28 @@ class NewtonKKT:
 
     # -- line search -------------------------------------------------------------------------------
 
-    def judge(
-        self, alpha: float, trial: PlanIterate, found: Any, ref: LineSearchStart
-    ) -> tuple[Any, float]:
-        """Whether the filter takes a trial, None if that is not finite; and its violation."""
+    def judge(self, alpha: float, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
+        """Whether the filter takes a trial."""
         o, (cost, gaps, rows) = self.o, found
         if not (np.isfinite(cost) and np.isfinite(gaps).all()):
-            return None, np.nan
+            return False
         theta, phi = self.theta(trial, gaps, rows), self.phi(trial, cost)
         if not (np.isfinite(theta) and np.isfinite(phi)):
-            return None, np.nan
+            return False
+        self.gain = (phi - ref.phi) / (alpha * (1 - alpha / 2) * ref.slope)
         fuzz = 10 * float(np.finfo(float).eps) * abs(ref.phi)
         if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
-            return False, theta
+            return False
         switches = ref.slope < 0 and (
-            alpha * (-ref.slope) ** o.switch_phi > o.switch_delta * ref.theta**o.switch_theta
+            alpha * (-ref.slope) ** o.switch_phi > ref.theta**o.switch_theta
         )
         if ref.theta <= self.filter.least and switches:
-            return phi - ref.phi - fuzz <= o.armijo * alpha * ref.slope, theta
+            return bool(phi - ref.phi - fuzz <= o.armijo * alpha * ref.slope)
         falls = theta <= (1 - o.filter_theta) * ref.theta
         if not (falls or phi - fuzz <= ref.phi - o.filter_phi * ref.theta):
-            return False, theta
+            return False
         self.filter.add(ref.theta, ref.phi)
-        return True, theta
+        return True
 
     def reference(self, d: NewtonStep) -> LineSearchStart:
         """What trials of a step are compared with."""
@@ -657,7 +660,7 @@ class NewtonKKT:
             least = min(least, o.filter_phi * ref.theta / -ref.slope)
             if ref.theta <= self.filter.least:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
-                least = min(least, o.switch_delta * share)
+                least = min(least, share)
         least *= o.step_least
         if alpha < o.rollout:
             rolled = self.roll_out(fac.K, tau, d)
@@ -667,36 +670,17 @@ class NewtonKKT:
         while alpha >= least or is_first:
             trial = self.moved(d, alpha)
             found = self.values(trial)
-            good, theta = self.judge(alpha, trial, found, ref)
-            if good:
+            if self.judge(alpha, trial, found, ref):
                 return self.taken(trial, d, alpha, dual), alpha
-            if is_first and good is not None and theta >= ref.theta:
-                before, own = ref.theta, alpha
-                misses = [self.ex.gaps, self.rho(self.it, self.ex.rows), self.missed(self.ex.rows)]
-                for _ in range(int(o.corrections)):
-                    there = found[1], self.rho(trial, found[2]), self.missed(found[2])
-                    misses = [own * c + v for c, v in zip(misses, there, strict=True)]
-                    other = self.direction(fac, b, sigma, misses[0], misses[1], misses[2])
-                    if not other.is_finite:
-                        break
-                    own, own_dual = self.longest(other, tau)
-                    trial = self.moved(other, own)
-                    found = self.values(trial)
-                    good, theta = self.judge(alpha, trial, found, ref)
-                    if good:
-                        return self.taken(trial, other, own, own_dual), own
-                    if good is None or theta > o.correction_decrease * before:
-                        break
-                    before = theta
             is_first, alpha = False, alpha / 2
         return None
 
     def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
         """Whether a rollout of a step is taken."""
         cost, gaps, rows = found
-        falls = self.phi(trial, cost) - ref.phi <= self.o.rollout_decrease * ref.slope
+        falls = self.phi(trial, cost) - ref.phi <= self.o.armijo * ref.slope
         is_kept = self.theta(trial, gaps, rows) <= max(ref.theta, self.filter.least)
-        return bool(falls and is_kept and self.judge(1.0, trial, found, ref)[0])
+        return bool(falls and is_kept and self.judge(1.0, trial, found, ref))
 
     # -- restoration -------------------------------------------------------------------------------
 
@@ -831,7 +815,8 @@ class NewtonKKT:
         rolled = replace(it, x=x, u=u)
         if d is not None:
             rolled = replace(rolled, s=np.maximum(it.s + d.s, (1 - tau) * it.s))
-        found = self.values(rolled)
+        cost, _, rows = self.values(rolled)
+        found = cost, np.zeros((self.N, self.n)), rows  # a motion has no defects
         if not (np.isfinite(found[0]) and np.isfinite(found[2]).all()):
             return None
         return self.fit_slacks(rolled, found[2], with_multipliers=False), found
@@ -936,40 +921,116 @@ class NewtonKKT:
                 if status != ITERATIONS:
                     return ended(status)
 
+    def adjoint(self) -> float:
+        """How far a motion is from optimal, relative to the derivatives of the cost."""
+        it, ex, n = self.it, self.ex, self.n
+        price = self.row_prices(it.z, it.nu)
+        g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
+        g[:, n:] += it.zu - it.zl
+        lam, stat = self.scale * ex.g_end + ex.G_end.T @ price[-1], 0.0
+        for k in range(self.N - 1, -1, -1):
+            own = g[k] + np.hstack([ex.A[k], ex.B[k]]).T @ lam
+            stat, lam = max(stat, np.abs(own[n:]).max(initial=0.0)), own[:n]
+        stat = max(stat, np.abs(lam[self.model.free]).max(initial=0.0))
+        rho = self.rho(it, ex.rows) / self.d[self.row]
+        missed = self.missed(ex.rows) / self.d[self.row[self.ns :]]
+        off = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, rho, missed))
+        size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
+        return max(stat / (self.scale * (1 + size)), float(off))
+
+    def exceeds(self, rows: np.ndarray) -> bool:
+        """Whether one-sided hard rows are exceeded."""
+        hard = ~self.soft & (np.arange(len(self.row)) < self.ns)
+        h = self.sign * (rows[:, self.row] - self.limit)
+        return not (h[self.holds & hard] <= self.tolerance).all()
+
+    def warm(self, trial: PlanIterate) -> PlanIterate:
+        """A rollout with the multipliers of the plan; slacks that do not fit them are off."""
+        it, mu, most, form = self.it, self.mu, self.o.sigma_most, self.form
+        lower, upper = self.rooms(trial.u)
+
+        def near(z: np.ndarray, room: np.ndarray, on: Any) -> np.ndarray:
+            safe = np.where(on, room, 1.0)
+            return np.where(on, np.clip(z, mu / (most * safe), most * mu / safe), 0.0)
+
+        def fitting(room: np.ndarray, z: np.ndarray, on: Any) -> np.ndarray:
+            on, safe = on & (z > 0), np.where(z > 0, z, 1.0)
+            return np.where(on, np.clip(room, mu / (most * safe), most * mu / safe), room)
+
+        active, relaxed = form.active, form.active & form.relaxed
+        e, s = fitting(trial.e, it.y, relaxed), fitting(trial.s, it.z, active)
+        y = np.where(it.y > 0, it.y, mu / np.where(relaxed, e, 1.0))
+        z = np.where(it.z > 0, it.z, mu / np.where(active, s, 1.0))
+        return replace(
+            trial, s=s, e=e, z=near(z, s, active), y=near(y, e, relaxed),
+            zl=near(it.zl, lower, np.isfinite(lower)), zu=near(it.zu, upper, np.isfinite(upper)),
+        )  # fmt: skip
+
+    def recentred(self) -> PlanIterate:
+        """The iterate with the multipliers of bounds that the barrier parameter asks for."""
+        lower, upper = self.rooms(self.it.u)
+        it = replace(self.it, zl=self.mu / lower, zu=self.mu / upper)
+        it = self.fit_slacks(it, self.ex.rows, with_multipliers=True)
+        active = self.form.active
+        return replace(it, z=np.where(active, self.mu / np.where(active, it.s, 1.0), it.z))
+
     def step(self, x0: np.ndarray, steps: int = 1) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
-        The iterate is rolled out from x0 under its gains and improved by steps of the solve at a
-        barrier parameter that stays.
+        The iterate is rolled out from x0 under its gains and improved by steps of the solve, more
+        of them where it is far off, at a barrier parameter that follows how far off it is.
         """
         o = self.o
-        self.o = replace(o, sigma_most=o.real_time_sigma, rollout=o.real_time_rollout)
-        self.mu, tau = o.real_time_mu, max(o.boundary, 1 - o.real_time_mu)
+        self.o = replace(o, sigma_most=o.real_time_sigma, rollout=2.0)
+        self.priced = o.real_time_penalty
+        self._set_form()
+        self.mu = min(self.mu, o.real_time_mu)
+        tau = max(o.boundary, 1 - self.mu)
         try:
             with np.errstate(all="ignore"):
                 rolled = self.roll_out(self.K, tau, x0=x0)
                 if rolled is not None:
-                    self.it = self.taken(rolled[0], None, 0.0, 0.0)
+                    self.it = self.warm(rolled[0])
                 else:
                     self.it.x[0] = x0
-                self.is_linear = True
-                for _ in range(steps):
+                for number in range(1, steps + int(o.real_time_more) + 1):
                     self.ex = self.expand(self.it)
-                    rows = self.ex.rows
+                    off, rows = self.adjoint(), self.ex.rows
+                    if self._follow(off, is_first=number == 1):
+                        theta = self.theta(self.it, self.ex.gaps, rows)
+                        self.filter = StepFilter.at(o, theta)
                     misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
-                    self.filter = StepFilter.at(o, self.theta(self.it, self.ex.gaps, rows))
                     fac, b, sigma = self.regularized()
                     d = None if fac is None else self.direction(fac, b, sigma, *misses)
                     if d is None or fac is None or not d.is_finite:
                         return False
-                    self.K = fac.K
-                    found = self.search(d, fac, b, sigma, tau)
+                    self.K, self.is_linear = fac.K, True
+                    found = self.search(d, fac, b, sigma, max(o.boundary, 1 - self.mu))
                     if found is None:
                         return False
                     self.it, self.alpha = found
+                    is_off = off > o.real_time_far and not abs(self.gain - 1) <= o.real_time_gain
+                    is_off = is_off or self.alpha < o.real_time_short
+                    is_off = is_off or self.exceeds(self.values(self.it)[2])
+                    if number >= steps and not is_off:
+                        break
                 return True
         finally:
-            self.o, self.is_linear = o, False
+            self.o, self.is_linear, self.priced = o, False, 0.0
+            self._set_form()
+
+    def _follow(self, off: float, *, is_first: bool) -> bool:
+        """Set the barrier parameter of a plan so far off; whether that is another problem."""
+        o, is_cut = self.o, self.alpha < self.o.real_time_short
+        if self.mu < o.real_time_mu and (is_cut or (is_first and off > o.real_time_far)):
+            self.mu = o.real_time_mu
+            self.it = self.recentred()
+            return True
+        if is_first:
+            least = off**2 if self.alpha == 1 else o.mu_factor * off
+            least = max(o.mu_factor * self.mu, least)
+            self.mu = max(o.real_time_mu_last, min(self.mu, least))
+        return is_first
 
 
 def split(

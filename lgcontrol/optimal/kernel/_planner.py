@@ -555,7 +555,7 @@ class NewtonSolver:
         memory.give(setting, times, x0, self._weight(setting))
         status = memory.run(
             memory.kernel.step, start=plan.head[0], max_iterations=min(iterations, memory.most),
-            mu_fixed=self.settings.real_time_mu,
+            mu_most=self.settings.real_time_mu,
         )  # fmt: skip
         log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)

@@ -335,7 +335,7 @@ class NewtonKKTSolver:
         memory.give(setting, t, x0, self.model.sides.weight)
         status = memory.run(
             memory.kernel.step, start=t[0] - shift * self.model.problem.dt, max_iterations=steps,
-            mu_fixed=self.settings.real_time_mu,
+            mu_most=self.settings.real_time_mu,
         )  # fmt: skip
         return self._report(status, time.perf_counter() - started, is_step=True)
 

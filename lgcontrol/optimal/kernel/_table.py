@@ -118,7 +118,7 @@ size exact whether second derivatives are used
 number dt step, s
 number tolerance largest error of a converged solve
 number start time of the plan that real-time steps go on from, s
-number mu_fixed barrier parameter of real-time steps
+number mu_most largest barrier parameter of real-time steps
 numbers t times of nodes
 given x_ref reference states
 given u_ref reference inputs

@@ -163,7 +163,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
 static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c,
                    double started, int64_t iterations, lg_verdict *v)
 {
-  q->start = started, q->max_iterations = iterations, q->mu_fixed = o->real_time_mu;
+  q->start = started, q->max_iterations = iterations, q->mu_most = o->real_time_mu;
   const int status = lg_newton_step(m, q, o);
   (void)c;
   *v = verdict(m, q, o, 0);

@@ -54,8 +54,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->d_nu = take(&memory, M * ne);
   s->t_cost = take(&memory, M), s->t_gap = take(&memory, N * nx), s->t_rows = take(&memory, M * nr);
   s->t_rho = take(&memory, M * na), s->t_missed = take(&memory, M * ne);
-  s->c_gap = take(&memory, N * nx), s->c_rho = take(&memory, M * na);
-  s->c_missed = take(&memory, M * ne), s->move = take(&memory, M * nx);
+  s->move = take(&memory, M * nx);
   s->trial_memory = take(&memory, s->plan), s->saved_memory = take(&memory, s->plan);
   s->scratch = memory;
 }
@@ -208,18 +207,14 @@ static void expand(const lg_model *m, lg_task *q, lg_state *s)
   }
 }
 
-/* Cost of the trial, its defects and rows. */
-static double values(const lg_model *m, lg_task *q, lg_state *s)
+/* Cost of the trial whose stages are known, and rows of its end. */
+static double total(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  const double *x = s->trial.x, *u = s->trial.u;
-  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt};
-  double *const out[] = {s->t_cost, s->t_gap, s->t_rows};
-  s->trials++;
-  call(&m->values, N, given, out, s->scratch);
-  const double *end[] = {q->t + N, x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p,
-                         q->w_end, q->P};
+  const double *x = s->trial.x, *u_ref = q->u_ref + N * m->nu, *x_ref = q->x_ref + N * m->nq;
+  const double *end[] = {q->t + N, x + N * m->nq, u_ref, x_ref, q->p, q->w_end, q->P};
   double *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
+  s->trials++;
   call(&m->end_values, 1, end, found, s->scratch);
   double f = 0;
   for (int64_t k = 0; k <= N; k++) f += s->t_cost[k];
@@ -231,6 +226,26 @@ static double values(const lg_model *m, lg_task *q, lg_state *s)
     f += cost;
   }
   return f;
+}
+
+/* Cost of the trial, its defects and rows. */
+static double values(const lg_model *m, lg_task *q, lg_state *s)
+{
+  const double *x = s->trial.x;
+  const double *given[] = {q->t, x, s->trial.u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt};
+  double *const out[] = {s->t_cost, s->t_gap, s->t_rows};
+  call(&m->values, q->horizon, given, out, s->scratch);
+  return total(m, q, s);
+}
+
+/* The trial's next state, cost and rows of a stage, and how far that state is from the iterate's. */
+static void roll(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, const double *u,
+                 double *away)
+{
+  const double *in[] = {q->t + k, s->trial.x + k * m->nq, u, s->now.x + (k + 1) * m->nq,
+                        q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w, &q->dt};
+  double *const out[] = {s->trial.x + (k + 1) * m->nq, s->t_cost + k, away, s->t_rows + k * m->nr};
+  call(&m->roll, 1, in, out, s->scratch);
 }
 
 /* Multipliers of the rows of the problem from those of constraints. */
@@ -366,6 +381,19 @@ static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
   return s->scale * sum + rest;
 }
 
+/* own += F lam for the multipliers of a step. */
+static void pull_back(const lg_model *m, const double *F, const double *lam, double *own)
+{
+  const int nx = (int)m->nx, nz = nx + (int)m->nv, whole = nz / LG_W * LG_W;
+  for (int i = 0; i < whole; i += LG_W) {
+    lg_v sum = load(own + i);
+    for (int l = 0; l < nx; l++) sum += load(F + l * nz + i) * lam[l];
+    *(lg_u *)(void *)(own + i) = sum;
+  }
+  for (int i = whole; i < nz; i++)
+    for (int l = 0; l < nx; l++) own[i] += F[l * nz + i] * lam[l];
+}
+
 /* Stationarity, violation, and what scales the errors. */
 static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
 {
@@ -381,8 +409,7 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       if (price != 0)
         for (int64_t i = 0; i < nz; i++) along[i] += G[r * nz + i] * price;
     }
-    for (int64_t l = 0; l < nx; l++)
-      for (int64_t i = 0; i < nz; i++) along[i] += F[l * nz + i] * lam[l];
+    pull_back(m, F, lam, along);
     for (int64_t j = 0; j < nv; j++)
       stat = widest(stat, along[nx + j] + s->now.zu[k * nv + j] - s->now.zl[k * nv + j]);
     for (int64_t i = 0; i < nx && k > 0; i++) stat = widest(stat, along[i] - lam[i - nx]);
@@ -775,26 +802,25 @@ static void begin_filter(lg_filter *f, const lg_settings *o, double theta_)
   f->most = o->theta_most * larger(1, theta_), f->least = o->theta_least * larger(1, theta_);
 }
 
-enum { LG_NAN = -1, LG_REFUSED = 0, LG_TAKEN = 1 };
-
-/* Whether the filter takes the trial that a step of length alpha leads to, and its violation. */
+/* Whether the filter takes the trial that a step of length alpha leads to. */
 static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double alpha,
-                 double f, const double ref[3], double *found)
+                 double f, const double ref[3])
 {
   const int64_t N = q->horizon;
   lg_filter *filter = &s->mem->filter;
   const double th = ref[0], ph = ref[1], along = ref[2], fuzz = 10 * 2.220446049250313e-16 * fabs(ph);
-  if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx)) return LG_NAN;
+  if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx)) return 0;
   misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
   const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
-  if (!isfinite(t) || !isfinite(p)) return LG_NAN;
-  *found = t;
-  if (t > filter->most || !acceptable(filter, o, t, p - fuzz)) return LG_REFUSED;
-  const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > o->switch_delta * pow(th, o->switch_theta);
+  if (!isfinite(t) || !isfinite(p)) return 0;
+  /* what it gains, as a share of what the quadratic model says */
+  s->gain = (p - ph) / (alpha * (1 - alpha / 2) * along);
+  if (t > filter->most || !acceptable(filter, o, t, p - fuzz)) return 0;
+  const int descends = along < 0 && alpha * pow(-along, o->switch_phi) > pow(th, o->switch_theta);
   if (th <= filter->least && descends) return p - ph - fuzz <= o->armijo * alpha * along;
-  if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->filter_phi * th)) return LG_REFUSED;
+  if (!(t <= (1 - o->filter_theta) * th || p - fuzz <= ph - o->filter_phi * th)) return 0;
   augment(filter, th, ph);
-  return LG_TAKEN;
+  return 1;
 }
 
 /* ---- restoration ------------------------------------------------------------------------------*/
@@ -832,6 +858,8 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
     s->w1[j] = s->w2[j] = s->v[j] = s->elastic[j] = 0;
     if (is_soft) {
       s->w1[j] = s->w2[j] = q->weight[j] * s->scale, s->elastic[j] = 1;
+    } else if (s->priced > 0 && j < m->ns && m->start[j] == 0) {
+      s->w1[j] = s->priced, s->elastic[j] = 1;
     } else if (elastic && m->start[j] == 0) {
       s->w1[j] = s->mem->penalty, s->elastic[j] = 1;
       s->v[j] = j >= m->ns ? s->mem->penalty : 0;
@@ -922,6 +950,49 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   if (!optimal) least_squares(m, q, s, o);
 }
 
+/* Penalties on what the trial's rows at a node exceed. */
+static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, int64_t k)
+{
+  const double *rows = s->t_rows + k * m->nr;
+  double sum = 0;
+  for (int64_t j = 0; j < m->ns; j++) {
+    const double e = m->sign[j] * (rows[m->row[j]] - s->limit[j]);
+    if (m->active[k * (m->ns + m->ne) + j] == 0 || !(e > 0)) continue;
+    sum += (isfinite(q->weight[j]) ? q->weight[j] : s->priced / s->scale) * (e + e * e / 2);
+  }
+  return sum;
+}
+
+/* The last input of a trial that is moved on: the cheapest of holding the one before, that of the
+ * reference, and that with the last gains' feedback on the error. */
+static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
+{
+  const int64_t N = q->horizon, k = N - 1, nx = m->nx, nv = m->nv, xp = padded(nx);
+  double best = INFINITY, e[nx], away[nx], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
+  const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x, *x_ref = q->x_ref;
+  const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {q->t + N, x + N * m->nq,
+                         q->u_ref + N * m->nu, x_ref + N * m->nq, q->p, q->w_end, q->P};
+  double *const off[] = {e}, *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
+  call(&m->error, 1, both, off, s->scratch);
+  copy(given, u, m->nu);
+  for (int number = 0; number < 3; number++) {
+    copy(u, given, m->nu);
+    for (int64_t j = 0; j < nv && number > 0; j++) {
+      const double v = given[m->controls[j]];
+      double own = u_ref[m->controls[j]];
+      if (number == 2) own += dot((int)nx, s->K + (k * nv + j) * xp, e);
+      u[m->controls[j]] = clip(own, v - tau * (v - s->lower[j]), v + tau * (s->upper[j] - v));
+    }
+    roll(m, q, s, k, u, away);
+    call(&m->end_values, 1, last, found, s->scratch);
+    const double cost = s->t_cost[k] + s->t_cost[N] + penalties(m, q, s, k) + penalties(m, q, s, N);
+    if (number > 0 && !(cost < best)) continue;
+    best = cost;
+    copy(kept, u, m->nu);
+  }
+  copy(u, kept, m->nu);
+}
+
 /* A rollout into the trial under the gains, from x0 where that is given, with the step's changes of
  * controls where `stepped` is set; controls are clipped at the boundary. 0 where it is not finite. */
 static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
@@ -929,7 +1000,7 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
 {
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
-  double away[nx], cost, gap[nx], rows[m->nr + 1];
+  double away[nx];
   if (stepped && m->nf > 0) {
     const double *in[] = {s->now.x, s->eps, q->p};
     double *const out[] = {s->trial.x};
@@ -937,11 +1008,12 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   } else {
     copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
   }
+  const double *both[] = {s->trial.x, s->now.x};
+  double *const off[] = {away};
+  call(&m->error, 1, both, off, s->scratch);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
-    const double *x = s->trial.x + k * m->nq, *both[] = {x, s->now.x + k * m->nq};
-    double *u = s->trial.u + k * m->nu, *const off[] = {away};
-    call(&m->error, 1, both, off, s->scratch);
+    double *u = s->trial.u + k * m->nu;
     for (int64_t j = 0; j < nv; j++) {
       const double v = u[m->controls[j]];
       double own = v + dot((int)nx, s->K + (k * nv + j) * xp, away);
@@ -949,13 +1021,12 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
       const double low = v - tau * (v - s->lower[j]), high = v + tau * (s->upper[j] - v);
       u[m->controls[j]] = clip(own, low, high);
     }
-    const double *in[] = {q->t + k, x, u, s->now.x + (k + 1) * m->nq, q->x_ref + k * m->nq,
-                          q->u_ref + k * m->nu, q->p, q->w, &q->dt};
-    double *const out[] = {s->trial.x + (k + 1) * m->nq, &cost, gap, rows};
-    call(&m->roll, 1, in, out, s->scratch);
+    if (s->extends && k == N - 1) extend(m, q, s, tau);
+    roll(m, q, s, k, u, away);
     if (!all_finite(s->trial.x + (k + 1) * m->nq, m->nq)) return 0;
   }
-  *f = values(m, q, s);
+  memset(s->t_gap, 0, (size_t)(N * nx) * sizeof(double));
+  *f = total(m, q, s);
   if (!isfinite(*f) || !all_finite(s->t_rows, M * m->nr)) return 0;
   for (int64_t i = 0; i < M * na; i++)
     s->trial.s[i] = stepped ? larger(s->now.s[i] + s->ds[i], (1 - tau) * s->now.s[i]) : s->now.s[i];
@@ -992,52 +1063,25 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   if (ref[2] < 0) {
     least = smaller(least, o->filter_phi * th / -ref[2]);
     if (th <= filter->least)
-      least = smaller(least, o->switch_delta * pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
+      least = smaller(least, pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
   }
   least *= o->step_least;
   double f;
   if (most < o->rollout && roll_out(m, q, s, o, tau, 1, 0, &f)) {
-    double t = INFINITY;
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-    const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->rollout_decrease * ref[2];
+    const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->armijo * ref[2];
     if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
-        && judge(m, q, s, o, 1, f, ref, &t) == LG_TAKEN) {
+        && judge(m, q, s, o, 1, f, ref)) {
       accept(m, q, s, o, 1, dual);
       return 1;
     }
   }
   int first = 1;
   for (double alpha = most; alpha >= least || first; alpha /= 2) {
-    double t = 0;
     f = move(m, q, s, alpha);
-    const int got = judge(m, q, s, o, alpha, f, ref, &t);
-    if (got == LG_TAKEN) {
+    if (judge(m, q, s, o, alpha, f, ref)) {
       accept(m, q, s, o, alpha, dual);
       return alpha;
-    }
-    if (first && got == LG_REFUSED && t >= th && o->corrections > 0) {
-      double before = th, own = alpha;
-      copy(s->c_gap, s->gap, N * m->nx), copy(s->c_rho, s->rho, M * na);
-      copy(s->c_missed, s->missed, M * m->ne);
-      int again = 0;
-      for (int turn_ = 0; turn_ < (int)o->corrections; turn_++) {
-        for (int64_t i = 0; i < N * m->nx; i++) s->c_gap[i] = own * s->c_gap[i] + s->t_gap[i];
-        for (int64_t i = 0; i < M * na; i++) s->c_rho[i] = own * s->c_rho[i] + s->t_rho[i];
-        for (int64_t i = 0; i < M * m->ne; i++) s->c_missed[i] = own * s->c_missed[i] + s->t_missed[i];
-        again = 1;
-        if (!direction(m, q, s, o, s->c_gap, s->c_rho, s->c_missed)) break;
-        double own_dual;
-        longest(m, q, s, tau, &own, &own_dual);
-        f = move(m, q, s, own);
-        const int other = judge(m, q, s, o, alpha, f, ref, &t);
-        if (other == LG_TAKEN) {
-          accept(m, q, s, o, own, own_dual);
-          return own;
-        }
-        if (other == LG_NAN || t > o->correction_decrease * before) break;
-        before = t;
-      }
-      if (again) direction(m, q, s, o, s->gap, s->rho, s->missed);
     }
     first = 0;
   }
@@ -1390,6 +1434,7 @@ static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, u, N * m->nu);
   }
   for (int64_t i = 0; i < (int64_t)whole; i++) shift(m, q, s);
+  s->extends = whole > 0;
   for (int64_t k = 0; k < N; k++) {
     copy(u, s->now.u + k * m->nu, m->nu);
     copy(s->now.u + k * m->nu, q->u_ref + k * m->nu, m->nu);
@@ -1398,36 +1443,149 @@ static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
 }
 
-/* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains, and
- * is improved by steps of the solve at a barrier parameter that stays; a line search that fails
- * leaves the plan. */
+/* Multipliers of bounds and slacks of penalties at the barrier parameter. */
+static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t na = m->ns + m->ne;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      s->now.zl[k * m->nv + j] = isfinite(s->lower[j]) ? s->mu / (v - s->lower[j]) : 0;
+      s->now.zu[k * m->nv + j] = isfinite(s->upper[j]) ? s->mu / (s->upper[j] - v) : 0;
+    }
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
+    if (s->active[i] != 0) s->now.z[i] = s->mu / s->now.s[i];
+}
+
+/* Multipliers of the dynamics by an adjoint sweep about a motion, and how far it is from optimal,
+ * relative to the derivatives of the cost. */
+static double adjoint(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, na = m->ns + m->ne;
+  double stat = 0;
+  row_prices(m, q, s, s->now.z, s->now.nu, s->price);
+  gradients(m, q, s, s->price, 0);
+  copy(s->d_lam + (N - 1) * nx, s->full_end, nx);
+  for (int64_t k = N - 1; k >= 0; k--) {
+    const double *F = s->F + k * nx * nz, *lam = s->d_lam + k * nx;
+    double *own = s->full + k * nz;
+    pull_back(m, F, lam, own);
+    stat = largest(own + nx, nv, stat);
+    if (k > 0) copy(s->d_lam + (k - 1) * nx, own, nx);
+    for (int64_t i = 0; i < m->nf && k == 0; i++) stat = widest(stat, own[m->free[i]]);
+  }
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  double viol = largest(s->gap, N * nx, 0);
+  for (int64_t k = 0; k <= N; k++) {
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      if (s->active[i] == 0) continue;
+      viol = widest(viol, s->rho[i] / s->d[m->row[j]]);
+    }
+    for (int64_t j = 0; j < m->ne; j++)
+      viol = widest(viol, s->missed[k * m->ne + j] / s->d[m->row[m->ns + j]]);
+  }
+  const double size = largest(s->g_end, nx, largest(s->g, N * nz, 0));
+  return widest(stat / (s->scale * (1 + size)), viol);
+}
+
+/* Whether one-sided hard rows are exceeded. */
+static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  for (int64_t k = 0; k <= q->horizon && m->ns > 0; k++)
+    for (int64_t j = 0; j < m->ns; j++) {
+      const double h = m->sign[j] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      if (s->active[k * (m->ns + m->ne) + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->tolerance))
+        return 1;
+    }
+  return 0;
+}
+
+/* A distance as far as it fits the multiplier that was kept. */
+LG_INLINE double fitting(double distance, double kept, double mu, double most)
+{
+  return kept > 0 ? clip(distance, mu / (most * kept), most * mu / kept) : distance;
+}
+
+/* The trial that the plan was rolled out to, with the multipliers of the plan. Distances from rows
+ * that do not fit them are off at first, as defects are: multipliers are worth more. */
+static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
+  const double mu = s->mu, most = o->sigma_most;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      const int64_t i = k * nv + j;
+      const double v = s->trial.u[k * m->nu + m->controls[j]];
+      s->trial.zl[i] = near(s->now.zl[i], v - s->lower[j], mu, most);
+      s->trial.zu[i] = near(s->now.zu[i], s->upper[j] - v, mu, most);
+    }
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      double z = s->now.z[i], y = s->now.y[i];
+      s->trial.z[i] = s->trial.y[i] = 0;
+      if (s->active[i] == 0) continue;
+      if (s->elastic[j] != 0) {
+        s->trial.e[i] = fitting(s->trial.e[i], y, mu, most);
+        s->trial.y[i] = near(y > 0 ? y : mu / s->trial.e[i], s->trial.e[i], mu, most);
+      }
+      s->trial.s[i] = fitting(s->trial.s[i], z, mu, most);
+      s->trial.z[i] = near(z > 0 ? z : mu / s->trial.s[i], s->trial.s[i], mu, most);
+    }
+  copy(s->trial.lam, s->now.lam, N * m->nx), copy(s->trial.nu, s->now.nu, (N + 1) * m->ne);
+  const lg_point t = s->now;
+  s->now = s->trial, s->trial = t;
+}
+
+/* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
+ * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
+ * plan is; a line search that fails leaves the plan. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *given)
 {
   const int64_t N = q->horizon;
   lg_settings settings = *given;
   const lg_settings *o = &settings;
   lg_state own, *s = &own;
-  settings.sigma_most = given->real_time_sigma, settings.rollout = given->real_time_rollout;
+  settings.sigma_most = given->real_time_sigma, settings.rollout = 2; /* of all */
   open_task(m, q, s);
   take_up(m, q, s, o);
-  s->mu = s->mem->mu = q->mu_fixed;
+  s->priced = o->real_time_penalty;
+  set_form(m, q, s);
+  s->mu = s->mem->mu = smaller(s->mu, q->mu_most);
   later(m, q, s, o);
-  const double tau = larger(o->boundary, 1 - s->mu);
+  double tau = larger(o->boundary, 1 - s->mu);
   double f = NAN, x0[m->nq];
   copy(x0, s->now.x, m->nq);
   first_state(m, q, s, x0);
   if (roll_out(m, q, s, o, tau, 0, x0, &f))
-    accept(m, q, s, o, 0, 0);
+    warm(m, q, s, o);
   else
     copy(s->now.x, x0, m->nq);
+  s->extends = 0;
   int status = LG_ITERATIONS;
+  const int64_t most = q->max_iterations + (int64_t)o->real_time_more;
+  double off = 0;
   for (;;) {
     expand(m, q, s);
-    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
-    if (status != LG_ITERATIONS || q->iterations >= q->max_iterations) break;
+    if (status != LG_ITERATIONS || q->max_iterations <= 0) break;
+    off = adjoint(m, q, s);
+    const int is_first = q->iterations == 0, is_low = s->mu < q->mu_most;
+    const int is_cut = s->mem->alpha < o->real_time_short;
+    if (is_low && (is_cut || (is_first && off > o->real_time_far))) {
+      s->mu = s->mem->mu = q->mu_most;
+      recentre(m, q, s, o);
+    } else if (is_first) {
+      const double share = o->mu_factor, least = s->mem->alpha == 1 ? off * off : share * off;
+      s->mu = s->mem->mu = larger(o->real_time_mu_last, smaller(s->mu, larger(share * s->mu, least)));
+    }
+    tau = larger(o->boundary, 1 - s->mu);
+    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+    if (is_first || (is_low && is_cut))
+      begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
     q->iterations++;
-    begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
     if (!regularize(m, q, s, o) || !direction(m, q, s, o, s->gap, s->rho, s->missed)) {
       status = LG_STALLED;
       break;
@@ -1438,16 +1596,20 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
       status = LG_STALLED;
       break;
     }
+    copy(s->rows, s->t_rows, (N + 1) * m->nr);
     if (q->iterations < q->max_iterations) continue;
+    const int is_far = (off > o->real_time_far && !(fabs(s->gain - 1) <= o->real_time_gain))
+      || s->mem->alpha < o->real_time_short || exceeds(m, q, s);
+    if (q->iterations < most && is_far) continue;
     /* What the caller is told is known without another expansion. */
     s->f = 0;
     for (int64_t k = 0; k <= N; k++) s->f += s->t_cost[k];
-    copy(s->rows, s->t_rows, (N + 1) * m->nr), copy(s->gap, s->t_gap, N * m->nx);
+    copy(s->gap, s->t_gap, N * m->nx);
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
     break;
   }
   double *row = q->log;
-  row[0] = s->f, row[1] = NAN, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
+  row[0] = s->f, row[1] = off, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
   row[2] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),
                    largest(s->missed, (N + 1) * m->ne, 0)));
   row[6] = s->mu, row[7] = (double)s->mem->elastic;

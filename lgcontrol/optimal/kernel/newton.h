@@ -51,13 +51,13 @@ typedef struct {
   double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
   double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
   double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
-  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *c_gap, *c_rho, *c_missed, *move;
+  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *move;
   double *scratch;
   double *trial_memory, *saved_memory;
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
-  int64_t sweeps, trials, linear;
-  double f, mu, scale;
+  int64_t sweeps, trials, linear, extends;
+  double f, mu, scale, priced, gain;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   lg_memory *mem;
 } lg_state;
