@@ -20,7 +20,7 @@ from lgcontrol.systems import Input, Parameter, System
 from tests.codegen.test_export import built
 
 pytestmark = pytest.mark.compiled
-CALLS, ROUNDING = 60, 1e-9
+CALLS, ROUNDING = 60, 1e-8  # rounding errors of predictions, times what steps make of them
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options):
     both = pair(pendulum, **options)
     seen, x = drive(both, period=both[0].dt, at=lambda k: goals[k // 20 % 2])
     words = {entry[2] for entry in seen}
-    if both[0].dt == 0.1:  # of quick calls none is better off anew
+    if both[0].dt == 0.1 and not both[0].delay:  # of others none is better off anew
         assert ("reference" in words) == (both[0].real_time.restarts is not False)
     assert np.isfinite(x).all()
 

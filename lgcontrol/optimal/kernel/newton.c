@@ -1054,7 +1054,6 @@ static void first_state(const lg_model *m, lg_task *q, lg_state *s, double *x)
 /* The line search; the step length that was taken, or 0. */
 static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
 {
-  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
   lg_filter *filter = &s->mem->filter;
   const double th = theta(m, q, s->gap, s->rho, s->missed);
   const double ref[3] = {th, phi(m, q, s, &s->now, s->f), slope(m, q, s)};
