@@ -1,17 +1,21 @@
 """Large mechanisms: sparse steps are those of small ones, cost grows as the number of bodies."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.sparse.linalg import splu
 
 from lgcontrol import models
+from lgcontrol.groups import SE3, SO3
 from lgcontrol.integrators import generalized_alpha, implicit_euler3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics.constrained import (
     Marker,
     Mechanism,
     MechanismBody,
+    MechanismJoint,
     _large,
+    _mechanism,
     revolute,
 )
 from lgcontrol.mechanics.constrained._large import LargeMechanism
@@ -66,6 +70,55 @@ def test_many_bodies_take_sparse_steps_of_the_same_motion(monkeypatch):
     assert twice.march(x0, 1e-3, 3).x == pytest.approx(run.x, abs=1e-9)
     with pytest.raises(ValueError, match="position of hinge0.z is off by 0.1"):
         mechanism.march(x0 + 0.1 * np.eye(len(x0))[2], 1e-3, 3)
+
+
+def driven_chain(n):
+    """Every hinge follows a motion of its own, and one is there twice."""
+    mechanism = chain(n)
+    for k in range(n):
+        mechanism = mechanism.drive(f"hinge{k}", lambda t, k=k: 0.3 * ca.sin(t + k) * t)
+    first = mechanism.joints["hinge1"]
+    return mechanism.with_joints(MechanismJoint("again", first.rows, first.point))
+
+
+def test_rates_of_rows_are_those_of_the_equations(rng):
+    for mechanism in (driven_chain(3), models.slider_crank_mechanism()):
+        q = mechanism.coordinates()
+        v = rng.normal(size=6 * len(mechanism.bodies))
+        exact = mechanism.dynamics(0.7, q, v)
+        places = q.reshape(-1, 7)
+        A = SO3.matrix(places[:, 3:])
+        nu, gamma = sparse(mechanism).rates(0.7, places[:, :3], A, v.reshape(-1, 6))
+        assert nu == pytest.approx(exact.nu, abs=1e-12)
+        assert gamma == pytest.approx(exact.gamma, abs=1e-10)
+
+
+def test_many_bodies_are_assembled_and_driven_like_few(monkeypatch):
+    """Positions, velocities, accelerations and multipliers, a loop with rows twice among them."""
+    t = np.linspace(0, 1.0, 6)
+    few, runs = driven_chain(4), {}
+    rough = {name: SE3.plus(b.pose, 1e-3 * np.ones(6)) for name, b in few.bodies.items()}
+    for limit in (LARGE, 1):
+        monkeypatch.setattr(_mechanism, "LARGE", limit)
+        mechanism = few._like()
+        q = mechanism.assemble(rough)
+        gap = few.constraints.position(0.0, ca.DM(q), ca.DM(0, 1)).full()
+        assert np.abs(gap).max() < 1e-12
+        x = mechanism.state(mechanism.coordinates(), t=0.2)
+        runs[limit] = x, mechanism.kinematics(t, q=mechanism.coordinates())
+    (x, exact), (y, found) = runs[LARGE], runs[1]
+    assert found.is_success and exact.is_success
+    assert y == pytest.approx(x, abs=1e-9)
+    assert found.q == pytest.approx(exact.q, abs=1e-11)
+    for name in ("v", "a"):
+        assert getattr(found, name) == pytest.approx(getattr(exact, name), abs=1e-8)
+    G = few.dynamics(0.6, found.q[3], found.v[3]).G  # rows that are there twice share their load
+    assert G.T @ found.multipliers[3] == pytest.approx(G.T @ exact.multipliers[3], abs=1e-7)
+
+
+def test_a_chain_without_drives_has_no_kinematics():
+    run = chain(LARGE).kinematics([0.0, 0.1])
+    assert not run.is_success and "no drive decides all freedoms at t = 0 s" in run.message
 
 
 def test_cost_grows_as_the_number_of_bodies(monkeypatch):

@@ -93,6 +93,36 @@ class KinematicsResult(Result):
     state: Product
     rows: tuple[str, ...]
 
+    @classmethod
+    def of_rows(
+        cls,
+        t: np.ndarray,
+        found: Sequence[tuple[np.ndarray, ...]],
+        message: str,
+        state: Product,
+        rows: tuple[str, ...],
+    ) -> KinematicsResult:
+        """Of q, v, a and λ that sparse steps find: without a measure of conditioning, NaN.
+
+        Parameters
+        ----------
+        t : ndarray, shape (N,)
+        found : sequence of tuple of ndarray
+            Up to the first time that could not be solved.
+        message : str
+            Why they end, empty where all times are there.
+        state : Product
+        rows : tuple of str
+        """
+        (configuration, velocity), done = state.blocks.values(), len(found)
+        sizes = (configuration.nq, velocity.dim, velocity.dim, len(rows))
+        columns = (
+            np.array([row[i] for row in found]).reshape(done, size) for i, size in enumerate(sizes)
+        )
+        counts, unknown = np.zeros(done, dtype=int), np.full(done, np.nan)
+        status = KinematicsStatus.FAILED if message else KinematicsStatus.SOLVED
+        return cls(t[:done], *columns, counts, unknown, (), status, message, state, rows)
+
     def plot(self, *, figure: Any = None) -> Figure:
         """Configuration, velocity and multipliers over time, as `Trajectory.plot` draws them.
 

@@ -26,6 +26,10 @@ UNIT = np.eye(3)
 # Newton's corrections fall at least linearly: largest last one, next to the accelerations and
 # multipliers.
 TOLERATED = 1e-6
+# Gap of assembled joints [m, rad], and steps of Newton's method that reach it from nearby.
+CLOSED, NEWTON = 1e-13, 30
+# Share of a random displacement that rows may leave where drives decide all.
+UNDECIDED = 1e-6
 # Time of differences along a motion [s].
 SHORT = 1e-4
 # Compliance of rows that makes the matrix regular where they depend on others.
@@ -192,6 +196,90 @@ class LargeMechanism:
             kept.append((*state, rate, multipliers))
         t = t[: len(kept)]
         return March(t, *_columns(kept, t, self.basic.is_driven), np.array(off), unsolved)
+
+    def assemble(self, q: np.ndarray, t: float = 0.0) -> np.ndarray | None:
+        """Configuration near a guess that keeps all rows to rounding; None where Newton fails."""
+        n = self.n_bodies
+        r, A = q.reshape(n, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(n, 7)[:, 3:]))
+        before = np.inf
+        for _ in range(NEWTON):
+            phi, G, _ = self.terms(t, r, A, np.zeros(self.m))
+            gap = np.abs(phi).max(initial=0.0)
+            if gap <= CLOSED or (gap <= 100 * CLOSED and gap >= before / 2):
+                return np.hstack([r, np.asarray(SO3.from_matrix(A))]).ravel()
+            d = self._nearest(G, -phi).reshape(n, 6)
+            r, A, before = r + d[:, :3], A @ rotations(d[:, 3:]), gap
+        return None
+
+    def velocity(self, q: np.ndarray, v: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Velocities that keep all rows, the nearest to v in the metric of M."""
+        r, A = q.reshape(-1, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(-1, 7)[:, 3:]))
+        G = self.terms(t, r, A, np.zeros(self.m))[1]
+        off = self.rates(t, r, A, v.reshape(-1, 6))[0] - G @ v
+        M = self._inertias(np.zeros((self.n_bodies, 3)), 0.0)
+        return v + self.solve(M, G, np.concatenate([np.zeros(G.shape[1]), off]))[: G.shape[1]]
+
+    def kinematics(self, t: np.ndarray, q: np.ndarray) -> tuple[list[tuple[np.ndarray, ...]], str]:
+        """q, v, a and λ at increasing times, and why they end before the last where they do.
+
+        Parameters
+        ----------
+        t : ndarray, shape (N,)
+        q : ndarray, shape (7 n,)
+            Configuration at the first time.
+        """
+        n, found = self.n_bodies, []
+        v, a = np.zeros(6 * n), np.zeros(6 * n)
+        probe = np.random.default_rng(0).normal(size=6 * n)
+        for k, time in enumerate(t):
+            h = 0.0 if k == 0 else float(time - t[k - 1])
+            d = (h * v + h * h / 2 * a).reshape(n, 6)
+            places = q.reshape(n, 7)
+            ahead = np.asarray(SO3.compose(places[:, 3:], SO3.exp(d[:, 3:])))
+            made = self.assemble(np.hstack([places[:, :3] + d[:, :3], ahead]).ravel(), float(time))
+            if made is None:
+                return found, f"positions at t = {time:.6g} s could not be solved"
+            q = made
+            r, A = q.reshape(n, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(n, 7)[:, 3:]))
+            G = self.terms(float(time), r, A, np.zeros(self.m))[1]
+            left = probe - self._nearest(G, G @ probe)
+            if np.linalg.norm(left) > UNDECIDED * np.linalg.norm(probe):
+                return found, f"no drive decides all freedoms at t = {time:.6g} s"
+            v = self._nearest(G, self.rates(float(time), r, A, np.zeros((n, 6)))[0])
+            a = self._nearest(G, self.rates(float(time), r, A, v.reshape(n, 6))[1])
+            rest = -self._balance(a.reshape(n, 6), v.reshape(n, 6)[:, 3:]).ravel()
+            unit = sp.identity(6 * n, format="csc")
+            right = np.concatenate([rest, np.zeros(self.m)])
+            found.append((q, v, a, self.solve(unit, G, right)[6 * n :]))
+        return found, ""
+
+    def rates(self, t: float, r: Any, A: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ν and γ of ``G v = ν`` and ``G v̇ = γ`` at velocities v, shape (n_bodies, 6)."""
+        f, moving = self.basic.drives(t)
+        nu, gamma = f[:, 1].copy(), f[:, 2].copy()
+        r, A = np.vstack([r, np.zeros(3)]), np.concatenate([A, UNIT[None]])
+        v = np.vstack([v, np.zeros(6)])
+        for rows in self.rows:
+            one = np.ones(len(rows.place))
+            ii, ij, _, jj = self._kind(rows, r, A, moving, one)[3]
+            left, right = v[rows.i], v[rows.j]
+            for a, K, b in ((left, ii, left), (left, 2 * ij, right), (right, jj, right)):
+                gamma[rows.place] -= np.einsum("ni,nij,nj->n", a, K, b)
+            for k, key in rows.moving:
+                A_i, A_j, place = A[rows.i[k]], A[rows.j[k]], rows.place[k]
+                u, (_, da, dda) = A_i @ rows.a_i[k], moving[key].T
+                spun = A_i @ np.cross(v[rows.i[k], 3:], rows.a_i[k])
+                turn = A_j @ np.cross(v[rows.j[k], 3:], da)
+                nu[place] -= u @ A_j @ da
+                gamma[place] -= 2 * (spun @ A_j @ da + u @ turn) + u @ A_j @ dda
+        return nu, gamma
+
+    def _nearest(self, G: Any, right: np.ndarray) -> np.ndarray:
+        """Shortest x with ``G x = right``, refined once."""
+        n = G.shape[1]
+        unit, none = sp.identity(n, format="csc"), np.zeros(n)
+        x = self.solve(unit, G, np.concatenate([none, right]))[:n]
+        return x + self.solve(unit, G, np.concatenate([none, right - G @ x]))[:n]
 
     def _split(self, x: Any) -> tuple[tuple[np.ndarray, ...], float]:
         """r, A, ṙ and ω of a state, and its time."""

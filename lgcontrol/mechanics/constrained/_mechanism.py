@@ -18,6 +18,7 @@ from ...codegen._internal import (
     UnknownNameError,
     as_names,
     ask_degrees,
+    check_increasing,
     check_one_by_one,
     check_shape,
     unknown_name,
@@ -39,6 +40,7 @@ from ._constraint import Constraints
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._formulations import AUTO, Choice, Formulation, as_formulation
 from ._joints import JointCoordinate, MechanismJoint
+from ._kinematics import KinematicsResult
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
 from ._march import March, check_step
@@ -545,7 +547,55 @@ class Mechanism(Linkage):
         check_step(dt, steps)
         return self._sparse.march(x0, float(dt), int(steps), chosen)
 
+    def assemble(  # noqa: D102
+        self,
+        guess: Any = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        p: FixedParameters | None = None,
+    ) -> np.ndarray:
+        if self._sparse is not None and not where:
+            found = self._sparse.assemble(self._guess(guess, {}), t)
+            if found is not None:
+                return found
+        return super().assemble(guess, where=where, t=t, p=p)
+
+    def state(  # noqa: D102
+        self,
+        q: Any = None,
+        *,
+        speeds: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        p: FixedParameters | None = None,
+    ) -> np.ndarray:
+        if self._sparse is None or not set(speeds or {}) <= set(self.bodies):
+            return super().state(q, speeds=speeds, t=t, p=p)
+        q = self.assemble(t=t) if q is None else self._configuration(q)
+        v = self._sparse.velocity(q, self.velocities(q, speeds), t)
+        return np.concatenate([q, v, [t] * self._sparse.basic.is_driven])
+
+    def kinematics(  # noqa: D102
+        self,
+        t: Any,
+        *,
+        q: Any = None,
+        p: FixedParameters | None = None,
+        tolerance: float = 1e-13,
+    ) -> KinematicsResult:
+        if self._sparse is None:
+            return super().kinematics(t, q=q, p=p, tolerance=tolerance)
+        times = check_increasing("t", t)
+        start = self.assemble(t=float(times[0])) if q is None else self._configuration(q)
+        rows, message = self._sparse.kinematics(times, start)
+        group, names = self.equations.configuration, tuple(self._sparse.basic.row_names)
+        state = Product(configuration=group, velocity=self.equations.velocity)
+        return KinematicsResult.of_rows(times, rows, message, state, names)
+
     # What the protocol asks for
+
+    def _configuration(self, q: Any) -> np.ndarray:
+        return check_element("q", q, self.equations.configuration)
 
     def _guess(self, guess: Any, where: Mapping[str, Any]) -> np.ndarray:
         poses = {name: value for name, value in where.items() if name in self.bodies}
