@@ -320,8 +320,8 @@ class Mechanism(Linkage):
             "SO3xR3" (velocities ṙ in world axes and ω in body axes), "SE3" (body twists), "rp"
             (Euler parameters), "re" (Euler angles z-x-z), or a `UnifiedVelocity` (speeds of six
             points from the centre of mass), for all bodies or for each by name;
-            "auto" takes "SE3" where joints to the ground leave the body a subgroup of motions, as
-            lower pairs do, and "SO3xR3" elsewhere.
+            "auto" takes "SE3" for bodies that joints tie to the ground alone and leave a subgroup
+            of motions, as lower pairs do, and "SO3xR3" elsewhere: ``docs/theory/mechanisms.md``.
 
         Raises
         ------
@@ -334,10 +334,12 @@ class Mechanism(Linkage):
 
         Examples
         --------
-        >>> from lgcontrol.models import spherical_double_pendulum_mechanism
-        >>> pendulum = spherical_double_pendulum_mechanism().formulated("auto")
-        >>> {body: chosen.name for body, chosen in pendulum.formulations.items()}
-        {'box1': 'SE3', 'box2': 'SO3xR3'}
+        >>> from lgcontrol.models import heavy_top_mechanism, three_bar_mechanism
+        >>> for mechanism in (heavy_top_mechanism(), three_bar_mechanism()):
+        ...     chosen = mechanism.formulated("auto").formulations
+        ...     print({body: each.name for body, each in chosen.items()})
+        {'top': 'SE3'}
+        {'box1': 'SO3xR3', 'box2': 'SO3xR3'}
         """
         return self._like(formulation=choice)
 
@@ -352,8 +354,18 @@ class Mechanism(Linkage):
             return {body: as_formulation(choice[body]) for body in self.bodies}
         if choice == AUTO:
             chosen = {True: as_formulation("SE3"), False: as_formulation("SO3xR3")}
-            return {body: chosen[self._keeps_subgroup(body)] for body in self.bodies}
+            return {
+                body: chosen[self._is_alone(body) and self._keeps_subgroup(body)]
+                for body in self.bodies
+            }
         return dict.fromkeys(self.bodies, as_formulation(choice))
+
+    def _is_alone(self, body: str) -> bool:
+        """Whether no joint ties a body to another one."""
+        return all(
+            body not in joint.bodies or set(joint.bodies) <= {GROUND, body}
+            for joint in self.joints.values()
+        )
 
     def _keeps_subgroup(self, body: str) -> bool:
         """Whether joints to the ground leave a body twists that are closed under brackets."""
