@@ -69,7 +69,7 @@ class MPCInfo(ControlInfo):
             status = CallStatus.INFEASIBLE
         elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # nothing says that they must be
-        elif solution.status is SolveStatus.STALLED and solution.gap > ACCEPTABLE_RESIDUAL:
+        elif solution.status is SolveStatus.STALLED and solution.defect > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # what is no motion is no plan
         else:
             status = CallStatus.OK

@@ -240,7 +240,7 @@ class Planner:
     def _at_a_guess(self, ask: Ask) -> Plan:
         """The plan of the initial guess."""
         other = self._solve(ask, self.word, 0)
-        if other.iterations[-1].gap > ACCEPTABLE_RESIDUAL:
+        if other.iterations[-1].defect > ACCEPTABLE_RESIDUAL:
             # States with defects, as those at rest, cost little: what counts is where their inputs
             # lead.
             inputs, last = other.u[:, self.problem.input_limits.controls], len(other.u) - 1

@@ -113,7 +113,7 @@ class Results:
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
-        gap = 0.0 if is_step else last.gap
+        gap = 0.0 if is_step else last.defect
         if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED) and not is_step:
             gap = float(np.abs(transcription.gaps(nodes, setting)).max(initial=0.0))
             if gap > self.model.settings.acceptable:
@@ -137,7 +137,7 @@ class Results:
 
         solution = solution_at(
             problem, nodes, setting, t, last, later,
-            status=status, violations=violations, times=_times(seconds), gap=gap, plan=plan,
+            status=status, violations=violations, times=_times(seconds), defect=gap, plan=plan,
         )  # fmt: skip
         return judged(solution, setting)
 
@@ -173,7 +173,7 @@ class Results:
         return solution_at(
             self.model.problem, nodes, setting, nodes.t, last,
             lambda: {"message": _message(self.model.settings, status, last, (), None)},
-            status=status, violations=(), iterations=iterations, times=_times(seconds), gap=0.0,
+            status=status, violations=(), iterations=iterations, times=_times(seconds), defect=0.0,
             plan=plan,
         )  # fmt: skip
 

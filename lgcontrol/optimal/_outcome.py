@@ -1,4 +1,4 @@
-"""How solves end: the words for it, iterates, bounds that are not kept."""
+"""How solves end: status, iterates, violated constraints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ._settings import DEFAULT
 class SolveStatus(Status, StrEnum):
     """How a solve ended; every solver uses these words and no others.
 
-    ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: nothing gets it lower, and
-    it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and ``TIME_LIMIT``: what was allowed is
-    used up, as after each real-time step. ``INFEASIBLE``: hard bounds cannot all be kept; the
-    result exceeds them as little as was found. ``STALLED``: steps lead nowhere. ``FAILED``: there
-    is no step, the numbers are not finite, or steps of the plan do not solve their equations.
-    ``STOPPED``: by the callback.
+    ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: no step reduces the
+    residual further, and it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and
+    ``TIME_LIMIT``: the iterations or the time are used up, as after each real-time step.
+    ``INFEASIBLE``: the hard constraints contradict each other; the result has the least violation
+    that was found. ``STALLED``: no step improves the plan. ``FAILED``: there is no step, the
+    numbers are not finite, or steps of the integrator do not solve their equations. ``STOPPED``:
+    the callback ended the solve.
     """
 
     CONVERGED = "converged"
@@ -53,33 +54,33 @@ class Iteration(NamedTuple):
     ----------
     number : int
     cost : float
-        With the prices of soft bounds.
-    gap : float
-        Largest gap in the dynamics.
+        With the penalties of soft constraints.
+    defect : float
+        Largest defect of the dynamics.
     violation : float
-        Largest excess over a hard bound.
+        Largest violation of a hard constraint.
     kkt : float
         Optimality residual; infinite before the first step.
-    step : float
-        Share of the last step that was taken.
-    damping : float
-        Levenberg's weight in the last step.
+    step_length : float
+        Of the last step, in (0, 1].
+    regularization : float
+        Of the Hessian in the last step.
     time : float
         Since the start of the solve, s.
     """
 
     number: int
     cost: float
-    gap: float
+    defect: float
     violation: float
     kkt: float
-    step: float
-    damping: float
+    step_length: float
+    regularization: float
     time: float
 
 
 class Violation(NamedTuple):
-    """Where a bound is exceeded most.
+    """Where a constraint is violated most.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Violation(NamedTuple):
         In s.
     node : int
     amount : float
-        Excess, in the unit of the quantity.
+        Of the violation, in the unit of the quantity.
     kind : str
         Which of several bounds of this name, "terminal upper"; empty for the only one.
     """

@@ -655,21 +655,21 @@ class OptimalSolution(Result):
     ----------
     status : SolveStatus
     message : str
-        The same in a sentence, with the bounds that are violated.
+        The status in a sentence, with the violated constraints.
     trajectory : Trajectory
         Best iterate: N + 1 states and N inputs.
     reference : Trajectory
         What was to be followed.
     cost : float
-        Of the problem, with the prices of soft bounds; of a real-time step, that before its last
-        iteration.
+        Of the problem, with the penalties of soft constraints. Of a real-time step, the cost before
+        its last iteration.
     kkt : float
-        Optimality residual: largest of the scaled gradient of the Lagrangian, the gaps, the
-        violations and the complementarity. NaN after real-time steps, which do not ask for it.
-    gap : float
-        Largest gap in the dynamics.
+        Optimality residual: largest of the scaled gradient of the Lagrangian, the defects, the
+        violations and the complementarity. NaN after real-time steps, which do not compute it.
+    defect : float
+        Largest defect of the dynamics: how far the end of a step is from the next node.
     violations : tuple of Violation
-        Hard bounds that are exceeded, each where it is worst.
+        Hard constraints that are violated, each at its worst node.
     iterations : tuple of Iteration
     times : dict
         Seconds in "total", "model" (functions and derivatives) and "qp".
@@ -684,7 +684,7 @@ class OptimalSolution(Result):
     reference: Trajectory
     cost: float
     kkt: float
-    gap: float
+    defect: float
     violations: tuple[Violation, ...]
     iterations: tuple[Iteration, ...]
     times: dict[str, float]

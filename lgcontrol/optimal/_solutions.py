@@ -27,7 +27,7 @@ def solution_at(
     later: Callable[[], dict[str, Any]] | None = None,
     **known: Any,
 ) -> OptimalSolution:
-    """A solution at nodes, with cost, residual and gap of the last iterate.
+    """A solution at nodes, with cost, residual and defect of the last iterate.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def solution_at(
             "reference": Trajectory.unchecked(group, when, x_ref, u_ref),
         } | ({} if later is None else later())
 
-    known.setdefault("gap", last.gap)
+    known.setdefault("defect", last.defect)
     if "plan" not in known:
         known["plan"] = plan_of(problem, nodes)
     return OptimalSolution._later(
@@ -95,7 +95,7 @@ def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) ->
 
     return OptimalSolution._later(
         make, problem=problem, status=status, message="", cost=plan.number("cost"), kkt=np.nan,
-        gap=0.0, violations=(), iterations=(), times={}, plan=plan,
+        defect=0.0, violations=(), iterations=(), times={}, plan=plan,
         _t=read_only(nodes.t), _u=read_only(nodes.u),
     )  # fmt: skip
 

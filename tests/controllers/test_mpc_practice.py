@@ -500,7 +500,7 @@ def test_states_that_are_no_motion_are_judged_by_where_their_inputs_lead(monkeyp
     for t in (0.1, 0.2):
         mpc(t, [np.cos(off), np.sin(off), 0.0])
     at_rest, followed = (plan.iterations[-1] for plan in tried)
-    assert at_rest.gap > 0.01 and followed.gap < 1e-12
+    assert at_rest.defect > 0.01 and followed.defect < 1e-12
     assert followed.cost > 2 * at_rest.cost
 
 

@@ -65,7 +65,7 @@ class Regulated:
             reference=Trajectory(CART.state, t, np.tile(GOAL, (len(t), 1))),
             cost=cost,
             kkt=0.0,
-            gap=0.0,
+            defect=0.0,
             violations=(),
             iterations=(Iteration(1, cost, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0),),
             times={},

@@ -357,7 +357,10 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
         plan = solver.solve([0.84, 0.5], guess="rest", tolerance=1e-8)
         steps.append(solver.step(plan.x[1], t0=problem.dt))
     a, b = steps
-    told = [[(entry.cost, entry.gap, entry.step) for entry in plan.iterations] for plan in steps]
+    told = [
+        [(entry.cost, entry.defect, entry.step_length) for entry in plan.iterations]
+        for plan in steps
+    ]
     np.testing.assert_allclose(*told, rtol=1e-10, atol=1e-12)
     # Of five steps the last one, a quarter long beside the wall, turns 1e-13 into 1e-7; where they
     # are given up for the plan that keeps the wall its last input is a zero of 54 N.
@@ -383,7 +386,7 @@ def test_where_a_call_stalls_its_last_iterate_is_told():
             solver.prepare()
         solver.solve([0.1, 0.92])
         step = solver.step([0.17, 1.26], t0=0.1, iterations=2, time_limit=limit)
-        told.append([(entry.cost, entry.violation, entry.step) for entry in step.iterations])
+        told.append([(entry.cost, entry.violation, entry.step_length) for entry in step.iterations])
         errors = (step.x - [1, 0]) ** 2 @ [10, 0.1]
         cost = (0.1 * errors[:-1].sum() + 1.5 * errors[-1] + 0.001 * (step.u**2).sum()) / 2
         assert step.cost == pytest.approx(cost, rel=1e-9)

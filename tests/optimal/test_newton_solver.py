@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import MPC
+from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Plan
 from lgcontrol.optimal._guess import STARTS, make_guess
@@ -110,7 +110,7 @@ def _setting(solver, found):
 def test_what_cannot_be_kept_is_named():
     problem = slew(bounds=[Bound("rate", -0.5, 0.5)])
     found = NewtonSolver(problem).prepare().solve(FAST)
-    assert found.status == "infeasible" and found.gap < 1e-6
+    assert found.status == "infeasible" and found.defect < 1e-6
     assert "exceeds its bound by" in found.message
     assert "at their limits" in found.message
     worst = found.violations[0]
@@ -147,7 +147,7 @@ def test_an_mpc_runs_with_it():
         lambda t, x, u, p: [x[2], u - x[1]], inputs=[Input("torque", "N m", -2, 2)],
     )  # fmt: skip
     mpc = MPC(
-        pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07, split=True,
+        pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07, real_time=RealTime(split=True),
         bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0],
         solver=NewtonSolver(),
     )  # fmt: skip

@@ -45,7 +45,7 @@ def test_finds_the_optimum_that_the_interior_point_finds(plugin, name):
     assert ours.status == other.status == "converged", (ours.message, other.message)
     assert other.cost == pytest.approx(ours.cost, abs=BARRIER)
     assert np.abs(problem.system.error(other.x, ours.x)).max() < 1e-2
-    assert other.kkt <= 1e-6 and other.gap <= 1e-6
+    assert other.kkt <= 1e-6 and other.defect <= 1e-6
     np.testing.assert_array_equal(other.x[0], x0)
     step = problem.system.step(problem.method, problem.substeps)
     after = step(other.t[:-1], other.x[:-1], other.u, dt=problem.dt)

@@ -85,7 +85,7 @@ def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
     problem = swing_up()
     solution = problem.solve(DOWN, solver=SQPSolver(qp=qp))
     assert solution.is_success
-    assert solution.gap < TOLERANCE
+    assert solution.defect < TOLERANCE
     assert abs(replayed(problem, solution) - solution.cost) < 1e-5 * solution.cost
     assert np.abs(problem.system.state.minus(solution.x[-1], UP)).max() < 0.05
     for size in (1e-2, 1e-1):

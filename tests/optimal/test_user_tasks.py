@@ -47,7 +47,7 @@ def test_c_and_numpy_damp_states_alike():
         a, b = (solver.solve(task.x0, max_iterations=most) for solver in (plain, built))
         np.testing.assert_allclose(a.x, b.x, atol=1e-10)
         np.testing.assert_allclose(a.u, b.u, atol=1e-10)
-    assert b.iterations[5].damping == 0 and b.iterations[-1].damping >= 1
+    assert b.iterations[5].regularization == 0 and b.iterations[-1].regularization >= 1
 
 
 def test_the_pendulum_that_cannot_be_saved_says_why():

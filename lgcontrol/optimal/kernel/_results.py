@@ -132,7 +132,7 @@ class KernelResults:
             iteration_of(row, k, seconds, price=price) for k, row in enumerate(log.tolist())
         )
         last = entries[-1]
-        status, gap = ended or STATUS[code], last.gap
+        status, gap = ended or STATUS[code], last.defect
         if code == CONVERGED:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if status is SolveStatus.STALLED and not violations:
@@ -166,7 +166,7 @@ class KernelResults:
 
         made = solution_at(
             problem, nodes, setting, nodes.t, last, later,
-            status=status, violations=violations, times=_times(seconds), gap=gap, plan=plan,
+            status=status, violations=violations, times=_times(seconds), defect=gap, plan=plan,
             iterations=entries,
         )  # fmt: skip
         return judged(made, setting)
@@ -224,7 +224,7 @@ class KernelResults:
 
         made = solution_at(
             problem, nodes, setting, nodes.t, entry, later,
-            status=status, violations=violations, times=_times(seconds), gap=0.0, plan=plan,
+            status=status, violations=violations, times=_times(seconds), defect=0.0, plan=plan,
             iterations=(entry,),
         )  # fmt: skip
         if not (self.model.is_implicit or setting.box.contradictions):

@@ -451,7 +451,7 @@ class Descent:
         before, recent = self.log[-PATIENCE - 1], self.log[-PATIENCE:]
         residual = min(entry.kkt for entry in self.log[:-PATIENCE])
         return (
-            min(entry.damping for entry in recent) > FIRST_DAMPING
+            min(entry.regularization for entry in recent) > FIRST_DAMPING
             and min(entry.kkt for entry in recent) > LEAST_PROGRESS * residual
             and recent[-1].cost > LEAST_PROGRESS * before.cost
         )
