@@ -147,7 +147,8 @@ def test_an_mpc_runs_with_it():
         lambda t, x, u, p: [x[2], u - x[1]], inputs=[Input("torque", "N m", -2, 2)],
     )  # fmt: skip
     mpc = MPC(
-        pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07, real_time=RealTime(split=True),
+        pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07,
+        real_time=RealTime(split=True),
         bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0],
         solver=NewtonSolver(),
     )  # fmt: skip
