@@ -6,10 +6,12 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any, TypeVar
 
+from ._immutable import Immutable
+
 T = TypeVar("T")
 
 
-class Memo:
+class Memo(Immutable):
     """Base of immutable objects that keep what was traced from them.
 
     Kept values are no part of the object: copies and pickles compute them again when needed.

@@ -526,6 +526,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
     makes = function.__name__ == "__init__"
     owner: type = made if isinstance(made, type) else object
+    finishes = makes and hasattr(owner, "_finish_making")  # see `Immutable`
     called = interruptible(function)
     required = [
         entry.name
@@ -579,7 +580,10 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
             if missing:
                 raise TypeError(f"{name}() lacks {', '.join(missing)}: give {missing[0]}=…")
         check(name, values, options)
-        return called(*values, **options)
+        result = called(*values, **options)
+        if finishes and type(values[0]).__init__ is checked:  # no constructor around this one
+            values[0]._finish_making()
+        return result
 
     made_signature = signature(function).replace(parameters=parameters)
     cast(Any, checked).__signature__ = made_signature

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..codegen._internal import unknown_name
 
@@ -32,9 +32,11 @@ class Frozen:
         """Refuse."""
         raise AttributeError(f"{name} of {type(self).__name__} stays: make another one")
 
-    def __getattr__(self, name: str) -> Any:
-        """Refuse names that there are not."""
-        refuse_name(self, name)
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse names that there are not."""
+            refuse_name(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
         """All attributes."""

@@ -704,12 +704,14 @@ class OptimalSolution(Result):
         object.__setattr__(made, "_make", make)
         return made
 
-    def __getattr__(self, name: str) -> Any:
-        """Attributes that nobody asked for so far."""
-        if not name.startswith("__") and self._make is not None:
-            self._finish()
-            return getattr(self, name)
-        refuse_name(self, name)
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Attributes that nobody asked for so far."""
+            if not name.startswith("__") and self._make is not None:
+                self._finish()
+                return getattr(self, name)
+            refuse_name(self, name)
 
     def __getstate__(self) -> list[Any]:
         """All attributes."""

@@ -212,16 +212,20 @@ class SystemDefinition(Memo, Generic[State]):
             )
         super().__setattr__(name, value)
 
-    def __getattr__(self, name: str) -> Any:
-        """Say where values of parameters and inputs are, which newcomers look for here."""
-        known = self.__dict__.get("parameters", ())
-        if any(entry.name == name for entry in known):
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where values of parameters and inputs are, which newcomers look for here."""
+            known = self.__dict__.get("parameters", ())
+            if any(entry.name == name for entry in known):
+                raise AttributeError(
+                    f"{self.name} has no attribute {name!r} but a parameter: "
+                    f"parameter_values() has its value, with_parameters({{{name!r}: …}}) another",
+                    name=name,
+                )
             raise AttributeError(
-                f"{self.name} has no attribute {name!r} but a parameter: "
-                f"parameter_values() has its value, with_parameters({{{name!r}: …}}) another",
-                name=name,
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name
             )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name)
 
     # What it is
 

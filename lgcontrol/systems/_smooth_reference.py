@@ -11,7 +11,13 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, trace
-from ..codegen._internal import UnknownNameError, check_increasing, check_shape, unknown_name
+from ..codegen._internal import (
+    Immutable,
+    UnknownNameError,
+    check_increasing,
+    check_shape,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element
 from ..groups._internal import not_a_group
 from ._definition import SystemDefinition
@@ -72,7 +78,7 @@ class Jump(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SmoothReference:
+class SmoothReference(Immutable):
     """Motion ``X(t) = X_k exp(φ₁(t)) … exp(φ_J(t))`` between knots, with polynomials φ.
 
     `Waypoints`, `BSpline` and `ScrewMotion` make such motions, whatever the group; one of your own

@@ -263,3 +263,33 @@ def test_a_class_name_means_one_thing():
     twice = {name: places for name, places in homes.items() if len(places) > 1}
     assert not {name: places for name, places in twice.items() if name not in SAME_MEANING}
     assert set(SAME_MEANING) <= set(twice), "a word that is used once needs no excuse"
+
+
+# What they are asked for is another object's, whichever that is.
+PASS_ON = {"TracedLater", "Adapted", "Late"}
+
+
+def open_classes(source: str) -> set[str]:
+    """Return classes with a ``__getattr__`` that type checkers see: they take it for every name."""
+    return {
+        node.name
+        for node in ast.walk(parsed(source))
+        if isinstance(node, ast.ClassDef)
+        for entry in node.body
+        if isinstance(entry, ast.FunctionDef) and entry.name == "__getattr__"
+    }
+
+
+def test_misspelt_attributes_are_errors_to_type_checkers():
+    """A ``__getattr__`` that gives hints stands under ``if not TYPE_CHECKING``."""
+    found = set()
+    for path in python_files():
+        source = path.read_text()
+        found |= open_classes(source) if "__getattr__" in source else set()
+    assert found == PASS_ON
+
+
+def test_a_planted_getattr_is_found():
+    plain = "class A:\n    def __getattr__(self, name): ...\n"
+    hidden = "class A:\n    if not TYPE_CHECKING:\n        def __getattr__(self, name): ...\n"
+    assert open_classes(plain) == {"A"} and not open_classes(hidden)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import UnknownNameError, ask_degrees, check_shape, unknown_name
 from ...groups import Product, check_element
 from ...systems import Input, System
@@ -27,6 +27,7 @@ from ._system import ConstrainedMechanics
 from ._units import LARGEST_GRAVITY, held_by_loop, warn_of_units
 
 
+@named_options
 class ClosedTree(Linkage):
     """A tree of bodies with constraints between its frames: loops, drives, couplings.
 

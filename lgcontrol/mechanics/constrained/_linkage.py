@@ -12,7 +12,13 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value
-from ...codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
+from ...codegen._internal import (
+    Immutable,
+    UnknownNameError,
+    check_shape,
+    interruptible,
+    unknown_name,
+)
 from ...groups import Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
@@ -40,7 +46,7 @@ AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 BROKEN = 1e-9
 
 
-class Linkage(ABC):
+class Linkage(Immutable, ABC):
     """Bodies with joints as equations between them: `ClosedTree` and `Mechanism`.
 
     Both have the same verbs. Arguments have one order: configuration q, then by name the time t [s]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...systems import System
 from ._system import multibody_system, velocity_form
@@ -140,15 +140,17 @@ class Multibody(Tree):
     [[0.0], [9.81]]
     """
 
-    def __getattr__(self, name: str) -> Any:
-        """Say where to find what a system has and a tree has not."""
-        if not name.startswith("_") and (hasattr(System, name) or name in _OF_SYSTEMS):
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where to find what a system has and a tree has not."""
+            if not name.startswith("_") and (hasattr(System, name) or name in _OF_SYSTEMS):
+                raise AttributeError(
+                    f"a Multibody has no {name!r}; its system has: tree.system(…).{name}", name=name
+                )
             raise AttributeError(
-                f"a Multibody has no {name!r}; its system has: tree.system(…).{name}", name=name
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-        )
 
     from_urdf = classmethod(tree_from_urdf)
     from_screws = classmethod(tree_from_screws)

@@ -70,6 +70,7 @@ class JointCoordinates(NamedTuple):
         return own if self.scale == 1.0 and self.shift == 0.0 else self.scale * own + self.shift
 
 
+@named_options
 class Tree(Memo):
     """Links with the joints that carry them, added frames, gravity: what `Multibody` computes with.
 
@@ -705,8 +706,8 @@ class Tree(Memo):
 
     def __getstate__(self) -> dict[str, Any]:
         """What the tree is made of; functions are traced again when needed."""
-        keep = ("name", "gravity", "parameters", "_added_links", "_added_frames")
-        return {key: self.__dict__[key] for key in keep}
+        keep = ("name", "gravity", "parameters", "_added_links", "_added_frames", "_is_made")
+        return {key: self.__dict__[key] for key in keep if key in self.__dict__}
 
 
 class _Index(NamedTuple):
