@@ -14,7 +14,7 @@ from lgcontrol.codegen import ModelFunction
 REGULARIZATION = 1e-6
 # Steps of the active set for each control: of 2,000 random problems with up to 8 controls none took
 # two.
-STEPS = 3
+ALLOCATION_STEPS = 3
 
 
 def allocate(
@@ -74,7 +74,7 @@ def bounded_allocation(rows: int, count: int) -> ModelFunction:
     wanted, lower, upper, priority, free = values.values()
     A, b, price, state = _begin(rows, count)(effect, *values.values())
     step = _step(rows, count)
-    for _ in range(STEPS * count):
+    for _ in range(ALLOCATION_STEPS * count):
         state = step(state, A, b, price, lower, upper)
     u = _end(count)(state, lower, upper, free)
     names = ["effect", *sizes]

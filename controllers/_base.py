@@ -35,7 +35,7 @@ from ._goal import GoalMemory
 from ._law_function import LawArgument
 from ._sampled_loop import (
     LATEST,
-    SHORTER,
+    SHORTER_PERIODS,
     Feedback,
     differences,
     is_growing,
@@ -554,7 +554,7 @@ class Controller(ABC):
         value, vector = mode(self.dt)
         if not is_growing(value):
             return
-        tried = () if is_discrete or self.delay else (self.dt * share for share in SHORTER)
+        tried = () if is_discrete or self.delay else (self.dt * share for share in SHORTER_PERIODS)
         stable = next((dt for dt in tried if not is_growing(mode(dt)[0])), 0.0)
         joint = moved_most(system, vector)
         self.unstable = told(type(self).__name__, system, value, joint, self.dt, self.delay, stable)

@@ -32,7 +32,7 @@ from ._law_function import LawArgument, goal_arguments
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import bounded
 
-ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
+NEWTON_ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
 CONTRACTION = 0.9  # of what springs carry, at most
 
 
@@ -194,7 +194,7 @@ class ElasticImpedance(Controller):
         found = ca.Function("held", symbols, ca.cse([held, ca.SX(ca.sparsify(slope))]))
         q = ca.vertcat(*motors)
         force, slope = found(q, X, stiffness, p)
-        for _ in range(ROUNDS):
+        for _ in range(NEWTON_ROUNDS):
             off, steep = [], []
             for joint, theta, row, c in zip(
                 arm.elastic_joints, motors, mechanics.rows, numbers, strict=True

@@ -41,8 +41,8 @@ STIFFNESSES = (1.0, 0.7, 1.3)
 SETTINGS = ("k", "k_dot", "k_ddot")
 # Arguments of an exported law for the motion of the links.
 GOALS = ("q_ref", "v_ref", "a_ref", "j_ref", "s_ref")
-NEAR = 0.1  # errors of states for test vectors
-SAMPLES = 1001  # times at which settings that move are judged
+NEAR_STATES = 0.1  # errors of states for test vectors
+SETTING_SAMPLES = 1001  # times at which settings that move are judged
 NEEDED = 3  # derivatives that are continuous: up to the jerk, so that the snap is finite
 
 
@@ -540,7 +540,7 @@ def state_near_rest(arm: SeriesElastic, rng: np.random.Generator) -> np.ndarray:
     own = (arm.nominal_parameters,) * bool(arm.parameters)
     flat = arm.flat_map(expansion=0 if arm.damped_joints else None, dry_friction=True)
     rest = flat(q, *np.zeros((4, arm.tree.nv)), *nominal_settings(arm), *own).x
-    return arm.state.plus(rest, NEAR * rng.normal(size=arm.state.dim))
+    return arm.state.plus(rest, NEAR_STATES * rng.normal(size=arm.state.dim))
 
 
 def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:
@@ -593,7 +593,7 @@ def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -
     if isinstance(settings, SmoothReference):
         if (settings.group.nq, settings.group.dim) != (count, count):
             raise ValueError(f"settings move on Rn({count}), not on {settings.group}")
-        values = settings(np.linspace(settings.t[0], settings.t[-1], SAMPLES)).x
+        values = settings(np.linspace(settings.t[0], settings.t[-1], SETTING_SAMPLES)).x
     else:
         values = check_shape("settings", settings, (count,))[None]
     for joint, column in zip(set_joints, values.T, strict=True):

@@ -12,10 +12,7 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal._internal import moves, points_of, sample_reference
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import StateMotion
-
-# Times this close [s] are the same time, reached by another sum.
-SAME_TIME = 1e-9
+from lgcontrol.systems._internal import SAME_TIME, StateMotion
 
 
 class Goal(NamedTuple):

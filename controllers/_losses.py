@@ -29,7 +29,7 @@ LEAST_EFFECT = 0.5
 # Speeds in rad/s or m/s that are tried until this share of the slope of dry friction is left, and
 # one at which nothing is.
 SLOWEST, DOUBLINGS, SATURATED, FAST = 1e-4, 20, 0.01, 1e4
-STEP = 1e-6  # of differences by velocities, rad/s or m/s
+LOSS_STEP = 1e-6  # of differences by velocities, rad/s or m/s
 SAMPLES, SEED = 20, 0  # states at which the inertia that a joint moves is judged
 
 
@@ -192,9 +192,9 @@ def dragged(
     slopes = np.zeros(blocks.group.dim)
     for i, place in enumerate(places):
         ahead, back = rest.copy(), rest.copy()
-        ahead[place], back[place] = STEP, -STEP
+        ahead[place], back[place] = LOSS_STEP, -LOSS_STEP
         rates = [actuation(0.0, x, system.nominal_input, p).rate[i] for x in (ahead, back)]
-        slopes[i] = (rates[1] - rates[0]) / (2 * STEP)
+        slopes[i] = (rates[1] - rates[0]) / (2 * LOSS_STEP)
     return np.asarray(is_commanded(dt * np.maximum(slopes, 0.0), damping * dt))
 
 

@@ -14,9 +14,9 @@ from lgcontrol.systems import System
 # Growth in a sample below which a mode counts as one that stays: free directions have eigenvalues
 # of one, which differences of laws and fields move by less.
 GROWTH = 1e-5
-STEP = 1e-6  # of central differences: fields and laws are smooth over it, rounding is 1e-9
+LAW_STEP = 1e-6  # of central differences: fields and laws are smooth over it, rounding is 1e-9
 LATEST = 60  # controls on their way with which a loop is judged: the matrix grows with them
-SHORTER = tuple(2.0**-k for k in range(1, 13))  # shares of a period that are tried as a remedy
+SHORTER_PERIODS = tuple(2.0**-k for k in range(1, 13))  # shares of a period tried as a remedy
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def differences(
     system: System, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Derivative of a function of the state in its error coordinates, (values, dim)."""
-    steps = STEP * np.eye(system.state.dim)
+    steps = LAW_STEP * np.eye(system.state.dim)
     ahead, back = (system.state.plus(x, sign * steps) for sign in (1.0, -1.0))
     rows = [function(a) - function(b) for a, b in zip(ahead, back, strict=True)]
-    return np.array(rows).T / (2 * STEP)
+    return np.array(rows).T / (2 * LAW_STEP)
 
 
 def plant_about(
@@ -142,7 +142,7 @@ def plant_about(
     B = np.zeros((system.state.dim, len(controls)))
     for column, i in enumerate(controls):
         step = np.zeros(system.n_inputs)
-        step[i] = STEP * (1.0 + abs(u[i]))
+        step[i] = LAW_STEP * (1.0 + abs(u[i]))
         change = system.f(t, x, u + step, p) - system.f(t, x, u - step, p)
         B[:, column] = change / (2 * step[i])
     return A, B

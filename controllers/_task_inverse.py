@@ -9,11 +9,11 @@ from lgcontrol.codegen import Value
 from lgcontrol.mechanics import FrameTask, Multibody, random_configuration
 
 # Configurations that tell what mobility is typical of a tree, from a fixed seed.
-SAMPLES = 200
+TASK_SAMPLES = 200
 # Largest damping, relative to the typical mobility along each axis.
-LARGEST_DAMPING = 0.1
+TASK_DAMPING = 0.1
 # Keeps the pivots of a singular matrix from vanishing; far below any mobility that matters.
-TINY = 1e-12
+TINY_WEIGHT = 1e-12
 # Singular values, relative to the typical mobility, that count as none.
 RANK_TOLERANCE = 1e-9
 
@@ -57,7 +57,9 @@ class TaskInverse:
         J = task.kinematics(tree, q).J
         A = J @ tree.mass_matrix_inverse(q) @ J.T
         mobility = ca.Function("mobility", [q], [ca.densify(A)], ["q"], ["A"])
-        samples = np.array([mobility(one).full() for one in random_configuration(tree, 0, SAMPLES)])
+        samples = np.array(
+            [mobility(one).full() for one in random_configuration(tree, 0, TASK_SAMPLES)]
+        )
         typical = samples.diagonal(axis1=1, axis2=2).mean(axis=0)
         k = task.group.dim
         rank = 0
@@ -81,12 +83,12 @@ class TaskInverse:
         A = J @ spread
         if self._threshold > 0:
             root = ca.diag(1 / ca.sqrt(typical))
-            pivots = ca.ldl(root @ A @ root + TINY * ca.DM.eye(A.shape[0]), False)[0]
+            pivots = ca.ldl(root @ A @ root + TINY_WEIGHT * ca.DM.eye(A.shape[0]), False)[0]
             product = pivots[0]
             for i in range(1, pivots.shape[0]):
                 product = product * pivots[i]
             lack = ca.fmax(0.0, 1.0 - product / self._threshold)
-            A = A + LARGEST_DAMPING * lack**2 * ca.diag(typical)
+            A = A + TASK_DAMPING * lack**2 * ca.diag(typical)
         D, LT, order = ca.ldl(A, False)
         mass = ca.ldl_solve(ca.DM.eye(A.shape[0]), D, LT, order)
         return spread @ mass, mass

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.groups import SE3, SO3
+from lgcontrol.mechanics._internal import LEAST_LIFT
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
 
@@ -29,8 +30,6 @@ from ._tracking import (
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
 ONE_AXIS = 1e-6
-# Least upward push while the tilt is limited, as a share of gravity: falling faster costs attitude.
-LEAST_LIFT = 0.25
 # Attitude before lift, lift before turning about the thrust.
 PRIORITY = np.array([10.0, 100.0, 100.0, 1.0])
 

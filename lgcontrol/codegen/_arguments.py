@@ -16,9 +16,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-SHORT = 80  # letters that a message shows of a value
 _LISTS = (list, tuple, set, frozenset, Mapping, np.ndarray)
 _SYMBOLS = (ca.SX, ca.MX, ca.DM)
+
+SHORT = 80  # letters that a message shows of a value
 
 
 @dataclass(frozen=True)

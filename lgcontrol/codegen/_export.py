@@ -250,7 +250,7 @@ def export_function(
     looked_up = frozenset(() if schedule is None else schedule.values)
     if schedule is not None:
         cases = [dict(case) | schedule.at(float(case[schedule.by])) for case in cases]
-    check = _Check.of(function, name, "", cases, looked_up, made.work)
+    check = _ExampleCheck.of(function, name, "", cases, looked_up, made.work)
     files = {f"{name}.h": made.header, f"{name}.c": made.source}
     return write_package(folder, files | _checked(name, [check], [f"{name}.c"]))
 
@@ -287,7 +287,7 @@ def export_functions(
         made = c_function(function, own)
         files[f"{own}.h"], files[f"{own}.c"] = made.header, made.source
         cases = [{k: case[k] for k in function.arguments} for case in examples]
-        checks.append(_Check.of(function, own, f"{key}_", cases, frozenset(), made.work))
+        checks.append(_ExampleCheck.of(function, own, f"{key}_", cases, frozenset(), made.work))
         sizes, c_names, _ = _arguments(function)
         for k in sizes:
             if labels.get(k):
@@ -374,7 +374,7 @@ def _by_columns(value: Any) -> np.ndarray:
     return np.asarray(value, dtype=np.float64).ravel(order="F")
 
 
-class _Check(NamedTuple):
+class _ExampleCheck(NamedTuple):
     """Test vectors of a C function, and the lines of the example that compare with them."""
 
     vectors: str
@@ -390,7 +390,7 @@ class _Check(NamedTuple):
         cases: Sequence[Mapping[str, Any]],
         looked_up: frozenset[str],
         work: int,
-    ) -> _Check:
+    ) -> _ExampleCheck:
         """Arguments and results as NumPy's calls have them, in tables ``test_<prefix><name>``."""
         sizes, c_names, scalars = _arguments(function)
         tables = {k: f"test_{prefix}{c_names[k]}" for k in sizes if k not in looked_up}
@@ -430,7 +430,7 @@ class _Check(NamedTuple):
         return cls("\n".join(vectors), "\n".join(lines), f"{name.upper()}_WORK")
 
 
-def _checked(name: str, checks: Sequence[_Check], sources: Sequence[str]) -> dict[str, str]:
+def _checked(name: str, checks: Sequence[_ExampleCheck], sources: Sequence[str]) -> dict[str, str]:
     """Test vectors, the program that tells sizes and checks them, and how both are built."""
     head = c_comment(f"{name}: test vectors, a row a call")
     blocks = "\n".join(f"  {{\n{check.lines}\n  }}" for check in checks)

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-LONGEST = 60  # rows of a table that are shown; a page of a notebook
+LONGEST_TABLE = 60  # rows of a table that are shown; a page of a notebook
 _CELL = "text-align:left;padding:0 1em 0 0;vertical-align:top"
 
 
@@ -47,11 +47,11 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     rows = list(rows)
     if not rows:
         return ""
-    left = len(rows) - LONGEST
+    left = len(rows) - LONGEST_TABLE
     head = "".join(f'<th style="{_CELL}">{escape(name)}</th>' for name in columns)
     body = "".join(
         "<tr>" + "".join(f'<td style="{_CELL}">{_cell(value)}</td>' for value in row) + "</tr>"
-        for row in rows[:LONGEST]
+        for row in rows[:LONGEST_TABLE]
     )
     more = f"<p>and {left} more</p>" if left > 0 else ""
     caption = f"<p>{escape(caption)}</p>" if caption else ""

@@ -7,6 +7,7 @@ from ._chain import ChainFunction as ChainFunction
 from ._compiler import Compiler as Compiler
 from ._compiler import find_compiler as find_compiler
 from ._emit import c_number as c_number
+from ._export import EXAMPLES as EXAMPLES
 from ._export import Schedule as Schedule
 from ._export import c_function as c_function
 from ._export import c_parts as c_parts

@@ -9,7 +9,7 @@ import numpy as np
 from ._program import Chain
 
 # Operations of one call into C, some 50 ms.
-LONGEST = 200_000_000
+LONGEST_PIECE = 200_000_000
 
 
 class Piece(NamedTuple):
@@ -35,7 +35,7 @@ def pieces(
     arguments: list[np.ndarray],
     results: list[np.ndarray],
 ) -> list[Piece]:
-    """Cut a call into pieces of at most `LONGEST` operations, or of one step of one group.
+    """Cut a call into pieces of at most `LONGEST_PIECE` operations, or of one step of one group.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def pieces(
     """
     whole = Piece(steps, arguments, results)
     items = len(results[0])
-    if operations * items * steps <= LONGEST:
+    if operations * items * steps <= LONGEST_PIECE:
         return [whole]
-    most = group * max(1, LONGEST // (operations * group))
+    most = group * max(1, LONGEST_PIECE // (operations * group))
     found = []
     for first in range(0, items, most):
         part = slice(first, first + most)
@@ -78,7 +78,7 @@ def _in_steps(
     results: list[np.ndarray],
 ) -> list[Piece]:
     """Some steps of all items after each other; each piece starts where the one before ended."""
-    most = max(1, LONGEST // (operations * len(results[0])))
+    most = max(1, LONGEST_PIECE // (operations * len(results[0])))
     found, state = [], arguments[chain.argument]
     for first in range(0, steps, most):
         part = slice(first, min(first + most, steps))

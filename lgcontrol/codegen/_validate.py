@@ -17,17 +17,16 @@ from typing import Any, TypeVar, cast, overload
 import casadi as ca
 import numpy as np
 
-from ._arguments import Kind, kinds_of, refusal
+from ._arguments import SHORT, Kind, kinds_of, refusal
 from ._interrupt import interruptible
 
 WHOLE = 30  # names that a message lists completely
-PACKAGE = __name__.partition(".")[0]
-SHOWN = 20  # names that it lists of more
+OWN_PACKAGE = __name__.partition(".")[0]
+SHOWN_NAMES = 20  # names that it lists of more
 SEMIDEFINITE = 1e-10  # share of the largest entry that is rounding
 MOST_STEPS = 10**9  # of one simulation or rollout; more would take days
 MOST_SUBSTEPS = 10_000  # and of whatever else makes a function longer: delays, horizons, orders
 MOST_ORDER = 50  # of a polynomial or a series in double precision
-SHORT = 80  # letters that a message shows of a value
 _FLOAT = np.dtype(np.float64)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -372,7 +371,7 @@ def level_outside() -> int:
     frame, level = inspect.currentframe(), 0
     while frame is not None:
         room = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if room != PACKAGE and room not in ("contextlib", "functools"):
+        if room != OWN_PACKAGE and room not in ("contextlib", "functools"):
             return level
         frame, level = frame.f_back, level + 1
     return 1
@@ -676,8 +675,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
         return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"
     stem, dot, _ = given.rpartition(".")
     of_same = [entry for entry in reversed(lower) if dot and entry.startswith(stem + dot)]
-    near_by = get_close_matches(given, lower, n=SHOWN, cutoff=0.0)
-    nearest = list(dict.fromkeys([*near, *of_same, *near_by]))[:SHOWN]
+    near_by = get_close_matches(given, lower, n=SHOWN_NAMES, cutoff=0.0)
+    nearest = list(dict.fromkeys([*near, *of_same, *near_by]))[:SHOWN_NAMES]
     listed = ", ".join(lower[entry] for entry in nearest)
     return (
         f"unknown {kind} {name!r}.{hint} Valid names ({len(names)}, the nearest {len(nearest)} "

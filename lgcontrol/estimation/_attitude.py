@@ -12,10 +12,9 @@ from ..codegen import Value, named_options
 from ..codegen._internal import check_shape, level_outside
 from ..groups import SO2, SO3, Product, Rn
 from ..systems import Input, Sensor, System
-from ..systems._internal import ErrorCoordinates
+from ..systems._internal import GRAVITY, ErrorCoordinates
 from ._ekf import EKF
 from ._given import first_covariance
-from ._inertial import STANDARD_GRAVITY
 from ._log import Log
 from ._sensors import magnetic_heading
 
@@ -30,7 +29,7 @@ _ERRORS = 9  # the field is memory, not estimated: it has no error
 
 @named_options
 def attitude_model(
-    *, gravity: float = STANDARD_GRAVITY, field_time: float = 60.0, deviation_time: float = 0.5
+    *, gravity: float = GRAVITY, field_time: float = 60.0, deviation_time: float = 0.5
 ) -> System[Any]:
     """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
 
@@ -74,7 +73,7 @@ def attitude_model(
         field = R @ m
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
         off, age = parts["field"][2:4], parts["field"][4] + deviation_time
-        strength = ca.sumsqr(parts["field"][:2]) + TINY
+        strength = ca.sumsqr(parts["field"][:2]) + TINY_VECTOR
         # the mean of what was seen so far; a field that is not the usual one is learnt slowly, but
         # what is usual is not known at once
         usual = strength * (DISTURBED**2 + (deviation_time / age) ** 2)
@@ -90,8 +89,8 @@ def attitude_model(
 
 
 DISTURBED = 0.1  # share of the field's strength by which it deviates where something disturbs it
-TINY = 1e-300
-UNKNOWN = 1e6  # rad, of a heading that a magnetometer of zeros shows
+TINY_VECTOR = 1e-300
+UNKNOWN_HEADING = 1e6  # rad, of a heading that a magnetometer of zeros shows
 
 
 @named_options
@@ -142,7 +141,7 @@ class AttitudeHeading:
         velocity_std: float = 0.5,
         field_std: float = 3.0,
         field_lag: float = 0.01,
-        gravity: float = STANDARD_GRAVITY,
+        gravity: float = GRAVITY,
         **model: float,
     ) -> None:
         self.dt, self.gravity, self.field_std = dt, gravity, field_std
@@ -153,8 +152,10 @@ class AttitudeHeading:
         def field_error(t: Value, x: Value, u: Value, p: Value) -> Value:
             off = 2 * x[index + 2 : index + 4]
             lag = field_lag**2 * ca.sumsqr(u[6:9]) * ca.sumsqr(u[:3])  # of a field that turns by
-            known = ca.if_else(ca.sumsqr(u[6:9]) > 0, 0.0, UNKNOWN)
-            return known + ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
+            known = ca.if_else(ca.sumsqr(u[6:9]) > 0, 0.0, UNKNOWN_HEADING)
+            return known + ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(
+                x[index], TINY_VECTOR
+            )
 
         self.sensors = [
             Sensor("no_drift", "velocity", std_discrete=velocity_std,
@@ -460,4 +461,4 @@ def _readings(name: str, samples: np.ndarray) -> np.ndarray:
 
 
 def _length(v: Value) -> Value:
-    return ca.sqrt(ca.sumsqr(v) + TINY)
+    return ca.sqrt(ca.sumsqr(v) + TINY_VECTOR)

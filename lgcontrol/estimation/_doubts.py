@@ -14,9 +14,9 @@ from ._normal import IMPOSSIBLE, chi_squared_quantile
 # once in a thousand runs. KITTI has 1.08 with densities by its likelihood, to a factor of two.
 SMALLEST, LARGEST, CHANCE = 1 / 1.5, 1.5, 1e-3
 CORRELATED = 0.4  # of innovations with those before; more than five deviations from none, too
-FEW = 20  # innovations that are too few for a mean
+FEW_INNOVATIONS = 20  # innovations that are too few for a mean
 LOST = 10.0  # usual intervals without a measurement that is used
-SHARE = 0.05  # of the log's time, that such a hole takes at least
+HOLE_SHARE = 0.05  # of the log's time, that such a hole takes at least
 
 
 def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
@@ -55,7 +55,7 @@ def window_doubts(
         Whether costs that are too small count, as no weight makes them so.
     """
     found = []
-    if independent >= FEW:
+    if independent >= FEW_INNOVATIONS:
         mean = total / count
         low, high = (chi_squared_quantile(p, round(independent)) / independent
                      for p in (CHANCE, 1 - CHANCE))  # fmt: skip
@@ -79,7 +79,11 @@ def _size_and_order(said: Innovations) -> list[str]:
     if size := of_size(float(np.nansum(squares)), n, m, said.lasting):
         found.append(size)
     correlation = _correlation(said)
-    if said.lasting == 1 and n >= FEW and abs(correlation) > max(CORRELATED, 5 / np.sqrt(n)):
+    if (
+        said.lasting == 1
+        and n >= FEW_INNOVATIONS
+        and abs(correlation) > max(CORRELATED, 5 / np.sqrt(n))
+    ):
         found.append(
             f"innovations correlate by {correlation:+.2f} with those before, expected 0: an "
             "offset, a delay, or noise of the inputs that is too small (+) or too large (−)"
@@ -109,7 +113,7 @@ def of_size(squares: float, n: int, m: int, lasting: float) -> str:
     lasting : float
         `Innovations.lasting`.
     """
-    if n < FEW * lasting:
+    if n < FEW_INNOVATIONS * lasting:
         return ""
     mean = squares / (n * m)
     low, high = (chi_squared_quantile(p, n * m) / (n * m) for p in (CHANCE, 1 - CHANCE))
@@ -160,7 +164,7 @@ def _holes(said: Innovations, end: float) -> list[str]:
 
 
 def _hole(length: float, begin: float, usual: float, whole: float) -> list[str]:
-    if not length > max(LOST * usual, SHARE * whole):
+    if not length > max(LOST * usual, HOLE_SHARE * whole):
         return []
     return [f"none used for {length:.4g} s from {begin:.6g} s on, every {usual:.3g} s else"]
 
@@ -192,7 +196,7 @@ class Uses(NamedTuple):
 
     def holes(self, now: float) -> list[str]:
         """The longest time without one, up to now."""
-        if self.number < FEW:
+        if self.number < FEW_INNOVATIONS:
             return []
         usual = (self.last - self.first - self.longest) / (self.number - 2)
         length, begin = max((self.longest, self.begin), (now - self.last, self.last))

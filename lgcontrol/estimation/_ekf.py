@@ -18,9 +18,9 @@ from ._filter import Filter, FilterOptions
 from ._normal import cholesky, triangular, whiten
 from ._smoothing import symmetric
 
-ROUNDS = 5  # tests/benchmarks/filter_rounds.py: more change nothing there, fewer do
-ROUNDING = 1e-9  # relative rise of a cost that does not count
-SHORTER = 0.25  # factor on a step whose cost is higher
+EKF_ROUNDS = 5  # tests/benchmarks/filter_rounds.py: more change nothing there, fewer do
+COST_ROUNDING = 1e-9  # relative rise of a cost that does not count
+SHORTER_STEP = 0.25  # factor on a step whose cost is higher
 
 
 class EKF(Filter):
@@ -90,7 +90,7 @@ class EKF(Filter):
             raise ValueError(f"iterations must be a whole number, at least 1, got {iterations!r}")
         self.square_root, self.covariance_method = square_root, covariance_method
         super().__init__(system, sensors, x0, P0, **options)
-        usual = ROUNDS if self.has_reset else 1
+        usual = EKF_ROUNDS if self.has_reset else 1
         self.iterations: int = usual if iterations is None else iterations
 
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
@@ -177,20 +177,20 @@ class EKF(Filter):
             # the error about x is d + J⁻¹ (that about the present point)
             C_next = C_next @ self._errors.reset_jacobian(x, d_next, p)
             nu_next = nu_next + C_next @ d_next
-            is_worse = cost_next > cost * (1 + ROUNDING)
+            is_worse = cost_next > cost * (1 + COST_ROUNDING)
             d, held, cost, nu, C = (
                 ca.if_else(is_worse, old, new)
                 for old, new in (
                     (d, d_next), (held, held_next), (cost, cost_next), (nu, nu_next), (C, C_next),
                 )
             )  # fmt: skip
-            length = ca.if_else(is_worse, SHORTER * length, 1.0)
+            length = ca.if_else(is_worse, SHORTER_STEP * length, 1.0)
             goal, pull = _gauss_newton(P, C, R, nu)
         d_next, held_next = d + length * (goal - d), held + length * (pull - held)
         x_next = self._errors.retracted(x, d_next, p)
         nu_next = self._residual(bound, t, x_next, u, p, y)[0]
         cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
-        return nu, C, ca.if_else(cost_next > cost * (1 + ROUNDING), d, d_next)
+        return nu, C, ca.if_else(cost_next > cost * (1 + COST_ROUNDING), d, d_next)
 
     def _is_affine(self, bound: BoundSensor) -> bool:
         """Whether the innovation is affine in d, so that one round is exact."""

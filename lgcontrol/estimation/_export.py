@@ -21,12 +21,10 @@ from ..codegen._internal import (
     write_package,
 )
 from ..systems import System
-from ..systems._internal import BoundSensor
+from ..systems._internal import EXAMPLE_SPREAD, EXAMPLE_STEP, BoundSensor
 from ._export_frame import replay_example, status_names
 
-STEPS = 20  # intervals of the run that the example replays
-STEP = 0.01  # s, of systems in continuous time
-SPREAD = 0.3  # of the inputs of that run, about the nominal ones
+EXAMPLE_STEPS = 20  # intervals of the run that the example replays
 OUTLIERS, OUTLYING = (13, 15, 16), 30.0  # intervals that end in outliers; in deviations
 
 
@@ -192,7 +190,7 @@ def _run(made: ExportedFilter, name: str) -> str:
     A measurement of each kind is broken, and later ones are outliers, for what gates remember.
     """
     system, rng = made.system, np.random.default_rng(0)
-    dt = system.dt or STEP
+    dt = system.dt or EXAMPLE_STEP
     z, t = made.start, 0.0
     x = system.state.plus(z[: system.state.nq], 0.01 * rng.normal(size=system.state.dim))
     if system.project is not None:
@@ -208,8 +206,8 @@ def _run(made: ExportedFilter, name: str) -> str:
         P.append(np.ravel(made.covariance(z), order="F"))
 
     lower, upper = system.input_bounds
-    for k in range(STEPS):
-        u = system.nominal_input + SPREAD * rng.normal(size=system.n_inputs)
+    for k in range(EXAMPLE_STEPS):
+        u = system.nominal_input + EXAMPLE_SPREAD * rng.normal(size=system.n_inputs)
         u = np.clip(u, lower, upper)
         x = step(t, x, u, made.p, dt)
         z, _ = made.predict(z, t, u, made.p, dt, made.densities)
@@ -217,7 +215,7 @@ def _run(made: ExportedFilter, name: str) -> str:
         record(0, u)
         for i, (key, bound) in enumerate(made.sensors.items()):
             y = bound.draw(t, x, u, made.p, rng)
-            if k == STEPS // 2:
+            if k == EXAMPLE_STEPS // 2:
                 y = np.full_like(y, np.nan)
             elif k in OUTLIERS:
                 y = bound.group.plus(y, OUTLYING * np.sqrt(np.diagonal(bound.covariance)))

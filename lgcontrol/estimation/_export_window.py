@@ -28,7 +28,7 @@ from ..systems import System
 from ._arrival import ArrivalCost
 from ._export_frame import replay_example, status_names
 from ._given import OFF_UNIT
-from ._intervals import CLOCK_ROUNDING, LARGEST, MOST_STEPS
+from ._intervals import LARGEST_SQUARED, MOST_GAP_STEPS, NODE_ROUNDING
 from ._log import MOST_PIECES, SAME_TIME, ULPS
 
 
@@ -162,8 +162,8 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         "COLUMN": n + arrival.triangle, "SAME_TIME": SAME_TIME,
         "WHOLE": int(made.is_whole), "DISCRETE": int(system.is_discrete),
         "FLAGS": len(inputs.flags), "INPUTS": max(1, system.n_inputs),
-        "MOST_PIECES": MOST_PIECES, "MOST_STEPS": MOST_STEPS, "LARGEST": LARGEST,
-        "ULPS": ULPS, "CLOCK_ROUNDING": CLOCK_ROUNDING,
+        "MOST_PIECES": MOST_PIECES, "MOST_STEPS": MOST_GAP_STEPS, "LARGEST": LARGEST_SQUARED,
+        "ULPS": ULPS, "CLOCK_ROUNDING": NODE_ROUNDING,
     }  # fmt: skip
     text = [
         f'#include "{name}.h"',
@@ -240,7 +240,7 @@ static double rounding_of(double t)
 static int all_finite(const double *values, int count)
 {
   for (int i = 0; i < count; i++)
-    if (!(fabs(values[i]) < LARGEST)) return 0;
+    if (!(fabs(values[i]) < LARGEST_SQUARED)) return 0;
   return 1;
 }
 
@@ -441,7 +441,7 @@ static int leap(@ *e, const double *u, double dt)
   memcpy(e->weight, kept_weight, sizeof kept_weight);
   double t = e->t - e->length, step = DT;
   const double whole = DISCRETE ? e->length + dt : dt;
-  long count = (long)fmin(fmax(nearbyint(whole / DT), 1), DISCRETE ? MOST_STEPS : MOST_PIECES);
+  long count = (long)fmin(fmax(nearbyint(whole / DT), 1), DISCRETE ? MOST_GAP_STEPS : MOST_PIECES);
   if (!DISCRETE) step = dt / (double)count;
   if (!DISCRETE && e->length > SAME_TIME) {
     for (int i = 0; i < NI; i++) begun[i] = e->sum[i] / e->length;
@@ -473,11 +473,11 @@ int @_predict(@ *e, const double u[INPUTS], double dt)
   double given[INPUTS], held[INPUTS];
   int status = $_PREDICT_PREDICTED;
   const double end = e->t + dt;
-  if (!(dt >= 0 && DBL_EPSILON * fabs(end) < CLOCK_ROUNDING * DT)) return $_PREDICT_REFUSED;
+  if (!(dt >= 0 && DBL_EPSILON * fabs(end) < NODE_ROUNDING * DT)) return $_PREDICT_REFUSED;
   held_inputs(e, held);
   for (int i = 0; i < NI; i++) {
     given[i] = u[i];
-    if (fabs(u[i]) < LARGEST) continue;
+    if (fabs(u[i]) < LARGEST_SQUARED) continue;
     if (status == $_PREDICT_PREDICTED) status = $_PREDICT_HELD;
     given[i] = held[i];
   }

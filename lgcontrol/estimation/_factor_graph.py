@@ -22,16 +22,18 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
-from ._marginals import UNKNOWN, Marginals
+from ._marginals import NOT_OBSERVED, Marginals
 from ._normal import likely_square
 from ._normal_equations import NormalEquations
 
 Loss = Literal["huber", "cauchy", "geman_mcclure"]
 """How costs grow beyond the threshold: linearly, like a logarithm, not at all in the end."""
 
-LONG = 4_000  # factors of a kind from which on their function is compiled, once for all runs
-DAMPING = 1e-4  # first share of the diagonal that is added where a step does not lower the cost
-LARGEST_DAMPING = 1e10
+MANY_FACTORS = 4_000  # of a kind: from here on their function is compiled, once for all runs
+FIRST_GRAPH_DAMPING = (
+    1e-4  # first share of the diagonal that is added where a step does not lower the cost
+)
+LARGEST_GRAPH_DAMPING = 1e10
 SHARES = (1.0, 0.5, 0.25, 0.125)  # of a step; long arms that turn overshoot, damped ones crawl
 STEP_TOLERANCE = 1e-12  # largest entry of a step that changes nothing
 
@@ -268,7 +270,7 @@ class FactorGraph:
             If the guess lacks variables, or has elements that are off their group.
         """
         x = self._elements(guess)
-        compile_functions([f.both for f in self._families if f.count >= LONG])
+        compile_functions([f.both for f in self._families if f.count >= MANY_FACTORS])
         costs, iterations, damping = [self.cost(x)], 0, 0.0
         if not np.isfinite(costs[0]):
             return GraphSolution(x, costs[0], SolveStatus.FAILED, 0, costs)
@@ -296,11 +298,11 @@ class FactorGraph:
                     break
                 if is_better:
                     before = promised
-                    damping = damping / 10 if damping > DAMPING else 0.0
+                    damping = damping / 10 if damping > FIRST_GRAPH_DAMPING else 0.0
                     H, gradient = self._normal(x)
                     continue
-            damping = max(10 * damping, DAMPING)
-            if damping > LARGEST_DAMPING:
+            damping = max(10 * damping, FIRST_GRAPH_DAMPING)
+            if damping > LARGEST_GRAPH_DAMPING:
                 status = SolveStatus.STALLED
                 break
         return GraphSolution(x, costs[-1], status, iterations, costs)
@@ -330,7 +332,7 @@ class FactorGraph:
             return np.zeros((len(rows), len(rows)))
         found = self._nodes.inverse_columns(self._normal(x)[0], rows)
         if found is None:
-            raise ValueError(UNKNOWN)
+            raise ValueError(NOT_OBSERVED)
         return (found[rows] + found[rows].T) / 2
 
     def marginals(self, x: Mapping[str, Any] | None = None) -> Marginals:

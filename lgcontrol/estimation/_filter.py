@@ -49,11 +49,11 @@ from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of, warn_of_int
 from ._log import SAME_TIME, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
-from ._smoothing import LONG, BackwardPass, symmetric
+from ._smoothing import LONG_LOG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._weighing import Gate, Weight, weigh
 
-LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
+LARGEST_FINITE = 1e300  # values not below this limit, including NaN, are treated as non-finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
@@ -449,7 +449,7 @@ class Filter(ABC):
         start = self.start(x0, P0)
         whole = self._loop(len(rows.t))
         items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
-        if items * len(rows.t) * self._repeats >= LONG:
+        if items * len(rows.t) * self._repeats >= LONG_LOG:
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
         back = BackwardPass(self._backward, self.layout, self.p, self.densities.copy())
@@ -699,7 +699,7 @@ class Filter(ABC):
     ) -> list[Value]:
         """Next column, and a `PredictStatus`."""
         x, lower, gates, held = self.layout.split(z)
-        usable = [ca.fabs(u[i]) < LARGEST for i in range(self.system.n_inputs)]
+        usable = [ca.fabs(u[i]) < LARGEST_FINITE for i in range(self.system.n_inputs)]
         taken = [ca.if_else(ok, u[i], held[i]) for i, ok in enumerate(usable)]
         saturated: Value = ca.SX(0)
         for i in self.system.input_index("measured"):
@@ -731,7 +731,7 @@ class Filter(ABC):
         x, lower, gates, u = self.layout.split(z)
         at = k + self.layout.sensors
         expected = bound.function(t, x, u, p)
-        finite = ca.sumsqr(y) < LARGEST
+        finite = ca.sumsqr(y) < LARGEST_FINITE
         usable = ca.if_else(finite, y, expected)
         parts = [ca.sumsqr(usable[part]) for part in bound.group.unit_parts]
         on_group = _all([ca.fabs(square - 1) < OFF_UNIT for square in parts])
@@ -783,7 +783,7 @@ class Filter(ABC):
 
     def _is_finite(self, x: Value, lower: Value) -> Value:
         # not of squares: that of a root is taken for its argument, which may be negative
-        return ca.norm_1(ca.vertcat(x, self._witnesses(lower))) < np.sqrt(LARGEST)
+        return ca.norm_1(ca.vertcat(x, self._witnesses(lower))) < np.sqrt(LARGEST_FINITE)
 
     # What a filter says
 

@@ -10,8 +10,7 @@ import casadi as ca
 from ..codegen import Value, named_options
 from ..groups import SE2, SE23, SO3, LieGroup, Product, Rn
 from ..systems import Input, System
-
-STANDARD_GRAVITY = 9.80665
+from ..systems._internal import GRAVITY
 
 _VECTOR = ("x", "y", "z")
 
@@ -19,7 +18,7 @@ _VECTOR = ("x", "y", "z")
 @named_options
 def inertial_navigation(
     *,
-    gravity: float = STANDARD_GRAVITY,
+    gravity: float = GRAVITY,
     gyro_bias: bool = True,
     accelerometer_bias: bool = True,
     bias_time: float = inf,

@@ -11,10 +11,10 @@ from ._log import MOST_PIECES, SAME_TIME, ULPS
 from ._status import PredictStatus
 
 LONGEST_GAP = 600.0  # s; who says nothing for longer has another clock, or has been off
-MOST_STEPS = 10_000  # of a discrete system in a gap
+MOST_GAP_STEPS = 10_000  # of a discrete system in a gap
 BACK = 5  # intervals in a row whose ends are known already: the clock was set back for good
-LARGEST = 1e150  # numbers that are not below it, NaN as well, count as not finite: they are squared
-CLOCK_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
+LARGEST_SQUARED = 1e150  # values not below it, NaN too, are non-finite: they are squared
+NODE_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
 LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
 
 
@@ -63,7 +63,7 @@ def new_part(now: float | None, t: float, dt: float, behind: int, sample: float 
     ahead = 0.0 if now is None else t - now
     if abs(ahead) <= rounding_of(t) or (sample and abs(ahead) < sample / 2):
         return Interval(0.0, dt, None, 0)
-    if ahead > (min(LONGEST_GAP, MOST_STEPS * sample) if sample else LONGEST_GAP):
+    if ahead > (min(LONGEST_GAP, MOST_GAP_STEPS * sample) if sample else LONGEST_GAP):
         return Interval(0.0, dt, PredictStatus.JUMP, 0)
     ahead = round(ahead / sample) * sample if sample else ahead
     if ahead > 0:

@@ -26,7 +26,7 @@ from ..plotting import plot_map
 from ..systems import Input, Sensor, System
 from ._ekf import EKF
 from ._error_side import ErrorSide
-from ._filter import LARGEST
+from ._filter import LARGEST_FINITE
 from ._given import measured
 from ._status import UpdateStatus, summary_of
 
@@ -375,7 +375,7 @@ class LandmarkMap:
             P[own, own] += J @ L @ L.T @ J.T
             made = layout.join(x_new, P, counters, u)
             size = ca.sumsqr(ca.vertcat(x_new, ca.diag(P)))  # not below anything if not finite
-            fine = ca.logic_and(size < LARGEST, ca.sumsqr(off) < 1e-12)
+            fine = ca.logic_and(size < LARGEST_FINITE, ca.sumsqr(off) < 1e-12)
             return [ca.if_else(fine, made, z), fine]
 
         shapes = {"z": (layout.size,), "t": (), "p": (system.n_parameters,),

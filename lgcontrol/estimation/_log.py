@@ -20,10 +20,9 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..systems import System
-from ..systems._internal import BoundSensor
+from ..systems._internal import SAME_TIME, BoundSensor
 from ._given import known_inputs
 
-SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
 MOST_PIECES = 1000  # that a gap is divided into
 ULPS = 4  # of two times that are the same, reached by different sums

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # share of the inverse at the variable known worst that may be rounding
-ROUNDING = 1e-3
+COVARIANCE_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Marginals:
         try:
             inverse = SelectedInverse(entries, *equations.columns, *equations.blocks)
         except np.linalg.LinAlgError:
-            raise ValueError(UNKNOWN) from None
+            raise ValueError(NOT_OBSERVED) from None
         covariances = {}
         for name, group in groups.items():
             made = np.zeros((len(x[name]), group.dim, group.dim))
@@ -78,8 +78,8 @@ class Marginals:
             return
         solved = self._solved(name, k)[self._rows(name, k)]
         off = np.abs(solved - self.covariances[name][k]).max()
-        if not off <= ROUNDING * np.abs(solved).max():
-            raise ValueError(UNKNOWN)
+        if not off <= COVARIANCE_ROUNDING * np.abs(solved).max():
+            raise ValueError(NOT_OBSERVED)
 
     def __repr__(self) -> str:
         """Names and numbers of the variables."""
@@ -143,7 +143,7 @@ class Marginals:
     def _solved(self, name: str, k: int) -> np.ndarray:
         found = self._equations.inverse_columns(self._entries, self._rows(name, k))
         if found is None:
-            raise ValueError(UNKNOWN)
+            raise ValueError(NOT_OBSERVED)
         return found
 
     def plot(self, name: str = "pose") -> Figure:
@@ -161,7 +161,7 @@ class Marginals:
         return plot_path(path, covariances=self.covariances[name])
 
 
-UNKNOWN = (
+NOT_OBSERVED = (
     "the factors leave a motion of all variables without information: fix one of them, or add a "
     "factor that knows where it is"
 )

@@ -50,10 +50,10 @@ from ._given import (
     noise_densities,
 )
 from ._intervals import (
-    CLOCK_ROUNDING,
-    LARGEST,
+    LARGEST_SQUARED,
     LAST_TIME,
-    MOST_STEPS,
+    MOST_GAP_STEPS,
+    NODE_ROUNDING,
     Interval,
     new_part,
     rounding_of,
@@ -354,7 +354,7 @@ class MovingHorizon:
         """
         u = interval_inputs("MovingHorizon.predict: u", self.system, u)
         new = new_part(self.t, t, dt, self._behind)
-        if new.status is not PredictStatus.REFUSED and ulp(t) >= CLOCK_ROUNDING * self.dt:
+        if new.status is not PredictStatus.REFUSED and ulp(t) >= NODE_ROUNDING * self.dt:
             new = Interval(0.0, 0.0, PredictStatus.REFUSED, self._behind)
         warn_of_interval(self._warned, "MovingHorizon", new, t, dt, self.t)
         with self._whole():
@@ -377,7 +377,7 @@ class MovingHorizon:
 
     def _usable(self, u: np.ndarray) -> tuple[np.ndarray, PredictStatus]:
         """Inputs that can be used, and what had to be done for it."""
-        status, finite = PredictStatus.PREDICTED, np.abs(u) < LARGEST
+        status, finite = PredictStatus.PREDICTED, np.abs(u) < LARGEST_SQUARED
         if not finite.all():
             status, u = PredictStatus.HELD, np.where(finite, u, self._held())
         rows = self.system.input_index("measured")
@@ -428,7 +428,7 @@ class MovingHorizon:
         total, length = self._partial
         pieces = [(total / length, length, 1)] if length > SAME_TIME else []
         if system.is_discrete:
-            pieces = [(u, self.dt, min(MOST_STEPS, round((length + dt) / self.dt)))]
+            pieces = [(u, self.dt, min(MOST_GAP_STEPS, round((length + dt) / self.dt)))]
         else:
             count = min(MOST_PIECES, round(dt / self.dt))
             pieces.append((u, dt / count, count))
@@ -504,7 +504,7 @@ class MovingHorizon:
         self.counts[sensor][self._take(sensor, bound, y, taken)] += 1
 
     def _take(self, name: str, bound: BoundSensor, y: np.ndarray, taken: float) -> str:
-        if not (np.abs(y) < LARGEST).all():
+        if not (np.abs(y) < LARGEST_SQUARED).all():
             return UpdateStatus.NOT_FINITE.text
         lengths = [(y[part] ** 2).sum() for part in bound.group.unit_parts]
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
@@ -552,7 +552,9 @@ class MovingHorizon:
         self._is_new, self._has_plan = False, n > 0
         self.info = {"status": found.status, "iterations": len(found.iterations),
                      "cost": found.cost}  # fmt: skip
-        is_finite = (np.abs(found.x) < LARGEST).all() and (np.abs(found.u) < LARGEST).all()
+        is_finite = (np.abs(found.x) < LARGEST_SQUARED).all() and (
+            np.abs(found.u) < LARGEST_SQUARED
+        ).all()
         if found.status is SolveStatus.FAILED or not is_finite:
             self.counts["predict"]["unsolved"] += 1
             self._u[:, : self._inputs.offset] = 0.0
@@ -584,7 +586,7 @@ class MovingHorizon:
     def _moved(self, t: float, x: np.ndarray, u: np.ndarray, dt: float) -> np.ndarray:
         """State after a time, or this one where that is not finite."""
         later = self.system.step(self.method)(t, x, u, self.p, dt)
-        return later if (np.abs(later) < LARGEST).all() else x
+        return later if (np.abs(later) < LARGEST_SQUARED).all() else x
 
     def _carry(self) -> None:
         """What the window says of each state, from the cost of arrival on."""
@@ -595,7 +597,7 @@ class MovingHorizon:
             first, self._x[:-1], self._x[1:], self._u[:-1], self._u[1:], self.p
         )
         for k, column in enumerate(self._after):
-            fine = (np.abs(column) < LARGEST).all()
+            fine = (np.abs(column) < LARGEST_SQUARED).all()
             if not (fine and is_positive(self._arrival.covariance(column))):
                 self._after[k] = np.concatenate([np.zeros(self.system.n_errors), prior])
                 self.counts["predict"]["fallback"] += 1
@@ -764,7 +766,7 @@ def is_positive(P: np.ndarray) -> bool:
 def _is_prior(arrival: ArrivalCost, made: tuple[np.ndarray, ...]) -> bool:
     """Whether a mean, its covariance and the weight are what a window can begin with."""
     mean, prior, weight = made
-    if not all((np.abs(part) < LARGEST).all() for part in made):
+    if not all((np.abs(part) < LARGEST_SQUARED).all() for part in made):
         return False
     return is_positive(arrival.covariance(prior)) and is_positive(weight)
 

@@ -18,7 +18,7 @@ from ._log import Log
 PER_DECADE = 10  # averaging times
 FEWEST = 9  # averages that the longest time leaves
 FARTHEST = np.log(1e4)  # a density is sought within this factor of what was given
-STEP = 1e-3  # of logarithms of densities, for differences
+DENSITY_STEP = 1e-3  # of logarithms of densities, for differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +209,15 @@ def fit_noise(
     first = cost(zero)
 
     def slope(at: np.ndarray) -> np.ndarray:
-        steps = STEP * np.eye(len(at))
-        return np.array([(cost(at + d) - cost(at - d)) / (2 * STEP) for d in steps])
+        steps = DENSITY_STEP * np.eye(len(at))
+        return np.array([(cost(at + d) - cost(at - d)) / (2 * DENSITY_STEP) for d in steps])
 
     found = scipy.optimize.minimize(
         cost, zero, jac=slope, method="L-BFGS-B", bounds=[(-FARTHEST, FARTHEST)] * len(wanted),
         options={"maxiter": max_iterations, "ftol": 1e-10, "gtol": 1e-2},
     )  # fmt: skip
     best = found.x if found.fun < first else zero
-    h = 20 * STEP  # second differences need longer steps
+    h = 20 * DENSITY_STEP  # second differences need longer steps
     steps = h * np.eye(len(zero))
     curvature = np.array([(slope(best + d) - slope(best - d)) / (2 * h) for d in steps])
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)

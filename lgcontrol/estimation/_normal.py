@@ -13,7 +13,7 @@ from ..codegen._internal import factor_symmetric
 
 LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
 IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
-DEPENDENT = 1e-30  # share of a row's square that may be left where it depends on others: rounding
+DEPENDENT_ROW = 1e-30  # share of a row's square left where it depends on others: rounding
 
 
 class Whitened(NamedTuple):
@@ -93,7 +93,7 @@ def triangular(M: Value) -> Value:
             columns[j].append(entry)
             row = row - entry * direction
         square = ca.sumsqr(row)
-        is_new = square > DEPENDENT * size
+        is_new = square > DEPENDENT_ROW * size
         length = ca.sqrt(ca.if_else(is_new, square, 1.0))
         columns[i].append(ca.if_else(is_new, length, 0.0))
         directions.append(ca.if_else(is_new, row / length, 0 * row))

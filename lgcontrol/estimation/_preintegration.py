@@ -14,7 +14,7 @@ from ..codegen import ModelFunction, Value, chain, trace
 from ..codegen._internal import check_shape, interruptible
 from ..groups import SE23
 from ..groups._internal import held_motion
-from ._inertial import STANDARD_GRAVITY
+from ..systems._internal import GRAVITY
 
 _UP = ca.DM([0, 0, 1])
 
@@ -101,7 +101,7 @@ class Preintegration:
             raise ValueError(f"noise of {', '.join(unknown)}: there are gyro and accelerometer")
         q = np.repeat([given.get("gyro", 0.0), given.get("accelerometer", 0.0)], 3)
         # intervals without length change nothing: loops of few lengths serve all
-        count = max(1 << (len(gyro) - 1).bit_length(), LEAST)
+        count = max(1 << (len(gyro) - 1).bit_length(), LEAST_SAMPLES)
         samples = np.zeros((count, 7))
         samples[: len(gyro), :6] = np.concatenate([gyro, accelerometer], axis=1) - bias
         samples[: len(gyro), 6] = dt
@@ -116,7 +116,7 @@ class Preintegration:
         away = check_shape("bias", bias, (6,)) - self.bias
         return SE23.plus(self.delta, self.jacobian @ away)
 
-    def predict(self, X: Any, bias: Any = None, *, gravity: float = STANDARD_GRAVITY) -> np.ndarray:
+    def predict(self, X: Any, bias: Any = None, *, gravity: float = GRAVITY) -> np.ndarray:
         """``X_j`` from ``X_i``, shape (10,).
 
         Parameters
@@ -140,7 +140,7 @@ class Preintegration:
 
 @interruptible
 def preintegrated(
-    X_i: Value, X_j: Value, bias: Value, data: Value, gravity: float = STANDARD_GRAVITY
+    X_i: Value, X_j: Value, bias: Value, data: Value, gravity: float = GRAVITY
 ) -> Value:
     """Residual ``minus(X_j, Γ Φ(X_i) Υ(b))`` of a `FactorGraph`, shape (9,).
 
@@ -211,7 +211,7 @@ def _step() -> ModelFunction:
     return trace("preintegration", build, shapes, {"z_next": (109,)})
 
 
-LEAST = 16  # samples of the shortest loop
+LEAST_SAMPLES = 16  # samples of the shortest loop
 SHORTEST = 1e-15  # s; white noise over no time is none
 _TRIANGLE = ca.Sparsity.lower(9)
 _LOWER = tuple(np.array(part) for part in (_TRIANGLE.row(), np.repeat(range(9), range(9, 0, -1))))

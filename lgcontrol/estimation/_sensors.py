@@ -15,8 +15,7 @@ from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
 from ..systems import Sensor, System
-from ..systems._internal import block_slices
-from ._inertial import STANDARD_GRAVITY
+from ..systems._internal import GRAVITY, block_slices
 
 _AXES = "xyz"
 _Given = ParamSpec("_Given")
@@ -153,7 +152,7 @@ def magnetometer(
 @named_options
 def imu(
     system: System[Any], block: str | None = None, *, twist: str = "twist",
-    gravity: float = STANDARD_GRAVITY, name: str = "imu", **noise: Any,
+    gravity: float = GRAVITY, name: str = "imu", **noise: Any,
 ) -> Sensor:  # fmt: skip
     """Angular velocity and specific force of a plant in its body frame, ``[ω; v̇ + ω × v − Rᵀ g]``.
 

@@ -14,7 +14,7 @@ from ..codegen._internal import check_shape
 from ._carried import FilterColumn
 from ._log import SAME_TIME, Rows
 
-LONG = 10_000  # intervals of a log from which on the loop over it is compiled
+LONG_LOG = 10_000  # intervals of a log from which on the loop over it is compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class BackwardPass:
         whole = chain(
             self.step, len(rows.t) - 1, carry=("later", "earlier"), each=["z", "t", "u", "dt"]
         )
-        if before[..., 0].size >= LONG:
+        if before[..., 0].size >= LONG_LOG:
             compile_functions(whole, batch=before.ndim > 2)
         made = whole(each[0], last, each[1], each[2], self.p, each[3], self.q)
         column = np.concatenate([made[..., ::-1, :], last[..., None, :]], axis=-2)
@@ -113,7 +113,7 @@ class BackwardPass:
         wanted = np.arange(len(ends)) if at is None else np.asarray(at)
         here = np.searchsorted(ends, ends[wanted] + lag + SAME_TIME, side="right") - 1
         found = self.last(z[..., here, :], covariance)
-        if (here - wanted).sum() * found[..., 0, 0].size >= LONG:
+        if (here - wanted).sum() * found[..., 0, 0].size >= LONG_LOG:
             compile_functions(self.step)
         while len(behind := np.flatnonzero(here > wanted)):
             k = here[behind]

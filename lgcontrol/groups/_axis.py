@@ -15,8 +15,8 @@ Axis = tuple[float, float, float]
 Z_AXIS: Axis = (0.0, 0.0, 1.0)
 
 
-LARGEST = 1e150  # numbers above it have squares that overflow
-ROUNDING = 1e-15  # what cosines and sums of doubles leave where a zero or a one is meant
+LARGEST_COORDINATE = 1e150  # numbers above it have squares that overflow
+AXIS_ROUNDING = 1e-15  # what cosines and sums of doubles leave where a zero or a one is meant
 
 
 _LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -41,14 +41,14 @@ def unit_axis(axis: Any) -> Axis:
     """
     vector = axis_numbers("axis", axis)
     largest = np.abs(vector).max()
-    if largest > LARGEST:
+    if largest > LARGEST_COORDINATE:
         vector = vector / largest
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ValueError(f"axis must not be zero, got {vector.tolist()}")
-    if abs(length - 1.0) > ROUNDING:
+    if abs(length - 1.0) > AXIS_ROUNDING:
         vector = vector / length
-    vector = np.where(np.abs(vector) < ROUNDING, 0.0, vector)
+    vector = np.where(np.abs(vector) < AXIS_ROUNDING, 0.0, vector)
     if np.count_nonzero(vector) == 1:
         vector = np.sign(vector)
     return tuple(vector.tolist())

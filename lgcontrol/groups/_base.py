@@ -22,7 +22,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from . import _series
-from ._axis import LARGEST
+from ._axis import LARGEST_COORDINATE
 from ._quaternion import quaternion_from_rotation
 
 MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
@@ -217,7 +217,7 @@ class LieGroup(ABC):
 
         def tame(part: Value) -> Value:
             largest = ca.mmax(ca.fabs(part))
-            is_extreme = ca.logic_or(largest > LARGEST, largest < 1 / LARGEST)
+            is_extreme = ca.logic_or(largest > LARGEST_COORDINATE, largest < 1 / LARGEST_COORDINATE)
             return part / ca.if_else(is_extreme, largest, 1.0)
 
         return self._normalize(self._unit_parts_by(X, tame))

@@ -55,7 +55,7 @@ def check_group(
     X, Y, Z = (group.random(rng, (samples,)) for _ in range(3))
     d, e = (rng.uniform(-0.5, 0.5, size=(samples, group.dim)) for _ in range(2))
     d[0], d[1] = 0.0, 1e-9 * d[1]
-    drawn = _Samples(X, Y, Z, d, e)
+    drawn = _Elements(X, Y, Z, d, e)
     violations = {name: axiom(group, drawn) for name, axiom in AXIOMS.items()}
     failed = {name: size for name, size in violations.items() if not size <= tolerance}
     if failed:
@@ -64,7 +64,7 @@ def check_group(
     return violations
 
 
-class _Samples(NamedTuple):
+class _Elements(NamedTuple):
     """Elements X, Y, Z and tangent vectors d, e, one a row."""
 
     X: np.ndarray
@@ -100,11 +100,11 @@ def _lengths(G: LieGroup) -> float:
     return 0.0 if fits else np.inf
 
 
-def _commutes(G: LieGroup, s: _Samples) -> float:
+def _commutes(G: LieGroup, s: _Elements) -> float:
     return _same(G, G.compose(s.X, s.Y), G.compose(s.Y, s.X)) if G.is_commutative else 0.0
 
 
-def _action(G: LieGroup, s: _Samples) -> float:
+def _action(G: LieGroup, s: _Elements) -> float:
     point = np.linspace(-1.0, 2.0, G.point_size)
     try:
         return _off(G.act(G.compose(s.X, s.Y), point), G.act(s.X, G.act(s.Y, point)))
@@ -112,7 +112,7 @@ def _action(G: LieGroup, s: _Samples) -> float:
         return 0.0
 
 
-def _embedding(G: LieGroup, s: _Samples) -> float:
+def _embedding(G: LieGroup, s: _Elements) -> float:
     try:
         H = G.selection
     except TypeError:
@@ -155,7 +155,7 @@ def _jacobian_derivative(G: LieGroup) -> float:
     return _off(rate, -np.stack(brackets, axis=-1) / 2 if brackets else rate)
 
 
-AXIOMS: dict[str, Callable[[LieGroup, _Samples], float]] = {
+AXIOMS: dict[str, Callable[[LieGroup, _Elements], float]] = {
     "equality and hash": lambda G, s: _equality(G),
     "names and lengths": lambda G, s: _lengths(G),
     "X 1 = X": lambda G, s: _same(G, G.compose(s.X, G.identity), s.X),

@@ -11,7 +11,7 @@ import scipy
 
 from ..codegen import Value
 from ..codegen._internal import Shape, UnknownNameError, ask_degrees, check_shape, unknown_name
-from ._axis import LARGEST, cross_matrix
+from ._axis import LARGEST_COORDINATE, cross_matrix
 from ._base import LieGroup
 from ._quaternion import (
     compose_quaternions,
@@ -120,7 +120,7 @@ class SO3Group(LieGroup):
         ndarray, shape (..., 4)
         """
         q = check_shape("quaternion", quaternion, (4,), batch=True)
-        if (np.abs(q) > LARGEST).any():
+        if (np.abs(q) > LARGEST_COORDINATE).any():
             raise ValueError(f"quaternion is too large: {np.abs(q).max():g}, its square overflows")
         norm = np.linalg.norm(q, axis=-1, keepdims=True)
         if (norm < 1e-12).any():

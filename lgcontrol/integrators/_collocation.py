@@ -14,10 +14,7 @@ from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
 from ._problem import Problem, Step, nan_as_infinite
 from ._tableau import Row
-
-# Newton's corrections fall quadratically: after a last one of this size, next to the increments of
-# the step, what is left is of the order of rounding.
-TOLERATED = 1e-6
+from ._tolerance import TOLERATED
 
 
 @dataclass(frozen=True)

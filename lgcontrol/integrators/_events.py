@@ -16,7 +16,7 @@ INTERIOR = tuple(np.linspace(0.0, 1.0, 6)[1:-1])
 
 # A function jumps where it changes by this part of its largest value in a step within a few
 # spacings of the time; a cube root, the steepest zero that is likely, changes by 1e-5.
-JUMP = 1e-3
+EVENT_JUMP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -179,5 +179,5 @@ def _locate(
     early, late = (min(max(root + s * near, min(a, b)), max(a, b)) for s in (-2, 2))
     # In a short interval a steady function changes by a good part from one of these to the other.
     steady = 10 * (late - early) / abs(b - a)
-    jumps = abs(value(late) - value(early)) > max(JUMP, steady) * size
+    jumps = abs(value(late) - value(early)) > max(EVENT_JUMP, steady) * size
     return None if jumps else root

@@ -14,10 +14,7 @@ from ..groups import Product
 from ._method import Method
 from ._motion import LiftedMotion, Motion, slack
 from ._problem import Constrained, Problem, Step, nan_as_infinite
-
-# Newton's corrections fall quadratically: after a last one of this size, next to the accelerations
-# and multipliers, what is left is of the order of rounding.
-TOLERATED = 1e-6
+from ._tolerance import TOLERATED
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,12 @@ from ..codegen._internal import memoized, solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
 from ._elimination import eliminated
 from ._method import Method
-from ._motion import GUARD, SLACK, Lifted, LiftedMotion, Motion, solver
+from ._motion import MOTION_GUARD, SLACK, Lifted, LiftedMotion, Motion, solver
 from ._problem import Constrained, Lagrangian, Problem, Step, nan_as_infinite
-
-# Newton's corrections fall quadratically: after a last one of this size, next to the velocity, what
-# is left is of the order of rounding.
-TOLERATED = 1e-6
+from ._tolerance import TOLERATED
 
 # Keeps the ratio of two energies where both vanish [J].
-TINY = 1e-200
+TINY_MOMENTUM = 1e-200
 
 
 @dataclass(frozen=True)
@@ -311,7 +308,7 @@ class _MomentumTerms(NamedTuple):
         pushes = [self.reaction(0.0, 1), held.velocity(self.clock(1.0), q, self.p)[0].T @ mu]
         M = self.inner.mass_matrix(ca.vertcat(q, self.before), self.p)
         first, last = (ca.dot(push, solve_symmetric(ca.sparsify(M), push)) for push in pushes)
-        return ca.sqrt((first + TINY) / (last + TINY))
+        return ca.sqrt((first + TINY_MOMENTUM) / (last + TINY_MOMENTUM))
 
 
 def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
@@ -460,7 +457,7 @@ def _compliances(terms: _MomentumTerms, s: float) -> Value:
     """What makes rows that depend on others regular, of the size of the mobility of each."""
     G, M = terms.rows(s)[0], terms.inner.mass_matrix(terms.state(s), terms.p)
     each = ca.sum2(G * G / ca.repmat(ca.diag(M).T, G.shape[0], 1))
-    return SLACK * ca.diag(each + GUARD * ca.sum1(each) / each.shape[0])
+    return SLACK * ca.diag(each + MOTION_GUARD * ca.sum1(each) / each.shape[0])
 
 
 @memoized

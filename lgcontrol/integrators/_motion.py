@@ -24,7 +24,7 @@ from ._slope import ChainedSlope
 # Share of its compliance that makes a row regular which depends on others, and share of the mean
 # for rows without any.
 SLACK = 1e-10
-GUARD = 1e-3
+MOTION_GUARD = 1e-3
 
 Build = Callable[[Value, Value, Value, Value], Value]
 """A matrix or column as a function of t, x, u, p."""
@@ -469,7 +469,7 @@ def slack(M: Any, G: Any) -> Any:
     G : value, shape (m, n)
     """
     each = ca.sum2(G * G) * (M.shape[0] / ca.trace(M))
-    return SLACK * ca.diag(each + GUARD * ca.sum1(each) / max(G.shape[0], 1))
+    return SLACK * ca.diag(each + MOTION_GUARD * ca.sum1(each) / max(G.shape[0], 1))
 
 
 def sparse(M: Any) -> Any:

@@ -9,6 +9,10 @@ import numpy as np
 from ..codegen._internal import check_shape
 from ..groups import LieGroup, Product, Rn
 
+# Newton's corrections fall quadratically: after a last one of this size, next to the unknowns, what
+# is left is of the order of rounding.
+TOLERATED = 1e-6
+
 
 class Tolerance:
     """Norm of errors in units of what is allowed: ``atol + rtol · magnitude`` in each entry.

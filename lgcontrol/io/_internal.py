@@ -16,10 +16,10 @@ from ._link import InertialDescription as InertialDescription
 from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
 from ._physics import find_faults as find_faults
-from ._pose import Pose as Pose
-from ._shapes import Box as Box
-from ._shapes import Capsule as Capsule
-from ._shapes import Cylinder as Cylinder
-from ._shapes import Mesh as Mesh
+from ._pose import Origin as Origin
+from ._shapes import BoxShape as BoxShape
+from ._shapes import CapsuleShape as CapsuleShape
+from ._shapes import CylinderShape as CylinderShape
+from ._shapes import MeshShape as MeshShape
 from ._shapes import Shape as Shape
-from ._shapes import Sphere as Sphere
+from ._shapes import SphereShape as SphereShape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ._pose import Pose, Vector3
+from ._pose import Origin, Vector3
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class JointDescription:
         (also written screw), spherical (also written ball) and universal (about x, then y).
     parent, child : str
         Names of the links.
-    origin : Pose
+    origin : Origin
         T_parent_joint, the joint frame at q = 0 in the parent link's frame.
     axis : tuple of float, shape (3,), optional
         Unit axis in the joint frame; the normal of a planar joint; None where the type has none.
@@ -172,7 +172,7 @@ class JointDescription:
     type: str
     parent: str
     child: str
-    origin: Pose = Pose()
+    origin: Origin = Origin()
     axis: Vector3 | None = None
     limits: JointLimits = JointLimits()
     dynamics: JointDynamics = JointDynamics()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ._pose import Pose
+from ._pose import Origin
 from ._shapes import Shape
 
 
@@ -18,7 +18,7 @@ class InertialDescription:
     ----------
     mass : float
         Kilograms.
-    origin : Pose
+    origin : Origin
         Inertial frame in the link frame; its origin is the centre of mass.
     ixx, ixy, ixz, iyy, iyz, izz : float
         Inertia about the centre of mass in the axes of the inertial frame, kg m². The products
@@ -36,7 +36,7 @@ class InertialDescription:
     """
 
     mass: float
-    origin: Pose = Pose()
+    origin: Origin = Origin()
     ixx: float = 0.0
     ixy: float = 0.0
     ixz: float = 0.0

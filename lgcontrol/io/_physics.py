@@ -15,12 +15,12 @@ from ._robot import RobotDescription
 # Relative to the largest entry: above the rounding of the eigenvalues (1e-16), and below what
 # the last of six printed digits can do.
 ZERO = 1e-12
-ROUNDING = 1e-9
+FILE_ROUNDING = 1e-9
 
 # Beyond these a file is likelier to be in other units (mm, g mm²) than to be of such a robot: the
 # heaviest excavators have 10,000 t and 100 m.
 HEAVIEST = 1e8  # kg
-LONGEST = 200.0  # m, of distances and of radii of gyration
+LONGEST_DISTANCE = 200.0  # m, of distances and of radii of gyration
 
 
 def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
@@ -119,7 +119,7 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
         for moment in np.linalg.eigvalsh(inertia / largest)
     )
     radius = sqrt(max(c, 0.0) / mass) if mass > 0.0 else 0.0
-    if radius > LONGEST:
+    if radius > LONGEST_DISTANCE:
         yield (
             f"the radius of gyration is {radius:.4g} m (moment {c:.4g} kg m², mass {mass:.4g} kg); "
             "inertias are in kg m²: was it g mm² or kg mm²?"
@@ -127,7 +127,7 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
     moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m²"
     if a <= 0.0:
         yield f"the inertia is not positive definite: {moments}"
-    elif c - (a + b) > ROUNDING * c:
+    elif c - (a + b) > FILE_ROUNDING * c:
         excess = c - (a + b)
         yield (
             f"the inertia breaks the triangle inequality: {moments}; the largest exceeds the sum "
@@ -137,7 +137,7 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
 
 def _distance_faults(what: str, position: np.ndarray) -> Iterator[str]:
     furthest = float(np.abs(position).max())
-    if furthest > LONGEST:
+    if furthest > LONGEST_DISTANCE:
         yield f"the {what} is {furthest:g} m away; lengths are in m: was it mm?"
 
 

@@ -16,7 +16,7 @@ EXACT_NORM = 1e-15
 
 
 @dataclass(frozen=True, slots=True)
-class Pose:
+class Origin:
     """T_parent_child: where a frame stands in its parent frame.
 
     Parameters
@@ -37,8 +37,8 @@ class Pose:
     Examples
     --------
     >>> import math
-    >>> from lgcontrol.io._pose import Pose
-    >>> T_base_tool = Pose(xyz=(0.0, 0.0, 0.5), rpy=(0.0, 0.0, math.pi / 2))
+    >>> from lgcontrol.io._pose import Origin
+    >>> T_base_tool = Origin(xyz=(0.0, 0.0, 0.5), rpy=(0.0, 0.0, math.pi / 2))
     >>> T_base_tool.matrix.round(6)
     array([[ 0. , -1. ,  0. ,  0. ],
            [ 1. ,  0. ,  0. ,  0. ],
@@ -87,7 +87,7 @@ class Pose:
         return matrix
 
     @classmethod
-    def from_quaternion(cls, xyz: Vector3, quaternion: Quaternion) -> Pose:
+    def from_quaternion(cls, xyz: Vector3, quaternion: Quaternion) -> Origin:
         """Pose with the rotation of a unit quaternion (x, y, z, w).
 
         Parameters
@@ -99,13 +99,13 @@ class Pose:
 
         Returns
         -------
-        Pose
+        Origin
             The pose, with `rpy` derived.
 
         Examples
         --------
-        >>> from lgcontrol.io._pose import Pose
-        >>> Pose.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
+        >>> from lgcontrol.io._pose import Origin
+        >>> Origin.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
         3.141592653589793
         """
         return cls(xyz, quaternion=quaternion)

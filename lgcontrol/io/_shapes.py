@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ._pose import Pose, Vector3
+from ._pose import Origin, Vector3
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxShape:
     """Box centred on its origin.
 
     Parameters
@@ -18,8 +18,8 @@ class Box:
 
     Examples
     --------
-    >>> from lgcontrol.io._shapes import Box
-    >>> Box((0.1, 0.2, 0.3)).size
+    >>> from lgcontrol.io._shapes import BoxShape
+    >>> BoxShape((0.1, 0.2, 0.3)).size
     (0.1, 0.2, 0.3)
     """
 
@@ -27,7 +27,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Cylinder:
+class CylinderShape:
     """Cylinder about z, centred on its origin.
 
     Parameters
@@ -37,8 +37,8 @@ class Cylinder:
 
     Examples
     --------
-    >>> from lgcontrol.io._shapes import Cylinder
-    >>> Cylinder(radius=0.05, length=0.4).length
+    >>> from lgcontrol.io._shapes import CylinderShape
+    >>> CylinderShape(radius=0.05, length=0.4).length
     0.4
     """
 
@@ -47,7 +47,7 @@ class Cylinder:
 
 
 @dataclass(frozen=True, slots=True)
-class Capsule:
+class CapsuleShape:
     """Cylinder about z with half-spheres on its ends, centred on its origin (URDF 1.1).
 
     Parameters
@@ -57,8 +57,8 @@ class Capsule:
 
     Examples
     --------
-    >>> from lgcontrol.io._shapes import Capsule
-    >>> Capsule(radius=0.05, length=0.4).radius
+    >>> from lgcontrol.io._shapes import CapsuleShape
+    >>> CapsuleShape(radius=0.05, length=0.4).radius
     0.05
     """
 
@@ -67,7 +67,7 @@ class Capsule:
 
 
 @dataclass(frozen=True, slots=True)
-class Sphere:
+class SphereShape:
     """Sphere about its origin.
 
     Parameters
@@ -77,8 +77,8 @@ class Sphere:
 
     Examples
     --------
-    >>> from lgcontrol.io._shapes import Sphere
-    >>> Sphere(0.1).radius
+    >>> from lgcontrol.io._shapes import SphereShape
+    >>> SphereShape(0.1).radius
     0.1
     """
 
@@ -86,7 +86,7 @@ class Sphere:
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
+class MeshShape:
     """Mesh in a file of its own.
 
     Parameters
@@ -99,8 +99,8 @@ class Mesh:
 
     Examples
     --------
-    >>> from lgcontrol.io._shapes import Mesh
-    >>> Mesh("package://robot/meshes/arm.stl").scale
+    >>> from lgcontrol.io._shapes import MeshShape
+    >>> MeshShape("package://robot/meshes/arm.stl").scale
     (1.0, 1.0, 1.0)
     """
 
@@ -108,7 +108,7 @@ class Mesh:
     scale: Vector3 = (1.0, 1.0, 1.0)
 
 
-Geometry = Box | Cylinder | Capsule | Sphere | Mesh
+Geometry = BoxShape | CylinderShape | CapsuleShape | SphereShape | MeshShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class Shape:
 
     Parameters
     ----------
-    geometry : Box, Cylinder, Capsule, Sphere or Mesh
+    geometry : BoxShape, CylinderShape, CapsuleShape, SphereShape or MeshShape
         What to draw.
-    origin : Pose
+    origin : Origin
         Frame of the geometry in the link frame.
     name : str, optional
         Name of the shape.
@@ -130,14 +130,14 @@ class Shape:
 
     Examples
     --------
-    >>> from lgcontrol.io._pose import Pose
-    >>> from lgcontrol.io._shapes import Shape, Sphere
-    >>> Shape(Sphere(0.1), Pose(xyz=(0.0, 0.0, 0.5))).origin.xyz
+    >>> from lgcontrol.io._pose import Origin
+    >>> from lgcontrol.io._shapes import Shape, SphereShape
+    >>> Shape(SphereShape(0.1), Origin(xyz=(0.0, 0.0, 0.5))).origin.xyz
     (0.0, 0.0, 0.5)
     """
 
     geometry: Geometry
-    origin: Pose = Pose()
+    origin: Origin = Origin()
     name: str | None = None
     color: tuple[float, float, float, float] | None = None
     line: int | None = field(default=None, compare=False)

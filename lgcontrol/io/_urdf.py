@@ -22,7 +22,7 @@ from ._xml import MAX_BYTES, Element, parse_xml
 # Drake writes joints that URDF does not have as <drake:joint>.
 _JOINT_TAGS = ("joint", "drake:joint")
 _VERSIONS = ("1", "1.0", "1.1", "1.2")
-SHOWN = 40  # characters of a text in a message
+SHOWN_TEXT = 40  # characters of a text in a message
 
 _OTHER_FORMATS = {
     "sdf": "SDFormat",
@@ -85,7 +85,7 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
     'base'
     """
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        shown = path.strip()[:SHOWN]
+        shown = path.strip()[:SHOWN_TEXT]
         raise UrdfError(
             f"expected the name of a file, got the text of one ({shown!r} …): parse_urdf reads text"
         )

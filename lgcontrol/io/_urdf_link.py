@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ._cursor import Cursor
 from ._link import InertialDescription, LinkDescription
-from ._shapes import Box, Capsule, Cylinder, Geometry, Mesh, Shape, Sphere
+from ._shapes import BoxShape, CapsuleShape, CylinderShape, Geometry, MeshShape, Shape, SphereShape
 from ._urdf_pose import read_origin
 
 Color = tuple[float, float, float, float]
@@ -111,21 +111,21 @@ def _read_geometry(shape: Cursor) -> Geometry | None:
     if tag == "mesh":
         element.check_attributes("filename", "scale")
         sx, sy, sz = element.numbers("scale", 3, "factors along x y z") or (1.0, 1.0, 1.0)
-        return Mesh(element.required_text("filename"), (sx, sy, sz))
+        return MeshShape(element.required_text("filename"), (sx, sy, sz))
     if tag == "box":
         size = element.numbers("size", 3, "edge lengths x y z in metres")
         if size is None:
             raise element.fail('the attribute size is missing; write <box size="x y z"/>')
         _check_sizes(element, "size", *size)
         x, y, z = size
-        return Box((x, y, z))
+        return BoxShape((x, y, z))
     radius = element.required_number("radius", "metres")
     if tag == "sphere":
         _check_sizes(element, "radius", radius)
-        return Sphere(radius)
+        return SphereShape(radius)
     length = element.required_number("length", "metres")
     _check_sizes(element, "radius or length", radius, length)
-    return Cylinder(radius, length) if tag == "cylinder" else Capsule(radius, length)
+    return CylinderShape(radius, length) if tag == "cylinder" else CapsuleShape(radius, length)
 
 
 def _check_sizes(element: Cursor, what: str, *sizes: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ._cursor import Cursor
-from ._pose import EXACT_NORM, Pose
+from ._pose import EXACT_NORM, Origin
 
 # Above one turn an angle is more likely given in degrees; the margin admits a rounded 2π.
 LARGEST_ANGLE = 2.0 * math.pi * 1.001
@@ -15,7 +15,7 @@ ROUNDED_NORM = 1e-3
 SMALLEST_NORM = 1e-9
 
 
-def read_origin(parent: Cursor) -> Pose:
+def read_origin(parent: Cursor) -> Origin:
     """Pose in the <origin> child; the identity when there is none.
 
     Raises
@@ -25,7 +25,7 @@ def read_origin(parent: Cursor) -> Pose:
     """
     origin = parent.child("origin")
     if origin is None:
-        return Pose()
+        return Origin()
     origin.check_attributes("xyz", "rpy", "quat_xyzw")
     x, y, z = origin.numbers("xyz", 3, "x y z in metres") or (0.0, 0.0, 0.0)
     rpy = origin.numbers("rpy", 3, "roll pitch yaw in radians")
@@ -34,7 +34,7 @@ def read_origin(parent: Cursor) -> Pose:
         if rpy is not None:
             raise origin.fail("rpy and quat_xyzw both give the rotation; keep one")
         qx, qy, qz, qw = unit(origin, "quat_xyzw", quaternion)
-        return Pose.from_quaternion((x, y, z), (qx, qy, qz, qw))
+        return Origin.from_quaternion((x, y, z), (qx, qy, qz, qw))
     roll, pitch, yaw = rpy or (0.0, 0.0, 0.0)
     largest = max((roll, pitch, yaw), key=abs)
     if abs(largest) > LARGEST_ANGLE:
@@ -43,7 +43,7 @@ def read_origin(parent: Cursor) -> Pose:
             f"than one turn); URDF angles are radians: {largest:g} degrees are "
             f"{math.radians(largest):.6g} rad"
         )
-    return Pose((x, y, z), (roll, pitch, yaw))
+    return Origin((x, y, z), (roll, pitch, yaw))
 
 
 def unit(cursor: Cursor, attribute: str, vector: tuple[float, ...]) -> tuple[float, ...]:

@@ -11,9 +11,9 @@ from ._ending import with_ending
 from ._joint import JOINT_TYPES, JointDescription
 from ._kinds import check_kind
 from ._link import InertialDescription, LinkDescription
-from ._pose import Pose
+from ._pose import Origin
 from ._robot import RobotDescription
-from ._shapes import Box, Capsule, Cylinder, Mesh, Shape
+from ._shapes import BoxShape, CapsuleShape, CylinderShape, MeshShape, Shape
 
 Value = str | float | Iterable[float] | None
 
@@ -128,8 +128,8 @@ def _text(value: str | float | Iterable[float]) -> str:
     return " ".join(repr(float(number)) for number in numbers)
 
 
-def _origin(pose: Pose) -> list[str]:
-    if pose == Pose():
+def _origin(pose: Origin) -> list[str]:
+    if pose == Origin():
         return []
     turn = {"quat_xyzw": pose.quaternion} if pose.quaternion else {"rpy": pose.rpy}
     return _element("origin", {"xyz": pose.xyz, **turn})
@@ -154,13 +154,13 @@ def _inertial(inertial: InertialDescription) -> list[str]:
 
 def _geometry(shape: Shape) -> list[str]:
     geometry = shape.geometry
-    if isinstance(geometry, Mesh):
+    if isinstance(geometry, MeshShape):
         scale = None if geometry.scale == (1.0, 1.0, 1.0) else geometry.scale
         return _element("mesh", {"filename": geometry.filename, "scale": scale})
-    if isinstance(geometry, Box):
+    if isinstance(geometry, BoxShape):
         return _element("box", {"size": geometry.size})
-    if isinstance(geometry, Cylinder | Capsule):
-        tag = "cylinder" if isinstance(geometry, Cylinder) else "capsule"
+    if isinstance(geometry, CylinderShape | CapsuleShape):
+        tag = "cylinder" if isinstance(geometry, CylinderShape) else "capsule"
         return _element(tag, {"radius": geometry.radius, "length": geometry.length})
     return _element("sphere", {"radius": geometry.radius})
 
@@ -205,5 +205,5 @@ def _version(robot: RobotDescription) -> str | None:
     poses += [link.inertial.origin for link in robot.links if link.inertial]
     poses += [shape.origin for shape in _shapes(robot)]
     new = any(pose.quaternion for pose in poses)
-    new = new or any(isinstance(shape.geometry, Capsule) for shape in _shapes(robot))
+    new = new or any(isinstance(shape.geometry, CapsuleShape) for shape in _shapes(robot))
     return "1.1" if new else None

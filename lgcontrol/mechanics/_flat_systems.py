@@ -26,11 +26,11 @@ from .elastic._flatness import to_flat_system as elastic_flat_system
 if TYPE_CHECKING:
     import control.flatsys
 
-EXACT = 1e-6  # share of an acceleration that may be missing, from rounding
+EXACT_ACCELERATION = 1e-6  # share of an acceleration that may be missing, from rounding
 PROBES = 5  # random motions on which a system is found flat or not
 DEEPEST = 4  # times that speed or turn rate may have to be differentiated to reach the controls
 STEPS, SHORTEST, SOLVED = 50, 1e-9, 1e-9  # of Newton's method
-STILL = 1e-9  # m/s
+STILL_SPEED = 1e-9  # m/s
 
 
 @named_options
@@ -147,7 +147,7 @@ class _Thrust:
         x, rates = self._states(flags)
         u = nearest_inputs(system, 0.0, x, rates)
         off = np.abs(missing_acceleration(system, 0.0, x, u, rates)).max(axis=0)
-        if off.max() > EXACT * np.abs(rates).max():
+        if off.max() > EXACT_ACCELERATION * np.abs(rates).max():
             raise ValueError(
                 f"{system.name} is not flat by position and heading: on random motions "
                 f"accelerations of {off[:3].max():.3g} m/s² and {off[3:].max():.3g} rad/s² are "
@@ -312,15 +312,22 @@ class _Rolling:
         x[:, self.pose] = SE2.identity
         turned = field - system.f(0.0, x, u, system.nominal_parameters)
         slip = np.abs(field[:, place.start + 1]).max()
-        if slip > EXACT or np.abs(turned).max() > EXACT * np.abs(field).max():
-            why = f"it slips by {slip:.3g} m/s" if slip > EXACT else "its field depends on its pose"
+        if (
+            slip > EXACT_ACCELERATION
+            or np.abs(turned).max() > EXACT_ACCELERATION * np.abs(field).max()
+        ):
+            why = (
+                f"it slips by {slip:.3g} m/s"
+                if slip > EXACT_ACCELERATION
+                else "its field depends on its pose"
+            )
             raise ValueError(
                 f"{system.name} is not flat by its position: {why}, for random states and "
                 "controls; plan with OptimalControlProblem"
             )
 
     def _refuse_still(self, speed: float) -> None:
-        if not abs(speed) > STILL:
+        if not abs(speed) > STILL_SPEED:
             raise ValueError(
                 f"{self.system.name} stands still, and there its position does not tell its "
                 "heading: begin and end the plan with a speed, and turn back in a second plan"

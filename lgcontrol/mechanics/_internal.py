@@ -1,5 +1,6 @@
 """What rooms above need of `lgcontrol.mechanics` beyond what users type."""
 
+from .body._thrust_policy import LEAST_LIFT as LEAST_LIFT
 from .body._velocity_forms import VelocityForm as VelocityForm
 from .constrained._basic import BasicConstraint as BasicConstraint
 from .constrained._basic import Connection as Connection

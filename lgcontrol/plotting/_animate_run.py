@@ -13,7 +13,7 @@ from ._poses import Bodies, body_poses, is_attitude, is_planar
 from ._run import PlottedRun
 
 SUFFIXES = (".gif", ".mp4")
-LONGEST = 30.0  # seconds a film takes unless asked otherwise
+LONGEST_FILM = 30.0  # seconds a film takes unless asked otherwise
 
 
 class Movie:
@@ -109,7 +109,7 @@ def animate_run(
         raise ValueError(f"fps must be from 1 to 100, got {fps}")
     duration = float(run.t[-1] - run.t[0])
     if speed is None:
-        speed = max(1.0, duration / LONGEST)
+        speed = max(1.0, duration / LONGEST_FILM)
     if not (np.isfinite(speed) and speed > 0):
         raise ValueError(f"speed must be positive, got {speed}")
     target = None if path is None else _target(Path(path))

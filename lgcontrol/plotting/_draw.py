@@ -12,7 +12,7 @@ from ._style import (
     CALL_COLORS,
     DASHES,
     FAINT,
-    FEW,
+    FEW_LINES,
     INK,
     ODD_COLORS,
     SMALL,
@@ -25,7 +25,7 @@ from ._style import (
 BOUND_REACH = 1.0
 MANY = 8000  # points of a line
 HOUR = 3600.0  # s
-LONG = 3 * HOUR  # runs that are told in hours
+LONG_RUN = 3 * HOUR  # runs that are told in hours
 
 
 def make_grid(figure: Any, count: int) -> list[Any]:
@@ -66,7 +66,7 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     title = f"{panel.title} ({panel.labels[0]})" if single else panel.title
     style_axes(ax, title, _name_times(ax, panel.t) if last else "", _unit(panel.unit))
     colors = line_colors(len(panel.labels))
-    many = len(panel.labels) > FEW
+    many = len(panel.labels) > FEW_LINES
     width = 0.8 if many else 1.2
     shared = panel.dashed is not None and bool((panel.dashed == panel.dashed[:, :1]).all())
     if panel.dashed is not None and shared:
@@ -200,7 +200,7 @@ def draw_calls(ax: Any, controllers: Mapping[str, Any], *, last: bool) -> bool:
 
 def _name_times(ax: Any, t: np.ndarray) -> str:
     """What a time axis says; times of many hours are told in hours."""
-    if not len(t) or t.max() < LONG:
+    if not len(t) or t.max() < LONG_RUN:
         return "time [s]"
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..groups import LieGroup, Product, Rn
-from ._style import FEW
+from ._style import FEW_LINES
 
 _QUANTITY = {
     "m": "position",
@@ -235,8 +235,8 @@ def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
             return float(np.nanmin([values - lower, upper - values], initial=np.inf))
 
         names.sort(key=slack)
-        for k in range(0, len(names), FEW):
-            some = names[k : k + FEW]
+        for k in range(0, len(names), FEW_LINES):
+            some = names[k : k + FEW_LINES]
             which = "each" if k == 0 else "each of the others"
             title = f"{lower:g} ≤ " if np.isfinite(lower) else ""
             title += some[0] if len(names) == 1 else which

@@ -22,12 +22,12 @@ ODD_COLORS = (COLORS[0], COLORS[3])  # other statuses
 INK, FAINT, GRID, WARN = "#23282d", "#8a939b", "#dfe3e6", "#b3261e"
 SMALL = 8.0
 DASHES = (0, (4, 2))
-FEW = len(COLORS)  # lines that a legend can tell apart
+FEW_LINES = len(COLORS)  # lines that a legend can tell apart
 
 
 def line_colors(count: int) -> list[Any]:
     """Distinct colours for a few lines, a scale for many."""
-    if count <= FEW:
+    if count <= FEW_LINES:
         return list(COLORS[:count])
     from matplotlib import colormaps
 

@@ -18,15 +18,15 @@ from ..systems._internal import resolved_step
 from ._contract import RunStatus
 
 # States beyond have nothing to do with what was to be simulated; doubles have few digits left.
-LARGEST = 1e12
+LARGEST_STATE = 1e12
 # A state that has grown by this much where steps become too short runs away; else it is stiff.
 RUNAWAY = 1e9
 # Errors of single steps add up over a run: each may have this part of the tolerance.
-SHARE = 0.01
+MOTION_SHARE = 0.01
 # Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
 # steps of the stiff method cost about four of them, and pay from so many decay times on.
 STABLE, MANY_STABLE = 0.6, 15.0
-MOST_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
+MOST_PIECE_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
 LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it
 FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
 
@@ -72,9 +72,9 @@ class PlantMotion(ABC):
             return
         if not np.isfinite(x).all():
             self.status, self.trouble = RunStatus.DIVERGED, "the state is not finite"
-        elif np.abs(x).max(initial=0.0) > LARGEST:
+        elif np.abs(x).max(initial=0.0) > LARGEST_STATE:
             name = plant.state.coordinate_names[int(np.abs(x).argmax())]
-            self.status, self.trouble = RunStatus.DIVERGED, f"{name} is beyond {LARGEST:g}"
+            self.status, self.trouble = RunStatus.DIVERGED, f"{name} is beyond {LARGEST_STATE:g}"
 
 
 class EqualSteps(PlantMotion):
@@ -172,7 +172,7 @@ class Adaptive(PlantMotion):
         self.plant, self.tolerance, self._max_step = plant, tolerance, max_step
         self._calls = ceil(seconds / min(max_step, FIXED_STEP))
         self._h = min(max_step, FIXED_STEP)
-        self._start = LARGEST
+        self._start = LARGEST_STATE
         self._control = StepControl()
         self._choose(StepControl.EXPLICIT)
         self._look_at, self._patience = 0, StepControl.LOOK_EVERY  # in steps
@@ -191,9 +191,9 @@ class Adaptive(PlantMotion):
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
     ) -> np.ndarray:
         """State after an interval, in steps as long as the tolerance lets them be."""
-        allowed = SHARE * self.tolerance
+        allowed = MOTION_SHARE * self.tolerance
         least = StepControl.shortest(t, t + seconds)
-        most = MOST_STEPS * max(1.0, seconds / FIXED_STEP)
+        most = MOST_PIECE_STEPS * max(1.0, seconds / FIXED_STEP)
         h, done, count = self._h, 0.0, 0
         self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
         while done < seconds:

@@ -18,7 +18,7 @@ from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._result import SimulationResult, failures
-from ._run import Run
+from ._run import SimulationSetup
 
 
 @dataclass
@@ -72,7 +72,7 @@ class ControllerRecord:
 class Recorder:
     """Lists that grow during a run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SimulationSetup) -> None:
         self.run = run
         self._rows: list[tuple[float, np.ndarray, np.ndarray | None, np.ndarray | None]] = []
         self._inputs: list[np.ndarray] = []

@@ -27,7 +27,7 @@ AT_REST = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
+class SimulationSetup:
     """What takes part in a simulation; made and checked by `simulate`, carried out by `RunLoop`.
 
     Attributes

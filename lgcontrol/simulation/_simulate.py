@@ -38,7 +38,7 @@ from ._random import check_seed
 from ._record import Recorder, states_followed
 from ._result import SimulationResult
 from ._run import (
-    Run,
+    SimulationSetup,
     bind_sensors,
     check_estimator,
     check_step_count,
@@ -52,7 +52,7 @@ from ._sensing import SimulatedSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
-LONG = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
+LONG_PERIOD = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
 
 
 class SimulationError(RuntimeError):
@@ -233,7 +233,11 @@ def simulate(
     check_step_count(seconds, times, max_step)
     clock = make_clock(plant, times)
     for sensor in bound:
-        if sensor.times.dt > seconds and sensor.times.dt >= LONG and sensor.times.dt % 1 == 0:
+        if (
+            sensor.times.dt > seconds
+            and sensor.times.dt >= LONG_PERIOD
+            and sensor.times.dt % 1 == 0
+        ):
             warnings.warn(
                 f"{sensor.times.what} has dt = {sensor.times.dt:g} s, the run takes {seconds:g} s: "
                 f"is that a rate in Hz? Then give dt=1/{sensor.times.dt:g}",
@@ -260,7 +264,7 @@ def simulate(
             RuntimeWarning,
             stacklevel=level_outside(),
         )
-    run = Run(
+    run = SimulationSetup(
         plant=plant,
         start=start,
         motion=motion,
@@ -295,7 +299,7 @@ def simulate(
 class RunLoop:
     """A run under way: where the plant is, what is known of it, what is held and recorded."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SimulationSetup) -> None:
         plant = run.plant
         self.run = run
         self.t, self.x, self.p = 0.0, run.start, run.parameters.at(0.0)

@@ -232,7 +232,7 @@ def _output_indices(system: SystemDefinition, name: str) -> list[int]:
 
 
 # Time constants and delays are divided by, s.
-SHORTEST = 1e-9
+SHORTEST_LAG = 1e-9
 
 # What stands between a command and a system, each with its states
 
@@ -267,7 +267,7 @@ def input_lag(signal: Input, seconds: Any, dt: float) -> SignalStage:
         share = 1 - ca.exp(-dt / p[0]) if dt else 1 / p[0]
         return states[0], share * (command - states[0])
 
-    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds, lower=SHORTEST)
+    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds, lower=SHORTEST_LAG)
     return SignalStage("actuator", (signal.name,), (parameter,), run)
 
 
@@ -317,7 +317,7 @@ def _legendre(signal: Input, seconds: float, order: int) -> SignalStage:
     def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
         return ca.sum1(states), (ca.DM(A) @ states + ca.DM(B) * command) / p[0]
 
-    parameter = Parameter(f"{signal.name}.delay", "s", seconds, lower=SHORTEST)
+    parameter = Parameter(f"{signal.name}.delay", "s", seconds, lower=SHORTEST_LAG)
     return SignalStage(
         "delay", tuple(f"{signal.name}.{k}" for k in range(order)), (parameter,), run
     )
@@ -325,7 +325,7 @@ def _legendre(signal: Input, seconds: float, order: int) -> SignalStage:
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (isfinite(number) and number >= SHORTEST):
+    if not (isfinite(number) and number >= SHORTEST_LAG):
         raise ValueError(f"{name} must be positive seconds, got {number}")
     return number
 

@@ -91,7 +91,9 @@ def check_system(
     return {name: size for name, (size, _) in found.items()}
 
 
-def _sample(system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed: int) -> Samples:
+def _sample(
+    system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed: int
+) -> SampledPoints:
     rng = np.random.default_rng(seed)
     p = complete_parameters(system, p)
     if x is None and (system.home != system.state.identity).any():
@@ -109,12 +111,12 @@ def _sample(system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed
         u = rng.uniform(np.minimum(low, high), high, size=(len(x), system.n_inputs))
     u = complete_input(system, "u", u, batch=True)
     t = rng.uniform(0.0, 10.0, size=len(x))
-    return Samples(t, x, np.broadcast_to(u, (len(x), system.n_inputs)), p)
+    return SampledPoints(t, x, np.broadcast_to(u, (len(x), system.n_inputs)), p)
 
 
 # The checks: each returns the size of the largest violation and where it is
 
-STEP = 1e-5  # of central differences: truncation about 1e-10, rounding about 1e-11
+CHECK_STEP = 1e-5  # of central differences: truncation about 1e-10, rounding about 1e-11
 
 Finding = tuple[float, str] | None
 """Size of a violation next to what is compared, and where; None where a check does not apply."""
@@ -126,7 +128,7 @@ NEAR_HOME = 0.1  # of samples around a home, in error coordinates
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SampledPoints:
     """Where the checks look, one sample a row; p is the same for all."""
 
     t: np.ndarray
@@ -148,7 +150,7 @@ def _numbered(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}[{i}]" for i in range(count))
 
 
-def _names(system: SystemDefinition, at: Samples) -> Finding:
+def _names(system: SystemDefinition, at: SampledPoints) -> Finding:
     kinds = {
         "state or input": (*system.state.coordinate_names, *system.input_names),
         "tangent": system.state.tangent_names,
@@ -165,7 +167,7 @@ def _names(system: SystemDefinition, at: Samples) -> Finding:
     return (np.inf, "twice: " + ", ".join(twice)) if twice else _FINE
 
 
-def _finite(system: SystemDefinition, at: Samples) -> Finding:
+def _finite(system: SystemDefinition, at: SampledPoints) -> Finding:
     bad = []
     for name, function in {"f": system.f, "h": system.h, **system.quantities}.items():
         fine = np.isfinite(function(at.t, at.x, at.u, at.p)).all(axis=-1)
@@ -174,12 +176,12 @@ def _finite(system: SystemDefinition, at: Samples) -> Finding:
     return (np.inf, ", ".join(bad)) if bad else _FINE
 
 
-def _on_group(system: SystemDefinition, at: Samples) -> Finding:
+def _on_group(system: SystemDefinition, at: SampledPoints) -> Finding:
     y = system.h(at.t, at.x, at.u, at.p)
     return _worst(y - system.output.normalize(y), 1.0, system.output.coordinate_names)
 
 
-def _both_signs(system: SystemDefinition, at: Samples) -> Finding:
+def _both_signs(system: SystemDefinition, at: SampledPoints) -> Finding:
     """A full turn leads to the other quaternion of the same state."""
     state, found = system.state, None
     for i in np.flatnonzero(np.array(state.tangent_units) == "rad"):
@@ -200,7 +202,7 @@ def _prefixed(what: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{what}: {name}" for name in names)
 
 
-def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
+def _derivatives(system: SystemDefinition, at: SampledPoints) -> Finding:
     exact = field_derivatives(system)(at.t, at.x, at.u, at.p)
     state, output = system.state, system.output
 
@@ -211,10 +213,10 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
                 for sign in (1.0, -1.0)
             )
             off = above - below if target is None else target.minus(above, below)
-            return off / (2 * STEP)
+            return off / (2 * CHECK_STEP)
 
-        by_x = [slope(step, np.zeros(system.n_inputs)) for step in STEP * np.eye(state.dim)]
-        by_u = [slope(np.zeros(state.dim), step) for step in STEP * np.eye(system.n_inputs)]
+        by_x = [slope(step, np.zeros(system.n_inputs)) for step in CHECK_STEP * np.eye(state.dim)]
+        by_u = [slope(np.zeros(state.dim), step) for step in CHECK_STEP * np.eye(system.n_inputs)]
         shape = (*by_x[0].shape, 0)
         return np.stack(by_x, axis=-1), np.stack(by_u, axis=-1) if by_u else np.zeros(shape)
 
@@ -239,7 +241,7 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
     )
 
 
-def _losses_at_rest(system: SystemDefinition, at: Samples, names: tuple[str, ...]) -> Finding:
+def _losses_at_rest(system: SystemDefinition, at: SampledPoints, names: tuple[str, ...]) -> Finding:
     """``D = −∂F/∂v`` where nothing moves, and nothing but losses, weight and inputs acts."""
     known, state = system.structure, system.state
     x = np.array(at.x)
@@ -254,7 +256,7 @@ def _losses_at_rest(system: SystemDefinition, at: Samples, names: tuple[str, ...
     return _worst(off, 1 + np.abs(resisted).max(), _prefixed("loss Jacobian and force", names))
 
 
-def _structure(system: SystemDefinition, at: Samples) -> Finding:
+def _structure(system: SystemDefinition, at: SampledPoints) -> Finding:
     """``q̇ = v``, ``M v̇ = F``, M and D symmetric; derivatives of the balance against differences."""
     known, state = system.structure, system.state
     if known is None:
@@ -284,9 +286,9 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
     if known.is_plain:
         found.append(_losses_at_rest(system, at, names[v]))
     if known.losses is not None and known.loss_jacobian is not None:
-        for k, step in enumerate(STEP * np.eye(state.dim)[v]):
+        for k, step in enumerate(CHECK_STEP * np.eye(state.dim)[v]):
             ahead, back = (known.losses(state.plus(at.x, s * step), at.p) for s in (1.0, -1.0))
-            off = (ahead - back) / (2 * STEP) - known.loss_jacobian(at.x, at.p)[..., k]
+            off = (ahead - back) / (2 * CHECK_STEP) - known.loss_jacobian(at.x, at.p)[..., k]
             scale = 1 + np.abs(known.loss_jacobian(at.x, at.p)).max() + np.abs(ahead).max() / 100
             found.append(_worst(off, scale, _prefixed("losses", names[v])))
 
@@ -294,18 +296,18 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
         inertia = (known.mass_matrix(x, at.p) @ a[..., None])[..., 0]
         return known.force(at.t, x, u, at.p) - inertia
 
-    moves = [(step, np.zeros(system.n_inputs)) for step in STEP * np.eye(state.dim)]
-    moves += [(np.zeros(state.dim), step) for step in STEP * np.eye(system.n_inputs)]
+    moves = [(step, np.zeros(system.n_inputs)) for step in CHECK_STEP * np.eye(state.dim)]
+    moves += [(np.zeros(state.dim), step) for step in CHECK_STEP * np.eye(system.n_inputs)]
     exact = np.concatenate([slopes.by_x, slopes.by_u], axis=-1)
     for k, (dx, du) in enumerate(moves):
         ahead, back = (balance(state.plus(at.x, s * dx), at.u + s * du) for s in (1.0, -1.0))
-        off = (ahead - back) / (2 * STEP) - exact[..., k]
+        off = (ahead - back) / (2 * CHECK_STEP) - exact[..., k]
         scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
         found.append(_worst(off, scale, _prefixed("balance derivatives", names[v])))
     return max(found)
 
 
-def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
+def _lagrangian(system: SystemDefinition, at: SampledPoints) -> Finding:
     """``d/dt (M v) = ad_vᵀ M v + ∂T/∂q + Q`` along the field, by differences."""
     known, state = system.structure, system.state
     if known is None or known.lagrangian is None:
@@ -321,7 +323,7 @@ def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
         return (inner.mass_matrix(x, at.p) @ velocity(x)[..., None])[..., 0]
 
     rate = system.f(at.t, at.x, at.u, at.p)
-    h = STEP / (1 + np.abs(rate).max())
+    h = CHECK_STEP / (1 + np.abs(rate).max())
     ahead, back = (momentum(state.plus(at.x, s * h * rate)) for s in (1.0, -1.0))
     v, p = velocity(at.x)[..., : group.dim], momentum(at.x)
     expected = inner.action(at.t, at.x, at.u, at.p)
@@ -347,17 +349,19 @@ def _symmetric(what: str, matrix: np.ndarray, names: tuple[str, ...], *, definit
     return _worst(off, 1 + size, _prefixed(kind, names))
 
 
-def _errors(system: SystemDefinition, at: Samples) -> Finding:
+def _errors(system: SystemDefinition, at: SampledPoints) -> Finding:
     """``E N = 1``, and retractions that have the errors asked for, to first order."""
     if system.errors is None:
         return None
     E, N = system.errors.selection, system.errors.basis(at.x, at.p)
     names = system.error_names
     found = [_worst((np.abs(E @ N - np.eye(len(E)))).max(axis=-1), 1.0, _prefixed("E N", names))]
-    for z in STEP * np.eye(len(E)):
+    for z in CHECK_STEP * np.eye(len(E)):
         ahead, back = (system.retract(at.x, sign * z, at.p) for sign in (1.0, -1.0))
-        off = (system.error(ahead, at.x) - system.error(back, at.x)) / (2 * STEP) - z / STEP
-        off_basis = system.state.minus(ahead, back) / (2 * STEP) - (N @ (z / STEP))
+        off = (system.error(ahead, at.x) - system.error(back, at.x)) / (
+            2 * CHECK_STEP
+        ) - z / CHECK_STEP
+        off_basis = system.state.minus(ahead, back) / (2 * CHECK_STEP) - (N @ (z / CHECK_STEP))
         found.append(_worst(off, 1.0, _prefixed("retraction", names)))
         scale = 1 + np.abs(N).max()
         tangent = _prefixed("N and the projection", system.state.tangent_names)
@@ -365,7 +369,7 @@ def _errors(system: SystemDefinition, at: Samples) -> Finding:
     return max(found)
 
 
-def _converges(system: SystemDefinition, at: Samples) -> Finding:
+def _converges(system: SystemDefinition, at: SampledPoints) -> Finding:
     """Halving the step of rk4 must divide its error by sixteen; a half of that passes."""
     if system.is_discrete:
         return None
@@ -389,7 +393,7 @@ def _converges(system: SystemDefinition, at: Samples) -> Finding:
     return _worst(np.maximum(fine - coarse / 8, 0.0), 1.0, ("step",))
 
 
-def _invariants(system: SystemDefinition, at: Samples) -> Finding:
+def _invariants(system: SystemDefinition, at: SampledPoints) -> Finding:
     if system.invariants is None:
         return None
     state, u = system.state, system.nominal_input
@@ -399,13 +403,14 @@ def _invariants(system: SystemDefinition, at: Samples) -> Finding:
     else:
         rate = system.f(at.t, at.x, u, at.p)
         ahead, back = (
-            system.invariants(state.plus(at.x, sign * STEP * rate), at.p) for sign in (1.0, -1.0)
+            system.invariants(state.plus(at.x, sign * CHECK_STEP * rate), at.p)
+            for sign in (1.0, -1.0)
         )
-        off = (ahead - back) / (2 * STEP)
+        off = (ahead - back) / (2 * CHECK_STEP)
     return _worst(off, 1 + np.abs(here).max(initial=0.0), _numbered("invariants", here.shape[-1]))
 
 
-def _projection(system: SystemDefinition, at: Samples) -> Finding:
+def _projection(system: SystemDefinition, at: SampledPoints) -> Finding:
     if system.project is None:
         return None
     state, again = system.state, system.project(at.x, at.p)
@@ -415,7 +420,7 @@ def _projection(system: SystemDefinition, at: Samples) -> Finding:
     )
 
 
-def _pickles(system: SystemDefinition, at: Samples) -> Finding:
+def _pickles(system: SystemDefinition, at: SampledPoints) -> Finding:
     try:
         copy = ForkingPickler.loads(ForkingPickler.dumps(system))  # type: ignore[attr-defined]
     except Exception as error:  # whatever an attribute of the user's raises is the finding
@@ -424,7 +429,7 @@ def _pickles(system: SystemDefinition, at: Samples) -> Finding:
     return _worst(there - here, 1.0, system.state.tangent_names)
 
 
-CHECKS: dict[str, Callable[[SystemDefinition, Samples], Finding]] = {
+CHECKS: dict[str, Callable[[SystemDefinition, SampledPoints], Finding]] = {
     "names differ": _names,
     "f, h and quantities are finite": _finite,
     "h is on the output group": _on_group,

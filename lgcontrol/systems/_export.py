@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import c_default_name, export_functions
+from ..codegen._internal import EXAMPLES, c_default_name, export_functions
 from ..integrators import Method
+from ._constants import EXAMPLE_SPREAD, EXAMPLE_STEP
 from ._definition import SystemDefinition
 from ._step import step_function
-
-EXAMPLES = 5  # test vectors
-SPREAD = 0.3  # of their states about home, and of their inputs about the nominal ones
-STEP = 0.01  # s, of systems in continuous time
 
 
 def export_system(
@@ -68,13 +65,13 @@ def export_system(
     lower, upper = system.input_bounds
 
     def drawn() -> dict[str, Any]:
-        x = state.plus(system.home, SPREAD * rng.normal(size=state.dim))
+        x = state.plus(system.home, EXAMPLE_SPREAD * rng.normal(size=state.dim))
         if system.project is not None:
             x = system.project(x, system.nominal_parameters)
-        u = system.nominal_input + SPREAD * rng.normal(size=system.n_inputs)
+        u = system.nominal_input + EXAMPLE_SPREAD * rng.normal(size=system.n_inputs)
         return {
             "t": rng.uniform(), "x": x, "u": np.clip(u, lower, upper),
-            "p": system.nominal_parameters, "dt": system.dt or STEP,
+            "p": system.nominal_parameters, "dt": system.dt or EXAMPLE_STEP,
         }  # fmt: skip
 
     kind = "a discrete system" if system.is_discrete else "a system in continuous time"

@@ -11,7 +11,7 @@ from ._tracing import symbols_of
 
 # States compared, and what rounding may leave of an exact cancellation between them.
 POINTS = 8
-ROUNDING = 1e-10
+AFFINE_ROUNDING = 1e-10
 
 
 def is_group_affine(system: SystemDefinition) -> bool:
@@ -59,4 +59,4 @@ def is_group_affine(system: SystemDefinition) -> bool:
     A = derivatives(t, x, u, p).A
     spread = np.abs(A - A[:, :1]).max(axis=(1, 2, 3), initial=0.0)
     size = np.abs(A).max(axis=(1, 2, 3), initial=1.0)
-    return bool((spread <= ROUNDING * size).all())
+    return bool((spread <= AFFINE_ROUNDING * size).all())

@@ -6,6 +6,11 @@ from ._blocks import blocks_of as blocks_of
 from ._blocks import narrower_later as narrower_later
 from ._blocks import place_of as place_of
 from ._blocks import shared_names as shared_names
+from ._constants import EXAMPLE_SPREAD as EXAMPLE_SPREAD
+from ._constants import EXAMPLE_STEP as EXAMPLE_STEP
+from ._constants import FREE_FALL as FREE_FALL
+from ._constants import GRAVITY as GRAVITY
+from ._constants import SAME_TIME as SAME_TIME
 from ._constraints import check_start as check_start
 from ._constraints import on_constraints as on_constraints
 from ._definition import LimitedQuantities as LimitedQuantities

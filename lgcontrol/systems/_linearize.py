@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ACCURACY = 1e-5  # of the factors of modes over a step between nodes
 SPACING = 1e-6  # relative difference of node spacings that counts as rounding
-MOST_SUBSTEPS = 2000  # a second or so for a trajectory of a hundred nodes
+MOST_LINEARIZED = 2000  # a second or so for a trajectory of a hundred nodes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -418,7 +418,7 @@ class TrajectoryLinearization:
             return 1
         z = steps[:, None] * np.linalg.eigvals(self.A[:-1])
         found = substeps_for(z.ravel(), method, ACCURACY)
-        if found > MOST_SUBSTEPS:
+        if found > MOST_LINEARIZED:
             k, i = np.unravel_index(int(np.argmax(np.abs(z))), z.shape)
             raise ValueError(
                 f"{self.system.name}: the step of {steps[k]:g} s at node {k} needs {found} "

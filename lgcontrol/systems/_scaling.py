@@ -9,16 +9,16 @@ import scipy
 
 # Entries this small next to the largest ones of their row and column are what rounding left of a
 # zero: they must not decide units.
-NOISE = 1e-14
+SCALING_NOISE = 1e-14
 
 # The same next to the largest entry, once units are those of the states' own loops.
 DUST = 1e-12
 
 # Uncertainty of the entries of A, next to its norm in good units: some rounding errors each.
-ROUNDING = 1e3 * float(np.finfo(float).eps)
+SCALING_ROUNDING = 1e3 * float(np.finfo(float).eps)
 
 # Damping below this, next to the size of an eigenvalue, is less than a trim point is exact.
-DAMPING = 1e-9
+SCALING_DAMPING = 1e-9
 
 
 def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """
     size = np.abs(A)
     largest = np.maximum(size.max(axis=1, initial=0.0)[:, None], size.max(axis=0, initial=0.0))
-    loops = _balance(np.where(size > NOISE * largest, A, 0.0))
+    loops = _balance(np.where(size > SCALING_NOISE * largest, A, 0.0))
     A, B = balanced(A, loops), B / loops[:, None]
     n, size = len(A), np.abs(A).max(initial=0.0)
     length = np.abs(B).max(axis=0, initial=0.0)
@@ -91,7 +91,7 @@ class Spectrum:
     def growth(self, *, is_discrete: bool) -> np.ndarray:
         """Sign of the growth of each mode: -1 dies out, 1 grows, 0 if that cannot be told."""
         rate = np.abs(self.values) - 1 if is_discrete else np.real(self.values)
-        unclear = np.abs(rate) <= np.maximum(self.error, DAMPING * np.abs(self.values))
+        unclear = np.abs(rate) <= np.maximum(self.error, SCALING_DAMPING * np.abs(self.values))
         return np.where(unclear, 0, np.sign(rate)).astype(int)
 
 
@@ -117,10 +117,10 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     values, left, right = scipy.linalg.eig(A, left=True, right=True)  # type: ignore  # SciPy states too few results
     overlap = np.abs((left.conj() * right).sum(axis=0))  # of vectors of length one
     with np.errstate(divide="ignore"):
-        simple = ROUNDING * size / overlap
+        simple = SCALING_ROUNDING * size / overlap
     multiple = np.full(len(A), np.inf)
     apart = np.abs(values[:, None] - values)
     for m in range(2, len(A) + 1):
-        radius = size * ROUNDING ** (1 / m)
+        radius = size * SCALING_ROUNDING ** (1 / m)
         multiple[(apart <= radius).sum(axis=1) >= m] = radius
     return Spectrum(values, right, np.minimum(simple, multiple))

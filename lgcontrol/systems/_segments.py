@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 
 # Squared lengths are divided by, m²: segments shorter than a nanometre are points.
-TINY = 1e-18
+TINY_SEGMENT = 1e-18
 
 
 def squared_distance(a: Any, b: Any) -> Any:
@@ -51,5 +51,5 @@ def squared_distance(a: Any, b: Any) -> Any:
 
 def _share(dividend: Any, divisor: Any) -> Any:
     """Quotient within 0 and 1; 0 where the divisor vanishes."""
-    safe = ca.if_else(divisor > TINY, divisor, 1.0)
-    return ca.if_else(divisor > TINY, ca.fmin(ca.fmax(dividend / safe, 0.0), 1.0), 0.0)
+    safe = ca.if_else(divisor > TINY_SEGMENT, divisor, 1.0)
+    return ca.if_else(divisor > TINY_SEGMENT, ca.fmin(ca.fmax(dividend / safe, 0.0), 1.0), 0.0)

@@ -15,8 +15,8 @@ from ._trajectory import Trajectory
 
 # Corrections of control points, which shrink by the curvature of the group over a few spans, and
 # where they are done, in m and rad.
-MOST_STEPS = 50
-DONE = 1e-10
+MOST_SPLINE_STEPS = 50
+SPLINE_CONVERGED = 1e-10
 
 
 @named_options
@@ -137,11 +137,11 @@ class BSpline(SmoothReference):
             raise ValueError(f"some spans of {spacing:g} s hold no node: take a wider spacing")
         weights = np.linalg.pinv(inner)
         motion = cls(group, knots, points, degree)
-        for _ in range(MOST_STEPS):
+        for _ in range(MOST_SPLINE_STEPS):
             step = weights @ group.minus(nodes, motion(t).x)
             points[1:-1] = group.plus(points[1:-1], step)
             motion = cls(group, knots, points, degree)
-            if np.abs(step).max(initial=0.0) < DONE:
+            if np.abs(step).max(initial=0.0) < SPLINE_CONVERGED:
                 break
         return motion
 

@@ -20,19 +20,19 @@ Kind = Literal["equilibrium", "relative equilibrium", "none"]
 # slowest orbits about the earth have 1e-9, a constraint force that cancels leaves 1e-13.
 NO_GRADIENT = 1e-11
 # So are gradients below this share of the longest one.
-ROUNDED = 1e-13
+ROUNDED_RATE = 1e-13
 
 # A rate counts as zero, and as unchanged, where displacements of the state and the inputs by these
 # shares of their values, or amounts in SI units, would explain it: a point typed with four digits
 # should not pass, what a trim solver leaves should.
-SHARE = 1e-7
+STEADINESS_SHARE = 1e-7
 AMOUNT = 1e-9
 
 ZERO_RATE = 1e-11  # rate that counts as zero in a row that depends on nothing
 
 SLOWEST = 1e-18  # rate that takes thirty years for a nanometre: zero in any row
 
-NOISE = 1e-14  # share of the largest entry of a matrix that rounding may leave of a zero
+MATRIX_NOISE = 1e-14  # share of the largest entry of a matrix that rounding may leave of a zero
 
 # When the motion is looked at again, in s (continuous) or samples (discrete): spread over decades,
 # without a common period. Then, if it is slow, when its fastest part has come these many m, rad.
@@ -185,10 +185,10 @@ def rate_tolerance(system: SystemDefinition, x: np.ndarray, u: np.ndarray, at: A
     is_angle = np.array([unit == "rad" for unit in state.tangent_units], dtype=bool)
     size = np.where(is_angle, np.maximum(size, 1.0), size)
     slope, B = np.abs(slope), np.abs(at.B)
-    tolerance = (slope @ (SHARE * size + AMOUNT)[..., None])[..., 0]
-    tolerance = tolerance + B @ (SHARE * np.abs(u) + AMOUNT)
+    tolerance = (slope @ (STEADINESS_SHARE * size + AMOUNT)[..., None])[..., 0]
+    tolerance = tolerance + B @ (STEADINESS_SHARE * np.abs(u) + AMOUNT)
     largest = np.maximum(slope.max(axis=-1, initial=0.0), B.max(axis=-1, initial=0.0))
-    least = np.maximum(NO_GRADIENT, ROUNDED * largest.max(axis=-1, keepdims=True, initial=0.0))
+    least = np.maximum(NO_GRADIENT, ROUNDED_RATE * largest.max(axis=-1, keepdims=True, initial=0.0))
     return np.maximum(np.where(largest <= least, ZERO_RATE, tolerance), SLOWEST)
 
 
@@ -196,7 +196,7 @@ def _changes(here: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
     """Entries that change at some time, next to the largest of their row (-1) or column (-2)."""
     size = np.maximum(np.abs(here), np.abs(there))
     line = size.max(axis=axis, keepdims=True, initial=0.0)
-    limit = SHARE * line + NOISE * np.abs(here).max(initial=0.0)
+    limit = STEADINESS_SHARE * line + MATRIX_NOISE * np.abs(here).max(initial=0.0)
     return (~(np.abs(there - here) <= limit)).any(axis=0)
 
 

@@ -13,9 +13,9 @@ from ..codegen._internal import interruptible
 from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
 from ._signals import InputChoice
 
-LARGE = 0.2  # share in a mode, next to the largest one, from which on a state is named
+LARGE_IN_MODE = 0.2  # share in a mode, next to the largest one, from which on a state is named
 
-SHOWN = 6  # modes in the printed summary
+SHOWN_MODES = 6  # modes in the printed summary
 
 
 class LinearModel(Protocol):
@@ -316,7 +316,9 @@ def _mode(
     growth: int,
 ) -> Mode:
     share = np.abs(vector)
-    large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > LARGE * share.max()]
+    large = [
+        int(i) for i in np.argsort(-share, kind="stable") if share[i] > LARGE_IN_MODE * share.max()
+    ]
     real, imaginary = (
         0.0 if abs(part) <= small else float(part) for part in (value.real, value.imag)
     )
@@ -336,7 +338,7 @@ def _mode(
 def _shares(linearization: LinearModel, basis: np.ndarray) -> tuple[str, ...]:
     """Error states of which the subspace of an orthonormal basis holds a large part."""
     share = np.linalg.norm(basis, axis=1)
-    large = share > LARGE * share.max(initial=0.0)
+    large = share > LARGE_IN_MODE * share.max(initial=0.0)
     return tuple(
         name for name, is_large in zip(linearization.state_names, large, strict=True) if is_large
     )
@@ -346,7 +348,7 @@ def _summary(word: str, report: Controllability | Observability, modes: tuple[Mo
     text = f"{report.rank} of {report.size} error states {word}"
     if modes:
         text += f"; not {word} in {', '.join(report.states)}: "
-        text += modes_told(modes[:SHOWN])
-        if len(modes) > SHOWN:
-            text += f"; {len(modes) - SHOWN} more"
+        text += modes_told(modes[:SHOWN_MODES])
+        if len(modes) > SHOWN_MODES:
+            text += f"; {len(modes) - SHOWN_MODES} more"
     return text

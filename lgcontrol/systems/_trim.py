@@ -27,7 +27,7 @@ from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, circles_of, place_of
 from ._definition import LimitedQuantities, SystemDefinition
 from ._derivatives import field_derivatives
-from ._steadiness import NO_GRADIENT, ROUNDED, TrimPoint, classify, follow
+from ._steadiness import NO_GRADIENT, ROUNDED_RATE, TrimPoint, classify, follow
 from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
 
 # A force whose size varies by no more than this share is the same in every configuration.
@@ -743,7 +743,7 @@ def row_scales(
     gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
     lengths = np.linalg.norm(gradients, axis=-1)
     length = np.where(np.isfinite(lengths), lengths, 0.0).max(axis=0)
-    least = max(NO_GRADIENT, ROUNDED * length.max(initial=0.0))
+    least = max(NO_GRADIENT, ROUNDED_RATE * length.max(initial=0.0))
     return 1.0 / np.where(length > least, length, 1.0)
 
 

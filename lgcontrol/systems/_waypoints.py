@@ -19,8 +19,8 @@ from ._smooth_reference import DERIVATIVES, SmoothReference, check_knots, veloci
 # Orders of motions that pass: their derivatives at waypoints are at most the snap.
 PASSING = (1, 3, 5, 7, 9)
 # Newton steps, which converge in three or four, and where they are done, as a share of the largest.
-MOST_STEPS = 50
-DONE = 1e-11
+MOST_WAYPOINT_STEPS = 50
+WAYPOINTS_CONVERGED = 1e-11
 
 
 @named_options(own="order")
@@ -166,12 +166,12 @@ def _passing(
     change = _derivatives_of_log(group, count)
     root, each = cost * weight[:, None, None], np.repeat(power, dim, axis=0)
     each = each.reshape(N, dim, count).transpose(0, 2, 1)
-    size, steps = np.inf, MOST_STEPS if N > 1 else 0
+    size, steps = np.inf, MOST_WAYPOINT_STEPS if N > 1 else 0
     while True:
         left, dleft = change(np.zeros_like(screws), rates[:-1])
         right, dright = change(screws, rates[1:])
         data = _data(screws, left, right, power)
-        if not steps or size < DONE * np.abs(rates).max():
+        if not steps or size < WAYPOINTS_CONVERGED * np.abs(rates).max():
             return np.einsum("ij,naj->nai", hermite, data)
         # Sensitivities by the free derivatives at each end, one block of columns each.
         slopes = np.zeros((N, 2, dim, 2 * count + 2, free))

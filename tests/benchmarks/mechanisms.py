@@ -245,7 +245,7 @@ from tests.mechanics.test_large_mechanisms import chain
 n = int(sys.argv[1])
 if sys.argv[2] == "compiled":
     set_compile_policy("eager")
-_mechanism.LARGE = 0 if sys.argv[2] == "sparse" else n + 1
+_mechanism.LARGE_MECHANISM = 0 if sys.argv[2] == "sparse" else n + 1
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 mechanism = chain(n)
 x0 = np.r_[mechanism.coordinates(), np.zeros(6 * n)]

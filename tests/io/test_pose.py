@@ -6,23 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgcontrol.io._internal import Pose
+from lgcontrol.io._internal import Origin
 
 SAME = 1e-15
 HALF = math.sqrt(0.5)
 
 
 def test_rpy_follows_from_the_quaternion():
-    assert Pose(quaternion=(0, 0, 1, 0)).rpy == (0.0, 0.0, math.pi)
-    turned = Pose((1, 2, 3), quaternion=(HALF, 0.0, 0.0, HALF))
-    assert turned == Pose.from_quaternion((1, 2, 3), (HALF, 0.0, 0.0, HALF))
+    assert Origin(quaternion=(0, 0, 1, 0)).rpy == (0.0, 0.0, math.pi)
+    turned = Origin((1, 2, 3), quaternion=(HALF, 0.0, 0.0, HALF))
+    assert turned == Origin.from_quaternion((1, 2, 3), (HALF, 0.0, 0.0, HALF))
     np.testing.assert_allclose(turned.rpy, (math.pi / 2, 0, 0), rtol=0, atol=SAME)
-    np.testing.assert_allclose(Pose(rpy=turned.rpy).rotation, turned.rotation, rtol=0, atol=SAME)
+    np.testing.assert_allclose(Origin(rpy=turned.rpy).rotation, turned.rotation, rtol=0, atol=SAME)
     assert replace(turned, xyz=(0, 0, 0)).rpy == turned.rpy
 
 
 def test_quaternions_with_missing_digits_are_rotations():
-    typed = Pose(quaternion=(0.0, 0.0, 0.7, 0.7))
+    typed = Origin(quaternion=(0.0, 0.0, 0.7, 0.7))
     np.testing.assert_allclose(typed.quaternion, (0, 0, HALF, HALF), rtol=0, atol=SAME)
     assert np.linalg.det(typed.rotation) == pytest.approx(1.0, abs=4 * SAME)
 
@@ -40,4 +40,4 @@ def test_quaternions_with_missing_digits_are_rotations():
 )
 def test_what_is_no_pose(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Pose(**arguments)
+        Origin(**arguments)

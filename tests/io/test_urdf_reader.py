@@ -8,19 +8,19 @@ import pytest
 
 from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
 from lgcontrol.io._internal import (
-    Box,
-    Capsule,
-    Cylinder,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
     InertialDescription,
     JointDescription,
     JointDynamics,
     JointLimits,
     JointMimic,
     LinkDescription,
-    Mesh,
-    Pose,
+    MeshShape,
+    Origin,
     Shape,
-    Sphere,
+    SphereShape,
 )
 
 # Products of cosines and sines of exact angles.
@@ -74,7 +74,7 @@ def test_joint(arm):
         "continuous",
         "stand",
         "upper_arm",
-        Pose((0.0, 0.0, 1.0), (0.0, 0.0, math.pi / 2)),
+        Origin((0.0, 0.0, 1.0), (0.0, 0.0, math.pi / 2)),
         (0.0, 1.0, 0.0),
         JointLimits(effort=80.0, velocity=2.0),
         JointDynamics(damping=0.7, friction=0.1),
@@ -91,12 +91,12 @@ def test_fixed_joints_have_no_axis(arm):
 
 def test_shapes(arm):
     upper, forearm = arm.link("upper_arm"), arm.link("forearm")
-    lifted = Pose((0.0, 0.0, 0.25))
-    assert upper.visuals == (Shape(Cylinder(0.04, 0.5), lifted, "tube", (0.6, 0.6, 0.7, 1.0)),)
-    assert upper.collisions == (Shape(Box((0.08, 0.08, 0.5)), lifted),)
+    lifted = Origin((0.0, 0.0, 0.25))
+    assert upper.visuals == (Shape(CylinderShape(0.04, 0.5), lifted, "tube", (0.6, 0.6, 0.7, 1.0)),)
+    assert upper.collisions == (Shape(BoxShape((0.08, 0.08, 0.5)), lifted),)
     mesh, ball = forearm.visuals
-    assert mesh.geometry == Mesh("package://arm/meshes/forearm.stl", (0.001, 0.001, 0.001))
-    assert ball.geometry == Sphere(0.05)
+    assert mesh.geometry == MeshShape("package://arm/meshes/forearm.stl", (0.001, 0.001, 0.001))
+    assert ball.geometry == SphereShape(0.05)
     # The second visual names the material that the first defines.
     assert mesh.color == ball.color == (1.0, 0.0, 0.0, 1.0)
 
@@ -132,7 +132,7 @@ def test_joint_types(urdf_data):
     }
     assert {j.name: (j.type, j.freedom, j.axis) for j in robot.joints} == expected
     assert robot.joint("revolute").limits == JointLimits(-1.0, 1.0, 6.0, 5.0, 7.0, 8.0, 9.0)
-    assert robot.link("k").collisions[0].geometry == Capsule(0.1, 0.3)
+    assert robot.link("k").collisions[0].geometry == CapsuleShape(0.1, 0.3)
 
 
 def test_pitch_is_in_metres_per_radian(urdf_data):
@@ -155,7 +155,7 @@ def test_pitch_is_in_metres_per_radian(urdf_data):
     ],
 )
 def test_rpy_turns_about_fixed_axes(rpy, expected):
-    np.testing.assert_allclose(Pose(rpy=rpy).rotation, expected, atol=ROUNDING)
+    np.testing.assert_allclose(Origin(rpy=rpy).rotation, expected, atol=ROUNDING)
 
 
 def test_quaternion_agrees_with_rpy(urdf_data):
@@ -168,8 +168,8 @@ def test_quaternion_agrees_with_rpy(urdf_data):
     )
     rng = np.random.default_rng(1)
     for quaternion in [*rng.normal(size=(50, 4)), *np.eye(4), [0, 1, 0, 1], [1, -1, 1, 1]]:
-        pose = Pose.from_quaternion((0.0, 0.0, 0.0), quaternion / np.linalg.norm(quaternion))
-        np.testing.assert_allclose(Pose(rpy=pose.rpy).rotation, pose.rotation, atol=4e-15)
+        pose = Origin.from_quaternion((0.0, 0.0, 0.0), quaternion / np.linalg.norm(quaternion))
+        np.testing.assert_allclose(Origin(rpy=pose.rpy).rotation, pose.rotation, atol=4e-15)
 
 
 def test_mimic_chains_end_at_the_leader():

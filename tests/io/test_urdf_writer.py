@@ -13,8 +13,8 @@ from lgcontrol.io._internal import (
     JointLimits,
     JointMimic,
     LinkDescription,
-    Mesh,
-    Pose,
+    MeshShape,
+    Origin,
     Shape,
 )
 
@@ -41,7 +41,7 @@ def test_numbers_come_back_bit_for_bit():
 
 def test_names_that_xml_must_escape():
     name = "a <b> & \"c\" 'd' é\tf\ng"
-    shape = Shape(Mesh("folder/<&>.stl"), name=name)
+    shape = Shape(MeshShape("folder/<&>.stl"), name=name)
     robot = RobotDescription(name, (LinkDescription(name, visuals=(shape,)),))
     assert parse_urdf(format_urdf(robot)) == robot
 
@@ -64,7 +64,7 @@ def test_a_single_bound_is_refused():
 def test_the_version_is_the_least_that_has_all(urdf_data):
     arm = read_urdf(urdf_data / "arm.urdf")
     assert "version=" not in format_urdf(arm).splitlines()[1]
-    turned = replace(arm.joints[0], origin=Pose.from_quaternion((0, 0, 1), (0.0, 0.6, 0.0, 0.8)))
+    turned = replace(arm.joints[0], origin=Origin.from_quaternion((0, 0, 1), (0.0, 0.6, 0.0, 0.8)))
     newer = replace(arm, joints=(turned, *arm.joints[1:]))
     assert 'version="1.1"' in format_urdf(newer)
     assert parse_urdf(format_urdf(newer)) == newer

@@ -19,7 +19,7 @@ from lgcontrol.mechanics.constrained import (
     revolute,
 )
 from lgcontrol.mechanics.constrained._large import LargeMechanism
-from lgcontrol.mechanics.constrained._mechanism import LARGE
+from lgcontrol.mechanics.constrained._mechanism import LARGE_MECHANISM
 
 LINK = SpatialInertia.box(1.0, [0.1, 0.02, 0.02])
 
@@ -60,10 +60,10 @@ def test_sparse_steps_are_those_that_are_written_out(name, method):
 
 def test_many_bodies_take_sparse_steps_of_the_same_motion(monkeypatch):
     """Rows that say what others say among them: they have no written-out steps."""
-    mechanism = chain(LARGE)
-    x0 = np.concatenate([mechanism.coordinates(), np.zeros(6 * LARGE)])
+    mechanism = chain(LARGE_MECHANISM)
+    x0 = np.concatenate([mechanism.coordinates(), np.zeros(6 * LARGE_MECHANISM)])
     run = mechanism.march(x0, 1e-3, 3)
-    assert run.is_success and run.x.shape == (4, 13 * LARGE)
+    assert run.is_success and run.x.shape == (4, 13 * LARGE_MECHANISM)
     twice = mechanism.with_joints(
         revolute("again", Marker("ground", z=[0, 1, 0]), Marker("link0", [-0.05, 0, 0], [0, 1, 0]))
     )
@@ -98,15 +98,15 @@ def test_many_bodies_are_assembled_and_driven_like_few(monkeypatch):
     t = np.linspace(0, 1.0, 6)
     few, runs = driven_chain(4), {}
     rough = {name: SE3.plus(b.pose, 1e-3 * np.ones(6)) for name, b in few.bodies.items()}
-    for limit in (LARGE, 1):
-        monkeypatch.setattr(_mechanism, "LARGE", limit)
+    for limit in (LARGE_MECHANISM, 1):
+        monkeypatch.setattr(_mechanism, "LARGE_MECHANISM", limit)
         mechanism = few._like()
         q = mechanism.assemble(rough)
         gap = few.constraints.position(0.0, ca.DM(q), ca.DM(0, 1)).full()
         assert np.abs(gap).max() < 1e-12
         x = mechanism.state(mechanism.coordinates(), t=0.2)
         runs[limit] = x, mechanism.kinematics(t, q=mechanism.coordinates())
-    (x, exact), (y, found) = runs[LARGE], runs[1]
+    (x, exact), (y, found) = runs[LARGE_MECHANISM], runs[1]
     assert found.is_success and exact.is_success
     assert y == pytest.approx(x, abs=1e-9)
     assert found.q == pytest.approx(exact.q, abs=1e-11)
@@ -117,7 +117,7 @@ def test_many_bodies_are_assembled_and_driven_like_few(monkeypatch):
 
 
 def test_a_chain_without_drives_has_no_kinematics():
-    run = chain(LARGE).kinematics([0.0, 0.1])
+    run = chain(LARGE_MECHANISM).kinematics([0.0, 0.1])
     assert not run.is_success and "no drive decides all freedoms at t = 0 s" in run.message
 
 

@@ -7,7 +7,7 @@ from scipy.linalg import expm
 
 from lgcontrol.groups import Product, Rn
 from lgcontrol.systems import System
-from lgcontrol.systems._scaling import ROUNDING, spectrum
+from lgcontrol.systems._scaling import SCALING_ROUNDING, spectrum
 
 from ._examples import quadrotor
 
@@ -119,7 +119,7 @@ def test_errors_bound_what_rounding_does(rng):
         found = spectrum(A)
         off = rng.normal(size=(5, 5))
         moved = np.linalg.eigvals(
-            A + ROUNDING * np.linalg.norm(A, 2) * off / np.linalg.norm(off, 2)
+            A + SCALING_ROUNDING * np.linalg.norm(A, 2) * off / np.linalg.norm(off, 2)
         )
         nearest = np.abs(found.values[:, None] - moved).min(axis=1)
         assert (nearest <= 1.5 * found.error).all()  # the bound is of first order

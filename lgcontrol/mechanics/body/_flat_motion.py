@@ -17,7 +17,7 @@ from ...systems._internal import Jump, MotionPoint, TrajectoryPoint, field_deriv
 # Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
 LEAST_PUSH = 0.05
 LEAST_TURN = 0.02
-SAMPLES = 400  # of a motion, to find where it asks for what has no attitude
+MOTION_SAMPLES = 400  # of a motion, to find where it asks for what has no attitude
 
 
 class FlatMotion:
@@ -142,7 +142,7 @@ class FlatMotion:
         return angle[..., 0], point.velocity[..., 0], point.acceleration[..., 0]
 
     def _check(self) -> None:
-        t = np.linspace(self.position.t[0], self.position.t[-1], SAMPLES)
+        t = np.linspace(self.position.t[0], self.position.t[-1], MOTION_SAMPLES)
         push = self.position(t).acceleration - self._fall
         size, weight = np.linalg.norm(push, axis=-1), np.linalg.norm(self._fall)
         weak = size < LEAST_PUSH * weight

@@ -14,17 +14,17 @@ from ._system import ConstrainedMechanics
 
 # Gap of an assembled mechanism [m, rad]: rounding of coordinates of size one.
 CLOSED = 1e-13
-STEPS = 200
+ASSEMBLY_STEPS = 200
 # Gap below which any decrease counts, and the share of it that a step must gain above.
 NEARLY_CLOSED = 1e-6
 PROGRESS = 1e-5
 # Damping that a failing step starts from, next to the largest curvature, and where it gives up.
-FIRST_DAMPING = 1e-4
-LARGEST_DAMPING = 1e10
+ASSEMBLY_DAMPING = 1e-4
+LARGEST_ASSEMBLY_DAMPING = 1e10
 # Displacements of the guess that are tried, one after the other.
 SPREADS = (0.0, 1e-3, 0.1, 0.5)
 # A row keeps the mechanism open if it has this share of the largest gap.
-SHARE = 0.05
+ASSEMBLY_SHARE = 0.05
 
 
 class AssemblyError(RuntimeError):
@@ -139,7 +139,7 @@ def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]
         raise _not_finite(descent, q, rows, slope)
     L = np.linalg.cholesky(M)
     damping = 0.0
-    for _ in range(STEPS):
+    for _ in range(ASSEMBLY_STEPS):
         gap = np.abs(rows).max(initial=0.0)
         W = scipy.linalg.solve_triangular(L, slope.T, lower=True)  # (n, m)
         move = scipy.linalg.solve_triangular(L, _step(W, rows, damping), lower=True, trans="T")
@@ -149,12 +149,12 @@ def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]
         share = 1.0 if gap < NEARLY_CLOSED else 1.0 - PROGRESS
         if np.linalg.norm(new_rows) < share * np.linalg.norm(rows):
             q, rows, slope, damping = tried, new_rows, new_slope, damping / 10
-            damping = 0.0 if damping < FIRST_DAMPING / 100 else damping
+            damping = 0.0 if damping < ASSEMBLY_DAMPING / 100 else damping
         elif gap <= CLOSED:
             return q, True
         else:
-            damping = max(10 * damping, FIRST_DAMPING)
-            if damping > LARGEST_DAMPING or np.abs(move).max() < np.finfo(float).eps:
+            damping = max(10 * damping, ASSEMBLY_DAMPING)
+            if damping > LARGEST_ASSEMBLY_DAMPING or np.abs(move).max() < np.finfo(float).eps:
                 break
     return q, bool(np.abs(rows).max(initial=0.0) <= CLOSED)
 
@@ -183,7 +183,7 @@ def _refusal(descent: _Assembling, q: np.ndarray) -> AssemblyError:
     names += [f"{entry.name} held at {entry.value:g}" for entry in held]
     units = [*mechanics.constraints.units[: len(rows) - len(held)]]
     units += [entry.unit for entry in held]
-    open_rows = [i for i in np.argsort(-gap) if gap[i] >= SHARE * gap.max()]
+    open_rows = [i for i in np.argsort(-gap) if gap[i] >= ASSEMBLY_SHARE * gap.max()]
     listed = ", ".join(f"{names[i]} = {rows[i]:.3g} {units[i]}".rstrip() for i in open_rows[:6])
     return AssemblyError(
         f"{mechanics.base.name} cannot be assembled from this guess: the nearest configuration "

@@ -19,7 +19,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "log", "sqrt", "tanh")
 }
 CONSTANTS = {"pi": math.pi}
-OPERATIONS: Mapping[type, Callable[..., Any]] = {
+ARITHMETIC: Mapping[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -83,11 +83,11 @@ def _value(node: ast.AST, known: Mapping[str, Any], text: str) -> Any:
         if node.id not in known:
             raise UnknownNameError(f"{text!r}: {unknown_name('variable', node.id, known)}")
         return known[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         parts = (_value(side, known, text) for side in (node.left, node.right))
-        return OPERATIONS[type(node.op)](*parts)
-    if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATIONS:
-        return OPERATIONS[type(node.op)](_value(node.operand, known, text))
+        return ARITHMETIC[type(node.op)](*parts)
+    if isinstance(node, ast.UnaryOp) and type(node.op) in ARITHMETIC:
+        return ARITHMETIC[type(node.op)](_value(node.operand, known, text))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in FUNCTIONS:
             raise UnknownNameError(f"{text!r}: {unknown_name('function', node.func.id, FUNCTIONS)}")

@@ -36,7 +36,7 @@ P = ParamSpec("P")
 
 Row = BasicConstraint | FreeConstraint | VelocityConstraint
 
-AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+AXIS_DIRECTIONS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -628,7 +628,7 @@ def _turn_rate(name: str, i: Marker, j: Marker, about: Marker, axis: str = "z") 
 
 def _turns(i: Marker, j: Marker) -> list[VelocityConstraint]:
     """Rates of turn about all axes of j."""
-    return [_turn_rate(f"r{a}", i, j, j, a) for a in AXES]
+    return [_turn_rate(f"r{a}", i, j, j, a) for a in AXIS_DIRECTIONS]
 
 
 def _sliding(axis: str, i: Marker, j: Marker) -> VelocityConstraint:
@@ -642,7 +642,7 @@ def _sliding(axis: str, i: Marker, j: Marker) -> VelocityConstraint:
 
 
 def _same_point(i: Marker, j: Marker) -> list[BasicConstraint]:
-    return [CD(axis, c, i.body, i.point, j.body, j.point) for axis, c in AXES.items()]
+    return [CD(axis, c, i.body, i.point, j.body, j.point) for axis, c in AXIS_DIRECTIONS.items()]
 
 
 def _parallel(i: Marker, j: Marker) -> list[BasicConstraint]:

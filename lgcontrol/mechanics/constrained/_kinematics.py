@@ -25,17 +25,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Below this share of the largest, the smallest singular value of the rows counts as zero.
-SINGULAR = 1e-7
+SINGULAR_POSITION = 1e-7
 # Near a dead point the smallest singular value dips below this share of its median.
 DIP = 0.1
 # Share of the weakest combination that a row must have to be named.
-NAMED = 0.05
+NAMED_DIRECTIONS = 0.05
 MOST_ITERATIONS = 30
 # Singular values below this share of the largest are left out of solutions: rows that say what
-# others say have some 1e-16 of rounding, and a dead point is reported long before, at `SINGULAR`.
+# others say have some 1e-16 of rounding, and a dead point is reported long before,
+# at `SINGULAR_POSITION`.
 CUT = 1e-11
 # Gaps that no longer fall are rounding up to so many times the tolerance.
-ROUNDED = 100
+ROUNDED_GAPS = 100
 
 
 class KinematicsStatus(Status, StrEnum):
@@ -266,7 +267,7 @@ def kinematics(
             at = dynamics(time, q, rest, u, p)
             count += 1
             gap = np.abs(at.phi).max()
-            if before / 2 <= gap <= ROUNDED * tolerance:
+            if before / 2 <= gap <= ROUNDED_GAPS * tolerance:
                 break
         phi, G = at.phi, at.G
         rank = RankOfRows.of(G)
@@ -274,7 +275,7 @@ def kinematics(
         measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
         signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
         weakest.append((rank, G, q))
-        if not np.abs(phi).max(initial=0.0) <= ROUNDED * tolerance:
+        if not np.abs(phi).max(initial=0.0) <= ROUNDED_GAPS * tolerance:
             status, message = _failed(constraints, float(time), phi)
             break
         v = _least(G, at.nu)
@@ -337,13 +338,13 @@ def _singular(
     for k, value in enumerate(measures):
         flips = k > 0 and signs[k] * signs[k - 1] < 0
         lowest = 0 < k < len(measures) - 1 and value < min(measures[k - 1], measures[k + 1])
-        if not (value <= SINGULAR or flips or (lowest and value < DIP * typical)):
+        if not (value <= SINGULAR_POSITION or flips or (lowest and value < DIP * typical)):
             continue
         if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
             continue  # the same one, seen from the other side
         rank, G, q = weakest[k]
         share = np.abs(rank.combinations[:, min(constraints.group.dim, len(rank.values)) - 1])
-        weak = np.flatnonzero(share > NAMED * share.max(initial=0.0)).tolist()
+        weak = np.flatnonzero(share > NAMED_DIRECTIONS * share.max(initial=0.0)).tolist()
         rows = set(rank.dependent) | set(weak)
         order, names = drives_first(constraints, rows), constraints.row_names
         remedy = remedy_of(constraints, order, G, hint(q))

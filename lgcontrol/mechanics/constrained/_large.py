@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 
 from ...codegen._internal import check_shape
 from ...groups import SO3
-from ...integrators._internal import Index3Method
+from ...integrators._internal import TOLERATED, Index3Method
 from ._basic import GROUND, BasicConstraint, Connection, Direction
 from ._basic_rows import BasicRows
 from ._body import MechanismBody
@@ -23,17 +23,14 @@ from ._march import March
 from ._system import OFF
 
 UNIT = np.eye(3)
-# Newton's corrections fall at least linearly: largest last one, next to the accelerations and
-# multipliers.
-TOLERATED = 1e-6
 # Gap of assembled joints [m, rad], and steps of Newton's method that reach it from nearby.
 CLOSED, NEWTON = 1e-13, 30
 # Share of a random displacement that rows may leave where drives decide all.
 UNDECIDED = 1e-6
 # Time of differences along a motion [s].
-SHORT = 1e-4
+SHORT_STEP = 1e-4
 # Compliance of rows that makes the matrix regular where they depend on others.
-SLACK = 1e-10
+NEWTON_SLACK = 1e-10
 
 
 def has_closed_forms(rows: Iterable[Any]) -> bool:
@@ -292,7 +289,7 @@ class LargeMechanism:
     def _refuse(self, state: tuple[np.ndarray, ...], t: float) -> None:
         """Say which row a start breaks most."""
         before, phi, after = self._along(t, *state)
-        rate = (after - before) / (2 * SHORT)
+        rate = (after - before) / (2 * SHORT_STEP)
         for what, gap in (("position", phi), ("velocity", rate)):
             if np.abs(gap).max(initial=0.0) > OFF:
                 k = int(np.abs(gap).argmax())
@@ -432,7 +429,7 @@ class LargeMechanism:
         line = np.concatenate([M.row, G.row + n, G.col, own])
         place = np.concatenate([M.col, G.col, G.row + n, own])
         place_of = self._place_of(line, place, size)
-        slack = np.full(size - n, -SLACK * n / M.diagonal().sum())
+        slack = np.full(size - n, -NEWTON_SLACK * n / M.diagonal().sum())
         data = np.concatenate([M.data, G.data, G.data, slack])
         K = sp.csc_matrix((data, (place_of[line], place_of[place])), shape=(size, size))
         K.eliminate_zeros()  # half of the entries, of which coordinate differences have most
@@ -458,7 +455,7 @@ class LargeMechanism:
         """
         rate, multipliers = np.zeros((self.n_bodies, 6)), np.zeros(self.m)
         before, phi, after = self._along(t, r, A, rdot, omega)
-        gamma = -(after - 2 * phi + before) / SHORT**2
+        gamma = -(after - 2 * phi + before) / SHORT_STEP**2
         G0 = self.terms(t, r, A, multipliers)[1]
         right = np.concatenate([-self._balance(rate, omega).ravel(), gamma])
         x = self.solve(self._inertias(omega, 0.0), G0, right)
@@ -469,7 +466,7 @@ class LargeMechanism:
         none = np.zeros(self.m)
         return [
             self.terms(t + h, r + h * rdot, A @ rotations(h * omega), none)[0]
-            for h in (-SHORT, 0.0, SHORT)
+            for h in (-SHORT_STEP, 0.0, SHORT_STEP)
         ]
 
     def _balance(self, rate: np.ndarray, w: np.ndarray) -> np.ndarray:

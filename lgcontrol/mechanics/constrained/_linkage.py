@@ -41,7 +41,7 @@ from ._system import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-AXES = ("fx", "fy", "fz", "mx", "my", "mz")
+WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 # Speeds that break constraints by more than this share of themselves are refused.
 BROKEN = 1e-9
 
@@ -494,7 +494,7 @@ class Linkage(Immutable, ABC):
                     return made(clock, x[:nq], p, multipliers[rows])
 
                 of_multipliers: Any = value  # which `constrained_system` adds
-                found[f"reaction_{joint}_{body}"] = Quantity(of_multipliers, AXES)
+                found[f"reaction_{joint}_{body}"] = Quantity(of_multipliers, WRENCH_AXES)
         return found
 
     @cached_property

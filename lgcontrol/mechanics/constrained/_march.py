@@ -13,7 +13,7 @@ from ...codegen import ModelFunction, chain
 from ...codegen._internal import Result, Status
 from ...integrators._internal import Index3Method, Problem
 
-UNKNOWN = (
+UNKNOWN_REASON = (
     "take shorter steps or more iterations, and look at mobility() there: constraints may be "
     "singular"
 )
@@ -73,7 +73,7 @@ class March(Result):
         return (
             f"step {self.unsolved} (t = {self.t[self.unsolved]:.6g} s) did not solve its equations:"
             f" residual {self.residual[self.unsolved]:.2g} times what is tolerated; "
-            + (self.hint or UNKNOWN)
+            + (self.hint or UNKNOWN_REASON)
         )
 
 

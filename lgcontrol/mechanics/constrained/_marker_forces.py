@@ -15,7 +15,7 @@ from ...groups import SO3
 from ...systems._internal import check_name
 from .._coefficients import TWIST_AXES, Coefficient
 from ._basic import GROUND, Frames, frame_of
-from ._joints import AXES, JointCoordinate, Marker, passing_velocity, placed, turn_rate
+from ._joints import AXIS_DIRECTIONS, JointCoordinate, Marker, passing_velocity, placed, turn_rate
 from ._recipe import recorded
 
 Law = Callable[[Value, Value], Value]
@@ -226,7 +226,7 @@ def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0
         R = frame_of(frames, i.body)[1] @ ca.DM(i.axes)
         passing = passing_velocity(i.body, j.body, placed(j, frames), frames, rates)
         return ca.vertcat(
-            R.T @ passing, *(turn_rate(i, j, i, axis, frames, rates) for axis in AXES)
+            R.T @ passing, *(turn_rate(i, j, i, axis, frames, rates) for axis in AXIS_DIRECTIONS)
         )
 
     coefficients = {}
@@ -271,8 +271,8 @@ def joint_friction(
     width : float
         w₀ [rad/s or m/s], positive: friction is smooth below.
     """
-    if coordinate not in ("rz", *AXES):
-        raise UnknownNameError(unknown_name("coordinate", coordinate, ("rz", *AXES)))
+    if coordinate not in ("rz", *AXIS_DIRECTIONS):
+        raise UnknownNameError(unknown_name("coordinate", coordinate, ("rz", *AXIS_DIRECTIONS)))
     small = float(check_shape(f"force {name!r}: width", width, ()))
     if not small > 0:
         raise ValueError(f"force {name!r}: the width must be positive, got {width}")

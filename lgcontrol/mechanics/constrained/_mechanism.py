@@ -27,11 +27,11 @@ from ...groups import SE3, SO3, Product, check_element
 from ...integrators import generalized_alpha
 from ...integrators._internal import Index3Method
 from ...systems import Input, System
-from ...systems._internal import FixedParameters, check_name
+from ...systems._internal import FREE_FALL, FixedParameters, check_name
 from .._fields import read_only
 from .._mechanical import mechanical
 from ..inertia._inertia import SpatialInertia
-from ..surroundings._forces import STANDARD_GRAVITY, Force, Gravity
+from ..surroundings._forces import Force, Gravity
 from ..surroundings._surroundings import Surroundings, coefficient_name
 from ._assembly import HeldCoordinate
 from ._basic import GROUND
@@ -55,7 +55,7 @@ from ._units import held_by_joints, points_of, warn_of_units
 CLOSED_ALGEBRA = 1e-9
 # Bodies from which sparse steps are faster than written-out ones, compiled and set up: see
 # mechanisms.json of the benchmarks, part sizes.
-LARGE = 20
+LARGE_MECHANISM = 20
 
 
 @named_options
@@ -123,7 +123,7 @@ class Mechanism(Linkage):
         *,
         motors: Iterable[MechanismMotor] = (),
         forces: Iterable[MarkerForce] = (),
-        gravity: Any = STANDARD_GRAVITY,
+        gravity: Any = FREE_FALL,
         formulation: Choice = "SO3xR3",
     ) -> None:
         check_name("mechanism", name)
@@ -539,7 +539,7 @@ class Mechanism(Linkage):
             or any(b.forces for b in self.bodies.values())
         )
         rows = [row for joint in self.joints.values() for row in joint.rows]
-        if len(self.bodies) < LARGE or acting or not only or not has_closed_forms(rows):
+        if len(self.bodies) < LARGE_MECHANISM or acting or not only or not has_closed_forms(rows):
             return None
         return LargeMechanism(self.bodies, self.joints.values(), self.gravity)
 

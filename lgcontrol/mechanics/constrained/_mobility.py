@@ -11,7 +11,7 @@ import scipy
 
 from ...systems import Trajectory
 from ._constraint import Constraints
-from ._ranks import RANK, SHORT, RankOfRows
+from ._ranks import RANK_OF_ROWS, SHORT, RankOfRows
 from ._system import OFF, ConstrainedMechanics
 
 # How far neighbours are, in m and rad.
@@ -21,7 +21,7 @@ RETURNS, CLOSE = 8, 1e-9
 # On a motion, conditioning below this share of the best one counts as singular.
 NEARLY = 1e-3
 # Share of the weakest combination that a row must have to be named there.
-NAMED = 0.1
+NAMED_COORDINATES = 0.1
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class _Judged:
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             k = start + int(ratio[start:stop].argmin())
             share = np.abs(every[k].combinations[:, usual - 1])
-            rows = set(np.flatnonzero(share > NAMED * share.max(initial=0.0)).tolist())
+            rows = set(np.flatnonzero(share > NAMED_COORDINATES * share.max(initial=0.0)).tolist())
             yield self._position(states[k][:nq], float(motion.t[k]), float(ratio[k]), rows)
 
     def _neighbours(self, is_driven: np.ndarray) -> Iterator[np.ndarray]:
@@ -259,14 +259,14 @@ class _Judged:
             return phi[kept], G[kept]
 
         rng, G = np.random.default_rng(1), rows(self.q)[1]
-        basis = scipy.linalg.null_space(G, rcond=RANK) if G.size else np.eye(group.dim)
+        basis = scipy.linalg.null_space(G, rcond=RANK_OF_ROWS) if G.size else np.eye(group.dim)
         for _ in range(3):
             away = basis @ rng.normal(size=basis.shape[1])
             away *= NEARBY / max(np.linalg.norm(away), 1e-300)
             place = group.plus(self.q, away)
             for _ in range(RETURNS):
                 phi, G = rows(place)
-                step = np.linalg.lstsq(G, phi, rcond=RANK)[0] if phi.size else 0 * away
+                step = np.linalg.lstsq(G, phi, rcond=RANK_OF_ROWS)[0] if phi.size else 0 * away
                 place = group.normalize(group.plus(place, -step))
             if np.abs(rows(place)[0]).max(initial=0.0) < CLOSE:
                 yield place

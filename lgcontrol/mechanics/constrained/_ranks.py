@@ -9,11 +9,11 @@ import numpy as np
 import scipy
 
 # Singular values below this share of the largest count as zero.
-RANK = 1e-8
+RANK_OF_ROWS = 1e-8
 # Rows shorter than this share of an upper quartile are left short: they are about to vanish.
 SHORT, USUAL = 0.3, 0.75
 # Share of a null vector that a row must have to be in the dependent set.
-SHARE = 1e-6
+RANK_SHARE = 1e-6
 
 
 def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.ndarray:
@@ -78,16 +78,16 @@ class RankOfRows:
         lengths = np.linalg.norm(G, axis=1)
         W = G / np.maximum(lengths, SHORT * np.quantile(lengths, USUAL) + 1e-300)[:, None]
         U, s, _ = np.linalg.svd(W)
-        rank = int((s > RANK * max(s[0], 1e-300)).sum())
+        rank = int((s > RANK_OF_ROWS * max(s[0], 1e-300)).sum())
         null = U[:, rank:]
-        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > SHARE).tolist()
+        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > RANK_SHARE).tolist()
         removable, kept = [], np.zeros((0, W.shape[1]))
         if rank < len(W):
             for i, row in enumerate(W):
                 rest = row - kept.T @ (kept @ row)
                 rest = rest - kept.T @ (kept @ rest)
                 size = np.linalg.norm(rest)
-                if size > 10 * RANK:
+                if size > 10 * RANK_OF_ROWS:
                     kept = np.vstack([kept, rest / size])
                 else:
                     removable.append(i)

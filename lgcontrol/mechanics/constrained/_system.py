@@ -29,7 +29,7 @@ from ...integrators import Constrained
 from ...systems import Quantity, System
 from ...systems._internal import ErrorCoordinates, TracedLater
 from ._constraint import Constraints
-from ._ranks import RANK, RankOfRows, scaled_rows
+from ._ranks import RANK_OF_ROWS, RankOfRows, scaled_rows
 
 Stabilization = Literal["projection", "velocity", "baumgarte", "none"]
 
@@ -744,7 +744,7 @@ def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
     L, W = np.linalg.cholesky(M), scaled_rows(G, M)
     if W.any():
         _, s, Vt = np.linalg.svd(W)
-        V = Vt[int((s > RANK * s[0]).sum()) :].T
+        V = Vt[int((s > RANK_OF_ROWS * s[0]).sum()) :].T
     else:
         V = np.eye(len(M))
     return scipy.linalg.solve_triangular(L, V, lower=True, trans="T")

@@ -25,7 +25,7 @@ OUTSIDE, INSIDE = 30.0, 100.0
 # a published frame. No body of osmium has more than 2e5; a fishing rod has 0.02.
 DENSEST, LIGHTEST = 2e5, 5e-3
 # Only where points lie so near to the radius of gyration are moments meant to be the body's own.
-NEAR = 10.0
+NEAR_LENGTH = 10.0
 # Accelerations of free fall above this are no planet's, but millimetres on the Earth [m/s²].
 LARGEST_GRAVITY = 300.0
 
@@ -97,7 +97,7 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]
     far = far or [p for p in nearest if p.ratio > UNUSUAL]
     deep = most([p for p in nearest if p.ratio < 1 / INSIDE], 2)
     deep = deep or [p for p in nearest if p.ratio < 1 / UNUSUAL]
-    own = [p for p in nearest if 1 / NEAR < p.ratio < NEAR]
+    own = [p for p in nearest if 1 / NEAR_LENGTH < p.ratio < NEAR_LENGTH]
     dense = most([p for p in own if p.density > DENSEST], 1)
     light = most([p for p in nearest if p.density < LIGHTEST], 1)
     if fall > LARGEST_GRAVITY:

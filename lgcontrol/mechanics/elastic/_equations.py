@@ -17,7 +17,7 @@ from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
 from ..multibody._system import TreeMechanics, state_of
 from ..multibody.tree._tree import JointCoordinates, Tree
-from ._joint_spring import LEAST, AdjustedSpring, JointSpring, VariableSpring
+from ._joint_spring import LEAST_DIVISOR, AdjustedSpring, JointSpring, VariableSpring
 from ._motor import Motor
 
 
@@ -61,7 +61,7 @@ class ElasticJoint:
         mass, per = ("kg", "N s/m") if self.unit == "m" else ("kg m²", "N m s/rad")
         own, spring = self.motor, self.spring
         found = {
-            "motor.inertia": Coefficient(np.array(float(own.inertia)), mass, lower=LEAST),
+            "motor.inertia": Coefficient(np.array(float(own.inertia)), mass, lower=LEAST_DIVISOR),
             "motor.damping": Coefficient(np.array(float(own.damping)), per, lower=0.0),
             "motor.friction": Coefficient(np.array(float(own.friction)), self.force_unit, lower=0),
             "spring.damping": Coefficient(np.array(float(spring.damping)), per, lower=0.0),

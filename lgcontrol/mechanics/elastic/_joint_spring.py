@@ -15,8 +15,8 @@ import numpy as np
 from ...codegen import Value
 from .._coefficients import Coefficient
 
-LEAST = 1e-9  # of stiffnesses and inertias that are parameters: they stand in denominators
-SAMPLES = 401  # deflections at which a spring is judged
+LEAST_DIVISOR = 1e-9  # of stiffnesses and inertias that are parameters: they are divisors
+SPRING_SAMPLES = 401  # deflections at which a spring is judged
 RANGE = 1.0  # rad or m: judged up to here where no limit says less
 JUDGED = 1e-6  # relative: rounding of torques and of their slopes by differences of formulas
 HALVINGS = 30  # of the interval between zero and the deflection of the spring at rest
@@ -152,9 +152,9 @@ class JointSpring(ABC):
             )
         found = [torque, ca.jacobian(torque, symbol), energy, ca.jacobian(energy, symbol)]
         function = ca.Function("spring", [symbol], [ca.densify(x) for x in found])
-        d = np.linspace(-reach, reach, SAMPLES)
+        d = np.linspace(-reach, reach, SPRING_SAMPLES)
         sigma, slope, stored, force = (x.full().ravel() for x in function(d[None]))
-        middle = SAMPLES // 2
+        middle = SPRING_SAMPLES // 2
         if not np.isfinite([sigma, slope, stored]).all():
             raise ValueError(f"{self._who}: torque or energy is not finite within ±{reach:g} rad")
         scale = max(np.abs(sigma).max(), np.finfo(float).tiny)
@@ -230,7 +230,7 @@ class LinearSpring(JointSpring):
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """The stiffness."""
         per = f"N m/{unit}" if unit == "rad" else "N/m"
-        return {"stiffness": Coefficient(np.array(float(self.stiffness)), per, lower=LEAST)}
+        return {"stiffness": Coefficient(np.array(float(self.stiffness)), per, lower=LEAST_DIVISOR)}
 
     def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
         """``k δ``."""
@@ -282,7 +282,7 @@ class HardeningSpring(JointSpring):
         force = "N m" if unit == "rad" else "N"
         return {
             "stiffness": Coefficient(
-                np.array(float(self.stiffness)), f"{force}/{unit}", lower=LEAST
+                np.array(float(self.stiffness)), f"{force}/{unit}", lower=LEAST_DIVISOR
             ),
             "cubic": Coefficient(np.array(float(self.cubic)), f"{force}/{unit}³", lower=0.0),
         }
@@ -480,7 +480,7 @@ class AdjustedSpring(JointSpring):
         if k.shape != (1, 1):
             raise ValueError(f"{self._who}: stiffness must be one number, got shape {k.shape}")
         function = ca.Function("k", [phi], [ca.densify(x) for x in (k, ca.jacobian(k, phi))])
-        at = np.linspace(self.lower, self.upper, SAMPLES)
+        at = np.linspace(self.lower, self.upper, SPRING_SAMPLES)
         values, slopes = (x.full().ravel() for x in function(at[None]))
         if not (values > 0).all() or not (slopes >= 0).all():
             raise ValueError(
@@ -502,7 +502,9 @@ class AdjustedSpring(JointSpring):
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """Inertia and damping of the motor."""
         return {
-            "motor_inertia": Coefficient(np.array(float(self.motor_inertia)), "kg m²", lower=LEAST),
+            "motor_inertia": Coefficient(
+                np.array(float(self.motor_inertia)), "kg m²", lower=LEAST_DIVISOR
+            ),
             "motor_damping": Coefficient(
                 np.array(float(self.motor_damping)), "N m s/rad", lower=0.0
             ),

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from math import inf
 
 from ...codegen import named_options
-from ..multibody.tree._link import JointProperties
+from ..multibody.tree._link import FRICTION_SPEED
 from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
-
-FRICTION_SPEED = JointProperties().friction_speed
 
 
 @named_options(own="inertia spring")

@@ -12,7 +12,7 @@ from ...codegen import named_options
 from ...codegen._internal import check_shape, level_outside
 from ...groups import SE3, SO3, check_element
 from .._fields import set_field
-from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
+from ._inertia_checks import INERTIA_TOLERANCE, inertia_findings
 from ._inertia_matrix import (
     INERTIA_ENTRIES,
     inertia_matrix_from_moments,
@@ -300,7 +300,7 @@ pass check="warn" or check="ignore"
         rebuilt = inertia_matrix_from_moments(m, moment, M[3:, 3:])
         scale = np.abs(M).max()
         off = np.abs(M - rebuilt)
-        if off.max() > MATRIX_TOLERANCE * scale:
+        if off.max() > INERTIA_TOLERANCE * scale:
             row, column = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
             raise ValueError(
                 "matrix is not [[m 1, −m ĉ], [m ĉ, I]] of a body: entry "

@@ -6,7 +6,7 @@ import numpy as np
 
 # Asymmetry and deviation from the form of a spatial inertia, relative to the largest entry: what
 # inertias printed with nine digits show.
-MATRIX_TOLERANCE = 1e-9
+INERTIA_TOLERANCE = 1e-9
 
 # Principal moments, relative to the largest: thin plates and rods sit exactly on the limits, and
 # inertias printed with nine digits round across them.
@@ -45,7 +45,7 @@ def inertia_findings(
     if mass == 0.0:
         found.append(f"the mass is 0 but the inertia is not (largest entry {scale:g} kg m²)")
     asymmetry = np.abs(inertia - inertia.T)
-    if asymmetry.max() > MATRIX_TOLERANCE * scale:
+    if asymmetry.max() > INERTIA_TOLERANCE * scale:
         row, column = (int(i) for i in np.unravel_index(asymmetry.argmax(), (3, 3)))
         found.append(
             f"the inertia is not symmetric: entries ({row}, {column}) and ({column}, {row}) are "

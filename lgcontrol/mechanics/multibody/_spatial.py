@@ -14,7 +14,7 @@ import numpy as np
 from ...codegen import Value
 from ...groups import LieGroup
 
-ROUNDING = 1e-15  # entries of rotation matrices below this are rounding of cos(π/2)
+COSINE_ROUNDING = 1e-15  # entries of rotation matrices below this are rounding of cos(π/2)
 
 
 def hat(v: Value) -> Value:
@@ -57,8 +57,8 @@ def constant(array: Any) -> ca.DM:
 
 def constant_rotation(R: np.ndarray) -> ca.DM:
     """A constant rotation matrix, with 0 and ±1 exact where rounding hid them."""
-    R = np.where(np.abs(R) < ROUNDING, 0.0, R)
-    return constant(np.where(np.abs(np.abs(R) - 1.0) < ROUNDING, np.sign(R), R))
+    R = np.where(np.abs(R) < COSINE_ROUNDING, 0.0, R)
+    return constant(np.where(np.abs(np.abs(R) - 1.0) < COSINE_ROUNDING, np.sign(R), R))
 
 
 def point_accelerations(w: Value, dw: Value) -> Value:

@@ -11,7 +11,13 @@ import numpy as np
 from ...codegen import ModelFunction, Value, trace
 from ...codegen._internal import Shape, UnknownNameError, unknown_name
 from .._reference import Reference, check_reference
-from ._forms import Pose, convert_inertias, convert_twist_rates, convert_twists, convert_wrenches
+from ._forms import (
+    MovingPose,
+    convert_inertias,
+    convert_twist_rates,
+    convert_twists,
+    convert_wrenches,
+)
 
 Quantity = Literal[
     "twist", "twist_rate", "wrench", "momentum", "inertia", "jacobian", "jacobian_rate"
@@ -36,7 +42,12 @@ class _Conversion(NamedTuple):
 
 
 def _rates(
-    pose: Pose, rate: Value, source: Reference, target: Reference, twist: Value, of: Value = None
+    pose: MovingPose,
+    rate: Value,
+    source: Reference,
+    target: Reference,
+    twist: Value,
+    of: Value = None,
 ) -> Value:
     columns = twist if of is None else of
     return convert_twist_rates(pose.moving(twist, source), rate, columns, source, target)
@@ -158,7 +169,9 @@ def _traced(quantity: str, source: Reference, target: Reference, columns: int) -
     shapes = {quantity: shape, "pose": (7,), "twist": (6,), "jacobian": (6, columns)}
     return trace(
         f"convert_{quantity}",
-        lambda value, pose, *besides: made.build(Pose.of(pose), value, source, target, *besides),
+        lambda value, pose, *besides: made.build(
+            MovingPose.of(pose), value, source, target, *besides
+        ),
         {name: shapes[name] for name in (quantity, "pose", *made.besides)},
         {"converted": shape},
     )

@@ -12,7 +12,7 @@ from ...groups import SE3, SO3
 from .._reference import Reference, check_reference
 from ..inertia._inertia import SpatialInertia
 from . import _newton_euler as equations
-from ._forms import Pose, convert_inertias
+from ._forms import MovingPose, convert_inertias
 
 
 def inertia_matrix(
@@ -271,7 +271,7 @@ def _function(kind: str, reference: Reference) -> ModelFunction:
 @cache
 def _traced(kind: str, reference: Reference) -> ModelFunction:
     def build(inertia: Value, *values: Value) -> Value:
-        pose = Pose.of(values[-1])
+        pose = MovingPose.of(values[-1])
         M = convert_inertias(pose, inertia, "body", reference)
         if kind == "inertia_matrix":
             return M

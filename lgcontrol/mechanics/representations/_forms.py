@@ -59,35 +59,35 @@ class Rated(NamedTuple):
         return Rated(self.value.T, self.rate.T)
 
 
-class Pose(NamedTuple):
+class MovingPose(NamedTuple):
     """Rotation matrix body → world and position of the body; plain or `Rated`."""
 
     R: Any
     p: Any
 
     @classmethod
-    def of(cls, pose: Value) -> Pose:
+    def of(cls, pose: Value) -> MovingPose:
         """From SE3 coordinates."""
         T = SE3.homogeneous(pose)
         return cls(T[:3, :3], T[:3, 3])
 
-    def moving(self, twist: Value, reference: Reference) -> Pose:
+    def moving(self, twist: Value, reference: Reference) -> MovingPose:
         """The same pose with its rate, for a twist of the body in a reference."""
         hybrid = convert_twists(self, twist, reference, "hybrid")
-        return Pose(
+        return MovingPose(
             Rated(self.R, ca.skew(hybrid[3:]) @ self.R),
             Rated(self.p, hybrid[:3]),
         )
 
 
-def convert_twists(pose: Pose, twists: Value, source: Reference, target: Reference) -> Value:
+def convert_twists(pose: MovingPose, twists: Value, source: Reference, target: Reference) -> Value:
     """Twists (columns) in another representation."""
     linear, angular = _twist_parts(pose, twists[:3, :], twists[3:, :], source, target)
     return ca.vertcat(linear, angular)
 
 
 def convert_twist_rates(
-    pose: Pose, rates: Value, twists: Value, source: Reference, target: Reference
+    pose: MovingPose, rates: Value, twists: Value, source: Reference, target: Reference
 ) -> Value:
     """Time derivatives of twists (columns) in another representation, for a moving pose."""
     linear, angular = _twist_parts(
@@ -100,7 +100,9 @@ def convert_twist_rates(
     return ca.vertcat(linear.rate, angular.rate)
 
 
-def convert_wrenches(pose: Pose, wrenches: Value, source: Reference, target: Reference) -> Value:
+def convert_wrenches(
+    pose: MovingPose, wrenches: Value, source: Reference, target: Reference
+) -> Value:
     """Wrenches or momenta (columns) in another representation."""
     old, new = FORMS[source], FORMS[target]
     moment, force = _convert(
@@ -112,14 +114,16 @@ def convert_wrenches(pose: Pose, wrenches: Value, source: Reference, target: Ref
     return ca.vertcat(force, moment)
 
 
-def convert_inertias(pose: Pose, inertia: Value, source: Reference, target: Reference) -> Value:
+def convert_inertias(
+    pose: MovingPose, inertia: Value, source: Reference, target: Reference
+) -> Value:
     """Inertia matrix in another representation: ``Xᵀ M X`` with X from target to source."""
     X = convert_twists(pose, ca.DM.eye(6), target, source)
     return X.T @ inertia @ X
 
 
 def _twist_parts(
-    pose: Pose, linear: Any, angular: Any, source: Reference, target: Reference
+    pose: MovingPose, linear: Any, angular: Any, source: Reference, target: Reference
 ) -> tuple[Any, Any]:
     old, new = FORMS[source], FORMS[target]
     return _convert(
@@ -131,7 +135,7 @@ def _twist_parts(
 
 
 def _convert(
-    pose: Pose,
+    pose: MovingPose,
     moved: tuple[Any, Side, Side],
     free: tuple[Any, Side, Side],
     points: tuple[Side, Side],
@@ -151,7 +155,7 @@ def _convert(
     return _turn(pose, x, "world", x_new), _turn(pose, y, y_old, y_new)
 
 
-def _turn(pose: Pose, x: Any, old: Side, new: Side) -> Any:
+def _turn(pose: MovingPose, x: Any, old: Side, new: Side) -> Any:
     if old == new:
         return x
     return pose.R @ x if new == "world" else pose.R.T @ x

@@ -13,7 +13,7 @@ import casadi as ca
 from ...codegen import Value
 from ...groups import SE3
 from .._reference import Reference
-from ._forms import Pose
+from ._forms import MovingPose
 
 
 def wrench_cross(V: Value, W: Value) -> Value:
@@ -21,28 +21,28 @@ def wrench_cross(V: Value, W: Value) -> Value:
     return -(SE3.ad(V).T @ W)
 
 
-def wrench(pose: Pose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
+def wrench(pose: MovingPose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
     """Resultant wrench from twist and twist rate; all in the reference."""
     return _WRENCHES[reference](pose, M, V, A)
 
 
-def momentum_rate(pose: Pose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
+def momentum_rate(pose: MovingPose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
     """Rate of the momentum's components: the wrench less what the moving frame makes of it."""
     return wrench(pose, M, V, A, reference) - _transport(pose, V, M @ V, reference)
 
 
-def _fixed(pose: Pose, M: Value, V: Value, A: Value) -> Value:
+def _fixed(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
     """``M V̇ − ad_Vᵀ M V``: eq. 42 with body-fixed, eq. 39 with spatial quantities."""
     return M @ A + wrench_cross(V, M @ V)
 
 
-def _hybrid(pose: Pose, M: Value, V: Value, A: Value) -> Value:
+def _hybrid(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
     """Eq. 64 with axes that do not turn: ``M (V̇ − [ω × ṙ; 0]) − ad_Vᵀ M V`` (eq. 54)."""
     carried = ca.vertcat(ca.cross(V[3:], V[:3]), ca.DM(3, 1))
     return M @ (A - carried) + wrench_cross(V, M @ V)
 
 
-def _mixed(pose: Pose, M: Value, V: Value, A: Value) -> Value:
+def _mixed(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
     """Eq. 57 and 58, by the parts of the momentum in their own axes."""
     R, w = pose.R, V[3:]
     spin = ca.skew(R @ w)
@@ -52,7 +52,7 @@ def _mixed(pose: Pose, M: Value, V: Value, A: Value) -> Value:
     return rate + _transport(pose, V, P, "mixed")
 
 
-_WRENCHES: dict[Reference, Callable[[Pose, Value, Value, Value], Value]] = {
+_WRENCHES: dict[Reference, Callable[[MovingPose, Value, Value, Value], Value]] = {
     "body": _fixed,
     "spatial": _fixed,
     "hybrid": _hybrid,
@@ -60,7 +60,7 @@ _WRENCHES: dict[Reference, Callable[[Pose, Value, Value, Value], Value]] = {
 }
 
 
-def _transport(pose: Pose, V: Value, P: Value, reference: Reference) -> Value:
+def _transport(pose: MovingPose, V: Value, P: Value, reference: Reference) -> Value:
     """Wrench less the rate of the momentum's components.
 
     Nothing where frame and point rest (eq. 37); ``−ad_Vᵀ Π`` in the body (eq. 42); the moment

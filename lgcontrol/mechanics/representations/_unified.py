@@ -20,7 +20,7 @@ from ._unified_group import UnifiedMotions
 WORST_CONDITION = 1e8
 
 # Rows count as dependent with a larger share than this in what vanishes.
-SHARE = 1e-3
+UNIFIED_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,5 +356,5 @@ def _dependent_rows(D: np.ndarray) -> str:
     u, s, _ = np.linalg.svd(D / rows[:, None])
     idle = u[:, s <= max(s[0] / WORST_CONDITION, s[-1])]
     shares = np.abs(idle).max(axis=1)
-    found = ", ".join(map(str, np.flatnonzero(shares > SHARE * shares.max())))
+    found = ", ".join(map(str, np.flatnonzero(shares > UNIFIED_SHARE * shares.max())))
     return f"the speeds of points {found} (counted from 0) depend on each other"

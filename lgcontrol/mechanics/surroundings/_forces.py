@@ -12,10 +12,9 @@ import numpy as np
 
 from ...codegen import Value
 from ...systems import Input
+from ...systems._internal import FREE_FALL
 from .._coefficients import Coefficient
 from .._fields import freeze, refuse_negative
-
-STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ class Gravity(Force):
     'gravity'
     """
 
-    acceleration: Any = STANDARD_GRAVITY
+    acceleration: Any = FREE_FALL
     name: str = "gravity"
 
     def __post_init__(self) -> None:
@@ -181,7 +180,7 @@ class Buoyancy(Force):
     volume: float
     center: Any = (0.0, 0.0, 0.0)
     density: float = 1000.0
-    acceleration: Any = STANDARD_GRAVITY
+    acceleration: Any = FREE_FALL
     name: str = "buoyancy"
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ import scipy
 from ....codegen._internal import UnknownNameError, unknown_name
 from .._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
 
-UNIT = np.eye(3)
+UNIT_MATRIX = np.eye(3)
 TILDE_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
@@ -167,7 +167,7 @@ class OrientationMatrix(Attitude):
         Eq. 37 of the paper takes the identity; then Newton's method converges linearly.
         """
         K = cross_matrix(h * self.rates)
-        return UNIT + K / 2 + K @ K / 12
+        return UNIT_MATRIX + K / 2 + K @ K / 12
 
     def displaced(self, d: np.ndarray) -> OrientationMatrix:
         """``A exp(θ̃)``: eq. 12."""
@@ -224,7 +224,7 @@ class EulerParameters(Attitude):
         v, K = e[1:], cross_matrix(s)
         B = np.empty((3, 4))
         B[:, 0] = 4 * e[0] * s - 2 * (K @ v)
-        B[:, 1:] = 2 * (v[:, None] * s + (v @ s) * UNIT - e[0] * K)
+        B[:, 1:] = 2 * (v[:, None] * s + (v @ s) * UNIT_MATRIX - e[0] * K)
         return B
 
     def first(self, s: np.ndarray) -> np.ndarray:

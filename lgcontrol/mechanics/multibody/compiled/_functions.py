@@ -31,7 +31,7 @@ Maker = TypeVar("Maker", bound="Callable[..., TreeFunction]")
 Code = str | tuple[str | int, ...]
 """Shape of a result, see `Declaration`."""
 
-LARGEST = 2_000_000
+LARGEST_FUNCTION = 2_000_000
 """Entries of a tensor that is still traced: beyond it takes gigabytes, and minutes."""
 
 _LONG = 5.0  # s: traces that take longer are announced
@@ -191,7 +191,7 @@ class Declaration:
         if not self.instead:
             return
         entries = self._entries(tree)
-        if entries > LARGEST:
+        if entries > LARGEST_FUNCTION:
             raise ValueError(
                 f"{self.symbol} of {tree.nv} velocities has {entries} entries that are not zero, "
                 f"too many to trace: {self.instead}, or lock joints that do not matter"

@@ -15,7 +15,7 @@ from ._first import linearized_equations
 
 SYMMETRY = 1e-9  # of K, relative: what rounding of the linearization leaves
 
-ROUNDING = 32 * np.finfo(float).eps  # of entries of K per mass, against the largest one
+STIFFNESS_ROUNDING = 32 * np.finfo(float).eps  # of entries of K per mass, against the largest one
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def normal_modes(tree: Tree, q: Any, *, wrenches: Any = None, p: Any = None) -> 
     M, K = (M + M.T) / 2, (K + K.T) / 2
     M_own, K_own = (M_own + M_own.T) / 2, (K_own + K_own.T) / 2
     squares, shapes = scipy.linalg.eigh(K_own, M_own)
-    rounding = ROUNDING * largest * (shapes**2).sum(axis=0)
+    rounding = STIFFNESS_ROUNDING * largest * (shapes**2).sum(axis=0)
     squares = np.where(np.abs(squares) <= rounding, 0.0, squares)
     shapes = unit[:, None] * shapes
     damped = np.block(

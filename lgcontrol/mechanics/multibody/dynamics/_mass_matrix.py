@@ -16,7 +16,7 @@ from ..compiled._sparse import Entries, factor, inverse
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree
 
-SINGULAR = 1e-12  # of a degree of freedom's own inertia: what rounding leaves of nothing
+SINGULAR_INERTIA = 1e-12  # of a degree of freedom's own inertia: what rounding leaves of nothing
 
 
 def refuse_singular(tree: Tree) -> None:
@@ -42,7 +42,7 @@ def _check_regular(tree: Tree) -> None:
     # A zero is divided by further down: the last one counts.
     function = ca.Function("pivots", [q], [D, own])
     D, own = (np.array(x).ravel() for x in function(tree.configuration.random(seed=1)))
-    bad = [k for k in range(tree.nv) if not D[k] > SINGULAR * abs(own[k])]
+    bad = [k for k in range(tree.nv) if not D[k] > SINGULAR_INERTIA * abs(own[k])]
     if not bad:
         return
     k = bad[-1]

@@ -24,7 +24,13 @@ from ....groups import SO3
 from ..._reference import Reference
 from .._spatial import cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
-from ..compiled._functions import LARGEST, TreeFunction, check_order, frame_function, takes_names
+from ..compiled._functions import (
+    LARGEST_FUNCTION,
+    TreeFunction,
+    check_order,
+    frame_function,
+    takes_names,
+)
 from ..tree._tree import Tree
 from ._frames import frame_pose, poses_seen_from
 
@@ -75,7 +81,7 @@ def jacobian_derivatives(
     """
     order = check_order(order, "tree.jacobian")
     entries = 6 * tree.nv ** (order + 1)
-    if entries > LARGEST:
+    if entries > LARGEST_FUNCTION:
         raise ValueError(
             f"derivatives of order {order} of a Jacobian with {tree.nv} columns have {entries} "
             "entries, too many to trace: lock joints that do not matter, or ask for a lower order"

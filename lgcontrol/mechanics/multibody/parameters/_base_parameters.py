@@ -22,7 +22,7 @@ DEPENDENT = 1e-9
 """Share of a column outside the span of others below which it depends on them: rounding leaves
 about 1e-13, the shortest independent ones of robots are above 1e-5."""
 
-NEGLIGIBLE = 1e-8
+NEGLIGIBLE_PARAMETER = 1e-8
 """Coefficients that names leave out: what angles of 3.14159 instead of π make of zeros."""
 
 CONFIRMING = 5
@@ -39,9 +39,9 @@ _PREFERENCE = (4, 5, 7, 8, 9, 6, 1, 2, 3, 0)
 
 UNEXCITED = 1e-10  # ratio of singular values, columns scaled to one, below which data say nothing
 GOOD_CONDITION = 100.0
-NAMED = 3  # parameters that messages name
-ROUNDING = 1e-12  # of the largest force
-ROUNDS = 5  # of weighting by residuals, with a prior: the weights settle to a percent
+NAMED_PARAMETERS = 3  # parameters that messages name
+FORCE_ROUNDING = 1e-12  # of the largest force
+WEIGHTING_ROUNDS = 5  # of weighting by residuals, with a prior: the weights settle to a percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +97,13 @@ class BaseParameters(Generic[AnyTree]):
     @property
     def identifiable(self) -> tuple[str, ...]:
         """Parameters that are revealed on their own."""
-        alone = (np.abs(self.matrix) > NEGLIGIBLE).sum(axis=1) == 1
+        alone = (np.abs(self.matrix) > NEGLIGIBLE_PARAMETER).sum(axis=1) == 1
         return tuple(self.parameter_names[k] for k in self.columns[alone])
 
     @property
     def unidentifiable(self) -> tuple[str, ...]:
         """Parameters that act on nothing."""
-        idle = ~(np.abs(self.matrix) > NEGLIGIBLE).any(axis=0)
+        idle = ~(np.abs(self.matrix) > NEGLIGIBLE_PARAMETER).any(axis=0)
         return tuple(np.array(self.parameter_names, dtype=object)[idle])
 
     @property
@@ -220,7 +220,7 @@ class BaseParameters(Generic[AnyTree]):
 
     def _sum(self, row: np.ndarray, first: int) -> str:
         text = self.parameter_names[first]
-        for k in np.flatnonzero(np.abs(row) > NEGLIGIBLE):
+        for k in np.flatnonzero(np.abs(row) > NEGLIGIBLE_PARAMETER):
             if k != first:
                 size = f"{abs(row[k]):.6g} "
                 sign = "−" if row[k] < 0 else "+"
@@ -442,7 +442,7 @@ def identify_parameters(
     if given is None:
         # Joints differ in noise by orders of magnitude: weight by what the fit before left. A prior
         # counts by the noise too, so that it takes a few rounds.
-        for _ in range(1 if known is None else ROUNDS):
+        for _ in range(1 if known is None else WEIGHTING_ROUNDS):
             deviation = _spread(rest - Y @ fit.values, len(base), tau)
             fit = Weighted.of(Y, rest, deviation, known)
         deviation = _spread(rest - Y @ fit.values, len(base), tau)
@@ -460,12 +460,12 @@ def _spread(residuals: np.ndarray, count: int, forces: np.ndarray) -> np.ndarray
     freedom = max(n - count / joints, 1.0)
     own = np.sqrt((residuals**2).sum(axis=0) / freedom)
     # Nothing is measured better than forces are rounded.
-    return np.maximum(own, ROUNDING * (np.abs(forces).max(initial=0.0) or 1.0))
+    return np.maximum(own, FORCE_ROUNDING * (np.abs(forces).max(initial=0.0) or 1.0))
 
 
 def _named(base: BaseParameters, shares: np.ndarray) -> str:
     """The parameters with the largest shares."""
-    worst = np.argsort(-np.abs(shares))[:NAMED]
+    worst = np.argsort(-np.abs(shares))[:NAMED_PARAMETERS]
     return ", ".join(base.parameter_names[base.columns[k]] for k in worst)
 
 

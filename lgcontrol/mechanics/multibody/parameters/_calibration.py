@@ -19,14 +19,14 @@ from ..kinematics._jacobian_derivatives import (
 )
 from ..tree._tree import AnyTree, Tree
 
-RANK = 1e-7  # ratio of singular values in weighted units below which poses say nothing
-FIRST_DAMPING = 1e-9  # of the largest squared singular value: placements are nearly right
+RANK_OF_POSES = 1e-7  # ratio of singular values in weighted units below which poses say nothing
+CALIBRATION_DAMPING = 1e-9  # of the largest squared singular value: placements are nearly right
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
 FINISHED = 1e-12  # predicted decrease as a share of the cost at which nothing is left to gain
 MAX_ITERATIONS = 50
-ROUNDS = 10  # of weighting position against rotation by what is left
+CALIBRATION_ROUNDS = 10  # of weighting position against rotation by what is left
 WEIGHTS_SETTLE = 1e-3
-EXACT = 1e-12  # m and rad: noise of measurements that are exact but for rounding
+EXACT_MEASUREMENT = 1e-12  # m and rad: noise of measurements that are exact but for rounding
 
 
 class CalibrationStatus(Status, StrEnum):
@@ -194,7 +194,7 @@ def calibrate(
     start = problem.start
     fit = _minimise(problem, start, weights, root, prior is not None)
     iterations = fit.iterations
-    for _ in range(ROUNDS if given is None else 0):
+    for _ in range(CALIBRATION_ROUNDS if given is None else 0):
         before = weights
         weights = _spread(problem.residuals(fit.values), fit.rank)
         fit = _minimise(problem, start, weights, root, prior is not None)
@@ -268,7 +268,7 @@ def _minimise(
         return p, left, float(np.sum((left / noise) ** 2) + with_prior * (z @ z))
 
     p, left, cost = at(z)
-    damping = FIRST_DAMPING
+    damping = CALIBRATION_DAMPING
     status = CalibrationStatus.ITERATION_LIMIT
     iterations = 0
     while True:
@@ -277,7 +277,7 @@ def _minimise(
         if with_prior:
             A, r = np.concatenate([A, np.eye(len(z))]), np.concatenate([r, -z])
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        told = s > RANK * s[0] if len(s) else s > 0
+        told = s > RANK_OF_POSES * s[0] if len(s) else s > 0
         pull = U.T @ r
         while iterations < MAX_ITERATIONS:
             gain = np.where(told, s / (s**2 + damping * s[0] ** 2 + (~told)), 0.0)
@@ -291,7 +291,7 @@ def _minimise(
             if cost - trial[2] > SUFFICIENT * predicted:
                 z = z + Vt.T @ step
                 p, left, cost = trial
-                damping = max(damping / 10, FIRST_DAMPING)
+                damping = max(damping / 10, CALIBRATION_DAMPING)
                 break
             damping *= 10
         if status.is_success or iterations >= MAX_ITERATIONS:
@@ -299,7 +299,7 @@ def _minimise(
     back = root @ Vt.T
     covariance = (back * np.where(told, 1 / np.where(told, s, 1.0) ** 2, 0.0)) @ back.T
     own = np.linalg.svd(A[: left.size], compute_uv=False) if with_prior else s
-    rank = int(np.sum(own > RANK * own[0])) if len(own) else 0
+    rank = int(np.sum(own > RANK_OF_POSES * own[0])) if len(own) else 0
     return _Fit(p, covariance, rank, status, iterations)
 
 
@@ -307,7 +307,7 @@ def _spread(residuals: np.ndarray, rank: int) -> np.ndarray:
     """Standard deviation of position and of rotation, what was fitted taken off."""
     parts = np.sum(residuals**2, axis=0).reshape(-1, 3).sum(axis=1)
     freedom = max(residuals.size - rank, 1) * 3 / residuals.shape[1]
-    return np.repeat(np.maximum(np.sqrt(parts / freedom), EXACT), 3)
+    return np.repeat(np.maximum(np.sqrt(parts / freedom), EXACT_MEASUREMENT), 3)
 
 
 def _deviations(name: str, value: Any, rows: int) -> np.ndarray:

@@ -18,12 +18,12 @@ from ._frame_task import FrameTask
 from ._random_configuration import random_configuration
 
 # First damping, relative to the largest curvature of the cost; smallest one, against rounding.
-FIRST_DAMPING = 1e-3
+INVERSE_KINEMATICS_DAMPING = 1e-3
 SMALLEST_DAMPING = 1e-12
 # A step of this size, in rad and m, leads nowhere.
-STILL = 1e-10
+STILL_STEP = 1e-10
 # A decrease by this share of the cost changes no digit of the error that counts.
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE_DECREASE = 1e-12
 # A held bound is released if the descent pulls off it by more than rounding.
 RELEASE = 1e-12
 # Share of the predicted decrease that a step must achieve.
@@ -291,13 +291,16 @@ class InverseKinematics:
                 break
             curvature = max(np.einsum("ij,ij->j", A, A).max(initial=0.0), np.finfo(float).tiny)
             if not damping:
-                damping = FIRST_DAMPING * curvature
+                damping = INVERSE_KINEMATICS_DAMPING * curvature
             here = group.log(q)
             low, high = self._lower - here, self._upper - here
             step = damped_step(A, r, damping, low, high)
             gradient = A.T @ r
             predicted = -(gradient @ step) - np.square(A @ step).sum() / 2
-            is_still = np.abs(step).max(initial=0.0) <= STILL or predicted <= NEGLIGIBLE * cost
+            is_still = (
+                np.abs(step).max(initial=0.0) <= STILL_STEP
+                or predicted <= NEGLIGIBLE_DECREASE * cost
+            )
             if is_still or damping > LARGEST_DAMPING * curvature:
                 status = InverseKinematicsStatus.STATIONARY
                 break

@@ -9,7 +9,7 @@ import numpy as np
 from ....codegen._internal import ask_degrees, check_shape, in_degrees
 from ....groups import SE3, LieGroup, check_element
 
-ROUNDING = 1e-12  # what products of a few rotation matrices in doubles leave
+PLACEMENT_ROUNDING = 1e-12  # what products of a few rotation matrices in doubles leave
 
 
 def as_placement(name: str, value: Any) -> np.ndarray:
@@ -41,7 +41,7 @@ def as_placement(name: str, value: Any) -> np.ndarray:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         # Exact zeros and ones of a matrix that needs no repair make sparse expressions.
-        is_exact = np.abs(repaired - array).max() < ROUNDING
+        is_exact = np.abs(repaired - array).max() < PLACEMENT_ROUNDING
         return freeze(array.copy() if is_exact else repaired)
     raise ValueError(
         f"{name} has shape {array.shape}, expected SE3 coordinates (7,), a homogeneous "

@@ -9,9 +9,10 @@ import numpy as np
 
 from ....codegen._internal import UnknownNameError, check_shape, unknown_name
 from ....groups import Helical, LieGroup, Translation
+from ....systems._internal import FREE_FALL
 from ...inertia._inertia import SpatialInertia
 from ._link import WORLD
-from ._tree import GRAVITY, AnyTree
+from ._tree import AnyTree
 
 
 def tree_from_screws(
@@ -21,7 +22,7 @@ def tree_from_screws(
     *,
     parents: Mapping[str, str] | None = None,
     name: str = "multibody",
-    gravity: Any = GRAVITY,
+    gravity: Any = FREE_FALL,
 ) -> AnyTree:
     """Tree without joint frames: screw axes in the world at the reference configuration.
 

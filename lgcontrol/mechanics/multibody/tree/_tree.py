@@ -24,6 +24,7 @@ from ....codegen._internal import (
 )
 from ....groups import SE3, LieGroup, Product
 from ....systems import Parameter
+from ....systems._internal import FREE_FALL
 from ..._coefficients import unknown_parameter
 from ...inertia._inertia import SpatialInertia
 from ...surroundings._added_mass import check_added_mass
@@ -38,8 +39,6 @@ from ._joint import Joint, name_of_steps
 from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
 from ._parameters import changed_link, numbers_of
 from ._placement import IDENTITY, as_placement
-
-GRAVITY = (0.0, 0.0, -9.81)
 
 AnyTree = TypeVar("AnyTree", bound="Tree")
 """A tree's own class: what is made of it again has it too."""
@@ -81,7 +80,7 @@ class Tree(Memo):
         Gravitational acceleration in the world [m/s²].
     """
 
-    def __init__(self, name: str = "multibody", gravity: Any = GRAVITY) -> None:
+    def __init__(self, name: str = "multibody", gravity: Any = FREE_FALL) -> None:
         self.name = name
         self.gravity: tuple[float, ...] = tuple(
             float(x) for x in check_shape("gravity", gravity, (3,))

@@ -13,10 +13,11 @@ from ....codegen._internal import UnknownNameError, interruptible, level_outside
 from ....groups import LieGroup
 from ....io import RobotDescription, UrdfError, read_urdf
 from ....io._internal import JointDescription, LinkDescription, find_faults
+from ....systems._internal import FREE_FALL
 from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._link import WORLD, JointProperties, Mimic, make_link
-from ._tree import GRAVITY, AnyTree
+from ._tree import AnyTree
 
 ROOT_JOINT = "root_joint"
 
@@ -35,7 +36,7 @@ def tree_from_urdf(
     on_finding: Literal["warn", "raise", "ignore"] = "warn",
     mimic: bool = True,
     losses: bool = True,
-    gravity: Any = GRAVITY,
+    gravity: Any = FREE_FALL,
 ) -> AnyTree:
     """Tree of a URDF file.
 
