@@ -51,6 +51,17 @@ def test_the_heading_is_what_a_swing_from_the_vertical_leaves(flight):
     np.testing.assert_allclose(SO3.log(q)[:, 2], [0.0, 2.0], atol=1e-9)  # level at both ends
 
 
+def test_samples_are_flown_open_loop_with_an_error_of_second_order(flight):
+    """Inputs from the starts of the intervals would be off by first order, and by metres."""
+    off = []
+    for spacing in (0.02, 0.01):
+        path = flight.sampled(spacing)
+        step = path.t[1] - path.t[0]
+        run = flight.system.rollout(path.x[0], path.u[: len(path) - 1], step)
+        off.append(np.abs(flight.system.state.minus(run.x, path.x)[:, :3]).max())
+    assert off[0] < 0.2 and off[1] == pytest.approx(off[0] / 4, rel=0.1)
+
+
 @pytest.mark.thorough
 def test_it_is_flown_by_feedback_with_its_derivatives(flight):
     control = ThrustVectorPD(flight.system, dt=0.005)

@@ -109,9 +109,14 @@ class FlatMotion:
         return missing_acceleration(self.system, t, x, u, rates)
 
     def sampled(self, spacing: float) -> Trajectory:
-        """States and inputs about every `spacing` s, from the first to the last time."""
+        """States and inputs about every `spacing` s, from the first to the last time.
+
+        The input of an interval is that of its middle: held there, it follows the motion with an
+        error of second order in the spacing.
+        """
         t = self.position.sampled(spacing).t
-        x, u = self(t)
+        u = self((t[:-1] + t[1:]) / 2).u
+        x, _ = self.states(self.system, t)
         return Trajectory(self.system.state, t, x, u, inputs=self.system.inputs)
 
     @property
