@@ -20,17 +20,21 @@ class Equations(Protocol):
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
         """M."""
+        ...
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """F."""
+        ...
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
         """Derivatives of F − M a by the state and by the inputs."""
+        ...
 
     def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Derivative of F by the inputs."""
+        ...
 
 
 class MomentumEquations(Protocol):
@@ -38,9 +42,11 @@ class MomentumEquations(Protocol):
 
     def inertia(self, x: Value, p: Value) -> Value:
         """M of the velocities and the speeds; see `Lagrangian`."""
+        ...
 
     def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Q of all forces."""
+        ...
 
 
 def mechanical(

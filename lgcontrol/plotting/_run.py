@@ -31,62 +31,77 @@ class PlottedRun(Protocol):
     @property
     def name(self) -> str:
         """Name of the plant."""
+        ...
 
     @property
     def group(self) -> LieGroup:
         """The state's group."""
+        ...
 
     @property
     def t(self) -> np.ndarray:
         """Times in s, shape (N + 1,)."""
+        ...
 
     @property
     def x(self) -> np.ndarray:
         """States, shape (N + 1, nq)."""
+        ...
 
     @property
     def u(self) -> np.ndarray:
         """Inputs held over each interval, shape (N, n_inputs)."""
+        ...
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs."""
+        ...
 
     @property
     def input_units(self) -> tuple[str, ...]:
         """Units of the inputs."""
+        ...
 
     @property
     def input_roles(self) -> tuple[str, ...]:
         """Roles of the inputs."""
+        ...
 
     @property
     def input_bounds(self) -> np.ndarray:
         """Lower and upper bounds, shape (2, n_inputs)."""
+        ...
 
     @property
     def reference(self) -> np.ndarray | None:
         """States to follow, shape (N + 1, nq)."""
+        ...
 
     @property
     def estimate(self) -> np.ndarray | None:
         """Estimates, shape (N + 1, nq)."""
+        ...
 
     @property
     def estimate_std(self) -> np.ndarray | None:
         """Standard deviations of the estimates, shape (N + 1, dim)."""
+        ...
 
     @property
     def controllers(self) -> Mapping[str, Any]:
         """Calls of each controller: ``t`` and ``info`` with "call_time" and perhaps "status"."""
+        ...
 
     @property
     def status(self) -> Status:
         """How it ended."""
+        ...
 
     @property
     def message(self) -> str:
         """What happened, if that is no success."""
+        ...
 
 
 class PlottedNodes(Protocol):
@@ -95,22 +110,27 @@ class PlottedNodes(Protocol):
     @property
     def group(self) -> LieGroup:
         """The state's group."""
+        ...
 
     @property
     def t(self) -> np.ndarray:
         """Times in s."""
+        ...
 
     @property
     def x(self) -> np.ndarray:
         """States."""
+        ...
 
     @property
     def u(self) -> np.ndarray:
         """Inputs."""
+        ...
 
     @property
     def inputs(self) -> tuple[Any, ...]:
         """What the inputs are, with ``name``, ``unit``, ``role``, ``lower``, ``upper``."""
+        ...
 
 
 class Plant(Protocol):
@@ -119,7 +139,9 @@ class Plant(Protocol):
     @property
     def name(self) -> str:
         """Title."""
+        ...
 
     @property
     def inputs(self) -> tuple[Any, ...]:
         """As of `PlottedNodes`."""
+        ...

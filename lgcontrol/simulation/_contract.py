@@ -80,6 +80,7 @@ class ControlLaw(Protocol):
             Finite; a number where there is one control. An outer controller returns what the next
             one is to follow.
         """
+        ...
 
 
 @runtime_checkable
@@ -120,6 +121,7 @@ class Estimator(Protocol):
     @property
     def x(self) -> np.ndarray:
         """The estimate, coordinates of the state."""
+        ...
 
     def predict(self, t: float, u: np.ndarray, dt: float, /) -> None:
         """Move the estimate over an interval.
@@ -133,6 +135,7 @@ class Estimator(Protocol):
         dt : float
             Length of the interval in s; intervals differ where events fall between samples.
         """
+        ...
 
     def update(self, name: str, y: np.ndarray, /) -> None:
         """Correct the estimate by a measurement, at the time up to which it was predicted.
@@ -144,6 +147,7 @@ class Estimator(Protocol):
         y : ndarray
             Coordinates on the group of the measurement.
         """
+        ...
 
 
 @runtime_checkable
@@ -153,9 +157,11 @@ class FullEstimator(Estimator, Protocol):
     @property
     def P(self) -> np.ndarray:
         """Covariance of ``system.error(state, x)``, (n_errors, n_errors): bands of plots."""
+        ...
 
     def reset(self) -> None:
         """Back to the first estimate; called before a run."""
+        ...
 
 
 class Disturbance(Protocol):
@@ -164,6 +170,8 @@ class Disturbance(Protocol):
     @property
     def dt(self) -> float:
         """Hold time in s; ``offset``, the time of the first sample, may be there too."""
+        ...
 
     def sample(self, t: float, rng: np.random.Generator, /) -> Mapping[str, float]:
         """Values by input name, at time t in s, from a random stream of its own."""
+        ...

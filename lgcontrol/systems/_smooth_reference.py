@@ -38,6 +38,7 @@ class StateMotion(Protocol):
 
     def states(self, system: SystemDefinition, t: Any, /) -> tuple[np.ndarray, np.ndarray]:
         """States (..., nq) and their rates (..., dim), per s, at times t."""
+        ...
 
 
 class MotionPoint(NamedTuple):

@@ -24,25 +24,31 @@ class LinearModel(Protocol):
     @property
     def A(self) -> np.ndarray:
         """Of the error states."""
+        ...
 
     @property
     def B(self) -> np.ndarray:
         """Of the inputs."""
+        ...
 
     @property
     def C(self) -> np.ndarray:
         """Of the outputs."""
+        ...
 
     @property
     def dt(self) -> float:
         """Sample time, 0 for continuous models."""
+        ...
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the error states."""
+        ...
 
     def with_inputs(self, inputs: InputChoice, /) -> LinearModel:
         """The same with some inputs only."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

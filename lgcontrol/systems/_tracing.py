@@ -52,26 +52,32 @@ class Signature(Protocol):
     @property
     def name(self) -> str:
         """Name, for messages."""
+        ...
 
     @property
     def state(self) -> LieGroup:
         """Group of x."""
+        ...
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """Entries of u."""
+        ...
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Entries of p."""
+        ...
 
     @property
     def symbol(self) -> Any:
         """SX or MX."""
+        ...
 
     @property
     def dt(self) -> float:
         """Sample time in s, 0 for continuous systems."""
+        ...
 
 
 _CALLED = ("f", "h", "step")  # functions that users call with states that they write down

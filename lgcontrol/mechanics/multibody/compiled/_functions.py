@@ -78,6 +78,7 @@ class LargeTreeBuilder(Protocol):
 
     def suits(self, tree: CompiledTree) -> bool:
         """Whether it is the better way for a tree."""
+        ...
 
     def function(
         self,
@@ -88,6 +89,7 @@ class LargeTreeBuilder(Protocol):
         results: list[str],
     ) -> ca.Function:
         """The casadi.Function."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
