@@ -166,10 +166,10 @@ class LandmarkMap:
         self.system: System[Any] = System("landmark_map", state, rate, inputs=driving)
         pose = group.identity if x0 is None else check_element("x0", x0, group)
         start = np.concatenate([pose[:d], np.zeros(rest), pose[d:]])
+        chosen: dict[str, Any] = {"error": "right", **options}
         self.filter = EKF(
             self.system, [Sensor(SEEN, seen, output, std_discrete=std_discrete)], start,
-            np.diag(self._deviations(std0) ** 2), noise=noise,
-            **{"error": "right", **options},
+            np.diag(self._deviations(std0) ** 2), noise=noise, **chosen,
         )  # fmt: skip
         if sees is not None:
             self._check_inverse(sees)
