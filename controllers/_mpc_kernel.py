@@ -14,6 +14,7 @@ from ._mpc_loop import Loop
 from ._mpc_plan import PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
+ODD = 4  # of a state that is off its group, to be looked at in Python
 # What calls of the kernel are worth.
 ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD
 
@@ -51,6 +52,8 @@ class KernelCalls:
         before = calls.reference, calls.p
         calls.give(start, reference, p)
         was_due, code = self.due, calls.call(t, x)
+        if code == ODD:
+            return code, ""
         self.is_ahead, restart = True, calls.cause
         if restart == "jump" or calls.is_due:
             cause = "state" if np.array_equal(p, before[1]) else "parameters"
@@ -69,4 +72,5 @@ class KernelCalls:
         plan = PlanState(calls.solution(), usual, self.due if state.is_due else "")
         if estimator is not None:
             loop = loop._replace(disturbance=estimator.estimate(state.disturbance))
-        return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock)
+        seen = None if state.clock is None else (state.clock, calls.x.copy())
+        return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock, seen=seen)

@@ -26,7 +26,7 @@ from ...codegen._internal import (
 )
 from ...groups._internal import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
 from .._bounds import ROUNDING
-from .._export import EXAMPLE, INPUT, ExportCase, normalize_part, test_vectors
+from .._export import EXAMPLE, INPUT, ExportCase, test_vectors
 from .._expressions import entries_of
 from .._guess import STARTS
 from .._input_limits import LEAST_WIDTH
@@ -116,7 +116,7 @@ def export_kernel(
     """
     name = c_package_name(name)
     named = [Part(f"lg_{k}", *v) for k, v in (plain_parts(model) | curved_parts(model)).items()]
-    parts = [*named, normalize_part(model)]
+    parts = [*named]
     taken = model.problem.system.quantities.get(INPUT)
     parts += [] if taken is None else [Part("lg_taken", taken)]
     if loop.disturbance is not None:

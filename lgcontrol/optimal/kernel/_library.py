@@ -25,6 +25,7 @@ from ...codegen._internal import (
     notice,
     unit_source,
 )
+from .._export import normalize_part
 from .._stage_model import StageModel
 from ._interpreter import Interpreted, interpreter_source
 from ._settings import NewtonSettings
@@ -39,7 +40,7 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
-SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy")
+SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
 OFTEN_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
@@ -221,6 +222,7 @@ def plain_parts(model: StageModel) -> Parts:
         "error": (model.error, None),
         "roll": (model.roll, None),
         "between": (model.between, None),
+        "element": (normalize_part(model).function, None),
     }
     policy = model.problem.system.policy
     if policy is not None:

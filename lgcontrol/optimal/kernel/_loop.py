@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
 from .._outcome import SolveStatus
 from .._plan import GAINS, NODES, Plan
@@ -20,7 +21,7 @@ from ._table import Loop
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan
-OK, EXCEEDED, UNSOLVED, HELD = range(4)
+OK, EXCEEDED, UNSOLVED, HELD, ODD = range(5)
 GOES_ON, FIRST, FAILED, JUMPED = range(4)
 # Places of the numbers of a loop, as `loop.c` has them.
 PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, NUMBERS = range(10)
@@ -128,7 +129,7 @@ class KernelLoop:
         )
         m, limits = model.m, problem.input_limits
         memory.task.tolerance = TOLERANCE
-        self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING)
+        self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING, odd=ELEMENT_ROUNDING)
         self.x, self.u = np.zeros(model.group.nq), np.zeros(m)
         self.state = np.zeros(int(sizes[0]))
         self._lower, self._upper = np.zeros(m), np.zeros(m)
@@ -203,7 +204,7 @@ class KernelLoop:
         return True
 
     def call(self, t: float, x: np.ndarray) -> int:
-        """The answer to a state, to `u`; returns what it is worth."""
+        """The answer to a state, to `u`; returns what it is worth, ODD if it is off its group."""
         self.struct.now = t
         self.x[:] = x
         return self._call(*self._addresses)

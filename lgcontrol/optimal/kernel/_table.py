@@ -104,6 +104,7 @@ function error error coordinates between states
 function roll a step with its cost, defect and rows
 function between state at a share of the way between states
 function policy controls of the system's policy
+function element a state as an element of its group
 factor factor sweep of exactly these sizes; null for that of any size
 back back its second part
 """)
@@ -161,6 +162,7 @@ size starts which starts a new plan is made from
 number delay from call to effect, s
 number early rounding of times, s
 number now time of the call, s
+number odd how far a state may be off its group where it is looked at; 0 where it is not
 given x measured state
 given nominal inputs before the first answer
 given lower limits of controls now

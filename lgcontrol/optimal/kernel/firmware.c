@@ -6,7 +6,7 @@ static int element(const double *x, double *state, double *scratch)
 {
   int is_off = 0;
   if (!all_finite(x, LG_MPC_NX)) return 0;
-  lg_normalize(x, state, scratch);
+  lg_element(x, state, scratch);
   for (int i = 0; i < LG_MPC_NX; i++) {
     const double off = fabs(state[i] - x[i]);
     if (!(off <= LG_ELEMENT_TOLERANCE)) return 0;

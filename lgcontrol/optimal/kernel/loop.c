@@ -1,7 +1,8 @@
 /* A controller around the planning kernel, call by call: clock, delay, the last plan or a new one,
  * verdict, limits. All that lasts is in the plan, `memory` and `state`. */
 
-enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD }; /* what a call answers with */
+/* What a call answers with; nothing has changed after the last. */
+enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD, LG_ODD };
 enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
 
 typedef struct {
@@ -245,12 +246,25 @@ static int hold(const lg_model *m, const lg_task *q, const lg_loop *c)
   return LG_HELD;
 }
 
+/* Whether a state is off its group, or no state. */
+static int is_odd(const lg_model *m, const lg_task *q, const lg_loop *c)
+{
+  double x[m->nq];
+  const double *in[] = {c->x};
+  double *const out[] = {x};
+  call(&m->element, 1, in, out, q->work);
+  for (int64_t i = 0; i < m->nq; i++)
+    if (!(fabs(x[i] - c->x[i]) <= c->odd)) return 1;
+  return 0;
+}
+
 /* The answer to a state: `x` at time `t` of the loop, to `u` of it; returns what it is worth. */
 LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
 {
   double x[m->nq];
   const double t = c->now, start = t + c->delay;
   const double *const x_ref = q->x_ref, *const u_ref = q->u_ref;
+  if (c->odd > 0 && is_odd(m, q, c)) return LG_ODD;
   keep_to_clock(m, q, c, t);
   copy(x, c->x, m->nq);
   if (c->biased > 0) observe(m, q, c, t, x);
