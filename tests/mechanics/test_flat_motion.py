@@ -51,14 +51,15 @@ def test_the_heading_is_what_a_swing_from_the_vertical_leaves(flight):
     np.testing.assert_allclose(SO3.log(q)[:, 2], [0.0, 2.0], atol=1e-9)  # level at both ends
 
 
-def test_samples_are_flown_open_loop_with_an_error_of_second_order(flight):
+def test_samples_are_flown_open_loop_with_an_error_of_second_order():
     """Inputs from the starts of the intervals would be off by first order, and by metres."""
+    quad, corners = quadrotor(), [[0, 0, 1], [2, 0, 1.5], [2, 2, 1]]
+    path = Waypoints(Translation("xyz"), [0, 1.2, 2.0], corners, 7, stops=False)
     off = []
     for spacing in (0.02, 0.01):
-        path = flight.sampled(spacing)
-        step = path.t[1] - path.t[0]
-        run = flight.system.rollout(path.x[0], path.u[: len(path) - 1], step)
-        off.append(np.abs(flight.system.state.minus(run.x, path.x)[:, :3]).max())
+        nodes = FlatMotion(quad, path).sampled(spacing)
+        run = quad.rollout(nodes.x[0], nodes.u[: len(nodes) - 1], nodes.t[1])
+        off.append(np.abs(quad.state.minus(run.x, nodes.x)[:, :3]).max())
     assert off[0] < 0.2 and off[1] == pytest.approx(off[0] / 4, rel=0.1)
 
 
