@@ -70,7 +70,7 @@ class MPCInfo(ControlInfo):
         elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # nothing says that they must be
         elif solution.status is SolveStatus.STALLED and solution.defect > ACCEPTABLE_RESIDUAL:
-            status = CallStatus.UNSOLVED  # what is no motion is no plan
+            status = CallStatus.UNSOLVED  # not dynamically feasible
         else:
             status = CallStatus.OK
         made = object.__new__(cls)  # setting them one by one takes three times as long

@@ -60,7 +60,7 @@ def design(seed: int = 0) -> Task:
         terminal={"pose": 100.0, "twist": 3e4, "wheel_speed": 0.0},
         bounds=[
             # A parameter: another sun is other numbers for the same code.
-            Cone(lambda t, p: p[p.shape[0] - 3 :], SUN + MARGIN).avoided(
+            Cone(lambda t, p: p[p.shape[0] - 3 :], SUN + MARGIN).outside(
                 boresight, soft=1000.0, name="sun"
             ),
             Bound("wheel_speed", -SHARE * TOP_SPEED, SHARE * TOP_SPEED, soft=1.0),

@@ -20,7 +20,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..systems import Sensor, System
-from ..systems._internal import BoundSensor, check_start, narrower_later, not_a_system
+from ..systems._internal import BoundSensor, check_start, from_wide_to_narrow, not_a_system
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 
@@ -178,7 +178,7 @@ def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[in
         if not (isfinite(value) and value >= 0):
             raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
     found: dict[int, float] = {}
-    for name in narrower_later("noise", places):
+    for name in from_wide_to_narrow("noise", places):
         found |= dict.fromkeys(places[name], float(noise[name]))
     return list(found), np.array(list(found.values()), dtype=np.float64)
 
@@ -204,7 +204,7 @@ def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.n
             if not some:
                 blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
                 raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
-        for name in narrower_later("std0", places):
+        for name in from_wide_to_narrow("std0", places):
             given = std0[name]
             deviation[places[name]] = check_shape(f"std0[{name!r}]", given, [None] * np.ndim(given))
         missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]

@@ -48,7 +48,7 @@ class Bound:
         (`System.limits`), of joints and their rates for example. Inputs keep theirs in any case.
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
-        name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
+        name of a parameter. Without it the bound is a hard constraint.
     at : {"both", "path", "terminal", "start"} or range
         Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
         ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
@@ -91,8 +91,9 @@ class Bound:
                 )
         if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
-        price = self.soft
-        if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
+        weight = self.soft
+        is_text = weight is None or isinstance(weight, str)
+        if not (is_text or (np.isfinite(weight) and weight > 0)):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
@@ -256,7 +257,7 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
                     raise ValueError(
                         f"{whose} and {other} contradict each other at node {min(common)}: "
                         f"{entry} cannot be at least {bottom:g} and at most {top:g}. Leave one "
-                        "out, give it other nodes or a price (soft=100)"
+                        "out, give it other nodes or a penalty (soft=100)"
                     )
             limits[key].append((whose, nodes, *own))
 

@@ -124,7 +124,9 @@ class Results:
         def later() -> dict[str, Any]:
             message = _message(self.model.settings, status, last, violations, tolerance)
             if status is SolveStatus.STALLED and gap > self.model.settings.acceptable:
-                message = f"{message}; it is no motion: gaps of up to {gap:.2g} stay open"
+                message = (
+                    f"{message}; it is not dynamically feasible: defects up to {gap:.2g} remain"
+                )
             if violations and is_step and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
             is_short = status is SolveStatus.INFEASIBLE or (

@@ -53,7 +53,7 @@ class ProgramLayout(NamedTuple):
 def build_program(transcription: Transcription) -> tuple[dict[str, Any], ProgramLayout]:
     """Functions of the program of a problem, and its layout.
 
-    With y the tangent vectors and controls of all stages and v(y) their gaps and rows, the
+    With y the tangent vectors and controls of all stages and v(y) their defects and rows, the
     constraints are ``E z + M v(S z)``: derivatives are those of one stage, mapped.
 
     Parameters
@@ -79,21 +79,21 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     of_v: list[tuple[int, int, float]] = []
     at = 0
     for k in range(N + 1):
-        priced = [int(r) for r in np.flatnonzero(rows.active[k]) if np.isfinite(soft[r])]
-        soft_rows.append(priced)
+        softened = [int(r) for r in np.flatnonzero(rows.active[k]) if np.isfinite(soft[r])]
+        soft_rows.append(softened)
         for name, lower, upper in (
             ("d", np.full(n, -np.inf), np.full(n, np.inf)),
             ("u", np.full(m, -np.inf), np.full(m, np.inf)),  # those of the setting
-            ("e", np.zeros(len(priced)), np.full(len(priced), np.inf)),
+            ("e", np.zeros(len(softened)), np.full(len(softened), np.inf)),
         ):
             if name != "u" or k < N:
                 z_limits.append((lower, upper))
                 places[name].append(slice(at, at + len(lower)))
                 at += len(lower)
         sizes["nx"].append(n)
-        sizes["nu"].append((m if k < N else 0) + len(priced))
+        sizes["nu"].append((m if k < N else 0) + len(softened))
     for k in range(N + 1):
-        first = k * (n + count)  # of the values of this stage; the end has no gap
+        first = k * (n + count)  # of the values of this stage; the end has no defect
         if k < N:
             for i in range(n):
                 of_z.append((len(g_limits), places["d"][k + 1].start + i, 1.0))
@@ -123,16 +123,16 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     S = _matrix([(i, int(j), 1.0) for i, j in enumerate(kept)], len(kept), at)
     E = _matrix(of_z, len(g_limits), at)
     M = _matrix(of_v, len(g_limits), N * (n + count) + count)
-    price, parameter = np.zeros(at), np.full(at, -1)
+    penalty, parameter = np.zeros(at), np.full(at, -1)
     for place, chosen in zip(places["e"], soft_rows, strict=True):
-        price[place], parameter[place] = soft[chosen], rows.parameter[chosen]
+        penalty[place], parameter[place] = soft[chosen], rows.parameter[chosen]
     z_lower, z_upper = (np.concatenate([pair[i] for pair in z_limits]) for i in (0, 1))
     g_lower, g_upper = (np.array([pair[i] for pair in g_limits]) for i in (0, 1))
     layout = ProgramLayout(
         places["d"], places["u"], places["e"], (z_lower, g_lower), (z_upper, g_upper),
         (g_lower == g_upper).tolist(), **sizes, soft_rows=soft_rows,
     )  # fmt: skip
-    return _functions(transcription, S, E, M, price, parameter), layout
+    return _functions(transcription, S, E, M, penalty, parameter), layout
 
 
 def _functions(
@@ -159,10 +159,10 @@ def _functions(
     z, symbols = ca.MX.sym("z", S.shape[1]), ca.MX.sym("given", ends[-1])
     parts = ca.vertsplit(symbols, ends)
     P = {name: ca.reshape(part, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
-    prices, scale = ca.MX.sym("prices", M.shape[0]), ca.MX.sym("scale")
-    y, of_values = S @ z, M.T @ prices
+    multipliers, scale = ca.MX.sym("multipliers", M.shape[0]), ca.MX.sym("scale")
+    y, of_values = S @ z, M.T @ multipliers
     factor = ca.vertcat(1, P["p"])[(parameter + 1).tolist()]
-    price = ca.sparsify(ca.DM(soft)) * ca.vec(factor)
+    penalty = ca.sparsify(ca.DM(soft)) * ca.vec(factor)
     stages, last = ca.reshape(y[: N * (n + m)], n + m, N), y[N * (n + m) :]
     along = [
         stages, P["t"][:N], P["centre"][:, :N], P["centre"][:, 1:], P["x_ref"][:, :N],
@@ -184,18 +184,18 @@ def _functions(
     pull = ca.MX(S.shape[1], S.shape[1])  # on a free first state
     if len(problem.free_start):
         pull[:n, :n] = P["arrival"]
-    excess = ca.dot(price, z + z**2 / 2) + ca.dot(z, pull @ z) / 2
+    excess = ca.dot(penalty, z + z**2 / 2) + ca.dot(z, pull @ z) / 2
     costs, values = joined(0)
     cost = ca.sum1(ca.vertcat(*costs)) + excess
     g = E @ z + M @ ca.vertcat(*values)
     _, _, slopes, jacobians = joined(1)
-    gradient = S.T @ ca.vertcat(*slopes) + price * (1 + z) + pull @ z
+    gradient = S.T @ ca.vertcat(*slopes) + penalty * (1 + z) + pull @ z
     jacobian = E + M @ ca.diagcat(*jacobians) @ S
     own = ca.reshape(of_values[: N * (n + count)], n + count, N)
     scaled = ca.vertcat(ca.repmat(scale, 1, N), own)
     at_end = ca.vertcat(scale, of_values[N * (n + count) :])
     (bends,) = joined(2, (scaled, at_end))
-    bend = S.T @ ca.diagcat(*bends) @ S + scale * (ca.diag(price) + pull)
+    bend = S.T @ ca.diagcat(*bends) @ S + scale * (ca.diag(penalty) + pull)
     return {
         "nlp": {"x": z, "p": symbols, "f": cost, "g": g},
         "grad_f": ca.Function(
@@ -205,12 +205,12 @@ def _functions(
             "nlp_jac_g", [z, symbols], [g, jacobian], ["x", "p"], ["g", "jac_g_x"]
         ),
         "hess_lag": ca.Function(
-            "nlp_hess_l", [z, symbols, scale, prices], [ca.triu(bend)],
+            "nlp_hess_l", [z, symbols, scale, multipliers], [ca.triu(bend)],
             ["x", "p", "lam_f", "lam_g"], ["triu_hess_gamma_x_x"],
         ),
         "check": ca.Function(
-            "check", [z, symbols, prices],
-            [cost, g, gradient + jacobian.T @ prices, gradient],
+            "check", [z, symbols, multipliers],
+            [cost, g, gradient + jacobian.T @ multipliers, gradient],
         ),
     }  # fmt: skip
 
@@ -229,9 +229,9 @@ def _stage(transcription: Transcription) -> list[ca.Function]:
         "x": system.retract(given["x"], y[: system.n_errors], own), "u": u,
         "w": ca.DM(transcription.path_weights), "dt": ca.DM(problem.dt),
     }  # fmt: skip
-    cost, gap, rows = once.stage_values.function.call(list(moved.values()))
+    cost, defect, rows = once.stage_values.function.call(list(moved.values()))
     names = ("t", "x", "x_next", "x_ref", "u_ref", "p")
-    return _with_derivatives(y, [given[name] for name in names], cost, ca.vertcat(gap, rows))
+    return _with_derivatives(y, [given[name] for name in names], cost, ca.vertcat(defect, rows))
 
 
 def _end(transcription: Transcription) -> list[ca.Function]:
@@ -252,15 +252,15 @@ def _end(transcription: Transcription) -> list[ca.Function]:
 def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[ca.Function]:
     """``(y, …) → cost, values``, these with slopes, and a Hessian.
 
-    That is of ``scale·cost + pricesᵀ values``; its last argument is ``[scale, prices]``.
+    That is of ``scale·cost + multipliersᵀ values``; its last argument is ``[scale, multipliers]``.
     """
-    prices = type(y).sym("prices", 1 + values.shape[0])
+    multipliers = type(y).sym("multipliers", 1 + values.shape[0])
     slopes = [ca.gradient(cost, y), ca.densify(ca.jacobian(values, y))]
-    lagrangian = ca.dot(prices, ca.vertcat(cost, values))
+    lagrangian = ca.dot(multipliers, ca.vertcat(cost, values))
     results = [[cost, values], [cost, values, *slopes], [ca.densify(ca.hessian(lagrangian, y)[0])]]
     if isinstance(y, ca.SX):
         results = [ca.cse(found) for found in results]
-    arguments = [[y, *given], [y, *given], [y, *given, prices]]
+    arguments = [[y, *given], [y, *given], [y, *given, multipliers]]
     names = ("stage", "stage_slopes", "stage_bend")
     return [
         ca.Function(name, taken, found)

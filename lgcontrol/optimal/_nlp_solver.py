@@ -351,9 +351,9 @@ class NLPSolver:
             cost = values.cost + self._penalty(values, setting)
             cost += self._arrival(nodes.x[0], x0, setting)
             spent = time.perf_counter() - began
-            gap, violation = self._off(values)
-            kkt = max(kkt, gap)
-            log.append(Iteration(used, cost, gap, violation, kkt, 1.0, 0.0, spent))
+            defect, violation = self._off(values)
+            kkt = max(kkt, defect)
+            log.append(Iteration(used, cost, defect, violation, kkt, 1.0, 0.0, spent))
             if callback is not None and callback(log[-1]):
                 ended = SolveStatus.STOPPED
             elif spent > seconds:
@@ -426,16 +426,19 @@ class NLPSolver:
         limits: tuple[list[np.ndarray], list[np.ndarray]],
     ) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
-        z, prices = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
+        z, multipliers = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
         own = np.asarray(best["lam_x"]).ravel()
         check = self._program()[0]["check"]
-        _, g, slope, of_cost = (np.asarray(v).ravel() for v in check(z, given, prices))
+        _, g, slope, of_cost = (np.asarray(v).ravel() for v in check(z, given, multipliers))
         scale = 1.0 + np.abs(of_cost).max()
         products, off = 0.0, 0.0
-        for value, price, low, high in zip((z, g), (own, prices), *limits, strict=True):
+        for value, multiplier, low, high in zip((z, g), (own, multipliers), *limits, strict=True):
             off = max(off, (low - value).max(initial=0.0), (value - high).max(initial=0.0))
-            for limit, part in ((low, np.minimum(price, 0)), (high, np.maximum(price, 0))):
-                room = np.where(np.isfinite(limit), np.abs(value - limit), np.abs(price) > 0)
+            for limit, part in (
+                (low, np.minimum(multiplier, 0)),
+                (high, np.maximum(multiplier, 0)),
+            ):
+                room = np.where(np.isfinite(limit), np.abs(value - limit), np.abs(multiplier) > 0)
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
 
@@ -449,7 +452,7 @@ class NLPSolver:
         return float(error @ setting.arrival @ error) / 2
 
     def _off(self, values: Any) -> tuple[float, float]:
-        """Largest gap, and largest excess over a hard bound."""
+        """Largest defect, and largest excess over a hard bound."""
         hard = np.isinf(self.transcription.rows.soft)
         excess = self.transcription.excess(values)[:, hard]
         return float(np.abs(values.gaps).max()), float(excess.max(initial=0.0))

@@ -166,11 +166,11 @@ class Cone:
 
     Examples
     --------
-    A boresight that does not come within 20° of the sun, a tilt that stays below 30°:
+    A boresight that does not come within 20° of the sun, a tilt below 30°:
 
     >>> from lgcontrol.groups import SO3
-    >>> sun = Cone([1, 0, 0], np.deg2rad(20)).avoided(lambda t, x, u, p: SO3.act(x[:4], [0, 0, 1]))
-    >>> tilt = Cone([0, 0, 1], np.deg2rad(30)).kept(lambda t, x, u, p: SO3.act(x[:4], [0, 0, 1]))
+    >>> sun = Cone([1, 0, 0], np.deg2rad(20)).outside(lambda t, x, u, p: SO3.act(x[:4], [0, 0, 1]))
+    >>> tilt = Cone([0, 0, 1], np.deg2rad(30)).inside(lambda t, x, u, p: SO3.act(x[:4], [0, 0, 1]))
     >>> print(round(sun.upper, 3), round(tilt.lower, 3))
     0.94 0.866
     """
@@ -190,7 +190,7 @@ class Cone:
         if not callable(self.axis):
             _unit("axis", self.axis, 3)
 
-    def kept(
+    def inside(
         self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "within cone",
     ) -> Bound:  # fmt: skip
@@ -205,14 +205,14 @@ class Cone:
         """
         return self._limited("lower", direction, soft, name)
 
-    def avoided(
+    def outside(
         self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "out of cone",
     ) -> Bound:  # fmt: skip
-        """Bound that keeps a direction outside; arguments are those of `kept`."""
+        """Bound that keeps a direction outside; arguments are those of `inside`."""
         return self._limited("upper", direction, soft, name)
 
-    def kept_force(
+    def force_inside(
         self, force: StageFunction, *, soft: float | str | None = None,
         name: str = "force within cone",
     ) -> Bound:  # fmt: skip

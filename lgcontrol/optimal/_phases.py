@@ -295,7 +295,7 @@ class PhasedProblem:
             Bound(f"{DURATION}.{name}" if self._free else name, low, high, at="start")
             for name, (low, high) in limits.items()
         ]
-        price = Cost(lambda t, x, u, p: self._elapsed(x, len(self.phases)), None, time_weight,
+        haste = Cost(lambda t, x, u, p: self._elapsed(x, len(self.phases)), None, time_weight,
                      "time")  # fmt: skip
         spans = range(len(self.phases))
         loop = [self._closing()] if is_periodic else []
@@ -304,7 +304,7 @@ class PhasedProblem:
             system, int(self.starts[-1]), Q=0.0, R=_least_effort(system), terminal=0.0,
             reference=self._point(system), parameters=extra,
             free="all" if is_periodic else free,
-            costs=[price, *(c for i in spans for c in self._costs(i))],
+            costs=[haste, *(c for i in spans for c in self._costs(i))],
             residuals=[r for i in spans for r in self._residuals(i)],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
         )  # fmt: skip
@@ -662,8 +662,10 @@ class PhasedProblem:
                 found.append(Cost(along, cost.weight, None, cost.name))
             if cost.terminal is not None:
                 end, is_last = self._at_end(i, value)
-                price = (None, cost.terminal) if is_last else (cost.terminal, None)
-                found.append(Cost(end, *price, f"{cost.name} at the end of {self.phases[i].name}"))
+                weights = (None, cost.terminal) if is_last else (cost.terminal, None)
+                found.append(
+                    Cost(end, *weights, f"{cost.name} at the end of {self.phases[i].name}")
+                )
         return found
 
     def _residuals(self, i: int) -> list[Residual]:
@@ -700,9 +702,9 @@ class PhasedProblem:
                 found.append(Residual(scaled(own_value), residual.weight, name=residual.name))
             if residual.terminal is not None:
                 end, is_last = self._at_end(i, own_value)
-                price = (None, residual.terminal) if is_last else (residual.terminal, None)
+                weights = (None, residual.terminal) if is_last else (residual.terminal, None)
                 name = f"{residual.name} at the end of {phase.name}"
-                found.append(Residual(end, *price, name=name))
+                found.append(Residual(end, *weights, name=name))
         return found
 
     def _bounds(self, i: int) -> list[Bound]:

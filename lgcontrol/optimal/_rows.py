@@ -1,4 +1,4 @@
-"""Rows: all bounds of a problem as one column, with limits, prices and where they hold."""
+"""Rows: all constraints of a problem as one column, with limits, penalties and where they hold."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def build_rows(
     known = known or {}
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
-    priced: list[int] = []
+    of_parameters: list[int] = []
     x, u, p = symbols[1:4]
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
@@ -99,10 +99,10 @@ def build_rows(
             raise ValueError(
                 f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
             )
-        price, own_price = bound.soft, -1
-        if isinstance(price, str):
-            own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
-            price = 1.0
+        penalty, own = bound.soft, -1
+        if isinstance(penalty, str):
+            own = parameter_index(f"soft of bound {bound.label!r}", penalty, parameters)
+            penalty = 1.0
         whole = column if not known else spelled_out([column], known)[0]
         needs_input = ca.which_depends(whole, u, 1, True) if size else []
         by_free = ca.jacobian(whole, x) @ moves
@@ -142,8 +142,8 @@ def build_rows(
                 kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)
-                soft.append(np.inf if price is None else price)
-                priced.append(own_price)
+                soft.append(np.inf if penalty is None else penalty)
+                of_parameters.append(own)
                 active.append(where.copy())
     _leave_fixed(columns, lower, upper, soft, active)
     rows = BoundRows(
@@ -154,7 +154,7 @@ def build_rows(
         np.array(lower),
         np.array(upper),
         np.array(soft),
-        np.array(priced, dtype=np.int64),
+        np.array(of_parameters, dtype=np.int64),
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
@@ -187,7 +187,7 @@ def bounded_along(
     parameters: Sequence[str],
     points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
 ) -> dict[str, tuple[np.ndarray, float, float]]:
-    """Bounded quantities along a motion by name, with their lower and upper limits.
+    """Bounded quantities along a trajectory by name, with their lower and upper limits.
 
     Those of an end of a plan alone are left out, and without a reference those that ask for it.
 

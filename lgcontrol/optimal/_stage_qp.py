@@ -14,7 +14,7 @@ class StageQP:
     Minimise ``Σₖ ½ [x; u]ᵀ [[Q, Sᵀ], [S, R]] [x; u] + qᵀ x + rᵀ u`` (the last stage without u),
     subject to ``x₀`` given, ``xₖ₊₁ = A x + B u + c``, ``u_lower ≤ u ≤ u_upper`` and
     ``lower ≤ C x + D u ≤ upper`` where `active`. A row with a finite weight w in `soft` may be
-    exceeded by s at the price ``w (s + s²/2)``.
+    violated by s with the penalty ``w (s + s²/2)``.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from ._reference import moves, sample_reference
 from ._riccati import regulator_of
 from ._rows import bounded_along
 
-# How far a step may move a state that stays, in error coordinates.
+# How far a step may move an equilibrium, in error coordinates.
 STAYS = 1e-6
 # Radii, as shares of the ellipsoid's, at which it is checked, and what a level shrinks by.
 RADII, SHRINK = (1.0, 0.8, 0.6, 0.4, 0.2), 0.8
@@ -148,7 +148,7 @@ def terminal_set(
         Its weights, steps, inputs' limits and hard bounds along the horizon; residuals and costs
         are not looked at.
     reference : optional
-        A state or TrimPoint that stays where it is; that of the problem if left out.
+        An equilibrium, a state or a TrimPoint; that of the problem if left out.
     margin : float
         How much more than the cost V falls in the linear model: what is left for curvature.
     samples : int
@@ -190,7 +190,7 @@ def terminal_set(
             raise ValueError(f"{name} must be positive, got {value}")
     reference = problem.reference if reference is None else reference
     if moves(reference):
-        raise ValueError("the reference moves: a terminal set is that of a state that stays")
+        raise ValueError("the reference moves: a terminal set is one about an equilibrium")
     values = problem.parameter_values(p)
     own = values[: system.n_parameters]
     x_s, u_s = (row[0] for row in sample_reference(system, reference, np.zeros(1), own))
@@ -205,8 +205,8 @@ def terminal_set(
     controls = system.input_index("control")
     A, B = made.A, made.B[:, controls]
     Q, R = problem.weight("Q").at(values), problem.weight("R").at(values)
-    price, closed = problem.dt * (Q + K.T @ R @ K), A - B @ K
-    P = solve_discrete_lyapunov(closed.T, (1 + margin) * price)
+    stage, closed = problem.dt * (Q + K.T @ R @ K), A - B @ K
+    P = solve_discrete_lyapunov(closed.T, (1 + margin) * stage)
     P = (P + P.T) / 2
     if np.linalg.eigvalsh(P)[0] <= 0:
         raise ValueError(
@@ -265,8 +265,8 @@ class _Check:
             if not room > 0:
                 raise ValueError(
                     f"{name} is {value[0]:.4g} at the reference, and limits {low:g} and {high:g} "
-                    "leave no room about it: give another reference, wider limits, or a price "
-                    "(soft=100), which no set has to keep"
+                    "leave no room about it: give another reference, wider limits, or a penalty "
+                    "(soft=100), which need not hold in the set"
                 )
             slope = (value[1 : n + 1] - value[n + 1 :]) / (2 * h)
             spread = float(slope @ inverse @ slope)

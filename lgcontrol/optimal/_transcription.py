@@ -199,7 +199,7 @@ class Transcription:
         return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
-        """Price of exceeding rows with finite weights."""
+        """Penalty of the violation of soft rows."""
         finite = np.isfinite(soft)
         s = self.excess(values)[:, finite]
         return float((soft[finite] * (s + s**2 / 2)).sum())

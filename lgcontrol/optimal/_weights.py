@@ -17,7 +17,7 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup
 from ..systems import System
-from ..systems._internal import narrower_later
+from ..systems._internal import from_wide_to_narrow
 from ._places import control_places, error_places, state_names
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
@@ -116,7 +116,7 @@ def _assemble(
         for key in weight:
             if key not in names:
                 raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
-        for key in narrower_later(name, {key: names[key] for key in weight}):
+        for key in from_wide_to_narrow(name, {key: names[key] for key in weight}):
             part, label = names[key], f"{name}[{key!r}]"
             own = square(label, weight[key], part.stop - part.start)
             matrix[part, part] = check_semidefinite(label, own)

@@ -21,7 +21,7 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
-from ._blocks import block_slices, blocks_of, narrower_later, shared_names
+from ._blocks import block_slices, blocks_of, from_wide_to_narrow, shared_names
 from ._definition import SystemDefinition
 from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
@@ -198,7 +198,7 @@ def _times(
         if name not in places:
             raise UnknownNameError(unknown_name("input", name, places))
     found: dict[int, float] = {}
-    for name in narrower_later(what, {name: places[name] for name in values}):
+    for name in from_wide_to_narrow(what, {name: places[name] for name in values}):
         found |= dict.fromkeys(range(places[name].start, places[name].stop), values[name])
     return [(i, system.inputs[i], value) for i, value in found.items()]
 

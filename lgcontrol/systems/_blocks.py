@@ -125,11 +125,11 @@ def shared_names(names: Sequence[str]) -> dict[str, slice]:
     }
 
 
-def narrower_later(what: str, places: Mapping[str, slice | Sequence[int]]) -> list[str]:
-    """Names such that what is set by them in this order keeps the value of its narrowest name.
+def from_wide_to_narrow(what: str, places: Mapping[str, slice | Sequence[int]]) -> list[str]:
+    """Names in an order in which the value of the narrowest name is set last.
 
-    A mapping of numbers by name may give one to a block and another to an entry of it: which one
-    counts is not to hang on the order in which they are written.
+    A mapping may name a block and an entry of that block. The value of the entry counts, in
+    whatever order the names are written.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def narrower_later(what: str, places: Mapping[str, slice | Sequence[int]]) -> li
 
     Examples
     --------
-    >>> narrower_later("lag", {"rotor.0": slice(0, 1), "rotor": slice(0, 4)})
+    >>> from_wide_to_narrow("lag", {"rotor.0": slice(0, 1), "rotor": slice(0, 4)})
     ['rotor', 'rotor.0']
-    >>> narrower_later("Q", {"elbow": [1], "configuration.elbow": [1]})
+    >>> from_wide_to_narrow("Q", {"elbow": [1], "configuration.elbow": [1]})
     Traceback (most recent call last):
     ...
     ValueError: Q: 'elbow' and 'configuration.elbow' name the same: leave one out

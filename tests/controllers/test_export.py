@@ -163,7 +163,7 @@ CASES = {
             real_time=RealTime(first_iterations=1)),
         [-0.6, 0.8, 0.0],
     ),
-    "a first plan whose gaps stay open": lambda: (falling(), [0.9, 0.0]),
+    "a first plan whose defects remain": lambda: (falling(), [0.9, 0.0]),
     "on the way, first derivatives": lambda: (
         mpc(guess="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
     ),
@@ -222,7 +222,7 @@ def test_a_plan_whose_gaps_stay_open_is_no_answer():
     assert controller.info.solve == "stalled" and controller.info.status == "unsolved"
     plan, step = controller.plan, controller.system.step(controller.problem.method)
     gap = np.abs(step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.15) - plan.x[1:]).max()
-    assert gap > 0.1 and f"gaps of up to {gap:.2g} stay open" in controller.info.message
+    assert gap > 0.1 and f"defects up to {gap:.2g} remain" in controller.info.message
 
 
 class Plain(Compiler):

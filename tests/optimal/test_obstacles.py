@@ -152,14 +152,14 @@ def test_a_boresight_goes_around_the_sun():
     sun = Cone([np.sin(0.9), 0.15, np.cos(0.9)], angle)
     goal = body.state.join(q=SO3.exp([0, 1.8, 0]))
     problem = OptimalControlProblem(
-        body, 40, 0.25, Q={"q": 1, "w": 0.1}, R=1, reference=goal, bounds=[sun.avoided(boresight)]
+        body, 40, 0.25, Q={"q": 1, "w": 0.1}, R=1, reference=goal, bounds=[sun.outside(boresight)]
     )
     found = problem.solve(body.state.identity)
     assert found.is_success, found.message
     axis = np.array(sun.axis) / np.linalg.norm(sun.axis)
     cosines = SO3.act(found.x[:, :4], [0, 0, 1]) @ axis
     assert np.cos(angle) - 0.05 < cosines.max() < np.cos(angle) + 1e-6
-    held = Cone([0, 0, 1], angle).kept(boresight)
+    held = Cone([0, 0, 1], angle).inside(boresight)
     assert held.lower == pytest.approx(np.cos(angle)) and held.upper == np.inf
 
 
@@ -170,9 +170,9 @@ def test_angles_normals_and_margins_are_parameters():
     fixed, direction = Cone([0, 0, 1], angle), lambda t, x, u, p: x
     wall = HalfSpace([0, 0, 1], lambda t, p: ca.vertcat(0, p[1], p[2]))
     pairs = [
-        (sky.kept(direction), fixed.kept(direction)),
-        (sky.avoided(direction), fixed.avoided(direction)),
-        (sky.kept_force(direction), fixed.kept_force(direction)),
+        (sky.inside(direction), fixed.inside(direction)),
+        (sky.outside(direction), fixed.outside(direction)),
+        (sky.force_inside(direction), fixed.force_inside(direction)),
         (
             keep_out(direction, wall, radius=lambda t, p: p[0]),
             keep_out(direction, HalfSpace([0, 0, 1], [0, 3, 4]), radius=angle),
@@ -190,7 +190,7 @@ def test_angles_normals_and_margins_are_parameters():
 
 
 def test_forces_stay_in_their_cone():
-    rows = Cone([0, 0, 2], np.pi / 4).kept_force(lambda t, x, u, p: u).of
+    rows = Cone([0, 0, 2], np.pi / 4).force_inside(lambda t, x, u, p: u).of
     for force, inside in (
         ([0, 0.9, 1], True),
         ([0, 1.1, 1], False),
@@ -277,7 +277,7 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
         ),
         (lambda: Cone([0, 0, 1], 4.0), "half_angle must be between"),
         (lambda: Cone([0, 0, 0], 1.0), "axis must not be zero"),
-        (lambda: Cone([0, 0, 1], 2.0).kept_force(place), "narrower than"),
+        (lambda: Cone([0, 0, 1], 2.0).force_inside(place), "narrower than"),
     ],
 )
 def test_faults_are_named(make, message):

@@ -158,7 +158,9 @@ class KernelResults:
                 message = f"{message}; {OTHER_START}"
             message = "; ".join(filter(None, [message, *map(str, violations)]))
             if status is SolveStatus.STALLED and gap > ACCEPTABLE_RESIDUAL:
-                message = f"{message}; it is no motion: gaps of up to {gap:.2g} stay open"
+                message = (
+                    f"{message}; it is not dynamically feasible: defects up to {gap:.2g} remain"
+                )
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
                 own = self._at_limits(nodes, setting, rows), self._kept_against(found)
                 message = "; ".join(filter(None, [message, *own]))
