@@ -16,6 +16,7 @@ import pytest
 from lgcontrol import cli, codegen
 from lgcontrol.cli import _registry
 from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
+from lgcontrol.models import three_bar_mechanism
 from lgcontrol.models.papers import Claim, Paper, Reproduction
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Input, Parameter, System
@@ -141,6 +142,7 @@ def installed(monkeypatch, tmp_path):
             for design in DESIGNS
         ],
         _registry.MODELS: [EntryPoint("boat", "_designs:boat", "")],
+        _registry.MECHANISMS: [EntryPoint("bars", "lgcontrol.models:three_bar_mechanism", "")],
     }
     monkeypatch.setattr(_registry, "entry_points", lambda group: entries[group])
     monkeypatch.chdir(tmp_path)
@@ -162,6 +164,19 @@ def test_list(installed, capsys):
     assert "  boat   Boat on SE(2) that is pushed and turned." in lines
     (broken,) = [line for line in lines if line.startswith("  wreck")]
     assert "(wreck (_designs:wreck) cannot be loaded: AttributeError" in broken
+
+
+def test_mechanisms_are_listed_and_described(installed, capsys, tmp_path):
+    assert "  bars  Two flat boxes between two points" in run(capsys, "list")[1]
+    status, out, _ = run(capsys, "info", "bars")
+    lines = out.splitlines()
+    assert status == 0 and lines[2] == "3 freedoms (3 without drives)"
+    assert "  middle  x, y, z" in lines and "state, 24 degrees of freedom" in lines
+    three_bar_mechanism().to_json(tmp_path / "bars.json")
+    assert run(capsys, "info", str(tmp_path / "bars.json"))[1].splitlines() == lines[2:]
+    (tmp_path / "bad.json").write_text('{"format": "lgcontrol mechanism", "version": 2}')
+    status, _, err = run(capsys, "info", str(tmp_path / "bad.json"))
+    assert status != 0 and 'bad.json: the file: expected "format"' in err
 
 
 def test_list_of_nothing(installed, capsys):

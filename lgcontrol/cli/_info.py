@@ -12,6 +12,7 @@ from ..codegen._internal import unknown_name
 from ..groups import Product, Rn
 from ._registry import (
     DESIGNS,
+    MECHANISMS,
     MODELS,
     CommandError,
     entries,
@@ -30,7 +31,7 @@ CACHE_ACTIONS = {
 
 def list_command(options: argparse.Namespace) -> int:
     """Names with the first line of what they say of themselves."""
-    for title, group in (("designs", DESIGNS), ("models", MODELS)):
+    for title, group in (("designs", DESIGNS), ("models", MODELS), ("mechanisms", MECHANISMS)):
         found = entries(group)
         print(f"{title}:")
         width = max(map(len, found), default=0)
@@ -46,9 +47,9 @@ def list_command(options: argparse.Namespace) -> int:
 
 
 def info_command(options: argparse.Namespace) -> int:
-    """A design, a model or a robot file in text."""
+    """A design, a model, a mechanism, or a file of a robot or a mechanism in text."""
     name = options.name
-    designs, models = entries(DESIGNS), entries(MODELS)
+    designs, models, mechanisms = (entries(group) for group in (DESIGNS, MODELS, MECHANISMS))
     if name in designs:
         design = load(designs[name])
         task = guarded(name, lambda: design(seed=0))
@@ -62,12 +63,20 @@ def info_command(options: argparse.Namespace) -> int:
         factory = load(models[name])
         print(f"{name}: {summary(factory)}\n")
         print(_describe(guarded(name, factory)))
+    elif name in mechanisms:
+        factory = load(mechanisms[name])
+        print(f"{name}: {summary(factory)}\n")
+        print(_describe_linkage(guarded(name, factory)))
+    elif Path(name).suffix.lower() == ".json":
+        print(_describe_mechanism_file(Path(name)))
     elif Path(name).suffix.lower() == ".urdf" or Path(name).is_file():
         print(_describe_urdf(Path(name)))
     else:
-        valid = sorted(designs | models)
-        text = unknown_name("design or model", name, valid)
-        raise CommandError(f"{text.removesuffix('.')}. Robot files end in .urdf.")
+        valid = sorted(designs | models | mechanisms)
+        text = unknown_name("design, model or mechanism", name, valid)
+        raise CommandError(
+            f"{text.removesuffix('.')}. Robot files end in .urdf, files of mechanisms in .json."
+        )
     return 0
 
 
@@ -102,6 +111,29 @@ def _blocks(group: Any, name: str = "") -> list[tuple[str, str]]:
     elif words != str(group) and group.dim > 1:
         words += f" ({group})"
     return [(name, words) if name else (words, "")]
+
+
+def _describe_linkage(linkage: Any) -> str:
+    """Mobility, constraints by their rows, and the System it makes."""
+    rows: dict[str, list[str]] = {}
+    for name in linkage.row_names:
+        owner, _, row = name.rpartition(".")
+        rows.setdefault(owner, []).append(row)
+    held = table([(owner, ", ".join(own)) for owner, own in rows.items()])
+    q = linkage.assemble()
+    lines = [str(linkage.mobility(q)), "constraints", *held, _describe(linkage.system(at=q))]
+    return "\n".join(lines)
+
+
+def _describe_mechanism_file(path: Path) -> str:
+    """The mechanism of a file."""
+    from ..mechanics.constrained import AssemblyError, Mechanism
+
+    try:
+        return _describe_linkage(Mechanism.from_json(path))
+    except (OSError, ValueError, TypeError, KeyError, AssemblyError) as error:
+        text = error.args[0] if isinstance(error, KeyError) else error
+        raise CommandError(str(text)) from None
 
 
 def _describe_urdf(path: Path) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 DESIGNS, MODELS, PAPERS = "lgcontrol.designs", "lgcontrol.models", "lgcontrol.papers"
+MECHANISMS = "lgcontrol.mechanisms"
 
 
 class CommandError(Exception):

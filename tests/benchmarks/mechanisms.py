@@ -218,12 +218,13 @@ def peers():
 def large():
     """CPU time and memory of marches of chains, by sparse steps and by written-out ones.
 
-    Each in a process of its own: the set-up, that of the compiler with it, and a step after that.
+    Each in a process of its own: the set-up, that of the compiler with it, a step after that, and
+    what is checked before.
     """
     found = {}
-    for n in (10, 20, 50, 100, 200, 500):
+    for n in (3, 5, 10, 20, 50, 100, 200, 500):
         for kind in ("sparse", "written out", "compiled"):
-            if n > {"written out": 100, "compiled": 20}.get(kind, n):
+            if n > {"written out": 50, "compiled": 20}.get(kind, n):
                 continue  # minutes of set-up
             own = [sys.executable, "-c", LARGE_RUN, str(n), kind]
             told = subprocess.run(own, check=True, capture_output=True).stdout
@@ -252,13 +253,14 @@ x0 = np.r_[mechanism.coordinates(), np.zeros(6 * n)]
 def spent():
     return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 marks = [spent()]
-for _ in range(2):
-    assert mechanism.march(x0, 1e-3, 10, generalized_alpha()).is_success
+for steps in (10, 10, 60, 60):
+    assert mechanism.march(x0, 1e-3, steps, generalized_alpha()).is_success
     marks.append(spent())
-step = (marks[2] - marks[1]) / 10
+first, short, _, long = np.diff(marks)
 print(json.dumps({
-    "set_up_s": marks[1] - marks[0] - 10 * step,
-    "step_ms": 1e3 * step,
+    "set_up_s": first - short,
+    "step_ms": 1e3 * (long - short) / 50,
+    "checks_s": short - 10 * (long - short) / 50,
     "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
 }))
 """
