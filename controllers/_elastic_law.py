@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import ModelFunction, Value, trace
 from lgcontrol.codegen._internal import check_shape, level_outside
 from lgcontrol.groups import check_element
+from lgcontrol.groups._internal import group_difference
 from lgcontrol.mechanics import (
     AdjustedSpring,
     Multibody,
@@ -442,8 +443,8 @@ def elastic_system(arm: SeriesElastic, system: System | None) -> System:
     made = arm.system() if system is None else system
     if made.state != arm.state:
         raise ValueError(
-            f"the state of {made.name} is {made.state}, expected that of {arm.tree.name}: "
-            f"{arm.state}"
+            f"the state of {made.name} is not that of {arm.tree.name}: "
+            f"{group_difference(made.state, arm.state)}"
         )
     own = {entry.name for entry in made.parameters}
     missing = [entry.name for entry in arm.parameters if entry.name not in own]
@@ -545,7 +546,10 @@ def state_near_rest(arm: SeriesElastic, rng: np.random.Generator) -> np.ndarray:
 
 def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:
     if reference.group != tree.configuration:
-        raise ValueError(f"the reference moves on {reference.group}, expected {tree.configuration}")
+        raise ValueError(
+            "the reference moves on another group: "
+            f"{group_difference(reference.group, tree.configuration)}"
+        )
     if reference.smoothness < NEEDED:
         jump = reference.jumps[0]
         raise ValueError(

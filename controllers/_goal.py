@@ -9,6 +9,7 @@ import numpy as np
 
 from lgcontrol.codegen._internal import check_shape
 from lgcontrol.groups import LieGroup, check_element
+from lgcontrol.groups._internal import group_difference
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal._internal import moves, points_of, sample_reference
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
@@ -114,7 +115,9 @@ def goal_of(
 def _exact(group: LieGroup, reference: SmoothReference, t: float, name: str) -> Goal:
     """What a smooth reference says."""
     if reference.group != group:
-        raise ValueError(f"{name} moves on {reference.group}, expected {group}")
+        raise ValueError(
+            f"{name} moves on another group: {group_difference(reference.group, group)}"
+        )
     return Goal(*reference(t)[:3])
 
 

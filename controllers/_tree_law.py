@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.codegen._internal import Shape, solve_symmetric
+from lgcontrol.groups._internal import group_difference
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
 from lgcontrol.optimal._internal import moves
 from lgcontrol.simulation import CallStatus
@@ -120,8 +121,8 @@ class TreeLaw:
         blocks = blocks_of(system)
         if blocks.group != tree.configuration:
             raise ValueError(
-                f"the state of {system.name} has the configuration {blocks.group}, "
-                f"expected that of {tree.name}: {tree.configuration}"
+                f"the configuration of {system.name} is not that of {tree.name}: "
+                f"{group_difference(blocks.group, tree.configuration)}"
             )
         if sampling is None and not structure.is_plain:
             raise ValueError(

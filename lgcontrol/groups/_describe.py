@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -84,3 +85,63 @@ def group_from_description(description: dict[str, Any]) -> LieGroup:
     if name not in _TYPES:
         raise UnknownNameError(unknown_name("group", name, [*_TYPES, "Product"]))
     return _TYPES[name](**values)
+
+
+MOST_BLOCKS = 4  # that a message names
+
+
+def group_words(group: LieGroup) -> str:
+    """Words for a group in a message: a joint that turns is an angle, a product its blocks.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, Helical
+    >>> group_words(Product(pose=SE3, elbow=Helical(0))), group_words(Helical(0))
+    ('pose, elbow', 'an unwrapped angle')
+    """
+    if isinstance(group, Helical) and group.pitch == 0:
+        return "an unwrapped angle"
+    return _some(group.blocks) if isinstance(group, Product) else group.name
+
+
+def group_difference(given: LieGroup, expected: LieGroup) -> str:
+    """Where two groups differ, for a message; groups of many joints are the same almost everywhere.
+
+    Parameters
+    ----------
+    given, expected : LieGroup
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, SO2, Helical
+    >>> arm = Product(base=SE3, elbow=Helical(0))
+    >>> group_difference(Product(base=SE3, elbow=SO2), arm)
+    'elbow is SO2, expected an unwrapped angle'
+    >>> group_difference(SE3, arm), group_difference(Product(base=SE3), arm)
+    ('it is SE3, expected base, elbow', 'elbow is missing')
+    """
+    if not (isinstance(given, Product) and isinstance(expected, Product)):
+        return f"it is {group_words(given)}, expected {group_words(expected)}"
+    own, other = given.blocks, expected.blocks
+    if set(own).isdisjoint(other):
+        return f"it has {_some(own)}, expected {_some(other)}"
+    found = []
+    for names, said in (([n for n in other if n not in own], "missing"),
+                        ([n for n in own if n not in other], "not expected")):  # fmt: skip
+        if names:
+            found.append(f"{_some(names)} {'is' if len(names) == 1 else 'are'} {said}")
+    for name in (key for key in own if key in other):
+        if own[name] != other[name]:
+            text = group_difference(own[name], other[name])
+            found.append(f"{name} {text.removeprefix('it ')}")
+    return "; ".join(found) or f"the order of its blocks is {_some(own)}, expected {_some(other)}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """Names, at most a few of them."""
+    first, rest = [*names][:MOST_BLOCKS], max(len([*names]) - MOST_BLOCKS, 0)
+    return ", ".join(first) + f" and {rest} more" * bool(rest)

@@ -4,7 +4,9 @@ from ._abelian import CylindricalGroup as CylindricalGroup
 from ._axis import axis_numbers as axis_numbers
 from ._base import not_a_group as not_a_group
 from ._describe import describe_group as describe_group
+from ._describe import group_difference as group_difference
 from ._describe import group_from_description as group_from_description
+from ._describe import group_words as group_words
 from ._element import ELEMENT_ROUNDING as ELEMENT_ROUNDING
 from ._element import ELEMENT_TOLERANCE as ELEMENT_TOLERANCE
 from ._element import ask_order as ask_order

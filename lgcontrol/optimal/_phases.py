@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..codegen import named_options
 from ..codegen._internal import Result, check_count, check_shape, interruptible
 from ..groups import LieGroup, Product, Rn
+from ..groups._internal import group_difference
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory
 from ..systems._internal import TrajectoryPoint, check_name, check_state
@@ -474,9 +475,9 @@ class PhasedProblem:
         for phase, after in zip(self.phases, following, strict=False):
             if phase.system.state != after.system.state and phase.jump is None:
                 raise ValueError(
-                    f"phase {phase.name!r} ends on {phase.system.state}, {after.name!r} begins on "
-                    f"{after.system.state}: give Phase(…, jump=lambda t, x, p: …) from one to the "
-                    "other"
+                    f"the state of phase {after.name!r} is not that of {phase.name!r}: "
+                    f"{group_difference(after.system.state, phase.system.state)}. "
+                    "Give Phase(…, jump=lambda t, x, p: …) from one to the other"
                 )
         for phase in self.phases:
             check_name("phase", phase.name)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import ModelFunction, Value, named_options
 from ..codegen._internal import UnknownNameError, check_semidefinite, unknown_name
 from ..groups import LieGroup, check_element
+from ..groups._internal import group_difference
 from ..systems import SmoothReference, System, Trajectory, Waypoints
 from ..systems._internal import block_slices
 from ._expressions import (
@@ -134,7 +135,10 @@ class Residual:
             goal = Waypoints(goal.group, goal.t, goal.x, order=1)
         if isinstance(goal, SmoothReference):
             if goal.group != group:
-                raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
+                raise ValueError(
+                    f"the goal of {name!r} moves on another group: "
+                    f"{group_difference(goal.group, group)}"
+                )
             motion = goal
 
             def there(t: Value, p: Value) -> Value:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..groups import LieGroup, Product, check_element
+from ..groups._internal import group_difference
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ._clock import Times
 from ._contract import ControlLaw
@@ -151,8 +152,9 @@ def check_model(plant: System, stage: ControlStage) -> None:
     system = stage.system
     if system is not None and _parts(system.state) != _parts(plant.state):
         raise ValueError(
-            f"{stage.name} is a controller of {system.name}, with the state "
-            f"{system.state}; {plant.name} has {plant.state}. Adapted translates between them"
+            f"{stage.name} is a controller of {system.name}, whose state is not that of "
+            f"{plant.name}: {group_difference(system.state, plant.state)}. "
+            "Adapted translates between them"
         )
 
 

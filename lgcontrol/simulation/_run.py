@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen._internal import check_list, check_quotient, level_outside
 from ..groups import LieGroup, Product
+from ..groups._internal import group_difference
 from ..systems import ReferenceLike, Sensor, System, Trajectory
 from ..systems._internal import ParameterValues
 from ._clock import Clock, as_fraction
@@ -127,8 +128,8 @@ def _check_estimated(who: str, model: System, plant: System, feedback: str | Non
         )
     if feedback == "estimate" and model.state != plant.state:
         raise ValueError(
-            f"estimator: {who} is of {model.name} on {model.state}; the plant {plant.name} is on "
-            f"{plant.state}. {remedy}"
+            f"estimator: {who} is of {model.name}, whose state is not that of the plant "
+            f"{plant.name}: {group_difference(model.state, plant.state)}. {remedy}"
         )
 
 

@@ -13,6 +13,7 @@ import scipy
 from ..codegen import named_options
 from ..codegen._internal import html_page, html_table
 from ..groups import LieGroup, Product
+from ..groups._internal import group_difference
 from ..integrators import Method
 from . import _subspaces as subspaces
 from ._constraints import on_constraints, read_point
@@ -530,8 +531,8 @@ def _along(system: SystemDefinition, nodes: Trajectory, p: Any) -> TrajectoryLin
         )
     if _factors(nodes.group) != _factors(system.state):
         raise ValueError(
-            f"the trajectory is on {nodes.group}, the state of {system.name} on {system.state}: "
-            "their coordinates mean different things"
+            f"the trajectory is not on the state of {system.name}: "
+            f"{group_difference(nodes.group, system.state)}"
         )
     check_units("the trajectory", system, nodes)
     p = complete_parameters(system, p)

@@ -26,7 +26,7 @@ from ..codegen._internal import (
     level_outside,
 )
 from ..groups import LieGroup, Product, check_element
-from ..groups._internal import ask_order
+from ..groups._internal import ask_order, group_words
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
@@ -439,7 +439,7 @@ def as_column(system: Signature, name: str, value: Any, rows: int | None) -> Any
         expected = "one column" if rows is None else f"a column of {rows}"
         raise ValueError(
             f"{system.name}: {name} returned shape {column.shape}, expected {expected} "
-            f"(state {system.state})"
+            f"(state {coordinate_sizes(system.state)})"
         )
     return ca.cse(column) if system.symbol is ca.SX else column
 
@@ -653,7 +653,7 @@ def coordinate_sizes(state: LieGroup) -> str:
     'pose (7), twist (6)'
     """
     if not isinstance(state, Product):
-        return f"{state} ({state.nq})"
+        return f"{group_words(state)} ({state.nq})"
     return ", ".join(f"{name} ({block.nq})" for name, block in state.blocks.items())
 
 

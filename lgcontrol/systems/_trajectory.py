@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import named_options
 from ..codegen._internal import as_numbers, check_increasing, check_shape, html_page, html_table
 from ..groups import LieGroup, Product, check_element
-from ..groups._internal import describe_group, group_from_description, not_a_group
+from ..groups._internal import describe_group, group_difference, group_from_description, not_a_group
 from ..io._internal import DAMAGE, damage_reason, read_archive, write_archive
 from ._signals import Input, as_signals, control_name
 
@@ -297,7 +297,10 @@ class Trajectory:
         start = pieces[0].t[0]
         for i, piece in enumerate(pieces):
             if piece.group != pieces[0].group:
-                raise ValueError(f"cannot join {piece.group} to {pieces[0].group}")
+                raise ValueError(
+                    f"trajectory {i} is not on the group of the first: "
+                    f"{group_difference(piece.group, pieces[0].group)}"
+                )
             kept = len(piece) - (i < len(pieces) - 1)
             t.append(piece.t[:kept] - piece.t[0] + start)
             x.append(piece.x[..., :kept, :])

@@ -1,7 +1,7 @@
 """Figures and tables of the papers, computed again: ``lgcontrol paper`` draws and judges them.
 
-A `Paper` has functions that give a `Reproduction` each: a figure or a table, with each `Claim` of the
-paper about it and its `ClaimVerdict`.
+A `Paper` has functions that give a `Reproduction` each: a figure or a table, with each `Claim` of
+the paper about it and its `ClaimVerdict`.
 """
 
 from ._paper import Claim as Claim

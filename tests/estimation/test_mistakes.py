@@ -229,7 +229,7 @@ def test_an_estimator_of_another_system_is_refused():
     turning = System("turning", SO2, lambda t, x, u, p: u[0] + u[1], inputs=["force", "push"])
     heading = Sensor("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
     ekf = EKF(turning, [heading], std0=1.0, noise={"push": 0.3})
-    with pytest.raises(ValueError, match=r"on SO2; the plant cart is on .*OffsetFree"):
+    with pytest.raises(ValueError, match=r"the plant cart: it is SO2, expected .*OffsetFree"):
         simulate(CART, lambda t, x, r: [0.0, 0.0], dt=0.1, estimator=ekf, sensors=[place],
                  x0=[0.0, 0.0], seconds=1.0)  # fmt: skip
 

@@ -658,7 +658,7 @@ def test_a_gate_is_passed_at_its_node():
         (lambda: Phase(cart(-1, 1), 0, 1.0), "steps must be a whole number"),
         (lambda: Phase(cart(-1, 1), 3, (2.0, 1.0)), "duration must be seconds > 0"),
         (lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1, name="a")] * 2), "same name: a, a"),
-        (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), r"ends on Rn\(1\)"),
+        (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), "expected Rn"),
         (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1, bounds=[Bound("x", 0, at="start")])),
             "at its start: that is given to solve",

@@ -83,7 +83,7 @@ def test_laps_follow_one_another(rng):
         later = two(lap.t[0] + lap.duration + s)
         np.testing.assert_allclose(SE3.minus(later.x, lap(lap.t[0] + s).x), 0, atol=SAME)
         np.testing.assert_array_equal(later.u, lap(lap.t[0] + s).u)
-    with pytest.raises(ValueError, match="cannot join SO2 to SE3"):
+    with pytest.raises(ValueError, match="trajectory 1 is not .*: it is SO2, expected SE3"):
         Trajectory.concatenate([lap, Trajectory.constant(SO2, SO2.identity)])
     with pytest.raises(ValueError, match="at least one"):
         Trajectory.concatenate([])

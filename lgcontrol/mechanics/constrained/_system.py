@@ -25,6 +25,7 @@ from ...codegen._internal import (
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
+from ...groups._internal import group_difference
 from ...integrators import Constrained
 from ...systems import Quantity, System
 from ...systems._internal import ErrorCoordinates, TracedLater
@@ -285,8 +286,8 @@ class ConstrainedMechanics:
             )
         if self.constraints.group != self.configuration:
             raise ValueError(
-                f"the constraints are on {self.constraints.group}, the configuration of "
-                f"{base.name} is on {self.configuration}"
+                f"the constraints are not on the configuration of {base.name}: "
+                f"{group_difference(self.constraints.group, self.configuration)}"
             )
 
     @property
