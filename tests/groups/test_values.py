@@ -297,3 +297,14 @@ def test_names_have_the_letter_of_the_axis(group):
         assert group.about([1, 1, 0]).tangent_names[-1] == "r"
     assert SE2.about("x").coordinate_names[:2] == SE2.about("x").tangent_names[:2] == ("y", "z")
     assert Translation("z").about("x").coordinate_names == ("x",)
+
+
+def test_symbols_keep_structural_zeros_beside_constants():
+    """Rooms above call the public operations in what they trace: zeros cost them nothing."""
+    d = ca.vertcat(ca.SX.sym("v"), ca.SX(4, 1), ca.SX.sym("w"))  # a screw about z, ahead
+    assert SE3.ad(ca.sparsify(d)).nnz() < SE3.ad(ca.SX.sym("d", 6)).nnz() < 36
+    X = ca.DM(SE3.exp([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]))
+    moved = SE3.plus(X, d)
+    assert isinstance(moved, ca.SX) and moved.shape == (7, 1)
+    with pytest.raises(TypeError, match=r"SE3\.plus: SX and MX do not mix"):
+        SE3.plus(ca.SX.sym("X", 7), ca.MX.sym("d", 6))

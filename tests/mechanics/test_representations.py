@@ -216,3 +216,18 @@ def test_batches_and_symbols(reference, rng):
 def test_errors_name_the_argument_and_the_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call(SE3.identity)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "known", "message"),
+    [
+        ("twist_rate", {}, "a twist_rate needs twist="),
+        ("jacobian_rate", {"twist": np.zeros(6)}, "a jacobian_rate needs jacobian="),
+        ("wrench", {"twist": np.zeros(6)}, "a wrench takes no twist"),
+        ("velocity", {}, "unknown quantity 'velocity'; valid names are twist"),
+    ],
+)
+def test_conversions_say_what_they_need(quantity, known, message):
+    value = np.zeros((6, 2)) if "jacobian" in quantity else np.zeros(6)
+    with pytest.raises((TypeError, ValueError), match=message):
+        convert(quantity, value, SE3.identity, "body", "spatial", **known)
