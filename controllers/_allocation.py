@@ -9,7 +9,7 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction
 
-# Controls that the wanted quantities leave open stay small, at a price that changes what is met by
+# Controls that the wanted quantities leave open stay small, at a weight that changes what is met by
 # less than this share.
 REGULARIZATION = 1e-6
 # Steps of the active set for each control: of 2,000 random problems with up to 8 controls none took
@@ -72,10 +72,10 @@ def bounded_allocation(rows: int, count: int) -> ModelFunction:
     effect = ca.MX.sym("effect", rows, count)
     values = {name: ca.MX.sym(name, size) for name, size in sizes.items()}
     wanted, lower, upper, priority, free = values.values()
-    A, b, price, state = _begin(rows, count)(effect, *values.values())
+    A, b, penalty, state = _begin(rows, count)(effect, *values.values())
     step = _step(rows, count)
     for _ in range(ALLOCATION_STEPS * count):
-        state = step(state, A, b, price, lower, upper)
+        state = step(state, A, b, penalty, lower, upper)
     u = _end(count)(state, lower, upper, free)
     names = ["effect", *sizes]
     function = ca.Function("allocation", [effect, *values.values()], [u], names, ["u"])
@@ -83,7 +83,7 @@ def bounded_allocation(rows: int, count: int) -> ModelFunction:
 
 
 def _begin(rows: int, count: int) -> ca.Function:
-    """Weighed rows, prices of controls, and ``(u, is_free)`` to begin with."""
+    """Weighed rows, penalties of controls, and ``(u, is_free)`` to begin with."""
     effect, wanted = ca.SX.sym("effect", rows, count), ca.SX.sym("wanted", rows)
     lower, upper = ca.SX.sym("lower", count), ca.SX.sym("upper", count)
     priority, free = ca.SX.sym("priority", rows), ca.SX.sym("free", count)
@@ -101,24 +101,24 @@ def _begin(rows: int, count: int) -> ca.Function:
 
 def _step(rows: int, count: int) -> ca.Function:
     """One step from ``(u, is_free)`` to the next."""
-    state, price = ca.SX.sym("state", 2 * count), ca.SX.sym("price", count)
+    state, penalty = ca.SX.sym("state", 2 * count), ca.SX.sym("penalty", count)
     A, b = ca.SX.sym("A", rows, count), ca.SX.sym("b", rows)
     lower, upper = ca.SX.sym("lower", count), ca.SX.sym("upper", count)
     u, free = state[:count], state[count:]
     # Controls that are not free have a column of their own, which keeps them.
-    table = ca.SX(ca.vertcat(A @ ca.diag(free), ca.diag(free * price + (1 - free))))
-    move = free * _least_squares(table, ca.vertcat(b - A @ u, -free * price * u), rows)
+    table = ca.SX(ca.vertcat(A @ ca.diag(free), ca.diag(free * penalty + (1 - free))))
+    move = free * _least_squares(table, ca.vertcat(b - A @ u, -free * penalty * u), rows)
     room, size = ca.if_else(move > 0, upper - u, u - lower), ca.fabs(move)
     share = ca.if_else(size > room, room / ca.if_else(size > room, size, 1), 1)
     least = ca.mmin(share)
     meets = (share <= least) * (share < 1)
     moved = ca.if_else(meets, ca.if_else(move > 0, upper, lower), u + least * move)
-    slope = A.T @ (A @ moved - b) + price**2 * moved
-    pull = ca.if_else(moved <= lower, -slope, slope) / price * (1 - free) * (lower < upper)
+    slope = A.T @ (A @ moved - b) + penalty**2 * moved
+    pull = ca.if_else(moved <= lower, -slope, slope) / penalty * (1 - free) * (lower < upper)
     hardest = ca.mmax(pull)
     let_go = (pull >= hardest) * (hardest > 0)
     after = ca.if_else(least < 1, free * (1 - meets), ca.fmax(free, let_go))
-    return ca.Function("step", [state, A, b, price, lower, upper], [ca.vertcat(moved, after)])
+    return ca.Function("step", [state, A, b, penalty, lower, upper], [ca.vertcat(moved, after)])
 
 
 def _end(count: int) -> ca.Function:

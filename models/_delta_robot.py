@@ -72,7 +72,7 @@ def delta_robot_tree(
     Examples
     --------
     >>> robot = delta_robot_tree()
-    >>> robot.mobility(robot.assemble()).freedoms
+    >>> robot.mobility(robot.assemble()).degrees_of_freedom
     3
     """
     drive = JointProperties(effort=torque, armature=drive_inertia)

@@ -62,7 +62,7 @@ def stewart_platform_tree(
     Examples
     --------
     >>> platform = stewart_platform_tree()
-    >>> platform.mobility(platform.assemble()).freedoms
+    >>> platform.mobility(platform.assemble()).degrees_of_freedom
     6
     """
     angles = [k * 2 * math.pi / 3 + s * half_angle for k in range(3) for s in (-1, 1)]

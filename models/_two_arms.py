@@ -36,7 +36,7 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     Examples
     --------
     >>> arms = two_arms_tree()
-    >>> arms.mobility(arms.assemble()).freedoms
+    >>> arms.mobility(arms.assemble()).degrees_of_freedom
     6
     """
     arm = ur5_tree()

@@ -70,12 +70,12 @@ def _torques(tree: Multibody, effort: float) -> list[Input]:
     ]
 
 
-def arm_limits(tree: Multibody, price: float, *, share: float = 1.0) -> list[Bound]:
-    """Angles within the arm's limits, and rates within a share of theirs at a price."""
+def arm_limits(tree: Multibody, penalty: float, *, share: float = 1.0) -> list[Bound]:
+    """Angles within the arm's limits, and rates within a fraction of theirs, by a penalty."""
     limits, most = tree.limits, share * tree.limits["velocity"]
     return [
         Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
-        Bound("velocity", -most, most, soft=price),
+        Bound("velocity", -most, most, soft=penalty),
     ]
 
 

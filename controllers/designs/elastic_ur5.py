@@ -68,7 +68,7 @@ class RigidLaw(Controller):
 def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
     """MPC of the motor torques that keeps deflections: 0.15 s ahead, every 10 ms.
 
-    Deflections are kept by a price, which takes one to five steps a call where a hard bound takes
+    Deflections are kept by a penalty, which takes one to five steps a call where a hard bound takes
     up to fifteen; and no plan begins anew where the way asks for more deflection than there is. A
     call then stays below the period.
 

@@ -10,7 +10,7 @@ import numpy as np
 from ._kernel import Kernel, run_of
 from ._table import Table
 
-# A part of a batch of fewer operations (about 100 µs, with vectors of so many more operations) is
+# A part of a batch with fewer operations (about 100 µs; more where they are vectorised) is
 # not worth a thread: handing it over takes half as long.
 _OPERATIONS_A_THREAD = 500_000
 

@@ -48,7 +48,7 @@ class Panel:
     steps : bool
         Whether values are held over the intervals between times.
     joint : str
-        Path of the block, if it has one freedom and may share a panel with others.
+        Path of the block, if it has one degree of freedom and may share a panel with others.
     """
 
     title: str

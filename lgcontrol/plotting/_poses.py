@@ -147,7 +147,7 @@ def spread(points: np.ndarray, count: int) -> np.ndarray:
 
 
 def _is_body(block: LieGroup) -> bool:
-    """Motions of a body with at least two freedoms: with one, it is a joint."""
+    """Motions of a body with at least two degrees of freedom: with one, it is a joint."""
     try:
         return block.selection.shape[1] >= 2
     except TypeError:

@@ -24,7 +24,7 @@ RUNAWAY = 1e9
 # Errors of single steps add up over a run: each may have this part of the tolerance.
 MOTION_SHARE = 0.01
 # Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
-# steps of the stiff method cost about four of them, and pay from so many decay times on.
+# steps of the stiff method cost about four of them, and pay from this number of decay times on.
 STABLE, MANY_STABLE = 0.6, 15.0
 MOST_PIECE_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
 LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it

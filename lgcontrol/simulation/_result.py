@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Of coordinates beyond their limits so many have a line of their own.
+# Number of coordinates beyond their limits that have a line of their own.
 MOST_NAMED = 3
 # What a unit measures, for people.
 QUANTITIES = {

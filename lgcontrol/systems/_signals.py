@@ -179,7 +179,7 @@ class Quantity:
     derivatives: Callable[[Any, Any, Any, Any], Any] | None = None
 
     def names(self, name: str, count: int) -> tuple[str, ...]:
-        """Full names of the rows, of which there are so many."""
+        """Full names of the rows, for their number."""
         if self.entries and len(self.entries) != count:
             raise ValueError(
                 f"quantity {name!r} has {count} rows and names for {len(self.entries)}: "

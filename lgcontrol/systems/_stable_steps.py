@@ -134,7 +134,7 @@ def choose_method(
 
     A system counts as stiff where rk4 takes more than 8 substeps. Where its structure knows the
     losses in joints, and they are what is fast, linearly_implicit_euler damps them however fast
-    they are, at the price of Euler's step. Others take radau_iia5, which is stable for all modes
+    they are, at the cost of Euler's accuracy. Others take radau_iia5, which is stable for all modes
     that decay, and of order five; where accuracy matters more than time, take it for joints, too.
     Adaptive integration chooses for itself (`lgcontrol.integrators.integrate`).
 

@@ -44,7 +44,7 @@ ROUNDING = 1e-14  # of coordinates below one metre
 
 
 def arm(seed=3):
-    """UR5, every link with six freedoms, let fall from a bent configuration."""
+    """UR5, every link with six degrees of freedom, let fall from a bent configuration."""
     tree = models.ur5().structure.model
     q = np.array([0.3, -1.2, 1.4, -0.6, 0.8, 0.2])
     bodies, joints, places = [], [], {"ground": SE3.identity}

@@ -1,4 +1,4 @@
-"""Coordinates of any size are brought onto their group; what is off it is refused by name."""
+"""Coordinates of any size are brought onto their group; those far from it are refused by name."""
 
 import re
 import warnings

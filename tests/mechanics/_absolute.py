@@ -1,4 +1,4 @@
-"""Trees with loops once more, every body with all its freedoms: joints and loops as equations."""
+"""Trees with loops once more, every body with six degrees of freedom: joints are equations."""
 
 import numpy as np
 

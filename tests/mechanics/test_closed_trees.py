@@ -187,7 +187,7 @@ def test_merged_parallelograms_move_as_six_rods(delta):
 def test_redundant_rows_change_nothing_and_are_named(four_bar, joint):
     closed = four_bar_tree(joint=joint) if joint != "universal" else _universal()
     found = closed.mobility(four_bar.q)
-    assert found.freedoms == 1 and not found.is_singular
+    assert found.degrees_of_freedom == 1 and not found.is_singular
     assert "loop.y" in found.removable
     assert {"loop.x", "loop.z"}.isdisjoint(found.dependent)
     system = closed.system(["crank"], independent="crank", at=four_bar.q)
@@ -226,7 +226,7 @@ def test_wrenches_of_loops_carry_the_platform(delta):
 def test_driven_loops_follow_their_motion(four_bar):
     """The crank turns as told; its multiplier is the torque that the drive takes."""
     closed = four_bar_tree().drive("crank", lambda t: 0.5 + 2 * t + ca.sin(3 * t))
-    assert closed.mobility(four_bar.q).freedoms == 0
+    assert closed.mobility(four_bar.q).degrees_of_freedom == 0
     system = closed.system([], at=four_bar.q)
     assert system.state.coordinate_names[-1] == "clock.t" and system.n_errors == 0
     q = closed.assemble(four_bar.q, t=0.0)
@@ -351,7 +351,7 @@ def test_kinematics_end_in_a_status_where_positions_are_singular_or_out_of_reach
     assert f"KinematicsResult({run.status.value}, {len(run.t)} times to " in repr(run)
     assert run.message in repr(run) and len(repr(run)) < 400
     assert repr(far).endswith("rocker.angle], constraints=[loop, drive_rocker])")
-    with pytest.raises(ValueError, match="no drive decides 1 of its freedoms.*add drive"):
+    with pytest.raises(ValueError, match="no drive decides 1 of its degrees of freedom.*add drive"):
         four_bar_tree().kinematics([0.0, 1.0])
     with pytest.raises(ValueError, match="t must increase"):
         far.kinematics([1.0, 1.0])
@@ -455,7 +455,7 @@ def test_rolling_without_slip_is_a_row_on_velocities():
     closed = ClosedTree(tree).constrain("wheel", ["along", "across"], slip, "m/s", "velocity")
     q = tree.configuration.identity
     found = closed.mobility(q)
-    assert (found.freedoms, found.positions) == (2, 4)
+    assert (found.degrees_of_freedom, found.positions) == (2, 4)
     system = closed.system(["disc"], at=q)
     assert system.n_errors == 4 + 2  # all positions, two velocities
     x = closed.state(q, speeds={"disc": 2.0, "slide.rz": 0.7})
@@ -563,7 +563,7 @@ def test_singular_positions_are_named_with_their_time():
     """All bars of a parallelogram in line: the loop loses a row, and simulation goes on."""
     closed = four_bar_tree((0.3, 0.9, 0.3), 0.9)
     flat = closed.mobility(np.zeros(3))
-    assert flat.is_singular and (flat.freedoms, flat.here) == (1, 2)
+    assert flat.is_singular and (flat.degrees_of_freedom, flat.here) == (1, 2)
     q = closed.assemble(where={"crank": 0.4})
     assert not closed.mobility(q).is_singular
     system = closed.system(["crank"], at=q, independent="crank")
@@ -661,7 +661,7 @@ def test_millimetres_are_noticed(given, message):
 def test_models_close_and_are_regular(closed, mobility):
     mechanism = closed()
     found = mechanism.mobility()
-    assert found.freedoms == mobility and not found.is_singular
+    assert found.degrees_of_freedom == mobility and not found.is_singular
     assert found.gap < 1e-13 and not found.removable
 
 

@@ -118,7 +118,9 @@ def test_many_bodies_are_assembled_and_driven_like_few(monkeypatch):
 
 def test_a_chain_without_drives_has_no_kinematics():
     run = chain(LARGE_MECHANISM).kinematics([0.0, 0.1])
-    assert not run.is_success and "no drive decides all freedoms at t = 0 s" in run.message
+    assert (
+        not run.is_success and "no drive decides all degrees of freedom at t = 0 s" in run.message
+    )
 
 
 def test_cost_grows_as_the_number_of_bodies(monkeypatch):

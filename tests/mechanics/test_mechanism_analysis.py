@@ -56,7 +56,7 @@ def linkage():
 
 def test_redundant_rows_have_names(linkage):
     found = linkage.mobility()
-    assert found.freedoms == 1 and not found.is_singular
+    assert found.degrees_of_freedom == 1 and not found.is_singular
     assert found.removable == ("D.z", "D.x_z", "D.y_z")
     assert {name.split(".")[1] for name in found.dependent} == {"z", "x_z", "y_z"}
     assert "reactions not unique" in str(found)
@@ -70,7 +70,7 @@ def test_singular_positions_have_names(linkage):
     }
     found = linkage.mobility(linkage.coordinates(poses=flat))
     assert found.is_singular and found.singular == ("A.x", "B.x", "C.x", "D.x")
-    assert found.freedoms == 1  # what is usual nearby
+    assert found.degrees_of_freedom == 1  # what is usual nearby
 
 
 def test_unclosed_loops_are_told():
@@ -275,9 +275,9 @@ REFUSED = {
         "SO3xR3, SE3, rp, re, rA, auto",
     ),
     "unknown attitude": (lambda: ClosedForms(Mechanism("m", [BODY]), "rq"), "rA, rp, re"),
-    "freedoms without drives": (
+    "degrees of freedom without drives": (
         lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 1.0]),
-        "no drive decides 1 of its freedoms",
+        "no drive decides 1 of its degrees of freedom",
     ),
     "joints as a list": (
         lambda: Mechanism("m", [BODY]).with_joints([AXIS]),  # type: ignore[arg-type]

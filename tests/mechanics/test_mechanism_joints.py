@@ -1,4 +1,4 @@
-"""Basic constraints and joints: closed forms against automatic derivatives, freedoms, threads."""
+"""Basic constraints and joints: closed forms against automatic derivatives, mobility, threads."""
 
 import casadi as ca
 import numpy as np
@@ -227,7 +227,7 @@ def two_bodies(*joints, pose=SE3.identity):
 
 
 GROUND, BODY, OTHER = Marker("ground"), Marker("j"), Marker("k")
-FREEDOMS = {
+MOBILITY = {
     "spherical": 3,
     "universal": 2,
     "cylindrical": 2,
@@ -238,22 +238,29 @@ FREEDOMS = {
 }
 
 
-@pytest.mark.parametrize("name", FREEDOMS)
+@pytest.mark.parametrize("name", MOBILITY)
 def test_joints_leave_their_freedoms(name):
     joint = getattr(mc, name)
     second = Marker("j", z=[1, 0, 0]) if name == "universal" else BODY
     body = [MechanismBody("j", CUBE)]
     found = Mechanism("one", body, [joint("joint", GROUND, second)]).mobility()
-    assert (found.freedoms, found.removable, found.is_singular) == (FREEDOMS[name], (), False)
+    assert (found.degrees_of_freedom, found.removable, found.is_singular) == (
+        MOBILITY[name],
+        (),
+        False,
+    )
 
 
 def test_rods_and_threads_leave_their_freedoms():
     body = [MechanismBody("j", CUBE, [0, 0, 0.5, 0, 0, 0, 1])]
     rod = Mechanism("rod", body, [mc.distance("rod", GROUND, BODY, 0.5)])
-    assert rod.mobility().freedoms == 5
+    assert rod.mobility().degrees_of_freedom == 5
     body = [MechanismBody("j", CUBE)]
     assert (
-        Mechanism("bolt", body, [mc.screw("thread", GROUND, BODY, 0.01)]).mobility().freedoms == 1
+        Mechanism("bolt", body, [mc.screw("thread", GROUND, BODY, 0.01)])
+        .mobility()
+        .degrees_of_freedom
+        == 1
     )
 
 
@@ -286,7 +293,7 @@ def test_an_angle_drive_is_regular_in_every_position():
     driven = Mechanism("disc", body, [axis, mc.angle_drive("drive", GROUND, BODY, lambda t: t)])
     for angle in np.linspace(-3, 3, 7):
         found = driven.mobility([0, 0, 0, *SO3.exp([0, 0, angle])], t=angle)
-        assert found.freedoms == 0 and found.conditioning > 0.3
+        assert found.degrees_of_freedom == 0 and found.conditioning > 0.3
 
 
 def test_position_drives_move_along_their_axis():

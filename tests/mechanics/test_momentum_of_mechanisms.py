@@ -311,7 +311,7 @@ def test_the_momentum_of_a_free_four_bar():
         x = plant.system.rollout(plant.start, None, plant.dt, steps=count, method=name).x
         change = plant.momentum(x) - plant.momentum(plant.start)
         assert np.abs(change).max() < 1e-13 * plant.size
-    assert linkage(is_free=True).mobility().freedoms == 7
+    assert linkage(is_free=True).mobility().degrees_of_freedom == 7
 
 
 @pytest.mark.parametrize("is_redundant", [False, True])

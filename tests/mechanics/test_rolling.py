@@ -53,8 +53,8 @@ def rolling():
 def test_velocity_rows_reduce_velocities_only(rolling):
     mechanism, _, system = rolling
     found = mechanism.mobility()
-    assert (found.freedoms, found.positions, found.removable) == (3, 5, ())
-    assert "3 freedoms (3 without drives), 5 of positions" in str(found)
+    assert (found.degrees_of_freedom, found.positions, found.removable) == (3, 5, ())
+    assert "3 degrees of freedom (3 without drives), 5 of positions" in str(found)
     assert system.n_errors == 5 + 3
     assert mechanism.row_names == ("contact.height", "contact.slip_x", "contact.slip_y")
 
@@ -149,7 +149,7 @@ def test_a_blade_on_a_slope_goes_along_a_cycloid():
         ],
         gravity=[pull, 0, -G * np.cos(slope)],
     )
-    assert (skate.mobility().freedoms, skate.mobility().positions) == (2, 3)
+    assert (skate.mobility().degrees_of_freedom, skate.mobility().positions) == (2, 3)
     run = skate.system(at=skate.coordinates()).rollout(skate.state(), dt=0.005, steps=400)
     x = pull / (2 * w**2) * np.sin(w * run.t) ** 2
     y = pull / (2 * w**2) * (w * run.t - np.sin(2 * w * run.t) / 2)

@@ -12,7 +12,7 @@ ROUNDING = 1e-12
 TURN = [0.0, 20 * np.pi, 10 * np.pi]
 
 # RK4 on the group, at some 70 and 100 rad/s over 0.1 s, against motions known to more than ten
-# digits: ten times what is off, which falls with the fourth power of the step.
+# digits: ten times the error, which falls with the fourth power of the step.
 TOP_STEP, TOP_TOLERANCE = 2e-4, 2e-9
 BOX_STEP, BOX_TOLERANCE = 1e-4, 1e-10
 

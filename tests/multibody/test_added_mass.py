@@ -26,7 +26,7 @@ def random_added_mass(rng):
 
 
 def branched(rng):
-    """A free base, joints of one and of several freedoms, a fixed link, a branch."""
+    """A free base, joints of one and of several degrees of freedom, a fixed link, a branch."""
     ball = zoo.random_inertia(rng)
     tree = Multibody().add_body("base", ball, "free")
     tree = tree.add_body("arm", ball, "revolute", "base", zoo.pose(rng), axis=(1, 2, 3))

@@ -48,7 +48,7 @@ class ClosedTree(Linkage):
     >>> from lgcontrol.models import four_bar_tree
     >>> linkage = four_bar_tree()
     >>> q = linkage.assemble(where={"crank": 0.5})
-    >>> linkage.mobility(q).freedoms
+    >>> linkage.mobility(q).degrees_of_freedom
     1
     >>> linkage.system(inputs=["crank"], at=q).error_names
     ('configuration.crank.r', 'velocity.crank.r')

@@ -287,7 +287,7 @@ class MechanismEquations:
         return total
 
     def joint_coordinates(self, q: np.ndarray) -> list[Coordinate]:
-        """Freedoms of all joints as rows on the tangent vector, as they are in a configuration."""
+        """Degrees of freedom of all joints in a configuration, rows on the tangent vector."""
         v, units = ca.SX.sym("v", self.velocity.dim), {"rad/s": "rad", "m/s": "m"}
         frames = self.frames(ca.DM(q))
         rates = {body: (rate[:3], rate[3:]) for body, rate in self.rates(ca.DM(q), v).items()}
@@ -298,7 +298,7 @@ class MechanismEquations:
                 units.get(free.unit, f"{free.unit} s"),
             )
             for joint in self.joints
-            for free in joint.freedoms
+            for free in joint.degrees_of_freedom
         ]
 
     def _inertia(self, body: str, c: Mapping[str, Value]) -> Value:

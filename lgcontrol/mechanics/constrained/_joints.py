@@ -155,11 +155,12 @@ class MechanismJoint:
     point : tuple of (str, array_like), optional
         Body and point [m] in its axes where the reaction of the joint is reported; the origin of
         its last body if left out.
-    freedoms : iterable of VelocityConstraint
+    degrees_of_freedom : iterable of VelocityConstraint
         Rates that it leaves free, by name: what systems on the manifold take as independent
         coordinates, "hinge.rz" or, of a joint with one alone, "hinge".
     coordinates : iterable of JointCoordinate
-        Those of the freedoms that have a value, which `Mechanism.drive` and `assemble` give them.
+        Those of the degrees of freedom that have a value, which `Mechanism.drive` and `assemble`
+        give them.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class MechanismJoint:
     name: str
     rows: tuple[Row, ...]
     point: tuple[str, Any] | None = None
-    freedoms: tuple[VelocityConstraint, ...] = ()
+    degrees_of_freedom: tuple[VelocityConstraint, ...] = ()
     coordinates: tuple[JointCoordinate, ...] = ()
     recipe: tuple[str, Mapping[str, Any]] | None = field(default=None, init=False, repr=False)
 
@@ -180,7 +181,7 @@ class MechanismJoint:
         name: str,
         rows: Iterable[Row],
         point: tuple[str, Any] | None = None,
-        freedoms: Iterable[VelocityConstraint] = (),
+        degrees_of_freedom: Iterable[VelocityConstraint] = (),
         coordinates: Iterable[JointCoordinate] = (),
     ) -> None:
         check_name("joint", name)
@@ -199,12 +200,13 @@ class MechanismJoint:
         names = {c.name for c in valued}
         left = (
             *(c.rate for c in valued),
-            *(free for free in freedoms if getattr(free, "row", "") not in names),
+            *(free for free in degrees_of_freedom if getattr(free, "row", "") not in names),
         )
         for free in left:
             if not isinstance(free, VelocityConstraint):
                 raise TypeError(
-                    f"joint {name!r}: expected VelocityConstraint as freedoms, not {free!r}"
+                    f"joint {name!r}: expected VelocityConstraint as degrees of freedom, not "
+                    f"{free!r}"
                 )
         own = tuple(sorted(own, key=lambda row: row.kind == "velocity"))
         names = [row.row for row in own]
@@ -214,7 +216,7 @@ class MechanismJoint:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "rows", own)
         object.__setattr__(self, "point", point)
-        object.__setattr__(self, "freedoms", left)
+        object.__setattr__(self, "degrees_of_freedom", left)
         object.__setattr__(self, "coordinates", valued)
         object.__setattr__(self, "recipe", None)
         if not set(self.bodies) - {GROUND}:
@@ -590,11 +592,11 @@ def _joint(
     name: str,
     rows: Iterable[Any],
     j: Marker,
-    freedoms: Iterable[VelocityConstraint] = (),
+    degrees_of_freedom: Iterable[VelocityConstraint] = (),
     *,
     valued: Iterable[JointCoordinate] = (),
 ) -> MechanismJoint:
-    return MechanismJoint(name, rows, (j.body, j.point), freedoms, valued)
+    return MechanismJoint(name, rows, (j.body, j.point), degrees_of_freedom, valued)
 
 
 def _valued(i: Marker, j: Marker, *names: str) -> list[JointCoordinate]:

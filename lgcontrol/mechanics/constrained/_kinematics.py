@@ -35,7 +35,7 @@ MOST_ITERATIONS = 30
 # others say have some 1e-16 of rounding, and a dead point is reported long before,
 # at `SINGULAR_POSITION`.
 CUT = 1e-11
-# Gaps that no longer fall are rounding up to so many times the tolerance.
+# Residuals that no longer fall are rounding up to this multiple of the tolerance.
 ROUNDED_GAPS = 100
 
 
@@ -222,7 +222,7 @@ def kinematics(
     tolerance : float
         Of φ, in its units.
     remedy : str
-        What to add where no drive decides a freedom.
+        What to add where no drive decides a degree of freedom.
     hint : callable
         ``q → str``: why coordinates are singular in a configuration, empty where they are not.
 
@@ -234,7 +234,7 @@ def kinematics(
     Raises
     ------
     ValueError
-        If the drives leave freedoms: says how many; or if there are rows on velocities.
+        If the drives leave degrees of freedom: says how many; or if there are rows on velocities.
     """
     constraints, name = mechanics.constraints, mechanics.base.name
     t = check_increasing("t", t)
@@ -246,10 +246,10 @@ def kinematics(
         )
     q = start(float(t[0]))
     free = mobility(mechanics, q, float(t[0]), p, hint)
-    if free.freedoms:
+    if free.degrees_of_freedom:
         raise ValueError(
-            f"{name}: no drive decides {free.freedoms} of its freedoms ({free}); add {remedy}, or "
-            "simulate its system()"
+            f"{name}: no drive decides {free.degrees_of_freedom} of its degrees of freedom "
+            f"({free}); add {remedy}, or simulate its system()"
         )
     group, n = constraints.group, constraints.group.dim
     rows: list[tuple[np.ndarray, ...]] = []

@@ -241,7 +241,7 @@ class LargeMechanism:
             G = self.terms(float(time), r, A, np.zeros(self.m))[1]
             left = probe - self._nearest(G, G @ probe)
             if np.linalg.norm(left) > UNDECIDED * np.linalg.norm(probe):
-                return found, f"no drive decides all freedoms at t = {time:.6g} s"
+                return found, f"no drive decides all degrees of freedom at t = {time:.6g} s"
             v = self._nearest(G, self.rates(float(time), r, A, np.zeros((n, 6)))[0])
             a = self._nearest(G, self.rates(float(time), r, A, v.reshape(n, 6))[1])
             rest = -self._balance(a.reshape(n, 6), v.reshape(n, 6)[:, 3:]).ravel()

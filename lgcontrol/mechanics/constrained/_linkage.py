@@ -162,7 +162,7 @@ class Linkage(Immutable, ABC):
         return np.zeros(self.mechanics.configuration.dim)
 
     def _joint_coordinates(self, q: np.ndarray) -> Sequence[Coordinate]:
-        """Freedoms of joints as rows on the tangent vector, besides its entries."""
+        """Degrees of freedom of joints as rows on the tangent vector, besides its entries."""
         return ()
 
     def _check_inertia(self, q: np.ndarray) -> None:
@@ -284,14 +284,15 @@ class Linkage(Immutable, ABC):
             names = [*self.row_names, *named]
             raise ValueError(
                 f"{self.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
-                f"off by {off.max():.3g}; give {self.mobility(q, t=t).freedoms} independent ones"
+                f"off by {off.max():.3g}; give "
+                f"{self.mobility(q, t=t).degrees_of_freedom} independent ones"
             )
         return self.mechanics.complete(q, v, t)
 
     def mobility(
         self, q: Any = None, *, t: float = 0.0, p: FixedParameters | None = None
     ) -> Mobility:
-        """Freedoms, redundant rows and singular positions of a configuration or along a motion.
+        """Degrees of freedom, redundant rows and singular positions, also along a motion.
 
         Parameters
         ----------
@@ -347,7 +348,8 @@ class Linkage(Immutable, ABC):
         Raises
         ------
         ValueError
-            If the drives leave freedoms: says how many; or if there are rows on velocities.
+            If the drives leave degrees of freedom: says how many; or if there are rows on
+            velocities.
         """
         values = self._parameters(p)
 

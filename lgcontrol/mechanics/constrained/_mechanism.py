@@ -62,8 +62,8 @@ LARGE_MECHANISM = 20
 class Mechanism(Linkage):
     """Rigid bodies with joints between them, in absolute coordinates: ``M v̇ + Gᵀ λ = F``.
 
-    Every body has all its six freedoms as coordinates, and the joints are equations between them;
-    loops are as good as chains. See `formulated` for the coordinates.
+    Every body has all its six degrees of freedom as coordinates, and the joints are equations
+    between them; loops are as good as chains. See `formulated` for the coordinates.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Mechanism(Linkage):
     ...                      pose=[0.4, 0, 1, 0, 0, 0, 1])
     >>> hinge = revolute("hinge", Marker("ground", [0, 0, 1]), Marker("door", [-0.4, 0, 0]))
     >>> cupboard = Mechanism("cupboard", [door], [hinge])
-    >>> cupboard.mobility().freedoms
+    >>> cupboard.mobility().degrees_of_freedom
     1
     >>> open_door = cupboard.poses(cupboard.assemble(where={"hinge": np.pi / 2}))["door"]
     >>> open_door[:3].round(9)

@@ -1,4 +1,4 @@
-"""Mobility: freedoms, redundant rows and singular positions of a mechanism, by name."""
+"""Mobility: degrees of freedom, redundant rows and singular positions of a mechanism, by name."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class Mobility:
 
     Attributes
     ----------
-    freedoms : int
+    degrees_of_freedom : int
         Velocities that the joints leave free, drives counted as joints, in configurations nearby.
     here : int
         The same in this configuration alone: more than that where it is singular.
     undriven : int
-        Freedoms without the drives.
+        Degrees of freedom without the drives.
     positions : int
-        Directions in which the configuration can be displaced: more than `freedoms` where rows on
-        velocities (rolling without slip) leave positions free.
+        Directions in which the configuration can be displaced: more than `degrees_of_freedom` where
+        rows on velocities (rolling without slip) leave positions free.
     removable : tuple of str
         Rows that may be left out: those before them say the same, also nearby.
     dependent : tuple of str
@@ -80,7 +80,7 @@ class Mobility:
         Largest row on positions [m, rad].
     """
 
-    freedoms: int
+    degrees_of_freedom: int
     here: int
     undriven: int
     positions: int
@@ -102,9 +102,9 @@ class Mobility:
 
     def __str__(self) -> str:
         """Sentences."""
-        many = "freedom" if self.freedoms == 1 else "freedoms"
-        parts = [f"{self.freedoms} {many} ({self.undriven} without drives)"]
-        if self.positions > self.freedoms:
+        many = "degree of freedom" if self.degrees_of_freedom == 1 else "degrees of freedom"
+        parts = [f"{self.degrees_of_freedom} {many} ({self.undriven} without drives)"]
+        if self.positions > self.degrees_of_freedom:
             parts[0] += f", {self.positions} of positions"
         if self.removable:
             parts.append(f"redundant: {', '.join(self.removable)}")
@@ -121,7 +121,7 @@ def mobility(
     p: np.ndarray | None = None,
     hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> Mobility:
-    """Freedoms, redundant rows and singular positions in a configuration or along a motion.
+    """Degrees of freedom, redundant rows and singular positions, also along a motion.
 
     Parameters
     ----------

@@ -591,10 +591,10 @@ class ConstrainedMechanics:
         group = self.configuration
         saddle, d, mu = self._correction(x, p)
 
-        def build(y: Any, p: Any, step: Any, price: Any) -> list[Any]:
+        def build(y: Any, p: Any, step: Any, multiplier: Any) -> list[Any]:
             at = self._terms(y, p)
             G = at.G[: self.constraints.n_position, :]
-            return [self._mass(y, p) @ step + G.T @ price, at.phi + G @ step]
+            return [self._mass(y, p) @ step + G.T @ multiplier, at.phi + G @ step]
 
         by = self._slopes_of(build, x, p, d, mu)
         slope = saddle.solve(-by[0], -by[1])[0]
@@ -609,9 +609,9 @@ class ConstrainedMechanics:
         _, x, _, p = self._symbols()
         saddle, w, eta = self._excess(x, p)
 
-        def build(y: Any, p: Any, excess: Any, price: Any) -> list[Any]:
+        def build(y: Any, p: Any, excess: Any, multiplier: Any) -> list[Any]:
             at = self._terms(y, p)
-            force = self._mass(y, p) @ excess + at.G.T @ price
+            force = self._mass(y, p) @ excess + at.G.T @ multiplier
             return [force, at.G @ (self._velocity(y) - excess) - at.nu]
 
         by = self._slopes_of(build, x, p, w, eta)
@@ -701,12 +701,12 @@ class ConstrainedMechanics:
         return IndependentCoordinates(positions, self._named(speeds, moving))
 
     def _named(
-        self, names: str | Iterable[str] | None, freedoms: _Freedoms
+        self, names: str | Iterable[str] | None, degrees_of_freedom: _Freedoms
     ) -> tuple[Coordinate, ...]:
         group = self.configuration
         eye, units = np.eye(group.dim), group.tangent_units
         entries = [Coordinate(name, eye[i], units[i]) for i, name in enumerate(group.tangent_names)]
-        best = freedoms.best(entries)
+        best = degrees_of_freedom.best(entries)
         if names is None:
             return best
         known = coordinates_by_name(group, self.further)
@@ -714,7 +714,7 @@ class ConstrainedMechanics:
             if entry not in known:
                 raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
         given = tuple(known[entry] for entry in as_names(names))
-        freedoms.judge(self.base.name, given, best)
+        degrees_of_freedom.judge(self.base.name, given, best)
         return given
 
 

@@ -39,7 +39,7 @@ def flat_map(
     ----------
     expansion : int, optional
         For springs with dampers, which are not flat: deflections by
-        ``δ = Σ (−D/K)^i τ^(i)/K`` up to this order; the motion is given by so many more
+        ``δ = Σ (−D/K)^i τ^(i)/K`` up to this order; the motion is given by as many more
         derivatives. The first term left out is the error: ``(D/K)^(n+1) τ^(n+1)/K``, which
         shrinks with the order where the torque changes slowly next to K/D. `damped_motion` has
         no such error.

@@ -193,7 +193,7 @@ class DirectAnalysis:
         if self.forms.m != self.forms.n:
             raise ValueError(
                 f"{self.forms.m} rows for {self.forms.n} coordinates: kinematics needs as many; "
-                "mobility() tells freedoms that lack a drive, and rows to leave out"
+                "mobility() tells degrees of freedom that lack a drive, and rows to leave out"
             )
         record, bodies = _Record(self.forms), self._placed()
         for k, time in enumerate(t):

@@ -112,7 +112,7 @@ class _Moments(NamedTuple):
 
     @classmethod
     def moving(cls, inertia: Inertia, w: Jet, v: Sequence[Value], count: int) -> _Moments:
-        """In axes in which the body turns with ω, so many; v is that of the point they are about.
+        """In axes in which the body turns with ω; v is that of the point that they are about.
 
         No v stands for a point of the body.
         """

@@ -382,7 +382,7 @@ def _inertial_wrenches(
 def lever_derivatives(
     T: Pose, linear: Sequence[Value], spin: Sequence[Value], count: int
 ) -> list[Value]:
-    """Derivatives of the node's origin in its parent's axes, so many."""
+    """Derivatives of the node's origin in its parent's axes, up to an order."""
     moved = seen_at_rest(linear[: count - 1], lambda m, x: cross(spin[m], x))
     return [T.p, *(T.R @ x for x in moved)]
 
