@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -15,21 +15,19 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller, LawOptions
-from ._goal import state_goal, still_state
-from ._losses import commanded_joints, commanded_velocity, dragged, held_states, loss_change
+from ._base import ControlInfo
+from ._block_controller import BlockController, BlockOptions
+from ._goal import state_goal
+from ._losses import commanded_joints, commanded_velocity, dragged, loss_change
 from ._tracking import (
     MechanicalBlocks,
-    actuation,
-    blocks_of,
     exported_law,
     gains,
-    tracked_blocks,
     tracking_acceleration,
 )
 
 
-class GeometricPD(Controller):
+class GeometricPD(BlockController):
     """Tracks configuration and velocity on any group, with the model's dynamics cancelled.
 
     For a satellite (SO3), an underwater vehicle (SE3), a vessel (SE2): wherever the controls can
@@ -83,23 +81,18 @@ class GeometricPD(Controller):
         *,
         frequency: ArrayLike = 1.0,
         damping_ratio: ArrayLike = 1.0,
-        dt: float = 0.01,
-        configuration: str | None = None,
-        velocity: str | None = None,
-        **loop: Unpack[LawOptions],
+        **options: Unpack[BlockOptions],
     ) -> None:
-        super().__init__(system, dt=dt, **loop)
-        self.blocks = blocks_of(system, configuration, velocity)
+        super().__init__(system, **options)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
-        self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
         own = np.diag(self.damping)
         damping = (lambda _: own) if self.damping.all() else None
-        self.commanded = commanded_joints(system, self.blocks, self._own, dt, damping)
+        self.commanded = commanded_joints(system, self.blocks, self._own, self.dt, damping)
         self._loss_change = self._commanded_state = None
         if self.commanded.any():
             self._loss_change = _loss_change(system, self.blocks, self.commanded)
-        slow_down = dragged(system, self.blocks, self._actuation, self._own, dt, self.damping)
+        slow_down = dragged(system, self.blocks, self._actuation, self._own, self.dt, self.damping)
         slow_down &= ~self.commanded
         if slow_down.any():
             self._commanded_state = _commanded_state(system, self.blocks, slow_down)
@@ -135,14 +128,6 @@ class GeometricPD(Controller):
         u = start + allocate(now.effect, missing, *bounds)
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return np.clip(u, self._lower, self._upper)
-
-    def tracked_errors(self) -> np.ndarray | None:
-        """Those of the configuration and its velocity; see `Controller`."""
-        return tracked_blocks(self.system, self.blocks)
-
-    def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:
-        q = still_state(self.system, self.reference)[self.blocks.q]
-        return [(x, x) for x in held_states(self.system, self.blocks, q, self._own)]
 
     def _exported_law(self) -> ModelFunction:
         blocks = self.blocks

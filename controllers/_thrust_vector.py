@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Unpack
 
 import casadi as ca
 import numpy as np
@@ -16,15 +16,12 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller, LawOptions
-from ._goal import state_goal, still_state
-from ._losses import held_states
+from ._base import ControlInfo
+from ._block_controller import BlockController, BlockOptions
+from ._goal import state_goal
 from ._tracking import (
-    actuation,
-    blocks_of,
     exported_law,
     gains,
-    tracked_blocks,
     tracking_acceleration,
 )
 
@@ -34,7 +31,7 @@ ONE_AXIS = 1e-6
 PRIORITY = np.array([10.0, 100.0, 100.0, 1.0])
 
 
-class ThrustVectorPD(Controller):
+class ThrustVectorPD(BlockController):
     """Geometric tracking of position and heading by tilting the thrust.
 
     The position error asks for a push in space; the attitude that points the thrust there, turned
@@ -103,18 +100,13 @@ class ThrustVectorPD(Controller):
         attitude_frequency: ArrayLike = 10.0,
         damping_ratio: float = 1.0,
         tilt_limit: float | None = np.pi / 3,
-        dt: float = 0.01,
-        configuration: str | None = None,
-        velocity: str | None = None,
-        **loop: Unpack[LawOptions],
+        **options: Unpack[BlockOptions],
     ) -> None:
-        super().__init__(system, dt=dt, **loop)
-        self.blocks = blocks_of(system, configuration, velocity)
+        super().__init__(system, **options)
         if self.blocks.group != SE3:
             raise ValueError(f"{system.name}: {self.blocks.name!r} must be a pose on SE3")
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
             raise ValueError(f"tilt_limit must be between 0 and π/2, got {tilt_limit}")
-        self._actuation = actuation(system, self.blocks)
         self.axis = self._find_axis()
         # Rows that turn accelerations into lift, two tilts and the turn about the thrust.
         across = np.linalg.svd(self.axis[None])[2][1:]
@@ -143,14 +135,6 @@ class ThrustVectorPD(Controller):
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return u
-
-    def tracked_errors(self) -> np.ndarray | None:
-        """Those of the configuration and its velocity; see `Controller`."""
-        return tracked_blocks(self.system, self.blocks)
-
-    def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:
-        q = still_state(self.system, self.reference)[self.blocks.q]
-        return [(x, x) for x in held_states(self.system, self.blocks, q, self._own)]
 
     def _exported_law(self) -> ModelFunction:
         blocks, frame = self.blocks, ca.DM(self._frame)
