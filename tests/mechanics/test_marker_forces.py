@@ -1,5 +1,7 @@
 """Springs, dampers, bushings, friction and motors between markers, in every formulation."""
 
+import json
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from lgcontrol.integrators import generalized_alpha, implicit_euler3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics.constrained import Marker, Mechanism, MechanismBody, MechanismMotor
 from lgcontrol.systems import check_system
+from tests.benchmarks.marker_forces import CASES, STORE, ends
 
 BOX = SpatialInertia.box(2.0, [0.3, 0.2, 0.1])
 WORDS = ["SO3xR3", "SE3", "rp", "re"]
@@ -249,3 +252,12 @@ def test_a_spring_of_length_zero_pulls_where_its_points_coincide():
     free = Mechanism("free", [body], forces=[spring], gravity=[0, 0, -9.81])
     point = free.system().trim(free.state())
     assert point.x[2] == pytest.approx(-2 * 9.81 / 100)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.usually(name=("coiled", "towed"))
+def test_motions_are_those_of_mujoco(name):
+    """Springs and dampers along lines and about axes, stored by the benchmark of that name."""
+    stored = json.loads(STORE.read_text())[name]
+    for body, r in ends(CASES[name]()[0], dt=1e-3).items():
+        assert r == pytest.approx(stored[body], abs=1e-8)
