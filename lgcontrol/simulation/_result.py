@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,18 @@ QUANTITIES = {
     "N": "force",
     "N m": "torque",
 }
+
+
+class Drawn:
+    """A method that is a function of `lgcontrol.plotting`, which loads when it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: Any, kind: type | None = None) -> Any:
+        """The function, of a run its method."""
+        function = getattr(import_module("lgcontrol.plotting"), self.name)
+        return function if run is None else MethodType(function, run)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,20 +263,12 @@ class SimulationResult(Result):
 
         return plot_run(self, figure=figure)
 
-    def plot_path(self, **options: Any) -> Figure:
-        """Paths of the bodies in space; see `lgcontrol.plotting.plot_path` for the options."""
-        from ..plotting import plot_path
-
-        return plot_path(self, **options)
-
-    def animate(self, path: str | Path | None = None, *, fps: int = 25, **options: Any) -> Any:
-        """Bodies moving, in a notebook or written to a ``.gif`` or ``.mp4`` file.
-
-        See `lgcontrol.plotting.animate_run` for the options.
-        """
-        from ..plotting import animate_run
-
-        return animate_run(self, path, fps=fps, **options)
+    # The functions themselves, so that help and editors show their options.
+    if TYPE_CHECKING:
+        from ..plotting import animate_run as animate
+        from ..plotting import plot_path as plot_path
+    else:
+        plot_path, animate = Drawn("plot_path"), Drawn("animate_run")
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.

@@ -1,16 +1,18 @@
 """plot_path: paths, frames, scales."""
 
 import dataclasses
+from inspect import signature
 
 import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.optimal import Capsule, HalfSpace, Sphere
-from lgcontrol.plotting import plot_path
+from lgcontrol.plotting import animate_run, plot_path
 from lgcontrol.plotting._plot_path import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
+from lgcontrol.simulation import SimulationResult
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
@@ -293,3 +295,11 @@ def test_axes_of_a_small_body_beside_a_long_way_are_short():
 
     hull = ([[0.0, 0.0], [2.7, 0.0]], 0.9)
     assert longest(hull=hull) == pytest.approx(2.7 + 1.8) and longest() > 6.0
+
+
+def test_the_methods_of_a_run_show_the_options():
+    for method, function in (("plot_path", plot_path), ("animate", animate_run)):
+        made = getattr(SimulationResult, method)
+        assert signature(made) == signature(function) and made.__doc__ == function.__doc__
+    options = set(signature(SimulationResult.plot_path).parameters)
+    assert {"goals", "obstacles", "covariances"} <= options
