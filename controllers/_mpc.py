@@ -808,8 +808,10 @@ class MPC(Controller, metaclass=Fixed):
             return None
         seconds = time.perf_counter() - began
         vars(self)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
-        if code or outrun:
+        if code or outrun or calls.contradicts:
             status, text = self.info.status, calls.why()
+            if calls.contradicts and status is not CallStatus.HELD:
+                status = CallStatus.INFEASIBLE
             if outrun:
                 status, text = CallStatus.UNSOLVED, "; ".join(filter(None, [outrun, text]))
             self.info = replace(self.info, status=status, message=text)

@@ -161,6 +161,25 @@ def test_what_reads_the_loop_changes_nothing(pendulum):
         x = pendulum.step("rk4", 2)(0.0, x, u, whole._own, 0.1)
 
 
+def test_limits_that_contradict_each_other_are_named():
+    cart = System(
+        "cart", Rn(2, ("x", "v")), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -5, 5)],
+    )  # fmt: skip
+    mpc = MPC(
+        cart, 10, 0.1, reference=[1.0, 0.0], solver=NewtonSolver(),
+        bounds=[Bound("push", "least", 5.0)], parameters=[Parameter("least", "N", -1.0)],
+    )  # fmt: skip
+    x = np.zeros(2)
+    mpc.prepare(0.0, x)
+    mpc(0.0, x)
+    assert mpc.info.status == "ok"
+    mpc.parameters = {"least": 6.0}
+    u = mpc(0.1, x)
+    assert mpc.info.status == "infeasible" and "contradict each other" in mpc.info.message
+    assert u == pytest.approx(5.0)
+
+
 def test_what_is_not_finite_is_held(pendulum):
     whole, _ = pair(pendulum)
     x = np.array([1.0, 0.0, 0.0])

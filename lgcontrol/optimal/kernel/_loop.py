@@ -300,6 +300,11 @@ class KernelLoop:
         return self.stages is self.solver._stages
 
     @property
+    def contradicts(self) -> bool:
+        """Whether limits of controls contradict each other."""
+        return bool(self._setting.box.contradictions)
+
+    @property
     def is_due(self) -> bool:
         """Whether the next plan begins anew."""
         return bool(self.state[DUE])

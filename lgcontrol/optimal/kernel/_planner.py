@@ -31,7 +31,7 @@ from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_stages
 from ._loop import KernelLoop, LoopDisturbance
-from ._results import KernelResults, iteration_of
+from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
 from ._solver import EXACT, NOT_FINITE, KernelMemory
 from ._table import LOG
@@ -553,10 +553,20 @@ class NewtonSolver:
             return self._begun(x0, plan, setting, times, started, iterations)
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
+        ended: list[SolveStatus] = []
+
+        def is_over(_: Any) -> int:
+            if time.perf_counter() - started > time_limit:
+                ended[:] = [SolveStatus.TIME_LIMIT]
+            return len(ended)
+
+        watch = _WATCH(is_over) if np.isfinite(time_limit) else None
+        memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
         status = memory.run(
             memory.kernel.step, start=plan.head[0], max_iterations=min(iterations, memory.most),
-            mu_most=self.settings.real_time_mu,
+            mu_most=self.settings.real_time_mu, tolerance=KEPT,
         )  # fmt: skip
+        memory.task.watch = None
         log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         if status == NOT_FINITE:
@@ -564,7 +574,15 @@ class NewtonSolver:
         else:
             self.plan, nodes = found, Nodes(times, found["x"], found["u"])
         return self._results.step(
-            status, log, found, self.plan, nodes, setting, started, memory.task.iterations
+            status,
+            log,
+            found,
+            self.plan,
+            nodes,
+            setting,
+            started,
+            memory.task.iterations,
+            is_late=bool(ended),
         )
 
     def _begun(

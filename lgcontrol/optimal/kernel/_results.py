@@ -183,6 +183,8 @@ class KernelResults:
         setting: Setting,
         started: float,
         steps: int,
+        *,
+        is_late: bool = False,
     ) -> OptimalSolution:
         """What real-time steps led to.
 
@@ -192,6 +194,8 @@ class KernelResults:
             As for `solution`.
         steps : int
             How many were taken.
+        is_late : bool
+            Whether more were due, and there was no time.
 
         Returns
         -------
@@ -213,9 +217,13 @@ class KernelResults:
             status = SolveStatus.FAILED
         elif code == INFEASIBLE:
             status = SolveStatus.INFEASIBLE
+        elif is_late:
+            status = SolveStatus.TIME_LIMIT
 
         def later() -> dict[str, Any]:
             text = unknown
+            if status is SolveStatus.TIME_LIMIT:
+                text = f"{steps} iterations after {seconds:.3g} s, more were due"
             if not text and status is SolveStatus.FAILED:
                 text = "the motion from the measured state diverges"
             if violations and status is SolveStatus.ITERATION_LIMIT:

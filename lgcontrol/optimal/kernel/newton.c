@@ -1352,6 +1352,7 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
   if (s->now.x != q->plan) copy(q->plan, s->now.x, s->plan);
   for (int64_t i = 0; i < q->horizon * m->nv; i++) copy(q->K + i * m->nx, s->K + i * xp, m->nx);
   copy(q->rows, s->rows, (q->horizon + 1) * m->nr);
+  if (status == LG_INFEASIBLE) s->mem->beyond = 1;
   q->status = status, q->elastic = s->mem->elastic, q->mu = s->mu, q->penalty = s->mem->penalty;
   q->evaluations = s->trials, q->factorizations = s->sweeps;
   return status;
@@ -1596,10 +1597,10 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
       break;
     }
     copy(s->rows, s->t_rows, (N + 1) * m->nr);
-    if (q->iterations < q->max_iterations) continue;
     const int is_far = (off > o->real_time_far && !(fabs(s->gain - 1) <= o->real_time_gain))
       || s->mem->alpha < o->real_time_short || exceeds(m, q, s);
-    if (q->iterations < most && is_far) continue;
+    const int is_due = q->iterations < q->max_iterations || (q->iterations < most && is_far);
+    if (is_due && !(q->watch && q->watch(q->log))) continue;
     /* What the caller is told is known without another expansion. */
     s->f = 0;
     for (int64_t k = 0; k <= N; k++) s->f += s->t_cost[k];
@@ -1607,6 +1608,12 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
     break;
   }
+  /* Exceeded by two calls one after the other, and next to an optimum at a penalty: not to be kept. */
+  const int is_settled = off <= o->acceptable
+    || (off <= o->real_time_far && s->mem->alpha >= o->real_time_short);
+  const int beyond = exceeds(m, q, s);
+  if (status != LG_NOT_FINITE && beyond && s->mem->beyond && is_settled) status = LG_INFEASIBLE;
+  s->mem->beyond = beyond;
   double *row = q->log;
   row[0] = s->f, row[1] = off, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
   row[2] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),

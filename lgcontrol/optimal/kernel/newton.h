@@ -40,6 +40,7 @@ typedef struct {
   double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
   double error, outer_theta;
   int64_t elastic, tiny, left;
+  int64_t beyond; /* whether hard rows were exceeded next to an optimum, or by the last call */
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
 } lg_memory;
 
