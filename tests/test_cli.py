@@ -17,7 +17,7 @@ from lgcontrol import cli, codegen
 from lgcontrol.cli import _registry
 from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.models import three_bar_mechanism
-from lgcontrol.models.papers import Claim, Paper, Reproduction
+from lgcontrol.models.papers._paper import Claim, Paper, Reproduction
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Input, Parameter, System
 

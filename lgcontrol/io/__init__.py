@@ -3,14 +3,13 @@
 - Robots: `read_urdf`, `parse_urdf`, `write_urdf`, `format_urdf`, with a `RobotDescription` between
   them; `UrdfError`.
 - Graphs of poses: `read_pose_graph`, `PoseGraph`.
-- Recordings: `read_broad`, `read_kitti_imu_gnss`, `read_plaza`, `read_wifibot`, each a `Recording`.
+- Recordings: `read_broad`, `read_kitti_imu_gnss`, `read_plaza`, `read_wifibot`.
 """
 
 from .. import _names
 from ._findings import UrdfError as UrdfError
 from ._pose_graph import PoseGraph as PoseGraph
 from ._pose_graph import read_pose_graph as read_pose_graph
-from ._recordings import Recording as Recording
 from ._recordings import read_broad as read_broad
 from ._recordings import read_kitti_imu_gnss as read_kitti_imu_gnss
 from ._recordings import read_plaza as read_plaza

@@ -17,6 +17,7 @@ from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
 from ._physics import find_faults as find_faults
 from ._pose import Origin as Origin
+from ._recordings import Recording as Recording
 from ._shapes import BoxShape as BoxShape
 from ._shapes import CapsuleShape as CapsuleShape
 from ._shapes import CylinderShape as CylinderShape

@@ -3,8 +3,7 @@
 - Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
 - Several controllers at their own rates: `Cascade`.
 - Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
-- Judge: `Task`, `Criterion`; `robustness` against plants with `scaled_inertia`, which gives a
-  `Robustness`.
+- Judge: `Task`, `Criterion`; `robustness` against plants with `scaled_inertia`.
 - A controller or an estimator of your own: the protocols `ControlLaw` and `Estimator`; a
   controller tells a `CallStatus`.
 """
@@ -21,7 +20,6 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
-from ._perturbation import Robustness as Robustness
 from ._perturbation import robustness as robustness
 from ._perturbation import scaled_inertia as scaled_inertia
 from ._result import SimulationResult as SimulationResult

@@ -6,4 +6,5 @@ from ._logs import BoundedQuantity as BoundedQuantity
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
+from ._perturbation import Robustness as Robustness
 from ._task import Verdict as Verdict

@@ -4,8 +4,8 @@
 - Describe what is measured: `Sensor`.
 - Give a reference: `Trajectory`, `Waypoints`, `BSpline`, `ScrewMotion`, or a `SmoothReference` of
   your own; `ReferenceLike` is the type of everything that may stand for one.
-- Equilibria and linearization: `TrimPoint` and `TrimError` of ``system.trim``; `Linearization` and
-  `TrajectoryLinearization` of ``system.linearize``; `is_group_affine`.
+- Equilibria and linearization: `TrimPoint` and `TrimError` of ``system.trim``; `Linearization`
+  of ``system.linearize``; `is_group_affine`.
 - Steps: `choose_method`, `stable_substeps`, `step_derivatives`.
 - Other inputs: `with_accelerations`.
 """
@@ -15,7 +15,6 @@ from ._accelerations import with_accelerations as with_accelerations
 from ._check import check_system as check_system
 from ._group_affine import is_group_affine as is_group_affine
 from ._linearize import Linearization as Linearization
-from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._reference_like import ReferenceLike as ReferenceLike
 from ._sensor import Sensor as Sensor
 from ._signals import Input as Input

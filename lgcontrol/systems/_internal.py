@@ -20,6 +20,7 @@ from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._flat import flat_system as flat_system
 from ._input_rates import with_input_rates as with_input_rates
+from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
 from ._nlsys import to_nlsys as to_nlsys
 from ._parameter_values import FixedParameters as FixedParameters

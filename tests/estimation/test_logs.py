@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.estimation import EKF, AttitudeHeading
-from lgcontrol.io import Recording, read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+from lgcontrol.io._internal import Recording
 
 from ..benchmarks import _estimation_cases as cases
 from ..benchmarks._slam import run_slam, step_by_step

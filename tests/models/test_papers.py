@@ -6,7 +6,8 @@ import tomllib
 import numpy as np
 import pytest
 
-from lgcontrol.models.papers import Claim, ClaimVerdict, Paper, _holzinger, _kissel, _mueller_terze
+from lgcontrol.models.papers import _holzinger, _kissel, _mueller_terze
+from lgcontrol.models.papers._paper import Claim, ClaimVerdict, Paper
 from tests.project._repository import ROOT
 
 PAPERS = {

@@ -17,8 +17,6 @@ MOST_NAMES = 330  # distinct; a newcomer meets them in the reference
 REMEDY = (
     "if this is meant, run `python tools/public_names.py`, and enter old names in _renamed.toml"
 )
-# Rooms whose names are still too many: whoever sorts one takes it out.
-UNSORTED = {"lgcontrol.optimal"}
 
 
 def names_of(listing: str) -> set[str]:
@@ -42,11 +40,11 @@ def test_the_names_read_from_the_sources_are_those_that_there_are():
 def test_there_are_not_too_many():
     """Rooms are places, not names."""
     homes = {home.rpartition(".")[2] for home in public_names()}
-    names = {n for home, found in public_names().items() if home not in UNSORTED for n in found}
+    names = {n for found in public_names().values() for n in found}
     assert len(names - homes) <= MOST_NAMES, len(names - homes)
 
 
-@pytest.mark.parametrize("package", sorted(set(public_names()) - UNSORTED - {"lgcontrol.models"}))
+@pytest.mark.parametrize("package", sorted(set(public_names()) - {"lgcontrol.models"}))
 def test_every_name_stands_in_the_docstring_of_its_room(package):
     """By task: what a person who looks for something reads first."""
     doc = importlib.import_module(package).__doc__
