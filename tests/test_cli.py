@@ -170,7 +170,7 @@ def test_mechanisms_are_listed_and_described(installed, capsys, tmp_path):
     assert "  bars  Two flat boxes between two points" in run(capsys, "list")[1]
     status, out, _ = run(capsys, "info", "bars")
     lines = out.splitlines()
-    assert status == 0 and lines[2] == "3 freedoms (3 without drives)"
+    assert status == 0 and lines[2] == "3 degrees of freedom (3 without drives)"
     assert "  middle  x, y, z" in lines and "state, 24 degrees of freedom" in lines
     three_bar_mechanism().to_json(tmp_path / "bars.json")
     assert run(capsys, "info", str(tmp_path / "bars.json"))[1].splitlines() == lines[2:]

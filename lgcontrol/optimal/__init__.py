@@ -4,9 +4,10 @@
   for the rates of inputs; `Phase` and `PhasedProblem` for several phases; `PathTask` for paths.
 - Keep out of obstacles: `keep_out` with `Sphere`, `Capsule`, `HalfSpace`, `Cone`.
 - Solve: `InteriorPointSolver` with `Settings`, `NLPSolver`; `SOLVERS` by name. A solver of your own
-  follows `Solver`, goes on from a `Plan`, and answers with an `OptimalSolution`.
+  follows `Solver`, goes on from a `Plan`, whose parts `plan_layout` places (`PlanLayout`), and
+  answers with an `OptimalSolution`: its `SolveStatus`, each `Iteration`, each `Violation`.
 - Linear feedback: `lqr`, `tvlqr`, and `terminal_set`, in which it keeps all bounds.
-- Time a given path: `retime`, `slowed`.
+- Time a given path: `retime`, `slowed`; a limit along it is a `PathRow`.
 """
 
 from .. import _names
