@@ -162,8 +162,8 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
         "COLUMN": n + arrival.triangle, "SAME_TIME": SAME_TIME,
         "WHOLE": int(made.is_whole), "DISCRETE": int(system.is_discrete),
         "FLAGS": len(inputs.flags), "INPUTS": max(1, system.n_inputs),
-        "MOST_PIECES": MOST_PIECES, "MOST_STEPS": MOST_GAP_STEPS, "LARGEST": LARGEST_SQUARED,
-        "ULPS": ULPS, "CLOCK_ROUNDING": NODE_ROUNDING,
+        "MOST_PIECES": MOST_PIECES, "MOST_GAP_STEPS": MOST_GAP_STEPS,
+        "LARGEST_SQUARED": LARGEST_SQUARED, "ULPS": ULPS, "NODE_ROUNDING": NODE_ROUNDING,
     }  # fmt: skip
     text = [
         f'#include "{name}.h"',
@@ -244,10 +244,9 @@ static int all_finite(const double *values, int count)
   return 1;
 }
 
-/* Whether a covariance, of which the lower triangle is given by columns, has an inverse. */
-static int is_positive(const double *lower)
+/* Factor L of a covariance, of which the lower triangle is given by columns; 0 if there is none. */
+static int factor(const double *lower, double *L)
 {
-  double L[NE * NE];
   for (int j = 0; j < NE; j++)
     for (int i = j; i < NE; i++) {
       double rest = *lower++;
@@ -256,6 +255,13 @@ static int is_positive(const double *lower)
       L[i + NE * j] = i == j ? sqrt(rest) : rest / L[j + NE * j];
     }
   return 1;
+}
+
+/* Whether a covariance has an inverse. */
+static int is_positive(const double *lower)
+{
+  double L[NE * NE];
+  return factor(lower, L);
 }
 
 /* Whether this is what a window can begin with. */
@@ -272,12 +278,7 @@ static int is_prior(const double *mean, const double *prior, const double *weigh
 static void invert(const double *lower, double *weight)
 {
   double L[NE * NE], column[NE];
-  for (int j = 0; j < NE; j++)
-    for (int i = j; i < NE; i++) {
-      double rest = *lower++;
-      for (int k = 0; k < j; k++) rest -= L[i + NE * k] * L[j + NE * k];
-      L[i + NE * j] = i == j ? sqrt(rest) : rest / L[j + NE * j];
-    }
+  if (!factor(lower, L)) return;
   for (int c = 0; c < NE; c++) {
     for (int i = 0; i < NE; i++) {
       column[i] = i == c;
