@@ -18,7 +18,7 @@ H = 1e-3  # step of the paper [s]
 GROUPS = {"SE3": "SE(3)", "SO3xR3": "SO(3) × R³"}
 # "Within the computation accuracy", "perfectly satisfied": next to steps of 1e-3 s.
 ACCURATE, DRIFT = 1e-11, 1e-7  # m
-ALIKE = 10**0.5  # between curves that the paper calls similar: half an order of magnitude
+ALIKE = 3.0  # ratio of curves that the paper calls similar, at most
 CURVE = "a curve without numbers in the text"
 
 MECHANISMS: dict[str, tuple[Callable[[], Mechanism], float]] = {  # and seconds
