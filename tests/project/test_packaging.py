@@ -137,6 +137,19 @@ assert files("lgcontrol.models.data").joinpath("added.toml").read_text() == "val
     run_isolated(IMPORT_ALL + code + NO_TOP_LEVEL_NAMES, editable)
 
 
+def test_editors_see_what_a_development_install_offers(tmp_path):
+    """Jedi reads files, as editors do, those of linked folders too."""
+    jedi = pytest.importorskip("jedi")  # comes with notebooks
+    project = jedi.Project(tmp_path, sys_path=[str(ROOT / "src")], smart_sys_path=False)
+    for line, expected in (
+        ("from lgcontrol.models import quad", "quadrotor"),
+        ("from lgcontrol.controllers import MP", "MPC"),
+        ("import lgcontrol as lg; lg.Mechani", "Mechanism"),
+    ):
+        found = jedi.Script(line, project=project).complete(1, len(line))
+        assert expected in {entry.name for entry in found}
+
+
 def test_entry_points_of_the_project_resolve():
     """A renamed function leaves a command or a design that fails only when somebody calls it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
