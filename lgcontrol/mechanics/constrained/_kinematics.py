@@ -117,12 +117,15 @@ class KinematicsResult(Result):
         """
         (configuration, velocity), done = state.blocks.values(), len(found)
         sizes = (configuration.nq, velocity.dim, velocity.dim, len(rows))
-        columns = (
+        columns: Any = (
             np.array([row[i] for row in found]).reshape(done, size) for i, size in enumerate(sizes)
         )
         counts, unknown = np.zeros(done, dtype=int), np.full(done, np.nan)
         status = KinematicsStatus.FAILED if message else KinematicsStatus.SOLVED
-        return cls(t[:done], *columns, counts, unknown, (), status, message, state, rows)
+        q, v, a, multipliers = columns
+        return cls(
+            t[:done], q, v, a, multipliers, counts, unknown, (), status, message, state, rows
+        )
 
     def plot(self, *, figure: Any = None) -> Figure:
         """Configuration, velocity and multipliers over time, as `Trajectory.plot` draws them.

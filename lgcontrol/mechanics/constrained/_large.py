@@ -212,9 +212,9 @@ class LargeMechanism:
         """Velocities that keep all rows, the nearest to v in the metric of M."""
         r, A = q.reshape(-1, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(-1, 7)[:, 3:]))
         G = self.terms(t, r, A, np.zeros(self.m))[1]
-        off = self.rates(t, r, A, v.reshape(-1, 6))[0] - G @ v
+        off, n = self.rates(t, r, A, v.reshape(-1, 6))[0] - G @ v, 6 * self.n_bodies
         M = self._inertias(np.zeros((self.n_bodies, 3)), 0.0)
-        return v + self.solve(M, G, np.concatenate([np.zeros(G.shape[1]), off]))[: G.shape[1]]
+        return v + self.solve(M, G, np.concatenate([np.zeros(n), off]))[:n]
 
     def kinematics(self, t: np.ndarray, q: np.ndarray) -> tuple[list[tuple[np.ndarray, ...]], str]:
         """q, v, a and λ at increasing times, and why they end before the last where they do.

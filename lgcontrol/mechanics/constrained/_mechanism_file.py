@@ -389,7 +389,7 @@ def _written_joint(mechanism: Any, joint: MechanismJoint) -> dict[str, Any]:
         if not isinstance(row, BasicConstraint):
             _cannot(mechanism, f"the row {row.row!r} of {where}")
         own: dict[str, Any] = {"row": row.row, "type": row.kind, "f": row.f}
-        if isinstance(row.w, Direction):
+        if isinstance(row.u, Direction) and isinstance(row.w, Direction):
             own |= {"i": row.u.body, "a_i": row.u.vector, "j": row.w.body, "a_j": row.w.vector}
         else:
             own |= {key: getattr(row.w, key) for key in ("i", "s_i", "j", "s_j")}
