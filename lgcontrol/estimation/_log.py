@@ -39,8 +39,8 @@ class Log:
         Times of the inputs, s. Rows whose times do not increase are left out, and counted.
     u : array_like, shape (..., N, k)
         Inputs from each time to the next: all of the system, or its controls and measured inputs.
-    sensors : mapping of str to (times, values)
-        Times (K,) when they were taken, in any order; values (..., K, nq).
+    measurements : mapping of str to (times, values)
+        By sensor: times (K,) when they were taken, in any order; values (..., K, nq).
     at : array_like, optional
         Further times at which the estimate is wanted.
 
@@ -53,7 +53,7 @@ class Log:
 
     t: Any
     u: Any
-    sensors: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    measurements: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     at: Any = ()
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Log:
         object.__setattr__(self, "u", u)
         object.__setattr__(self, "at", np.asarray(self.at, dtype=np.float64))
         kept = {}
-        for name, pair in self.sensors.items():
+        for name, pair in self.measurements.items():
             if not (isinstance(pair, list | tuple) and len(pair) == 2):
                 raise TypeError(
                     f"{name!r} of a log must be (times, values), got {type(pair).__name__} of "
@@ -84,13 +84,15 @@ class Log:
                 )
             _warn_of_copies(name, times, values)
             kept[name] = (times, values)
-        object.__setattr__(self, "sensors", kept)
+        object.__setattr__(self, "measurements", kept)
         _warn_of_times_that_go_back(t)
 
     def __repr__(self) -> str:
         """Times of the inputs, and how many measurements of each kind."""
         t, k = self.t, self.u.shape[-1]
-        counts = "".join(f", {name}: {len(times)}" for name, (times, _) in self.sensors.items())
+        counts = "".join(
+            f", {name}: {len(times)}" for name, (times, _) in self.measurements.items()
+        )
         return f"Log({len(t)} times from {t[0]:g} to {t[-1]:g} s, {k} inputs{counts})"
 
 
@@ -139,7 +141,7 @@ class Rows:
                 f"log must be a Log, as Log(t, u, {{{next(iter(bounds), 'name')!r}: (times, "
                 f"values)}}) makes it of arrays, not {type(log).__name__}"
             )
-        for name in log.sensors:
+        for name in log.measurements:
             if name not in bounds:
                 raise UnknownNameError(unknown_name("sensor", name, bounds))
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
@@ -147,7 +149,7 @@ class Rows:
         first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)
         taken: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for name in bounds:
-            times = np.asarray(log.sensors.get(name, (np.zeros(0), None))[0])
+            times = np.asarray(log.measurements.get(name, (np.zeros(0), None))[0])
             usable = np.isfinite(times) & (times >= first - SAME_TIME) & (times <= last + SAME_TIME)
             counts[name]["outside the log"] += int((~usable).sum())
             if len(times) and not usable.any():
@@ -163,7 +165,7 @@ class Rows:
         starts = np.concatenate([ends[:1], ends[:-1]])
         held = np.clip(np.searchsorted(t, starts + SAME_TIME, side="right") - 1, 0, None)
         sizes = [bound.group.nq for bound in bounds.values()]
-        batch = np.broadcast_shapes(*(v.shape[:-2] for _, v in log.sensors.values()))
+        batch = np.broadcast_shapes(*(v.shape[:-2] for _, v in log.measurements.values()))
         y = np.full((*batch, len(ends), sum(sizes)), np.nan)
         present = np.zeros((len(ends), len(bounds)))
         places, column = {}, 0
@@ -171,7 +173,7 @@ class Rows:
             times, numbers = taken[name]
             rows = _rows_of(ends, times, ranks[name])
             if len(numbers):
-                values = log.sensors[name][1]
+                values = log.measurements[name][1]
                 if values.shape[-1] != sizes[k]:
                     raise ValueError(
                         f"values of {name!r} have shape {values.shape}, expected (..., K, "

@@ -50,7 +50,7 @@ def localization(log, truth, starts, Q, P0, R):
     from ukfm import EKF, LOCALIZATION  # pyright: ignore[reportMissingImports]
 
     model = LOCALIZATION(40, 100)
-    at, fixes = log.sensors["gnss"]
+    at, fixes = log.measurements["gnss"]
     errors, nees = [], []
     for x, u, y in zip(starts, log.u, fixes, strict=True):
         one = EKF(model, model.iekf_FG_ana, model.iekf_H_ana, model.left_phi, Q, R,
@@ -68,8 +68,8 @@ def inertial(log, truth, starts, Q, P0, R):
     from ukfm import EKF, INERTIAL_NAVIGATION  # pyright: ignore[reportMissingImports]
 
     model = INERTIAL_NAVIGATION(30, 100)
-    at = log.sensors["landmark0"][0]
-    seen = np.concatenate([y for _, y in log.sensors.values()], axis=-1)
+    at = log.measurements["landmark0"][0]
+    seen = np.concatenate([y for _, y in log.measurements.values()], axis=-1)
     true_states = SO3.matrix(truth[:, 6:]), truth[:, 3:6], truth[:, :3]
     errors, nees = [], []
     for x, u, y in zip(starts, log.u, seen, strict=True):

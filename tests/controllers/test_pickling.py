@@ -146,7 +146,7 @@ def test_estimators_and_what_they_found_survive():
         "speed", lambda t, x, u, p: x[1], Rn(1), std_discrete=0.2,
         scale=lambda t, x, u, p: 1 + x[0] ** 2, directions=lambda t, x, u, p: ca.DM([0, 1]),
     )  # fmt: skip
-    log = Log(log.t, log.u, {**log.sensors, "speed": ([0.1], [0.3])})
+    log = Log(log.t, log.u, {**log.measurements, "speed": ([0.1], [0.3])})
     for made in (
         EKF(CART, [PLACE, scaled], **options),
         MovingHorizon(CART, [PLACE, SPEED], horizon=3, dt=0.1, **options,

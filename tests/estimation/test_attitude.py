@@ -158,7 +158,7 @@ def test_the_bias_is_taken_from_the_rate():
     gyro = bias + 1e-3 * np.random.default_rng(0).normal(size=(900, 3))
     with pytest.warns(RuntimeWarning, match="magnetometer: 500 of 900"):
         log = model.log(gyro, up, north)
-    rest = {name: (t[t < 8], y[t < 8]) for name, (t, y) in log.sensors.items()}
+    rest = {name: (t[t < 8], y[t < 8]) for name, (t, y) in log.measurements.items()}
     run = ekf.run(Log(log.t, log.u, rest), *model.start(gyro[:5], up[:5], north[:5]))
     assert np.abs(run.x[-1, 7:10] - bias).max() < 1e-3
     assert np.degrees(np.linalg.norm(SO3.log(run.x[-1, :4]))) < 1.0  # 50° with the other sign
@@ -171,11 +171,11 @@ def test_rest_is_found_beside_a_bias_and_after_a_broken_sample():
     gyro[300, 1] = np.nan
     model = AttitudeHeading(dt)
     log = model.log(gyro, acceleration, np.tile(NORTH, (600, 1)))
-    found = np.round(log.sensors["zero_rate"][0] / dt).astype(int)
+    found = np.round(log.measurements["zero_rate"][0] / dt).astype(int)
     np.testing.assert_array_equal(found, np.r_[149:300, 451:600])
     gyro += np.radians(3.0)  # a turn that is steady is none
     log = model.log(gyro, acceleration, NORTH + rng.normal(size=(600, 3)))
-    assert not len(log.sensors["zero_rate"][0])
+    assert not len(log.measurements["zero_rate"][0])
 
 
 def test_a_first_state_needs_a_finite_sample():

@@ -72,7 +72,7 @@ def test_likelihood_finds_the_noise(rng):
     assert ekf.densities == 0.1 and ekf.noise_scale[1] == 1.0  # the filter itself stays
     before, counts = ekf.x.copy(), {name: dict(count) for name, count in ekf.counts.items()}
     fit.filter.predict(0.0, ekf.system.nominal_input, 0.1)
-    fit.filter.update("speed", log.sensors["speed"][1][0])
+    fit.filter.update("speed", log.measurements["speed"][1][0])
     assert ekf.counts == counts != fit.filter.counts and np.array_equal(ekf.x, before)
     both = fit_noise(fit.filter, [log, drifting(rng)[1]], ["push"])
     assert both.uncertainty["push"] < 0.85 * fit.uncertainty["push"]

@@ -99,7 +99,7 @@ def test_a_fixed_lag_is_the_smoother_of_the_log_up_to_then(rng):
     lagged = ekf.run(log).smooth(lag=1.5)
     for k in (0, 22, 40, 79):
         keep = min(k + 15, 80) + 1
-        times, fixes = log.sensors["gnss"]
+        times, fixes = log.measurements["gnss"]
         known = times <= log.t[keep - 1] + 1e-9
         part = Log(log.t[:keep], log.u[:keep], {"gnss": (times[known], fixes[known])})
         whole = ekf.run(part).smooth()
@@ -110,7 +110,7 @@ def test_a_fixed_lag_is_the_smoother_of_the_log_up_to_then(rng):
     np.testing.assert_array_equal(some.x, lagged.x[[40, 22]])
     np.testing.assert_array_equal(some.t, lagged.t[[40, 22]])
     # the same, one call at a time
-    times, fixes = log.sensors["gnss"]
+    times, fixes = log.measurements["gnss"]
     for k in range(55):
         ekf.predict(log.t[k], log.u[k], 0.1)
         if (k + 1) % 5 == 0:
@@ -127,7 +127,7 @@ def test_certain_directions_stay_certain():
     log, _ = textbook()
     sure = EKF(EXACT, [PLACE], [0.5, 0.2], np.diag([1.0, 0.0]), noise={})
     twins = EKF(EXACT, [PLACE], [0.5, 0.2], np.ones((2, 2)), noise={})
-    places = {"place": log.sensors["place"]}
+    places = {"place": log.measurements["place"]}
     for kalman in (sure, twins):
         run = kalman.run(Log(log.t, log.u, places))
         late = run.smooth()
