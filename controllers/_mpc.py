@@ -10,7 +10,7 @@ from dataclasses import replace
 from inspect import Signature, signature
 from math import ulp
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,17 +74,19 @@ def _of_problem(name: str, doc: str) -> property:
 class Fixed(ABCMeta):
     """Lets what is made know that it is: its attributes are those that it has then."""
 
-    def __call__(cls, *values: Any, **options: Any) -> Any:
-        """Make one."""
-        made = super().__call__(*values, **options)
-        object.__setattr__(made, "_is_made", True)
-        return made
+    if not TYPE_CHECKING:  # type checkers would take its result for that of the constructor
 
-    @property
-    def __signature__(cls) -> Signature:
-        """That of the constructor, for help."""
-        own = signature(cls.__init__)
-        return own.replace(parameters=[*own.parameters.values()][1:])
+        def __call__(cls, *values: Any, **options: Any) -> Any:
+            """Make one."""
+            made = super().__call__(*values, **options)
+            object.__setattr__(made, "_is_made", True)
+            return made
+
+        @property
+        def __signature__(cls) -> Signature:
+            """That of the constructor, for help."""
+            own = signature(cls.__init__)
+            return own.replace(parameters=[*own.parameters.values()][1:])
 
 
 class MPC(Controller, metaclass=Fixed):
@@ -215,6 +217,7 @@ class MPC(Controller, metaclass=Fixed):
         super().__init__(
             system, dt=period, offset=work.offset, delay=delay, reference=reference, p=p
         )
+        self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
         self._rates = InputRates(system, rates, self.dt)
         planned = self._rates.problem(stated)
         if system.is_discrete:
@@ -270,7 +273,7 @@ class MPC(Controller, metaclass=Fixed):
         if name[0] != "_" and name not in CURRENT and self.__dict__.get("_is_made"):
             own = getattr(type(self), name, None)
             is_settable = isinstance(own, property) and own.fset is not None
-            is_a_subclass_s = name in self.__dict__ and name not in _OF_CONTROLLERS
+            is_a_subclass_s = name in self.__dict__ and name not in self._fixed
             if not (is_settable or is_a_subclass_s):
                 self._refuse(name)
         super().__setattr__(name, value)
@@ -289,7 +292,7 @@ class MPC(Controller, metaclass=Fixed):
                 f"{name} is fixed when an MPC is made, its functions are built for it: make a new "
                 f"one, MPC(…, {name}=…)"
             )
-        others = (*CURRENT, *_OF_CONTROLLERS)
+        others = {*CURRENT, *self._fixed}
         own = [key for key in vars(self) if key[0] != "_" and key not in others]
         known = (*CURRENT[:-1], *own)
         raise AttributeError(unknown_name("attribute of MPC to set", name, known))
@@ -564,6 +567,7 @@ class MPC(Controller, metaclass=Fixed):
             state = self._whole(loop, state, start, goal)
             loop, info = self._planned(loop, state, start, goal, began, np.inf)
             found = loop.plan.found
+            assert found is not None
             if found.status is SolveStatus.FAILED:
                 self._loop = loop
                 return
@@ -724,6 +728,7 @@ class MPC(Controller, metaclass=Fixed):
         else:
             budget = self.real_time.budget
             loop, self.info = self._planned(loop, state, start, reference, began, budget)
+            assert loop.plan.found is not None
             u = loop.plan.found.u[0].take(self.problem.input_limits.controls)
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
@@ -951,8 +956,6 @@ class MPC(Controller, metaclass=Fixed):
         return self._loop.limits.at(self._stated, self._p).applied(u)
 
 
-# Attributes that all controllers have.
-_OF_CONTROLLERS = ("system", "dt", "offset", "delay", "unstable")
 _REAL_TIME = ("period", "iterations", "first_iterations", "budget", "restarts", "split")
 
 

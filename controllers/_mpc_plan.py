@@ -231,7 +231,7 @@ class Planner:
     def _solve(
         self, ask: Ask, guess: Any, iterations: int, time_limit: float | None = None
     ) -> OptimalSolution:
-        limits = {} if time_limit is None else {"time_limit": time_limit}
+        limits: dict[str, Any] = {} if time_limit is None else {"time_limit": time_limit}
         return self.solver.solve(
             ask.x, guess=guess, reference=ask.aim, t0=ask.start, p=ask.p,
             max_iterations=iterations, **limits,

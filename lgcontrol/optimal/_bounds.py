@@ -92,8 +92,7 @@ class Bound:
         if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
         weight = self.soft
-        is_text = weight is None or isinstance(weight, str)
-        if not (is_text or (np.isfinite(weight) and weight > 0)):
+        if not (weight is None or isinstance(weight, str) or (np.isfinite(weight) and weight > 0)):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
