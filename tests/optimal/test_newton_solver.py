@@ -10,6 +10,7 @@ from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Plan
 from lgcontrol.optimal._guess import STARTS, make_guess
 from lgcontrol.optimal._settings import DEFAULT
+from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
 
@@ -179,3 +180,17 @@ def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
     second = solver.step(FAST, plan=first.plan, t0=0.0, iterations=30)
     assert first.status == "iteration limit" and "nobody can say yet" in first.message
     assert second.status == "infeasible" and "exceeds its bound by" in second.message
+
+
+def test_nothing_is_derived_for_machine_code_that_exists(monkeypatch):
+    problem, x0 = PROBLEMS["swing, stopped"]
+    wanted = NewtonSolver(problem).prepare().solve(x0)
+    fresh = NewtonSolver(problem)
+
+    def derived(*_):
+        raise AssertionError("functions were derived")
+
+    for name in ("stage", "curvature", "bend_places", "roll", "composes"):
+        monkeypatch.setattr(StageModel, name, property(derived))
+    found = fresh.prepare().solve(x0)
+    assert fresh.is_compiled and np.array_equal(found.plan.numbers, wanted.plan.numbers)

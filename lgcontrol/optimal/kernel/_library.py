@@ -266,7 +266,14 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     if curved:
         yield unit(only(curved, ("curvature",)), OFTEN_LEVEL)
     yield unit(only(plain | curved, SELDOM), SELDOM_LEVEL)
-    yield f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
+    yield (
+        f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
+        + "".join(
+            f"{VISIBLE} extern const long lg_{name}[];\n"
+            f"const long lg_{name}[] = {{{', '.join(map(str, [len(value), *value]))}}};\n"
+            for name, value in places_of(model).items()
+        )
+    )
 
 
 def _entry(part: Part) -> str:
@@ -290,11 +297,14 @@ class Stages(NamedTuple):
     functions : dict of str to Function
     scratch : int
     keep : object
+    places : dict of str to list of int
+        Of `places_of`.
     """
 
     functions: dict[str, Function]
     scratch: int
     keep: Any
+    places: dict[str, list[int]]
 
 
 def load_stages(model: StageModel) -> Stages | None:
@@ -357,7 +367,9 @@ def interpreted_stages(model: StageModel) -> Stages:
         for name, (function, shared) in (plain_parts(model) | curved_parts(model)).items()
     }
     entries = {name: program.entry for name, program in made.items()}
-    return Stages(entries, max(program.scratch for program in made.values()), made)
+    return Stages(
+        entries, max(program.scratch for program in made.values()), made, places_of(model)
+    )
 
 
 def _difference(model: StageModel, stages: Stages) -> str | None:
@@ -400,7 +412,13 @@ def _open_stages(path: Path) -> Stages:
         if hasattr(library, f"lg_{name}_entry"):
             entry = library[f"lg_{name}_entry"]
             functions[name] = Function(ctypes.cast(entry, _ADDRESS), None)
-    return Stages(functions, ctypes.c_long.in_dll(library, "lg_scratch").value, library)
+    places = {}
+    for name in PLACES:
+        if hasattr(library, f"lg_{name}"):
+            count = ctypes.c_long.in_dll(library, f"lg_{name}").value
+            places[name] = list((ctypes.c_long * (count + 1)).in_dll(library, f"lg_{name}"))[1:]
+    scratch = ctypes.c_long.in_dll(library, "lg_scratch").value
+    return Stages(functions, scratch, library, places)
 
 
 def load_function(name: str, function: ModelFunction) -> Stages:
@@ -430,7 +448,7 @@ def load_function(name: str, function: ModelFunction) -> Stages:
     kernel = load_kernel()
     assert kernel is not None
     made = Interpreted(function, None, kernel.interpret)
-    return Stages({name: made.entry}, made.scratch, made)
+    return Stages({name: made.entry}, made.scratch, made, {})
 
 
 @cache
@@ -441,6 +459,31 @@ def _sources() -> str:
     digest = hashlib.sha256(old().encode())
     digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()
+
+
+# What of a problem's functions the kernel knows besides: counts, and places of entries.
+PLACES = (
+    "counts", "rows", "columns", "bend_rows", "bend_columns", "sub_counts", "sub_rows",
+    "sub_columns", "turn_rows", "turn_columns",
+)  # fmt: skip
+
+
+def places_of(model: StageModel) -> dict[str, list[int]]:
+    """Patterns of the derivatives of a problem, which are kept with its machine code."""
+    found: dict[str, list[int]] = {}
+
+    def add(word: str, pattern: dict[str, Any]) -> None:
+        counts = [pattern[name] for name in ("sparse", "first", "dense")]
+        found.update({f"{word}counts": counts, f"{word}rows": pattern["rows"]})
+        found[f"{word}columns"] = pattern["columns"]
+
+    add("", pattern_of(model, model.stage))
+    bend = np.array(model.bend_places, dtype=np.int64).reshape(-1, 2).T
+    found["bend_rows"], found["bend_columns"] = bend.tolist()
+    if model.composes:
+        add("sub_", pattern_of(model, model.substep))
+        found["turn_rows"], found["turn_columns"] = (part.tolist() for part in model.turn)
+    return found
 
 
 def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from ._library import (
     load_stages,
     load_sweeps,
     numbers_of,
-    pattern_of,
     sizes_of,
 )
 from ._settings import NewtonSettings
@@ -168,18 +167,19 @@ class KernelMemory:
 
     def _model_of(self, model: StageModel) -> Any:
         once, sides, stages = model.transcription, model.sides, self.stages
-        bend = np.array(model.bend_places, dtype=np.int64).reshape(-1, 2).T
+        known = stages.places
         made = Model(
             nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
             nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
             asked=self._asked(model), discrete=model.problem.system.is_discrete,
-            bend=bend.shape[1], curved="curvature" in stages.functions, scratch=stages.scratch,
+            bend=len(known["bend_rows"]), curved="curvature" in stages.functions,
+            scratch=stages.scratch,
         )  # fmt: skip
-        pattern = pattern_of(model, model.stage)
+        made.sparse, made.first, made.dense = known["counts"]
         places: dict[str, Any] = {
+            name: value for name, value in known.items() if not name.endswith("counts")
+        } | {
             "controls": model.controls, "free": model.free,
-            "rows": pattern.pop("rows"), "columns": pattern.pop("columns"),
-            "bend_rows": bend[0], "bend_columns": bend[1],
             "row": np.r_[sides.row, sides.equal],
             "start": np.r_[model.of_start, np.zeros(len(sides.equal))],
         }  # fmt: skip
@@ -187,14 +187,9 @@ class KernelMemory:
             "sign": np.r_[sides.sign, np.ones(len(sides.equal))],
             "active": np.hstack([sides.active, sides.equal_active]),
         }
-        if model.composes:
-            sub = pattern_of(model, model.substep)
-            made.substeps, made.turn = model.problem.substeps, len(model.turn[0])
-            places |= {"sub_rows": sub.pop("rows"), "sub_columns": sub.pop("columns")}
-            places |= {"turn_rows": model.turn[0], "turn_columns": model.turn[1]}
-            pattern |= {f"sub_{name}": value for name, value in sub.items()}
-        for name, value in pattern.items():
-            setattr(made, name, value)
+        if "sub_counts" in known:
+            made.sub_sparse, made.sub_first, made.sub_dense = known["sub_counts"]
+            made.substeps, made.turn = model.problem.substeps, len(known["turn_rows"])
         for name, value in places.items():
             self.constants[name] = np.array(value, dtype=np.int64, order="C")
         for name, value in numbers.items():
