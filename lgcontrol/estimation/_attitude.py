@@ -264,7 +264,7 @@ class AttitudeHeading:
         Examples
         --------
         >>> model = AttitudeHeading(0.01)
-        >>> rest = np.zeros((1, 3)), [[0.0, 0.0, 9.80665]], [[0.0, 17.0, -42.0]]
+        >>> rest = np.zeros((1, 3)), [[0.0, 0.0, 9.81]], [[0.0, 17.0, -42.0]]
         >>> x0, P0 = model.start(*rest)
         >>> np.sqrt(np.diag(P0)[:3]).round(3)
         array([0.1, 0.1, 0.1])
@@ -442,7 +442,7 @@ def _warn_of_gravity(size: float, gravity: float) -> None:
     if not GRAVITIES[0] * gravity < size < GRAVITIES[1] * gravity:
         _warn(
             f"accelerometer shows {size:.4g} m/s² on average, where gravity alone is "
-            f"{gravity:.4g} m/s²; give m/s², 9.80665 of which are a g"
+            f"{gravity:.4g} m/s²; give m/s²: a g is 9.80665 m/s²"
         )
 
 

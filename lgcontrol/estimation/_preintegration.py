@@ -45,7 +45,7 @@ class Preintegration:
     --------
     One second at rest, seen by a gyroscope that is off by 0.1 rad/s:
 
-    >>> rest = np.tile([0, 0, 0.1, 0, 0, 9.80665], (100, 1))
+    >>> rest = np.tile([0, 0, 0.1, 0, 0, 9.81], (100, 1))
     >>> made = Preintegration.of(rest[:, :3], rest[:, 3:], 0.01, noise={"gyro": 1e-3})
     >>> X = made.predict(SE23.identity, bias=[0, 0, 0.1, 0, 0, 0])
     >>> bool(np.abs(X - SE23.identity).max() < 1e-9)

@@ -22,7 +22,7 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE2, SE23, SO2, SO3
 from lgcontrol.systems import Sensor
 
-G = 9.80665
+G = 9.81
 
 
 class Fault(NamedTuple):

@@ -17,7 +17,7 @@ NORTH = np.array([0.0, 17.0, -42.0])  # µT, x to the east
 def ahrs(dt):
     """One for all logs, and its filter, which is traced once."""
     model = AttitudeHeading(dt)
-    rest = np.zeros((1, 3)), [[0.0, 0.0, 9.80665]], NORTH[None]
+    rest = np.zeros((1, 3)), [[0.0, 0.0, 9.81]], NORTH[None]
     return model, model.filter(*model.start(*rest))
 
 
@@ -34,7 +34,7 @@ def recording(seconds, dt, rate, disturbed=()):
     field = np.where((t[:, None] > 3) & (t[:, None] < 6) & bool(disturbed), disturbed or 0.0, 0.0)
     return q, (
         omega + [0.004, -0.003, 0.002] + 2e-3 * rng.normal(size=(count, 3)),
-        back @ [0.0, 0.0, 9.80665] + 0.05 * rng.normal(size=(count, 3)),
+        back @ [0.0, 0.0, 9.81] + 0.05 * rng.normal(size=(count, 3)),
         np.einsum("nij,nj->ni", back, NORTH + field) + 0.5 * rng.normal(size=(count, 3)),
     )
 
@@ -113,7 +113,7 @@ def test_a_magnetometer_of_zeros_corrects_nothing_in_calls_either():
     _, ekf = ahrs(0.02)
     ekf.reset()
     u = np.zeros(18)
-    u[3:6] = 0.0, 0.0, 9.80665
+    u[3:6] = 0.0, 0.0, 9.81
     ekf.predict(0.0, u, 0.02)
     before = ekf.x.copy(), ekf.P.copy()
     ekf.update("magnetic_heading", [0.0, 1.0])
@@ -127,13 +127,13 @@ def test_a_magnetometer_of_zeros_corrects_nothing_in_calls_either():
         (lambda g, a, m: m.fill(0.0), "magnetometer: none of the first samples is finite and not"),
         (lambda g, a, m: a.fill(0.0), "accelerometer: none of the first samples is finite and not"),
         (lambda g, a, m: np.copyto(m, [0.0, 0.0, -42.0]), "is parallel to the mean acceleration"),
-        (lambda g, a, m: np.copyto(a, a / 9.80665), "accelerometer shows 1 m/s² on average"),
+        (lambda g, a, m: np.copyto(a, a / 9.81), "accelerometer shows 1 m/s² on average"),
         (lambda g, a, m: np.copyto(a, [[9806.65, 0, 0]]), "accelerometer shows 9807 m/s²"),
     ],
     ids=["no field", "no gravity", "vertical field", "g", "mg"],
 )
 def test_a_start_without_north_or_gravity_is_refused_or_warned_about(change, message):
-    signals = np.zeros((5, 3)), np.tile([0.0, 0.0, 9.80665], (5, 1)), np.tile(NORTH, (5, 1))
+    signals = np.zeros((5, 3)), np.tile([0.0, 0.0, 9.81], (5, 1)), np.tile(NORTH, (5, 1))
     change(*signals)
     with pytest.raises((ValueError, RuntimeWarning), match=message), warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -153,7 +153,7 @@ def test_the_bias_is_taken_from_the_rate():
     x, u = model.system.state.join(gyro_bias=bias), np.zeros(18)
     u[:3] = bias
     np.testing.assert_array_equal(model.system.f(0.0, x, u, [])[:3], 0.0)
-    north, up = np.tile(NORTH, (900, 1)), np.tile([0.0, 0.0, 9.80665], (900, 1))
+    north, up = np.tile(NORTH, (900, 1)), np.tile([0.0, 0.0, 9.81], (900, 1))
     north[400:] = np.nan
     gyro = bias + 1e-3 * np.random.default_rng(0).normal(size=(900, 3))
     with pytest.warns(RuntimeWarning, match="magnetometer: 500 of 900"):
@@ -167,7 +167,7 @@ def test_the_bias_is_taken_from_the_rate():
 def test_rest_is_found_beside_a_bias_and_after_a_broken_sample():
     rng, dt = np.random.default_rng(0), 0.01
     gyro = np.radians([1.2, 1.1, -0.2]) + 2e-3 * rng.normal(size=(600, 3))
-    acceleration = [0.0, 0.0, 9.80665] + 0.05 * rng.normal(size=(600, 3))
+    acceleration = [0.0, 0.0, 9.81] + 0.05 * rng.normal(size=(600, 3))
     gyro[300, 1] = np.nan
     model = AttitudeHeading(dt)
     log = model.log(gyro, acceleration, np.tile(NORTH, (600, 1)))
@@ -202,7 +202,7 @@ def test_a_start_in_motion_is_as_far_off_as_it_says(rng):
             v = lfilter([1.0], [1.0, -keep], pushes, axis=0)
             v = lfilter(np.full(50, 0.02), [1.0], v, axis=0)[-count - 1 :]  # hands have a mass
             back = SO3.matrix(q).swapaxes(-1, -2)
-            force = np.diff(v, axis=0) / dt + [0.0, 0.0, 9.80665]
+            force = np.diff(v, axis=0) / dt + [0.0, 0.0, 9.81]
             x0, P0 = model.start(
                 np.tile(omega, (count, 1)), np.einsum("nij,nj->ni", back, force), back @ NORTH
             )

@@ -43,7 +43,7 @@ def test_yaw_of_an_inertial_system_needs_acceleration(is_turning):
     """At rest, fixes show the tilt but never the heading; on a circle they show both."""
     ins = inertial_navigation(gyro_bias=False, accelerometer_bias=False)
     t = 0.1 * np.arange(60)
-    u = np.tile([0.0, 0, 0, 0, 0, 9.80665], (60, 1))
+    u = np.tile([0.0, 0, 0, 0, 0, 9.81], (60, 1))
     if is_turning:  # 2 m/s, half a radian a second
         u[:, 2], u[:, 4] = 0.5, 1.0
     start = ins.state.identity

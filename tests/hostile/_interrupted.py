@@ -91,7 +91,7 @@ def _inverse_kinematics():
 
 def _log(seconds):
     t, at = np.arange(0, seconds, 0.01), np.arange(1, seconds)
-    given = np.tile([0, 0, 0, 0, 0, 9.80665], (len(t), 1))
+    given = np.tile([0, 0, 0, 0, 0, 9.81], (len(t), 1))
     return Log(t, given, {"gnss": (at, np.tile([0.3, 0, 0.5], (len(at), 1)))})
 
 

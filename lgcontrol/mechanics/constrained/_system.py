@@ -125,7 +125,7 @@ def constrained_system(
     >>> ring = Constraints(point.configuration, [wire])
     >>> system = constrained_system(base, ring, at=[0.0, -1.0], independent=["x"])
     >>> system.error_names
-    ('configuration.x.z', 'velocity.x.z')
+    ('configuration.x.x', 'velocity.x.x')
     >>> system.quantities["multipliers"](0.0, [0.0, -1.0, 0.0, 0.0], [0.0, 0.0]).round(6)
     array([9.81])
     """

@@ -123,10 +123,10 @@ class InverseKinematics:
     >>> tree = tree.add_frame("tip", "lower", [1, 0, 0])
     >>> reach = InverseKinematics(tree, FrameTask("tip", "position"))
     >>> found = reach.solve([1.0, 0.0, -1.0], guess=[0.1, 0.1])
-    >>> found.status, tree.position("tip")(found.q).round(6) + 0.0
+    >>> found.status.text, tree.position("tip")(found.q).round(6) + 0.0
     ('converged', array([ 1.,  0., -1.]))
     >>> far = reach.solve([3.0, 0.0, 0.0], guess=[0.1, 0.1])
-    >>> far.status
+    >>> far.status.text
     'stationary'
     >>> print(far.message.partition(':')[0])
     no joint moves frame 'tip' nearer to the target, it stays 1 m off
