@@ -218,7 +218,7 @@ def test_pieces_of_a_long_call_are_the_whole(items, steps, longest, rng, monkeyp
     whole.compiled()
     given = rng.normal(size=(items, 2)), rng.normal(size=(items, *((steps,) * (steps > 1)), 1))
     expected = whole(*given)
-    monkeypatch.setattr(_pieces, "LONGEST", longest)
+    monkeypatch.setattr(_pieces, "LONGEST_PIECE", longest)
     parts = _pieces.pieces(whole.program.chain, steps, 4, 1, *_memory(items, steps))
     assert len(parts) > 1
     whole._backend.frames.clear()

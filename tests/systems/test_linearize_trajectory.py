@@ -84,7 +84,7 @@ def test_trajectories_on_other_groups_with_as_many_coordinates_are_refused():
     numbers = Rn(body.state.nq)
     x = np.tile(body.state.identity, (3, 1))
     u = np.zeros((2, body.n_inputs))
-    with pytest.raises(ValueError, match=r"is on Rn\(10\), the state of satellite on Product"):
+    with pytest.raises(ValueError, match=r"not on the state of satellite: it is Rn\(10\)"):
         body.linearize(Trajectory(numbers, [0, 1, 2], x, u))
     unnamed = Product(SO3, Rn(3), Rn(3))  # the same group, with other names
     along = body.linearize(Trajectory(unnamed, [0, 1, 2], x, u))

@@ -151,7 +151,7 @@ FAULTS = {
     "rows": (
         lambda: System("s", SO3, lambda t, x, u, p: x),
         ValueError,
-        r"s: f returned shape \(4, 1\), expected a column of 3 \(state SO3\)",
+        r"s: f returned shape \(4, 1\), expected a column of 3 \(state SO3 \(4\)\)",
     ),
     "nothing": (
         lambda: System("s", Rn(1), lambda t, x, u, p: None),
