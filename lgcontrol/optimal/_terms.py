@@ -319,13 +319,8 @@ def of_quantity(system: System, term: Term) -> Term:
 
 
 def check_form(term: Residual | Cost) -> None:
-    """Refuse terms of nothing, and functions of values that have no name."""
+    """Refuse functions of values that have no name."""
     kind = type(term).__name__
-    if not (isinstance(term.of, str) or callable(term.of)):
-        raise TypeError(
-            f"{kind}(of=…) must be the name of a quantity or a function (t, x, u, p) → values, got "
-            f"{term.of!r}"
-        )
     if term.function is not None and not isinstance(term.of, str):
         raise ValueError(
             f"{kind.lower()} {term.name!r}: function= takes the values of a quantity: name it, "

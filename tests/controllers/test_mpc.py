@@ -1,5 +1,6 @@
 """Predictive control: problem A by its own judge, real-time steps, bounds, delays, cascades."""
 
+import inspect
 from dataclasses import replace
 
 import casadi as ca
@@ -613,3 +614,11 @@ def test_without_a_reference_a_run_does_not_begin():
     outer.dt = 0.1
     run = simulate(system, Cascade(outer, mpc), x0=[0.995004165, 0.099833417, 0.0], seconds=0.2)
     assert run.is_success
+
+
+def test_help_shows_the_options_of_the_problem_as_well():
+    names = set(inspect.signature(MPC).parameters)
+    assert {"system", "horizon", "Q", "bounds", "substeps", "real_time", "disturbance"} <= names
+    assert "problem" not in names and len(names) <= 21
+    with pytest.raises(TypeError, match=r"MPC\(\): unknown argument 'residual'.*'residuals'"):
+        MPC(double_integrator(), 5, 0.1, residual=[])

@@ -564,3 +564,24 @@ def test_a_copy_with_other_arguments_chooses_defaults_again():
     assert longer.bounds == problem.bounds and longer.method == problem.method
     fixed = problem.with_arguments(terminal=problem.terminal).with_arguments(horizon=10)
     assert np.array_equal(fixed.terminal, problem.terminal)
+
+
+def test_residuals_and_costs_say_what_they_are_of_in_one_form():
+    """The name of a quantity or a function of the state; function= takes the quantity's values."""
+    system = pendulum().replaced(quantities={"pull": lambda t, x, u, p: 3 * u})
+    given = {"Q": 0.0, "R": 1.0, "terminal": 0.0, "reference": np.array([1.0, 0, 0])}
+    start = [0.0, 1.0, 0.0]
+    for kind in (Residual, Cost):
+        by_name = kind("pull", 2.0, function=lambda t, y, u, p: y**2)
+        by_hand = kind(lambda t, x, u, p: (3 * u) ** 2, 2.0)
+        key = "residuals" if kind is Residual else "costs"
+        costs = [
+            OptimalControlProblem(system, 5, 0.1, **given, **{key: [term]})
+            .solve(start, guess="rest", max_iterations=2).cost
+            for term in (by_name, by_hand)
+        ]  # fmt: skip
+        assert costs[0] == pytest.approx(costs[1], rel=1e-12)
+        with pytest.raises(ValueError, match=f"name it, {kind.__name__}\\('input', function="):
+            kind(lambda t, x, u, p: x[0], function=lambda t, y, u, p: y)
+        with pytest.raises(TypeError, match="of must be a function or a text"):
+            kind(3.0)
