@@ -108,8 +108,11 @@ def compare(bench: Bench, calls: int, **settings: float) -> dict[str, Any] | Non
             continue
         first = Nodes(bench.times, plan.trajectory.x.copy(), plan.trajectory.u.copy())
         pairs.append([run(bench, each, k, calls, plan.plan, first) for each in (old, new)])
-    if not pairs:
-        return None
+    return table(pairs) if pairs else None
+
+
+def table(pairs: list[Any]) -> dict[str, Any]:
+    """Both contenders' loops as counts and ratios."""
     ratio = [b.cost / a.cost if a.cost > 0 else np.nan for a, b in pairs]
     told: dict[str, Any] = {
         "loops": len(pairs), "cost, median": float(np.nanmedian(ratio)),
@@ -142,7 +145,7 @@ def line(name: str, row: dict[str, Any]) -> str:
 def main() -> None:
     """Run, print a table, keep it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--starts", type=int, default=8)
+    parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--calls", type=int, default=60)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()

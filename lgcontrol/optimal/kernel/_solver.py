@@ -28,8 +28,9 @@ from ._library import (
 from ._settings import NewtonSettings
 from ._table import LOG, Model, Task
 
-# Second derivatives of steps of any size are exact.
-EXACT = replace(DEFAULT, hessian_operations=10_000_000, hessian_operations_exact=10_000_000)
+# Second derivatives of a step are exact up to so many operations, and left out beyond: those of the
+# Panda and of the underwater arm have five times the operations of a stage.
+EXACT = replace(DEFAULT, hessian_operations=145_000, hessian_operations_exact=145_000)
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 FRESH, RESUME, ELASTIC = range(3)
