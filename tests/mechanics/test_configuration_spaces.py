@@ -21,7 +21,7 @@ def hat(a):
 
 
 def test_misprint_of_the_exponential(rng):
-    """(9): the square of ω̂ is multiplied by (1 − cos|ω|)/|ω|², not over |ω|."""
+    """Müller, Terze, eq. 9: the square of ω̂ is multiplied by (1 − cos|ω|)/|ω|², not over |ω|."""
     w = rng.normal(size=3)
     size, K = np.linalg.norm(w), hat(w)
     first = np.eye(3) + np.sin(size) / size * K
@@ -31,7 +31,7 @@ def test_misprint_of_the_exponential(rng):
 
 
 def test_misprint_of_the_differential_of_the_state_space(rng):
-    """(34): accelerations are a vector space, whose dexp is the identity on x'', not A itself."""
+    """Müller, Terze, eq. 34: dexp of the accelerations ends in those of x'', not of x."""
     S = Product(pose=SE3, acceleration=Rn(6))
     x, other = rng.normal(size=(2, 12))
     h = 1e-6
@@ -43,7 +43,7 @@ def test_misprint_of_the_differential_of_the_state_space(rng):
 
 
 def test_misprint_of_the_forces_of_the_double_pendulum(rng):
-    """(53), (54) with [ω; v] of two bodies: weight in body axes is m Rᵀ g, not Rᵀ g."""
+    """Müller, Terze, eq. 53, 54 with [ω; v]: weight in body axes is m Rᵀ g, not Rᵀ g."""
     pendulum = models.spherical_double_pendulum_mechanism().formulated("SE3")
     system, x = pendulum.system(), pendulum.state()
     frames = [SE3.matrix(pose)[:3, :3] for pose in pendulum.poses(x[:14]).values()]
