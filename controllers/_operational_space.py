@@ -71,6 +71,7 @@ class OperationalSpace(FrameController):
     Examples
     --------
     >>> from lgcontrol.groups import Translation
+    >>> import numpy as np
     >>> from lgcontrol.mechanics import SpatialInertia
     >>> rod = SpatialInertia.rod(2.0, length=1.0, axis=[1, 0, 0], center_of_mass=[0.5, 0, 0])
     >>> tree = Multibody(gravity=[0, 0, 0]).add_body("a", rod, "revolute", axis="z")
