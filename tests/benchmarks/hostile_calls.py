@@ -176,7 +176,7 @@ def call_controller(law, goal, count, seed):
             tally.failed()
             continue
         longest = max(longest, time.perf_counter() - began)
-        tally["not finite"] += not np.isfinite(u).all()
+        tally["answers not finite"] += not np.isfinite(u).all()
         tally["beyond bounds"] += bool(((u < lower) | (u > upper)).any())
         tally[str(law.info.status)] += 1
     return tally, longest
@@ -206,7 +206,7 @@ def call_estimator(estimator, count, seed):
         except Exception:
             tally.failed()
             continue
-        tally["not finite"] += not (np.isfinite(x).all() and np.isfinite(P).all())
+        tally["answers not finite"] += not (np.isfinite(x).all() and np.isfinite(P).all())
         tally["off its group"] += not np.abs(system.state.normalize(x) - x).max() < 1e-6
     for counter in estimator.counts.values():
         tally += Counter(counter)
@@ -224,7 +224,9 @@ def call_observer(name, count, seed):
                 slam.update(int(rng.integers(3)), odd(rng, rng.normal(size=2)))
             except Exception:
                 tally.failed()
-            tally["not finite"] += not (np.isfinite(slam.x).all() and np.isfinite(slam.P).all())
+            tally["answers not finite"] += not (
+                np.isfinite(slam.x).all() and np.isfinite(slam.P).all()
+            )
         return tally, longest
     arm = exported.ARM.system()
     observer = MomentumObserver(arm, 50.0)
@@ -232,7 +234,7 @@ def call_observer(name, count, seed):
         try:
             x = odd(rng, rng.normal(size=arm.state.nq))
             r = observer(t, x, odd(rng, rng.normal(size=arm.n_inputs)))
-            tally["not finite"] += not np.isfinite(r).all()
+            tally["answers not finite"] += not np.isfinite(r).all()
         except Exception:
             tally.failed()
     return tally, longest
@@ -246,7 +248,7 @@ def call_firmware(count, seed, into):
     rows = [[t, *odd(rng, rng.normal(size=2))] for t in clocks(rng, count, 0.1)]
     told = firmware.answers_of(program, rows)
     found["MPC in C"] = Tally({
-        "calls": len(told), "not finite": int((~np.isfinite(told)).any(axis=1).sum()),
+        "calls": len(told), "answers not finite": int((~np.isfinite(told)).any(axis=1).sum()),
         "beyond bounds": int((np.abs(told[:, 1]) > 1).sum()),
     })  # fmt: skip
     cart = {"std0": 1.0, "noise": {"push": 0.3}}
@@ -265,7 +267,7 @@ def call_firmware(count, seed, into):
             rows.append([kind, t if kind else first, *values])
         told = firmware.answers_of(firmware.estimator_program(estimator, folder), rows)
         broken = int((~np.isfinite(told)).any(axis=1).sum())
-        found[name] = Tally({"calls": len(told), "not finite": broken})
+        found[name] = Tally({"calls": len(told), "answers not finite": broken})
     return found
 
 
@@ -346,7 +348,7 @@ def main():
                 row["longest [ms]"] = ms
                 print(f"{name:45s} {dict(row)}\n{tally.first}", flush=True)
     results = {"callers": {name: table[name] for name in sorted(table)}}
-    for word in ("calls", "exceptions", "not finite", "beyond bounds", "off its group"):
+    for word in ("calls", "exceptions", "answers not finite", "beyond bounds", "off its group"):
         results[word] = sum(row[word] for row in table.values())
     if options.growth:
         results["growth"] = growth()

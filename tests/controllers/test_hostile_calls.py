@@ -8,7 +8,7 @@ from ..codegen.test_export import needs_compiler
 
 pytestmark = pytest.mark.interpreted
 
-WRONG = ("exceptions", "not finite", "beyond bounds", "off its group")
+WRONG = ("exceptions", "answers not finite", "beyond bounds", "off its group")
 FEW, SLOW = 200, 20
 # One of a kind; the others run with the thorough tests.
 CONTROLLERS = ("LQR", "TVLQR", "GravityPD", "OperationalSpace", "ElasticPD",

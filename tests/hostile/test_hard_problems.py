@@ -188,9 +188,7 @@ PROBLEMS: dict[str, Problem] = {
         "loop",
     ),
     "free speed, not enough": (
-        lambda: of_cart(
-            Bound("speed", -1.0, 1.0, at="start"), end("place", 10.0), start={"speed": "free"}
-        ),
+        lambda: of_cart(Bound("speed", -1.0, 1.0, at="start"), end("place", 10.0), free="speed"),
         [0, 0],
         NO_WAY,
         "place exceeds its bound by 8.88 ",  # 10 − 1·0.8 − 0.8²/2

@@ -14,7 +14,7 @@ REGISTERED = {entry.name: entry for entry in entry_points(group="lgcontrol.model
 FACTORIES = {
     name: value
     for name, value in vars(models).items()
-    if inspect.isfunction(value) and not name.endswith(("_tree", "_mechanism"))
+    if inspect.isfunction(value) and not name.endswith(("_tree", "_mechanism", "__"))
 }
 
 # Every variant that a keyword makes, next to the plain call.

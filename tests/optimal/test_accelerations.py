@@ -30,7 +30,7 @@ def test_inputs_are_those_that_the_accelerations_take(rng):
     system = arm(input_matrix=[[1.0, 0.5], [0.0, 2.0]], wrenches="b")
     planned = with_accelerations(system)
     check_system(planned)
-    assert planned.input_names[:2] == ("a.rz.acceleration", "b.rz.acceleration")
+    assert planned.input_names[:2] == ("a.ry.acceleration", "b.rx.acceleration")
     assert planned.input_names[2:] == system.input_names[2:]
     x, u = rng.normal(size=4), rng.normal(size=8)
     rate = system.f(0.0, x, u)
@@ -67,10 +67,10 @@ def test_plans_are_those_of_the_system():
     np.testing.assert_allclose(torques, plan.u, atol=1e-3)
     assert np.abs(plan.u).max() > 3.99  # a limit is met
     with pytest.raises(
-        ValueError, match=r"'a.rz.acceleration' in rad/s², where arm has 'a' in N m"
+        ValueError, match=r"'a.ry.acceleration' in rad/s², where arm has 'a' in N m"
     ):
         tvlqr(system, same.trajectory)
-    with pytest.raises(ValueError, match="the reference has the input 'a.rz.acceleration'"):
+    with pytest.raises(ValueError, match="the reference has the input 'a.ry.acceleration'"):
         sample_reference(system, same.trajectory, same.t)
     driven = Trajectory(system.state, same.t, same.x, torques, inputs=system.inputs)
     assert tvlqr(system, driven).K.shape == (12, 2, 4)

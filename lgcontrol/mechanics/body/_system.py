@@ -173,9 +173,16 @@ def body_system(
 
 
 def _warn_of_idle_inputs(system: System[Product], group: LieGroup) -> None:
-    """Inputs that change nothing, such as a moment about an axis that the group does not have."""
+    """Warn of controls that change nothing, such as a moment about an axis that the group lacks.
+
+    Disturbances along such an axis are what the constraint resists.
+    """
     acting = set(system.f.function.jac_sparsity(0, 2).get_triplet()[1])
-    idle = [name for k, name in enumerate(system.input_names) if k not in acting]
+    idle = [
+        given.name
+        for k, given in enumerate(system.inputs)
+        if given.role == "control" and k not in acting
+    ]
     if idle:
         warnings.warn(
             f"{system.name}: {', '.join(idle)} act along axes that {group.name} does not have and "
