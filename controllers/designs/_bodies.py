@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from lgcontrol.groups import SO3
 from lgcontrol.mechanics import Multibody
 
 # Of the underwater vehicle with its arm.
@@ -34,3 +35,21 @@ def drawn(
         return lambda x: place(x[:, : tree.nq])
 
     return {name: pose(frame) for name, frame in frames.items()}
+
+
+def point_of(body: int, point: tuple[float, float, float]) -> Callable[[np.ndarray], np.ndarray]:
+    """Poses of a point of a body of a mechanism, with the body's attitude.
+
+    Parameters
+    ----------
+    body : int
+        Its place among the bodies of the mechanism.
+    point : (float, float, float)
+        In axes of the body [m].
+    """
+
+    def poses(x: np.ndarray) -> np.ndarray:
+        r, attitude = x[:, 7 * body : 7 * body + 3], x[:, 7 * body + 3 : 7 * body + 7]
+        return np.hstack([r + SO3.act(attitude, point), attitude])
+
+    return poses

@@ -18,7 +18,8 @@ from ._runs import DESIGNS, run_of, task_of
 
 FRAME_GOALS = ("auv-arm", "auv-arm-reach", "panda-mpc", "panda-reach")
 PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from their beginning
-NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
+# From a place beside it, or beside an equilibrium that the springs do not hold.
+NEAR_PATHS = ("four-bar-upright", "pick-and-place", "quadrotor-flip", "slider-crank-speed")
 
 
 # By default the underwater vehicle's arm stands for arms, the slew for satellites, the lane change
@@ -26,9 +27,9 @@ NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 # mechanisms.
 LONG = (
     "auv-arm-reach", "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda",
-    "elastic-ur5", "five-bar-reach", "panda-mpc", "panda-reach", "pick-and-place",
-    "quadrotor-field", "quadrotor-flip", "quadrotor-gnss", "satellite-day", "variable-stiffness",
-    "vessel-docking",
+    "elastic-ur5", "five-bar-reach", "four-bar-upright", "panda-mpc", "panda-reach",
+    "pick-and-place", "quadrotor-field", "quadrotor-flip", "quadrotor-gnss", "satellite-day",
+    "slider-crank-speed", "variable-stiffness", "vessel-docking",
 )  # fmt: skip
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
