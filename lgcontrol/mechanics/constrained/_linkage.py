@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import casadi as ca
 import numpy as np
@@ -25,6 +25,7 @@ from ...integrators._internal import Index3Method, Problem
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
+from ._charts import CHARTS, ChartedMotion
 from ._constraint import Constraints
 from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
 from ._march import March, check_step, march, march_step
@@ -528,12 +529,16 @@ class Linkage(Immutable, ABC):
         x0: Any,
         dt: float,
         steps: int,
-        method: Index3Method | None = None,
+        method: Index3Method | Literal["charts"] | None = None,
         *,
         u: Any = None,
         p: FixedParameters | None = None,
     ) -> March:
-        """Motion by a method that solves for multipliers in its steps (index 3).
+        """Motion by a method whose steps end on the constraints, without a projection.
+
+        An `Index3Method` solves for multipliers in its steps. "charts" takes classical steps of
+        order four in local coordinates of the manifold, whose stages all keep the constraints; it
+        changes the chart where tangent directions have turned too far from those at its centre.
 
         Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
         march compiles it to some ten microseconds.
@@ -545,7 +550,7 @@ class Linkage(Immutable, ABC):
         dt : float
             Step [s].
         steps : int
-        method : Index3Method, optional
+        method : Index3Method or "charts", optional
             `generalized_alpha` with its default radius if left out.
         u : array_like, shape (n_inputs,), optional
             Held inputs; nominal if left out.
@@ -558,13 +563,14 @@ class Linkage(Immutable, ABC):
         Raises
         ------
         ValueError
-            If x0 does not keep the constraints, or some say the same as others.
+            If x0 does not keep the constraints, or some say the same as others, or there are charts
+            and rows that hold velocities alone.
         """
         chosen = generalized_alpha() if method is None else method
-        if not isinstance(chosen, Index3Method):
+        if not isinstance(chosen, Index3Method) and chosen != CHARTS:
             raise TypeError(
-                f"march takes an Index3Method such as generalized_alpha(), not {chosen!r}; other "
-                "methods are for rollout of system()"
+                "march takes an Index3Method such as generalized_alpha(), or "
+                f'"charts", not {chosen!r}; other methods are for rollout of system()'
             )
         own, values = self.mechanics, self._parameters(p)
         start = check_shape("x0", x0, (own.state.nq,))
@@ -574,14 +580,21 @@ class Linkage(Immutable, ABC):
         if not self._hint(start[: own.configuration.nq]):  # else the march ends at once, says so
             self._check_inertia(start[: own.configuration.nq])
             refuse_march(own, start, values, self.thinned)
-        if chosen not in self._marches:
-            self._marches[chosen] = march_step(self.problem, chosen)
         t0 = float(start[-1]) if self.constraints.is_driven else 0.0
-        step, nv = self._marches[chosen], own.configuration.dim
-        made = march(self.problem, chosen, step, nv, start, held, values, float(dt), int(steps), t0)
+        if isinstance(chosen, Index3Method):
+            if chosen not in self._marches:
+                self._marches[chosen] = march_step(self.problem, chosen)
+            step, nv, along = self._marches[chosen], own.configuration.dim, (float(dt), int(steps))
+            made = march(self.problem, chosen, step, nv, start, held, values, *along, t0)
+        else:
+            made = self._charted.march(start, held, values, float(dt), int(steps), t0)
         if made.unsolved is None:
             return made
         return replace(made, hint=self._hint(made.x[made.unsolved][: own.configuration.nq]))
+
+    @cached_property
+    def _charted(self) -> ChartedMotion:
+        return ChartedMotion(self.mechanics)
 
     @cached_property
     def _marches(self) -> dict[Index3Method, ModelFunction]:

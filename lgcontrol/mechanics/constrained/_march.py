@@ -50,6 +50,8 @@ class March(Result):
         First step that did not solve its equations: what follows is worth nothing.
     hint : str
         Why, where it is known.
+    changes : int
+        Of the chart, where there are charts.
     """
 
     t: np.ndarray
@@ -59,6 +61,7 @@ class March(Result):
     residual: np.ndarray
     unsolved: int | None
     hint: str = ""
+    changes: int = 0
 
     @property
     def status(self) -> MarchStatus:
@@ -81,6 +84,12 @@ def check_step(dt: float, steps: int) -> None:
     """Refuse a step that is not positive, or no steps."""
     if not (np.isfinite(dt) and dt > 0 and steps >= 1):
         raise ValueError(f"dt must be positive and steps at least 1, got {dt} s and {steps}")
+
+
+def first_unsolved(residual: np.ndarray) -> int | None:
+    """First step whose residual is more than what is tolerated."""
+    missed = np.flatnonzero(~(residual <= 1))
+    return int(missed[0]) if len(missed) else None
 
 
 def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
@@ -127,12 +136,11 @@ def march(
     made = run(t[:-1, None], z0, u, p, dt)
     z = np.vstack([z0, made.z_next.reshape(steps, -1)])
     residual = np.asarray(made.residual).ravel()
-    missed = np.flatnonzero(~(residual <= 1))
     return March(
         t,
         z[:, :nq],
         z[:, nq : nq + nv],
         z[:, nq + 2 * nv :],
         residual,
-        int(missed[0]) if len(missed) else None,
+        first_unsolved(residual),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -548,7 +548,7 @@ class Mechanism(Linkage):
         x0: Any,
         dt: float,
         steps: int,
-        method: Index3Method | None = None,
+        method: Index3Method | Literal["charts"] | None = None,
         *,
         u: Any = None,
         p: FixedParameters | None = None,

@@ -89,7 +89,8 @@ def constrained_system(
     stabilization : {"projection", "velocity", "baumgarte", "none"}
         After each step the state is projected onto the constraints in the metric of M, or the
         velocity alone (index 2), or γ pulls back towards them, or the gap grows as the method
-        leaves it.
+        leaves it. Steps in charts of the manifold, which need none, are ``march(…, "charts")`` of
+        mechanisms and closed trees.
     rates : (float, float)
         α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
     quantities : mapping of str to callable, optional
@@ -333,6 +334,14 @@ class ConstrainedMechanics:
     def multipliers(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """λ."""
         return self._solution(t, x, u, p)[1]
+
+    def dynamics(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """v̇ and λ."""
+        return tuple(self._solution(t, x, u, p))  # type: ignore[return-value]
+
+    def rows_and_mass(self, x: Value, p: Value) -> tuple[Value, Value]:
+        """G and M."""
+        return self._terms(x, p).G, self._mass(x, p)
 
     def of_multipliers(self, quantity: Callable[..., Any] | Quantity) -> Quantity:
         """A quantity that takes the multipliers as well."""
