@@ -188,8 +188,8 @@ def stabilizations(plain, seconds, h, exact):
             method = "charts" if is_charted else "rk4"
             end, run = moved(mechanism, system, x0, method, h, steps)
             # What a call costs besides its steps, such as the checks of a march, is left out.
-            _, longer = moved(mechanism, system, x0, method, h, 4 * steps)
-            step_us = 1e6 * (cpu(longer) - cpu(run)) / (3 * steps)
+            _, longer = moved(mechanism, system, x0, method, h, 16 * steps)
+            step_us = 1e6 * (cpu(longer) - cpu(run)) / (15 * steps)
             gap = np.abs(system.invariants(run()))
             found[f"{space} {kind}"] = {
                 "error_m": float(np.abs(end - exact).max()),

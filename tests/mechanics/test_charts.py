@@ -64,13 +64,14 @@ def test_driven_rows_move_the_manifold():
     """The clock goes along: a crank by a drive has no independent coordinate, and follows it."""
     mechanism = models.slider_crank_mechanism()
     x0 = mechanism.state()
-    run = mechanism.march(x0, 2e-3, 100, "charts")
-    known = mechanism.kinematics(np.linspace(0, 0.2, 101), q=x0[: mechanism.constraints.group.nq])
-    assert run.is_success and run.x[-1, -1] == pytest.approx(0.2, abs=ROUNDING)
+    run = mechanism.march(x0, 1e-2, 250, "charts")
+    known = mechanism.kinematics(run.t[::25], q=x0[: mechanism.constraints.group.nq])
+    assert run.is_success and run.x[-1, -1] == pytest.approx(2.5, abs=ROUNDING)
     nq = known.q.shape[1]
-    assert run.x[:, :nq] == pytest.approx(known.q, abs=1e-10)
-    assert run.a == pytest.approx(known.a, rel=1e-8, abs=1e-8)
-    assert run.multipliers == pytest.approx(known.multipliers, rel=1e-8, abs=1e-8)
+    assert run.changes > 2  # the crank turns more than once
+    assert run.x[::25, :nq] == pytest.approx(known.q, abs=1e-10)
+    assert run.a[::25] == pytest.approx(known.a, rel=1e-7, abs=1e-7)
+    assert run.multipliers[::25] == pytest.approx(known.multipliers, rel=1e-7, abs=1e-7)
 
 
 def test_closed_trees_have_charts():
@@ -81,7 +82,7 @@ def test_closed_trees_have_charts():
     exact = system.rollout(x0, dt=5e-4, steps=400).x[-1]
     assert run.x[-1] == pytest.approx(exact, abs=1e-7)
     assert np.abs(run.x[-1] - x0).max() > 1e-2
-    assert np.abs(system.invariants(run.x)).max() < ROUNDING
+    assert np.abs(system.quantities["constraint_gap"](0.0, run.x)).max() < ROUNDING
 
 
 def test_inputs_act():

@@ -180,3 +180,17 @@ def test_the_stored_comparison_says_what_the_page_says():
         for method in ("rk4", "variational_verlet")
     ]
     assert at_equal_steps[0] > 3 and at_equal_steps[1] < 1 / 7
+
+
+def test_charts_keep_the_constraints_in_the_stored_comparison():
+    """To rounding, in all examples that it has charts of, at errors of the size of projection."""
+    found = [
+        (rows[f"{space} charts"], rows[f"{space} projection"])
+        for rows in (example["stabilization"] for example in json.loads(STORE.read_text()).values())
+        for space in ("SO3xR3", "SE3")
+        if f"{space} charts" in rows
+    ]
+    assert len(found) == 12
+    for charts, projection in found:
+        assert charts["gap_m"] < 1e-14 and charts["velocity_gap"] < 1e-12
+        assert charts["error_m"] < 20 * projection["error_m"]

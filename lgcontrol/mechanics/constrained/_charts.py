@@ -16,6 +16,8 @@ from ._system import ConstrainedMechanics, null_space
 CHARTS = "charts"
 # How far tangent directions may turn from those at the centre before the chart changes.
 TURNED = 0.5
+# The same of the logarithm, which ends at a turn: one body that has turned by 2.3 rad.
+BENT = 1.0
 # Corrections of the dependent coordinates, with the matrix of the first.
 CORRECTIONS = 4
 # Last correction next to the coordinates that counts as solved: each is smaller by a factor of h or
@@ -51,12 +53,18 @@ class ChartedMotion:
     coordinates s and velocities w of ``v = N w + R z`` follow ``ṡ, ẏ = B⁻¹ J_r⁻¹ v`` and ẇ, the
     first part of ``B⁻¹ v̇``, with B = [N, R]; y solves φ = 0 by Newton's method, z solves G v = ν.
     So all stages keep the constraints. Where ``J_r⁻¹ (N + R ∂z/∂w)`` is turned from N by more
-    than 0.5, in the coordinates of the chart, the end of the step is the next centre.
+    than 0.5, in the coordinates of the chart, or bodies near half a turn about their places in c,
+    the end of the step is the next centre.
 
     Parameters
     ----------
     mechanics : ConstrainedMechanics
         With independent rows, all on positions.
+
+    References
+    ----------
+    Terze, Müller, Zlatar: Lie-group integration method for constrained multibody systems in state
+    space, 2015; Wehage, Haug: Generalized coordinate partitioning, 1982.
     """
 
     def __init__(self, mechanics: ConstrainedMechanics) -> None:
@@ -116,18 +124,14 @@ class ChartedMotion:
         return ca.horzcat(ca.DM.ones(self.nv, self.k), R).sparsity()
 
     def _stage_function(self) -> ca.Function:
-        """``(t, c, B, B⁻¹, s, y, w, u, p) → q, v, v̇, λ, y, rates, V, J_r⁻¹ V, residual``.
+        """``(t, c, B, B⁻¹, s, y, w, u, p) → q, v, v̇, λ, y, rates, V, J_r⁻¹ V, bent, residual``.
 
-        The rates are those of s, y and w; V is ``∂v/∂w``.
+        The rates are those of s, y and w; V is ``∂v/∂w``, and bent is the trace of ``1 − J_r⁻¹``.
         """
         own, kind, n, k, m = self.mechanics, self.mechanics.kernel_symbol, self.nv, self.k, self.m
         group, rows = own.configuration, own.constraints
-        t, centre, s, y0 = (
-            kind.sym("t"),
-            kind.sym("c", group.nq),
-            kind.sym("s", k),
-            kind.sym("y", m),
-        )
+        t, centre = kind.sym("t"), kind.sym("c", group.nq)
+        s, y0 = kind.sym("s", k), kind.sym("y", m)
         B, inverse, w = kind.sym("B", self.pattern), kind.sym("inverse", n, n), kind.sym("w", k)
         u, p = kind.sym("u", own.base.n_inputs), kind.sym("p", own.base.n_parameters)
         N, R, y, correction = B[:, :k], B[:, k:], y0, kind(m, 1)
@@ -151,10 +155,11 @@ class ChartedMotion:
         rates = ca.vertcat(inverse @ (back @ v), inverse[:k, :] @ a)
         size = 1 + ca.norm_inf(ca.vertcat(s, y))
         residual = ca.mmax(ca.vertcat(0, nan_as_infinite(ca.fabs(correction)))) / (SOLVED * size)
-        results: list[Any] = [q, v, a, multipliers, y, rates, V, back @ V, residual]
+        bent = n - ca.trace(back)
+        results: Any = [q, v, a, multipliers, y, rates, V, back @ V, bent, residual]
         results = [ca.densify(kind(e)) for e in results]
-        symbols = [t, centre, B, inverse, s, y0, w, u, p]
-        return ca.Function("chart_stage", symbols, ca.cse(results) if kind is ca.SX else results)
+        results = ca.cse(results) if kind is ca.SX else results
+        return ca.Function("chart_stage", [t, centre, B, inverse, s, y0, w, u, p], results)
 
     def _state(self, t: Any, q: Any, v: Any) -> Any:
         return ca.vertcat(q, v, *([t] if self.mechanics.constraints.is_driven else []))
@@ -173,7 +178,7 @@ class ChartedMotion:
         size = ca.sqrt(ca.sum1(R * G.T))
         B = ca.horzcat(N, R / ca.repmat(size, n, 1))
         inverse = solve_linear(ca.densify(B), ca.MX.eye(n))
-        results = [q, inverse, ca.MX.zeros(n), inverse[:k, :] @ v, changes + 1]
+        results: list[Any] = [q, inverse, ca.MX.zeros(n), inverse[:k, :] @ v, changes + 1]
         results = [ca.densify(e) for e in results]
         results.insert(1, ca.project(B, self.pattern))
         return ca.Function("recentred", [x, V, p, changes], results)
@@ -182,7 +187,8 @@ class ChartedMotion:
         """The chart that is kept, or the one about the state; only one of them is made."""
         symbols = [ca.MX.sym("e", value.sparsity()) for value in (x, V, p, *kept)]
         stay = ca.Function("stay", symbols, symbols[3:])
-        leave = ca.Function("leave", symbols, self._recentred(*symbols[:3], symbols[-1]))
+        changed: Any = self._recentred(*symbols[:3], symbols[-1])
+        leave = ca.Function("leave", symbols, changed)
         return ca.Function.if_else("chart", leave, stay)(change, x, V, p, *kept)
 
     def _step_function(self) -> ModelFunction:
@@ -199,22 +205,21 @@ class ChartedMotion:
         back = own.configuration.right_jacobian_inverse(B @ local)
         slopes = [ca.vertcat(inverse @ (back @ v), inverse[:k, :] @ a)]
         start, residual = ca.vertcat(local, w), ca.MX(0)
+        at: Any = start
         made: Any = ()
-        for c, weights in zip((*AT[1:], 1.0), (None, None, None, WEIGHTS), strict=True):
-            if weights is None:
-                move = c * slopes[-1]
-            else:
-                move = sum(b * slope for b, slope in zip(weights, slopes, strict=True))
+        for c in (*AT[1:], None):  # the last one is the end of the step
+            mean = sum(b * slope for b, slope in zip(WEIGHTS, slopes, strict=False))
+            move = mean if c is None else c * slopes[-1]
             at = start + dt * move
             here = (at[:k], at[k:n], at[n:])
-            made = self._stage(t + c * dt, centre, B, inverse, *here, u, p)
+            made = self._stage(t + (c or 1.0) * dt, centre, B, inverse, *here, u, p)
             slopes.append(made[5])
-            residual = ca.fmax(residual, made[8])
-        q, v, a, multipliers, y, _, V, directions, _ = made
+            residual = ca.fmax(residual, made[9])
+        q, v, a, multipliers, y, _, V, directions, bent, _ = made
         turned = ca.norm_fro(inverse @ directions - ca.DM.eye(n)[:, :k]) if k else ca.MX(0)
         x = self._state(t + dt, q, v)
         kept = [centre, B, inverse, ca.vertcat(at[:k], y), at[n:], changes]
-        chart = self._chosen(turned > TURNED, x, V, p, *kept)
+        chart = self._chosen(ca.logic_or(turned > TURNED, bent > BENT), x, V, p, *kept)
         z_next = ca.vertcat(x, a, multipliers, *(e.nz[:] for e in chart))
         function = ca.Function(
             "charted_step",
