@@ -22,7 +22,7 @@ BENT = 1.0
 CORRECTIONS = 4
 # Last correction next to the coordinates that counts as solved: each is smaller by a factor of h or
 # less, so that rounding is left.
-SOLVED_DEPENDENT = 1e-8
+SOLVED_BELOW = 1e-8
 # Steps of Newton and Schulz that make a basis orthonormal, which is nearly so.
 ORTHONORMAL = 5
 # Classical Runge-Kutta: where its stages are, and their weights.
@@ -155,7 +155,7 @@ class ChartedMotion:
         rates = ca.vertcat(inverse @ (back @ v), inverse[:k, :] @ a)
         size = 1 + ca.norm_inf(ca.vertcat(s, y))
         residual = ca.mmax(ca.vertcat(0, nan_as_infinite(ca.fabs(correction)))) / (
-            SOLVED_DEPENDENT * size
+            SOLVED_BELOW * size
         )
         bent = n - ca.trace(back)
         results: Any = [q, v, a, multipliers, y, rates, V, back @ V, bent, residual]
