@@ -8,6 +8,8 @@ from typing import Literal
 
 from ..groups import LieGroup, Product
 
+CONFIGURATION = "configuration"  # block of a mechanical state whose joints go by their own names
+
 
 def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
     """Group, coordinates and tangent vector of each block of a state.
@@ -34,8 +36,9 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     """Where blocks are in coordinates and in tangent vectors, by name.
 
     Blocks in blocks have their path, ``"configuration.panda_joint1"``, and their own name where no
-    other has it. Numbers that share what is before the dot in their names are found by that, too:
-    ``"velocity.panda_joint1"``.
+    other has it. Where several have it, it is the one in the block "configuration": a joint's name
+    alone is its angle, not that of its motor. Numbers that share what is before the dot in their
+    names are found by that, too: ``"velocity.panda_joint1"``.
 
     Returns
     -------
@@ -49,6 +52,9 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     >>> coordinates, tangents = block_slices(arm)
     >>> coordinates["elbow"], tangents["configuration.elbow"], tangents["velocity.elbow"]
     (slice(2, 4, None), slice(1, 2, None), slice(3, 4, None))
+    >>> joint = Product(elbow=SO2)
+    >>> block_slices(Product(motor=joint, configuration=joint))[1]["elbow"]
+    slice(1, 2, None)
     """
     found = list(_visit("", group, 0, 0))
     counts = Counter(path.rsplit(".")[-1] for path, _, _ in found)
@@ -57,7 +63,9 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     tangents: dict[str, slice] = {}
     for path, q, d in found:
         own = path.rsplit(".")[-1]
-        names = {path, own} if counts[own] == 1 and own not in paths - {path} else {path}
+        is_angle = path == f"{CONFIGURATION}.{own}"
+        is_own = (counts[own] == 1 or is_angle) and own not in paths - {path}
+        names = {path, own} if is_own else {path}
         for name in sorted(names, key=len, reverse=True):
             coordinates[name], tangents[name] = q, d
     for names, places in (

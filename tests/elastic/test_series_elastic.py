@@ -19,6 +19,9 @@ from lgcontrol.mechanics import (
     VariableSpring,
 )
 from lgcontrol.models import elastic_planar_arm_tree
+from lgcontrol.optimal import Bound
+from lgcontrol.optimal._bounds import bounded_place
+from lgcontrol.optimal._places import error_places
 from lgcontrol.systems import check_system
 from lgcontrol.systems._internal import symbols_of
 
@@ -352,3 +355,19 @@ def test_numbers_of_tree_motors_and_springs_by_the_same_two_verbs(rng):
             wrong()
     with pytest.raises(TypeError, match="one by one"):
         arm.symbolic(["forearm.mass"])
+
+
+def test_a_joint_and_its_torque_are_told_apart_as_on_rigid_arms():
+    """The motor's block has the joint's name, too; the angle is that of the link."""
+    arm = plain(2)
+    system = arm.system()
+    both = r"write 'state\.j1' or 'input\.j1'"
+    with pytest.raises(ValueError, match=both):
+        system.trim(where={"j1": 0.5})
+    with pytest.raises(ValueError, match=both):
+        bounded_place(system, Bound("j1", -1, 1))
+    at = system.trim(where={"state.j1": 0.5})
+    assert system.state.split(at.x)["configuration"][1] == 0.5
+    assert bounded_place(system, Bound("state.j1", -1, 1)) == ("block", "j1")
+    places = error_places(system)
+    assert places["j1"] == places["configuration.j1"] != places["motor.j1"]
