@@ -16,7 +16,16 @@ from lgcontrol.optimal.kernel._interpreter import Interpreted
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
 from lgcontrol.optimal.kernel._settings import NewtonSettings
 from lgcontrol.optimal.kernel._solver import ELASTIC, EXACT, FRESH, STATUS, NewtonKKTSolver
-from lgcontrol.optimal.kernel._table import LOG, MODEL, TASK, header
+from lgcontrol.optimal.kernel._table import (
+    LOG,
+    MODEL,
+    TASK,
+    Function,
+    Loop,
+    Numbers,
+    Task,
+    header,
+)
 
 from .test_interior_point import PROBLEMS, slew, turned
 from .user_tasks import TASKS
@@ -291,3 +300,11 @@ def _cost_bend(model, nodes, setting, k, d, step):
         return model.advance(k, nodes, setting, moved, u)[1]
 
     return (cost(step) - 2 * cost(0.0) + cost(-step)) / step**2
+
+
+@pytest.mark.parametrize("struct", [Task, Loop, Numbers, Function])
+def test_structs_refuse_fields_that_the_kernel_does_not_have(struct):
+    with pytest.raises(AttributeError, match="mu_fixed"):
+        struct(mu_fixed=1)
+    with pytest.raises(AttributeError, match="mu_fixed"):
+        struct().mu_fixed = 1

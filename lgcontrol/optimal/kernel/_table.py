@@ -12,6 +12,7 @@ from ._settings import NewtonSettings
 class Function(ctypes.Structure):
     """``lg_function``: evaluates items with ``call(self, items, inputs, outputs, scratch)``."""
 
+    __slots__ = ()
     _fields_ = [("call", ctypes.c_void_p), ("own", ctypes.c_void_p)]
 
 
@@ -202,18 +203,18 @@ LOG = (
 
 def structure(name: str, table: tuple[Field, ...]) -> type[ctypes.Structure]:
     """The Python mirror of a struct."""
-    members = [(field.name, KINDS[field.kind][1]) for field in table]
-    return type(name, (ctypes.Structure,), {"_fields_": members})
+    return _mirror(name, [(field.name, KINDS[field.kind][1]) for field in table])
+
+
+def _mirror(name: str, members: list[tuple[str, type]]) -> type[ctypes.Structure]:
+    # Without slots, a misspelt field would become an attribute that the kernel never reads.
+    return type(name, (ctypes.Structure,), {"__slots__": (), "_fields_": members})
 
 
 Model = structure("Model", MODEL)
 Task = structure("Task", TASK)
 Loop = structure("Loop", LOOP)
-Numbers = type(
-    "Numbers",
-    (ctypes.Structure,),
-    {"_fields_": [(field.name, ctypes.c_double) for field in fields(NewtonSettings)]},
-)
+Numbers = _mirror("Numbers", [(field.name, ctypes.c_double) for field in fields(NewtonSettings)])
 
 
 def header() -> str:
