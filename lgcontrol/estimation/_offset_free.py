@@ -42,7 +42,8 @@ class OffsetFree:
     ...     "cart", lg.Rn(2, ("place", "speed")), lambda t, x, u, p: [x[1], u[0] + u[1]],
     ...     inputs=["force", lg.Input("push", role="disturbance")])
     >>> model = cart.augment(bias="push", bias_walk=True)
-    >>> place = lg.Sensor("place", 0.1, lambda t, x, u, p: x[0], lg.Rn(1), std_discrete=1e-4)
+    >>> place = lg.Sensor(
+    ...     "place", lambda t, x, u, p: x[0], lg.Rn(1), dt=0.1, std_discrete=1e-4)
     >>> both = OffsetFree(
     ...     MPC(model, horizon=15, dt=0.1, Q={"state": [1, 0.1]}, R=0.1),
     ...     EKF(model, [place], std0=1.0, noise={"push.walk": 0.1}), cart)
