@@ -34,7 +34,7 @@ class Memo(Immutable):
         """
         kept: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         if key not in kept:
-            kept[key] = make()
+            kept.setdefault(key, make())  # another thread may have been first
         return kept[key]
 
     def __getstate__(self) -> dict[str, Any]:

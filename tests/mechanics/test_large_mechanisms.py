@@ -53,7 +53,7 @@ def test_sparse_steps_are_those_that_are_written_out(name, method):
     exact, found = (each.march(x0, h, steps, method) for each in (mechanism, sparse(mechanism)))
     assert found.is_success and found.t == pytest.approx(exact.t)
     group = mechanism.mechanics.state
-    assert np.abs(group.minus(found.x, exact.x)).max() < 1e-7
+    assert np.abs(group.minus(found.x, exact.x)).max() < 1e-9
     scale = np.abs(exact.multipliers).max()
     assert found.multipliers == pytest.approx(exact.multipliers, abs=1e-6 * scale)
 
@@ -143,6 +143,21 @@ def test_cost_grows_as_the_number_of_bodies(monkeypatch):
         costs.append(np.mean(counted, axis=0))
     growth = costs[1] / costs[0]
     assert (growth > 3.5).all() and (growth < 4.2).all()  # four times, but for the ends
+
+
+@pytest.mark.parametrize("n", [4, LARGE_MECHANISM])
+def test_arguments_that_nothing_takes_are_refused_at_any_size(n):
+    mechanism = chain(n)
+    x0 = mechanism.state()
+    for call in (
+        lambda: mechanism.march(x0, 1e-3, 2, p={"link0.mass": 30.0}),
+        lambda: mechanism.march(x0, 1e-3, 2, u=[1.0, 2.0]),
+        lambda: mechanism.assemble(p=[1.0, 2.0]),
+        lambda: mechanism.state(p={"nonsense": 3.0}),
+        lambda: mechanism.kinematics([0.0, 0.1], p=[1.0]),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            call()
 
 
 def test_a_march_that_does_not_converge_ends_before():

@@ -66,7 +66,10 @@ def by_hand(kind, mechanism):
         R = A @ ON_A.axes
         turn = SO3.log(SO3.from_matrix(R.T @ B @ ON_B.axes))
         f = -R @ (np.array([9, 8, 7]) * (R.T @ d) + 0.5 * (R.T @ passing))
-        m = -R @ (np.array([3, 2, 1]) * turn + 0.5 * (R.T @ (wb - wa)))
+        hat, angle = SO3.hat(turn), np.linalg.norm(turn)
+        inverse = np.eye(3) - hat / 2  # of the left Jacobian
+        inverse += (1 / angle**2 - 1 / (2 * angle * np.tan(angle / 2))) * hat @ hat
+        m = -R @ (inverse.T @ (np.array([3, 2, 1]) * turn) + 0.5 * (R.T @ (wb - wa)))
     elif kind == "slide":
         along = A @ ON_A.x
         f = -2 * np.tanh(along @ passing / 0.05) * along
@@ -147,6 +150,18 @@ def test_a_mass_on_a_spring_swings_as_it_must(word):
     marched = mechanism.march(x0, period / 200, 200, generalized_alpha(0.99))
     assert marched.is_success and np.abs(marched.x[-1, 2] - 0.3) < 1e-3
     check_system(system)
+
+
+def test_a_bushing_without_damping_keeps_the_energy():
+    """Springs of unlike stiffness about the axes: the moment is the slope of their energy."""
+    ends = Marker("ground"), Marker("mass")
+    mount = mc.bushing("mount", *ends, stiffness=[20, 30, 40, 1, 5, 20])
+    pose = [0.1, 0, 0.2, *SO3.exp(np.array([0.9, -0.7, 0.5]))]
+    body = MechanismBody("mass", BOX, pose, [0, 0.3, 0, 1, 2, -1])
+    system = (free := Mechanism("mounted", [body], forces=[mount])).system()
+    run = system.rollout(free.state(), dt=1e-3, steps=1000)
+    energy = sum(system.quantities[f"{k}_energy"](0.0, run.x) for k in ("kinetic", "potential"))
+    assert np.ptp(energy) < 1e-6
 
 
 def test_implicit_steps_go_beyond_the_limit_of_explicit_ones():

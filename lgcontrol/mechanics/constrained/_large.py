@@ -194,15 +194,17 @@ class LargeMechanism:
         t = t[: len(kept)]
         return March(t, *_columns(kept, t, self.basic.is_driven), np.array(off), unsolved)
 
-    def assemble(self, q: np.ndarray, t: float = 0.0) -> np.ndarray | None:
-        """Configuration near a guess that keeps all rows to rounding; None where Newton fails."""
+    def assemble(
+        self, q: np.ndarray, t: float = 0.0, tolerance: float = CLOSED
+    ) -> np.ndarray | None:
+        """Configuration near a guess that keeps all rows; None where Newton fails."""
         n = self.n_bodies
         r, A = q.reshape(n, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(n, 7)[:, 3:]))
         before = np.inf
         for _ in range(NEWTON):
             phi, G, _ = self.terms(t, r, A, np.zeros(self.m))
             gap = np.abs(phi).max(initial=0.0)
-            if gap <= CLOSED or (gap <= 100 * CLOSED and gap >= before / 2):
+            if gap <= tolerance or (gap <= 100 * tolerance and gap >= before / 2):
                 return np.hstack([r, np.asarray(SO3.from_matrix(A))]).ravel()
             d = self._nearest(G, -phi).reshape(n, 6)
             r, A, before = r + d[:, :3], A @ rotations(d[:, 3:]), gap
@@ -216,7 +218,9 @@ class LargeMechanism:
         M = self._inertias(np.zeros((self.n_bodies, 3)), 0.0)
         return v + self.solve(M, G, np.concatenate([np.zeros(n), off]))[:n]
 
-    def kinematics(self, t: np.ndarray, q: np.ndarray) -> tuple[list[tuple[np.ndarray, ...]], str]:
+    def kinematics(
+        self, t: np.ndarray, q: np.ndarray, tolerance: float = CLOSED
+    ) -> tuple[list[tuple[np.ndarray, ...]], str]:
         """q, v, a and λ at increasing times, and why they end before the last where they do.
 
         Parameters
@@ -224,6 +228,8 @@ class LargeMechanism:
         t : ndarray, shape (N,)
         q : ndarray, shape (7 n,)
             Configuration at the first time.
+        tolerance : float
+            Of the rows.
         """
         n, found = self.n_bodies, []
         v, a = np.zeros(6 * n), np.zeros(6 * n)
@@ -233,7 +239,8 @@ class LargeMechanism:
             d = (h * v + h * h / 2 * a).reshape(n, 6)
             places = q.reshape(n, 7)
             ahead = np.asarray(SO3.compose(places[:, 3:], SO3.exp(d[:, 3:])))
-            made = self.assemble(np.hstack([places[:, :3] + d[:, :3], ahead]).ravel(), float(time))
+            guess = np.hstack([places[:, :3] + d[:, :3], ahead]).ravel()
+            made = self.assemble(guess, float(time), tolerance)
             if made is None:
                 return found, f"positions at t = {time:.6g} s could not be solved"
             q = made

@@ -204,7 +204,9 @@ def torsion_spring(
 def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0.0) -> MarkerForce:
     """Six springs and dampers between two markers, in the axes of i.
 
-    Displacements are the point of j seen from i [m], then the rotation vector from i to j [rad].
+    Displacements are the point of j seen from i [m], then the rotation vector θ from i to j [rad].
+    The springs have the energy ``½ sᵀ K s`` of the displacements s. So the elastic moment on i is
+    ``J⁻ᵀ K θ`` with the left Jacobian J of SO(3) at θ; for three equal stiffnesses it is ``K θ``.
 
     Parameters
     ----------
@@ -241,7 +243,13 @@ def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0
         _refuse_negative(name, key, numbers)
         units = np.array([unit[0]] * 3 + [unit[1]] * 3)
         coefficients[key] = Coefficient(numbers, units, labels=TWIST_AXES, lower=0.0)
-    effort, energy = _linear_law(None)
+    _, energy = _linear_law(None)
+
+    def effort(s: Value, w: Value, c: Mapping[str, Value]) -> Any:
+        elastic = c["stiffness"] * s
+        turned = SO3.left_jacobian_inverse(s[3:]).T @ elastic[3:]
+        return ca.vertcat(elastic[:3], turned) + c["damping"] * w
+
     units = ("N",) * 3 + ("N m",) * 3
     return MarkerForce(name, i, j, displacement, speeds, effort, energy, units, coefficients)
 

@@ -554,7 +554,8 @@ class Mechanism(Linkage):
         p: FixedParameters | None = None,
     ) -> March:
         chosen = generalized_alpha() if method is None else method
-        if self._sparse is None or not isinstance(chosen, Index3Method):
+        given = u is not None or p is not None  # there is nothing that takes them
+        if self._sparse is None or given or not isinstance(chosen, Index3Method):
             return super().march(x0, dt, steps, method, u=u, p=p)
         check_step(dt, steps)
         return self._sparse.march(x0, float(dt), int(steps), chosen)
@@ -567,7 +568,7 @@ class Mechanism(Linkage):
         t: float = 0.0,
         p: FixedParameters | None = None,
     ) -> np.ndarray:
-        if self._sparse is not None and not where:
+        if self._sparse is not None and not where and p is None:
             found = self._sparse.assemble(self._guess(guess, {}), t)
             if found is not None:
                 return found
@@ -581,7 +582,7 @@ class Mechanism(Linkage):
         t: float = 0.0,
         p: FixedParameters | None = None,
     ) -> np.ndarray:
-        if self._sparse is None or not set(speeds or {}) <= set(self.bodies):
+        if self._sparse is None or p is not None or not set(speeds or {}) <= set(self.bodies):
             return super().state(q, speeds=speeds, t=t, p=p)
         q = self.assemble(t=t) if q is None else self._configuration(q)
         v = self._sparse.velocity(q, self.velocities(q, speeds), t)
@@ -595,11 +596,11 @@ class Mechanism(Linkage):
         p: FixedParameters | None = None,
         tolerance: float = 1e-13,
     ) -> KinematicsResult:
-        if self._sparse is None:
+        if self._sparse is None or p is not None:
             return super().kinematics(t, q=q, p=p, tolerance=tolerance)
         times = check_increasing("t", t)
         start = self.assemble(t=float(times[0])) if q is None else self._configuration(q)
-        rows, message = self._sparse.kinematics(times, start)
+        rows, message = self._sparse.kinematics(times, start, tolerance)
         group, names = self.equations.configuration, tuple(self._sparse.basic.row_names)
         state = Product(configuration=group, velocity=self.equations.velocity)
         return KinematicsResult.of_rows(times, rows, message, state, names)
