@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import ModelFunction, named_options, trace
 from ..groups import SE2
 from ..systems import System
-from ..systems._internal import MotionPoint, flat_system, not_a_system
+from ..systems._internal import MotionPoint, flat_system
 from .body._flat_motion import (
     free_fall,
     heading,
@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 EXACT_ACCELERATION = 1e-6  # share of an acceleration that may be missing, from rounding
 PROBES = 5  # random motions on which a system is found flat or not
 DEEPEST = 4  # times that speed or turn rate may have to be differentiated to reach the controls
+KNOWN = (
+    "to_flat_system knows systems that move a pose on SE3 (of a body its system()), vehicles on "
+    "SE2 without sideslip, and elastic arms (the SeriesElastic itself, not its system()). Trees of "
+    "rigid joints are not among them: their inverse_dynamics gives torques along a motion"
+)
 STEPS, SHORTEST, SOLVED = 50, 1e-9, 1e-9  # of Newton's method
 STILL_SPEED = 1e-9  # m/s
 
 
-@named_options
+@named_options(own="plant")
 def to_flat_system(
     plant: System[Any] | ElasticTree, *, backwards: bool = False, **options: Any
 ) -> control.flatsys.FlatSystem:
@@ -97,7 +102,8 @@ def to_flat_system(
     if isinstance(plant, ElasticTree):
         return elastic_flat_system(plant, **options)
     if not isinstance(plant, System):
-        raise TypeError(not_a_system("plant", plant))
+        kind = type(plant).__name__
+        raise TypeError(f"plant must be a System or a SeriesElastic, not {kind}: {KNOWN}")
     if plant.is_discrete:
         raise ValueError(f"{plant.name} is discrete: make a flat system of the continuous one")
     if moves_a_pose(plant):
@@ -105,10 +111,7 @@ def to_flat_system(
     elif _plane(plant):
         flatness = _Rolling(plant, backwards)
     else:
-        raise ValueError(
-            f"{plant.name}: to_flat_system knows systems that move a pose (SE3), vehicles on SE2 "
-            "without sideslip, and elastic arms (give the arm, not its system)"
-        )
+        raise ValueError(f"{plant.name}: {KNOWN}")
     return flat_system(plant, flatness.forward, flatness.reverse, options)
 
 

@@ -203,8 +203,8 @@ class Trajectory:
             On the stored coordinates of the system. A plan is what `point_to_point` and
             `solve_flat_ocp` return for `to_flat_system`; a response is what simulations of
             `to_nlsys` return.
-        system : System
-            Whose states and inputs they are.
+        system : System, or what makes one by its ``system()``
+            Whose states and inputs they are: what `to_flat_system` took, such as an elastic arm.
         t : array_like, shape (N + 1,), optional
             Increasing times in s. A plan needs them, a response has its own.
 
@@ -219,7 +219,7 @@ class Trajectory:
         Raises
         ------
         TypeError
-            If the first argument is neither, or the second is no System.
+            If the first argument is neither, or the second neither is nor makes a System.
         ValueError
             If the times are missing, numbers of states or inputs differ, or a state is no element
             of the group.
@@ -238,6 +238,8 @@ class Trajectory:
         >>> bool(np.abs(car.state.minus(run.x, path.x)).max() < 1e-3)
         True
         """
+        if callable(make := getattr(system, "system", None)):
+            system = make()
         if not isinstance(getattr(system, "state", None), LieGroup):
             raise TypeError(f"system must be a System, not {type(system).__name__}")
         is_plan = callable(getattr(plan, "eval", None))

@@ -138,7 +138,10 @@ def test_elastic_arms_have_the_same_verb_and_way_back():
         flat, 1.5, states[0], weight(ends[0]), states[1], weight(ends[1]),
         basis=flatsys.PolyFamily(10),
     )  # fmt: skip
-    path = Trajectory.from_control(plan, system, np.linspace(0, 1.5, 151))
+    path, of_system = (
+        Trajectory.from_control(plan, plant, np.linspace(0, 1.5, 151)) for plant in (arm, system)
+    )
+    np.testing.assert_array_equal(path.u, of_system.u)
     run = system.rollout(path.x[0], path.u, 0.01)
     assert np.abs(system.state.minus(run.x, path.x)).max() < 2e-3
 
@@ -195,6 +198,19 @@ def test_what_is_not_flat_is_refused(case):
         to_flat_system(make())
 
 
+def test_trees_and_the_systems_of_arms_are_told_what_is_known():
+    """No advice is one that the next call refuses."""
+    ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
+    tree = Multibody(name="swing").add_body("ball", ball, "revolute", axis="y")
+    arm = SeriesElastic(tree, {"ball": Motor(0.5, 100.0)})
+    for plant in (tree, tree.system(), arm.system()):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"SeriesElastic itself.*rigid joints are not among them"
+        ) as refused:
+            to_flat_system(plant)
+        assert "give its .system()" not in str(refused.value)
+
+
 def test_plans_without_a_heading_or_an_attitude_are_refused():
     flat = to_flat_system(rover(kinematic=True))
     with pytest.raises(ValueError, match="stands still.*begin and end the plan with a speed"):
@@ -211,7 +227,7 @@ def test_plans_without_a_heading_or_an_attitude_are_refused():
         to_flat_system(limited).reverse([[0, 1, 0], [0, 0, 2]])
     with pytest.raises(ValueError, match="has no attitude where its push is .*falls freely"):
         to_flat_system(quadrotor()).reverse([[0] * 5, [0] * 5, [0, 0, -9.81, 0, 0], [0] * 5])
-    with pytest.raises(TypeError, match="plant must be a System, not str"):
+    with pytest.raises(TypeError, match="plant must be a System or a SeriesElastic, not str"):
         to_flat_system("quadrotor")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="backwards"):
         to_flat_system(rover(), backwards="yes")  # type: ignore[arg-type]
