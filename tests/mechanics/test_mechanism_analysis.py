@@ -193,6 +193,22 @@ def test_a_march_says_which_rows_to_leave_out(linkage):
     assert thinned.march(x0, 1e-3, 5).is_success
 
 
+def test_configurations_off_the_joints_are_refused_with_row_and_remedy(linkage):
+    q = linkage.assemble()
+    pushed = q + 0.1 * (np.arange(len(q)) == 0)
+    said = r"is off by 0.1 m; close them first: assemble\(q"
+    with pytest.raises(ValueError, match=said):
+        linkage.state(pushed)
+    multipliers = np.zeros((2, len(linkage.row_names)))
+    with pytest.raises(ValueError, match="at t = 1 s: .* " + said):
+        linkage.reactions([0.0, 1.0], [q, pushed], multipliers)
+    assert linkage.reactions(0.0, [q, q], multipliers).keys() == linkage.joints.keys()
+    linkage.state(linkage.assemble(pushed))
+    tree = models.four_bar_tree()
+    with pytest.raises(ValueError, match="is off by"):
+        tree.state(tree.assemble() + 0.1)
+
+
 @pytest.mark.thorough
 def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
     run = models.four_link_mechanism(drive="paper").kinematics(np.linspace(0.4, 0.6, 11))

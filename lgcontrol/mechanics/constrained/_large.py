@@ -210,6 +210,11 @@ class LargeMechanism:
             r, A, before = r + d[:, :3], A @ rotations(d[:, 3:]), gap
         return None
 
+    def gap(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """φ of all rows."""
+        r, A = q.reshape(-1, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(-1, 7)[:, 3:]))
+        return self.terms(t, r, A, np.zeros(self.m))[0]
+
     def velocity(self, q: np.ndarray, v: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Velocities that keep all rows, the nearest to v in the metric of M."""
         r, A = q.reshape(-1, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(-1, 7)[:, 3:]))

@@ -30,7 +30,7 @@ from ._constraint import Constraints
 from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
 from ._march import March, check_step, march, march_step
 from ._mobility import Mobility, mobility
-from ._refusals import refuse_march
+from ._refusals import refuse_march, refuse_open
 from ._system import (
     ConstrainedMechanics,
     Coordinate,
@@ -264,10 +264,12 @@ class Linkage(Immutable, ABC):
         Raises
         ------
         ValueError
-            If no velocity has these speeds; says which is off by how much.
+            If q does not keep the constraints, or no velocity has these speeds; says which is off
+            by how much.
         """
         values = self._parameters(p)
         q = self.assemble(t=t, p=values) if q is None else self._configuration(q)
+        refuse_open(self.mechanics, np.array(t), q, values)
         named = dict(speeds or {})
         v = self._first_speeds(q, named)
         given = check_shape("speeds", [*named.values()], (None,))
@@ -379,9 +381,15 @@ class Linkage(Immutable, ABC):
         t : array_like, shape (...)
             Time, or times [s].
         q : array_like, shape (..., nq)
+            Configurations that keep the constraints.
         multipliers : array_like, shape (..., m)
             λ of all rows.
         p : mapping or array_like, optional
+
+        Raises
+        ------
+        ValueError
+            If a configuration does not keep the constraints; says which row is off by how much.
 
         Returns
         -------
@@ -399,8 +407,10 @@ class Linkage(Immutable, ABC):
         (5, 6)
         """
         q = check_element("q", q, self.mechanics.configuration, batch=True)
+        values = self._parameters(p)
+        refuse_open(self.mechanics, np.asarray(t, dtype=float), q, values)
         found: dict[str, dict[str, np.ndarray]] = {}
-        each = self._wrench_function(t=t, q=q, multipliers=multipliers, p=self._parameters(p))
+        each = self._wrench_function(t=t, q=q, multipliers=multipliers, p=values)
         for (joint, body), wrench in each.items():
             found.setdefault(joint, {})[body] = wrench
         return found

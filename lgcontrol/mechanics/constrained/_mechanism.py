@@ -47,7 +47,7 @@ from ._march import March, check_step
 from ._marker_forces import MarkerForce
 from ._mechanism_file import read_mechanism, written
 from ._motors import MechanismMotor
-from ._refusals import refuse_singular_mass, refuse_zero_lengths, singular_angles
+from ._refusals import refuse_gap, refuse_singular_mass, refuse_zero_lengths, singular_angles
 from ._system import ConstrainedMechanics, Coordinate, null_space
 from ._units import held_by_joints, points_of, warn_of_units
 
@@ -585,8 +585,12 @@ class Mechanism(Linkage):
         if self._sparse is None or p is not None or not set(speeds or {}) <= set(self.bodies):
             return super().state(q, speeds=speeds, t=t, p=p)
         q = self.assemble(t=t) if q is None else self._configuration(q)
+        rows = self._sparse.basic
+        units = [row.unit for row in rows.rows]
+        phi = self._sparse.gap(q, t)[:, None]
+        refuse_gap(self.name, np.array([t]), phi, rows.row_names, units)
         v = self._sparse.velocity(q, self.velocities(q, speeds), t)
-        return np.concatenate([q, v, [t] * self._sparse.basic.is_driven])
+        return np.concatenate([q, v, [t] * rows.is_driven])
 
     def kinematics(  # noqa: D102
         self,

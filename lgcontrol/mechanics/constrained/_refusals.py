@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 
@@ -102,6 +104,47 @@ def refuse_march(
     raise ValueError(
         f"{name}: a march needs independent rows, at x0 there are others ({found}); "
         f"{remedy}, start beside a singular position, or take system(), which allows both"
+    )
+
+
+def refuse_open(
+    mechanics: ConstrainedMechanics, t: np.ndarray, q: np.ndarray, p: np.ndarray
+) -> None:
+    """Say which row on positions configurations break most.
+
+    Parameters
+    ----------
+    mechanics : ConstrainedMechanics
+    t : ndarray, shape (...)
+    q : ndarray, shape (..., nq)
+    p : ndarray, shape (n_parameters,)
+
+    Raises
+    ------
+    ValueError
+        If one does not keep the constraints; names the row, and how far it is off.
+    """
+    own, shape = mechanics.constraints, np.broadcast_shapes(np.shape(t), q.shape[:-1])
+    times = np.broadcast_to(t, shape).ravel()
+    each = np.broadcast_to(q, (*shape, q.shape[-1])).reshape(-1, q.shape[-1])
+    if not own.n_position or not len(each):
+        return
+    phi = own.position(ca.DM(times).T, ca.DM(each.T), ca.DM(p)).full()
+    refuse_gap(mechanics.base.name, times, phi, own.row_names, own.units)
+
+
+def refuse_gap(
+    name: str, t: np.ndarray, phi: np.ndarray, rows: Sequence[str], units: Sequence[str]
+) -> None:
+    """Say where rows are open, or have no value; φ has a column for each time."""
+    gap = np.abs(phi)
+    if (gap <= OFF).all():
+        return
+    row, k = np.unravel_index(int(gap.argmax()), gap.shape)  # NaN comes first
+    raise ValueError(
+        f"{name}: q does not keep the joints at t = {t[k]:g} s: {rows[row]} is off by "
+        f"{gap[row, k]:.3g} {units[row]}".rstrip()
+        + "; close them first: assemble(q, t=…)"
     )
 
 
