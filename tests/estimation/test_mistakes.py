@@ -280,7 +280,7 @@ from lgcontrol.systems import Sensor
 from lgcontrol.systems import System
 
 cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
-sensor = Sensor("place", 0.1, std_discrete=0.1)
+sensor = Sensor("place", dt=0.1, std_discrete=0.1)
 ekf = EKF(cart, [sensor], std0=1.0, noise={"push": 0.3})
 simulate(cart, estimator=ekf, sensors=[sensor], x0=[0.0], seconds=1.0)
 simulate(cart, estimator=UKF(cart, [sensor], std0=1.0), sensors=[sensor], x0=[0.0], seconds=1.0)

@@ -24,7 +24,7 @@ NEAR_HOME = 0.1  # of errors: from random states far away no projection finds th
 MODELS = [
     name
     for name, make in vars(models).items()
-    if isfunction(make) and not name.endswith(("_tree", "_mechanism"))
+    if isfunction(make) and not name.endswith(("_tree", "_mechanism", "__"))
 ]
 ROBOTS = [("double_pendulum_continuous", "free"), ("solo12", "fixed"), ("z1", "fixed")]
 
