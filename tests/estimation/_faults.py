@@ -230,7 +230,7 @@ CAR = [
     Fault("speed and rate swapped", setting("u", lambda u: u[:, ::-1].copy()), ANY),
     Fault("x and y of the speed swapped", setting("u", lambda u: u[:, [1, 0, 2]].copy()), ANY),
     Fault("NaN in the speed", given(0, lambda v: v * np.nan, slice(100, 130)), "30 held"),
-    Fault("a column of inputs is missing", setting("u", lambda u: u[:, :2]), r"has shape \(600, 2\), expected"),
+    Fault("a column of inputs is missing", setting("u", lambda u: u[:, :2]), r"shape \(600, 2\)"),
     Fault("inputs late by 1 s", setting("u", lambda u: np.roll(u, 10, axis=0)), ANY),
     Fault("hole of 5 s in the inputs", setting("t", lambda t: t + 5.0 * (np.arange(600) >= 300)),
           "gap"),
