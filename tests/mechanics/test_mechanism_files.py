@@ -173,7 +173,9 @@ BAD = {
         r"bodies\[1\].inertia: .*(triangle|physical|moments)",
     ),
     "rotation": (
-        put("bodies", 0, "rotation", [[1, 0, 0], [0, 1, 0], [0, 0, 2]]),
+        lambda data: data["bodies"][0].update(
+            quaternion=None, rotation=[[1, 0, 0], [0, 1, 0], [0, 0, 2]]
+        ),
         r"bodies\[0\].rotation: expected a rotation matrix",
     ),
     "missing": (lambda data: data["joints"][0].pop("i"), r"joints\[0\]: 'i' is missing"),
@@ -190,6 +192,34 @@ BAD = {
     "formulation": (put("formulation", "SE2"), "unknown formulation 'SE2'"),
     "format": (put("format", "urdf"), 'expected "format": "lgcontrol mechanism"'),
     "list": (put("bodies", {}), "bodies: expected a list"),
+    "gravity 0": (put("gravity", 0), r"gravity: .*shape \(3,\), got shape \(\)"),
+    "gravity []": (put("gravity", []), r"gravity: .*shape \(3,\), got shape \(0,\)"),
+    "gravity false": (put("gravity", False), "gravity: expected numbers, got false"),
+    "quaternion []": (put("bodies", 0, "quaternion", []), r"bodies\[0\].quaternion: .*shape"),
+    "velocity 0": (put("bodies", 0, "velocity", 0), r"bodies\[0\].velocity: .*shape"),
+    "spin 0": (put("bodies", 0, "angular_velocity", 0), r"angular_velocity: .*shape"),
+    "both": (
+        put("bodies", 0, "rotation", np.eye(3).tolist()),
+        r"bodies\[0\]: both 'rotation' and 'quaternion' stand; give one",
+    ),
+    "mass true": (put("bodies", 0, "mass", True), r"bodies\[0\].mass: expected numbers, got true"),
+    "mass text": (put("bodies", 0, "mass", "2"), r'bodies\[0\].mass: expected numbers, got "2"'),
+    "mass huge": (put("bodies", 0, "mass", 10**400), r"bodies\[0\].mass: expected finite numbers"),
+    "version": (put("version", True), 'expected "format": .*got .*True'),
+    "formulation 0": (put("formulation", 0), "formulation: expected a text, got 0"),
+    "symbol": (put("symbolic", ["rod.weight"]), r"symbolic: .*rod.weight"),
+    "kind": (put("motors", 0, "kind", 0), r"motors\[0\].kind: expected a text, got 0"),
+    "by zero": (put("joints", 2, "angle", "1/0"), r"joints\[2\].angle: .*'1/0' is no finite"),
+    "power": (put("joints", 2, "angle", "t*9**9**9**9"), r"joints\[2\].angle: .*is no finite"),
+    "complex": (put("joints", 2, "angle", "(-8)**0.5"), r"joints\[2\].angle: .*is no finite real"),
+    "infinite": (put("joints", 2, "angle", "1e999*t"), r"angle: .*'1e999' is no finite"),
+    "arguments": (
+        put("joints", 2, "angle", "sin(t,t)"),
+        r"angle: .*sin has 2 arguments; give it 1",
+    ),
+    "atan2": (put("joints", 2, "angle", "atan2(t)"), r"angle: .*atan2 has 1 arguments; give it 2"),
+    "signs": (put("joints", 2, "angle", 300 * "-" + "t"), r"joints\[2\].angle: .*100 levels"),
+    "many signs": (put("joints", 2, "angle", 990 * "-" + "t"), r"joints\[2\].angle: "),
 }
 
 
@@ -205,15 +235,56 @@ def test_faults_say_the_file_and_the_key(name, tmp_path):
         Mechanism.from_json(path)
 
 
-def test_no_json_is_said(tmp_path):
+NO_JSON = {"brackets": ("{]", ".*line 1"), "deep": (100_000 * "[", ""), "digits": (5000 * "9", "")}
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+def test_no_json_is_said(name, tmp_path):
+    text, message = NO_JSON[name]
     path = tmp_path / "it.json"
-    path.write_text("{]")
-    with pytest.raises(ValueError, match="it.json: the file is no JSON: .*line 1"):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"it.json: the file is no JSON: {message}"):
         Mechanism.from_json(path)
 
 
+def test_an_entry_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "it.json"
+    machine().to_json(path)
+    path.write_text(path.read_text().replace('"mass": 2.0,', '"mass": 2.0, "mass": 3.0,', 1))
+    with pytest.raises(ValueError, match=r"it.json: bodies\[0\]: the entry 'mass' stands twice"):
+        Mechanism.from_json(path)
+
+
+def test_symbols_are_written_and_read(tmp_path):
+    made = machine().symbolic("rod.mass", "spring.stiffness")
+    made.to_json(tmp_path / "it.json")
+    read = Mechanism.from_json(tmp_path / "it.json")
+    assert [p.name for p in read.equations.parameters] == ["rod.mass", "spring.stiffness"]
+
+
+THEIR_FAULTS = {
+    "type missing": (lambda d: d["constraints"][0].pop("type"), "'type' is missing"),
+    "type 1": (put("constraints", 0, "type", 1), r"\[0\].type: expected a text, got 1"),
+    "id list": (put("bodies", 0, "id", [0]), r"bodies\[0\].id: expected a whole number"),
+    "side": (put("constraints", 0, "body_i", [0]), r"\[0\].body_i: expected a whole number"),
+    "same id": (put("bodies", 1, "id", 0), r"bodies\[1\].id: 0 is that of 'ground' as well"),
+    "omega": (put("bodies", 1, "omega", 0), r"bodies\[1\].omega: .*shape"),
+}
+
+
+@pytest.mark.parametrize("name", THEIR_FAULTS)
+def test_faults_in_files_of_the_authors_say_the_place(name, tmp_path):
+    change, message = THEIR_FAULTS[name]
+    data = theirs()
+    change(data)
+    path = tmp_path / "pendulum.mdl"
+    path.write_text(json.dumps(data))
+    with pytest.raises((ValueError, TypeError, KeyError), match=f"pendulum.mdl: .*{message}"):
+        Mechanism.from_json(path, inertias={"rod": BOX})
+
+
 TURN = mc.angle_drive("d", GROUND, Marker("box1"), lambda t: t)
-OWN = mc.VelocityConstraint("x", "rod", lambda t, at, v: v["rod"][0][0])
+OWN = mc.VelocityConstraint("x", ("rod",), lambda t, at, v: v["rod"][0][0])
 LAW = MechanismJoint("law", [OWN])
 CANNOT = {
     "drive": (models.three_bar_mechanism().with_joints(TURN), "angle of joint 'd', a function"),

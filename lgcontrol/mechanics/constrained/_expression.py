@@ -28,7 +28,10 @@ ARITHMETIC: Mapping[type, Callable[..., Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
+# Arguments of functions where there are several.
+ARGUMENTS = {"atan2": 2}
 LONGEST = 1000
+LEVELS = 100  # levels of a text: three calls each, far from the limit of Python
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Expression:
     Raises
     ------
     ValueError
-        If the text has anything else in it.
+        If the text has anything else in it, a part that is no finite real number, or more than 100
+        levels.
 
     Examples
     --------
@@ -70,13 +74,29 @@ class Expression:
         """Value at values of the variables."""
         try:
             tree = ast.parse(self.text.strip(), mode="eval")
-        except (SyntaxError, ValueError) as error:
-            raise ValueError(f"{self.text!r} is no expression: {error}") from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{self.text!r:.100} is no expression: {error}") from None
         known = dict(zip(self.variables.split(), values, strict=True))
         return _value(tree.body, {**CONSTANTS, **known}, self.text)
 
 
-def _value(node: ast.AST, known: Mapping[str, Any], text: str) -> Any:
+def _value(node: ast.AST, known: Mapping[str, Any], text: str, level: int = 1) -> Any:
+    """Value of a part of a text."""
+    if level > LEVELS:
+        raise ValueError(
+            f"{text!r:.100} has more than {LEVELS} levels; use fewer signs, or pair the terms of "
+            "long sums by parentheses"
+        )
+    try:
+        found = _part(node, known, text, level)
+    except ArithmeticError:  # of numbers alone: by zero, or beyond what floats hold
+        found = math.nan
+    if isinstance(found, complex) or (isinstance(found, float) and not math.isfinite(found)):
+        raise ValueError(f"{text!r:.100}: {_source(node, text)} is no finite real number")
+    return found
+
+
+def _part(node: ast.AST, known: Mapping[str, Any], text: str, level: int) -> Any:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return float(node.value)  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
@@ -84,15 +104,23 @@ def _value(node: ast.AST, known: Mapping[str, Any], text: str) -> Any:
             raise UnknownNameError(f"{text!r}: {unknown_name('variable', node.id, known)}")
         return known[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        parts = (_value(side, known, text) for side in (node.left, node.right))
+        parts = [_value(side, known, text, level + 1) for side in (node.left, node.right)]
         return ARITHMETIC[type(node.op)](*parts)
     if isinstance(node, ast.UnaryOp) and type(node.op) in ARITHMETIC:
-        return ARITHMETIC[type(node.op)](_value(node.operand, known, text))
+        return ARITHMETIC[type(node.op)](_value(node.operand, known, text, level + 1))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in FUNCTIONS:
-            raise UnknownNameError(f"{text!r}: {unknown_name('function', node.func.id, FUNCTIONS)}")
-        return FUNCTIONS[node.func.id](*(_value(entry, known, text) for entry in node.args))
+        name, wanted = node.func.id, ARGUMENTS.get(node.func.id, 1)
+        if name not in FUNCTIONS:
+            raise UnknownNameError(f"{text!r}: {unknown_name('function', name, FUNCTIONS)}")
+        if len(node.args) != wanted:
+            raise ValueError(f"{text!r}: {name} has {len(node.args)} arguments; give it {wanted}")
+        return FUNCTIONS[name](*(_value(entry, known, text, level + 1) for entry in node.args))
     raise ValueError(
-        f"{text!r}: {ast.unparse(node)!r} is not allowed; write numbers, variables, + - * / ** and "
+        f"{text!r}: {_source(node, text)} is not allowed; write numbers, variables, + - * / ** and "
         f"functions ({', '.join(FUNCTIONS)})"
     )
+
+
+def _source(node: ast.AST, text: str) -> str:
+    """Text of a part, quoted."""
+    return f"{ast.get_source_segment(text.strip(), node)!r:.100}"

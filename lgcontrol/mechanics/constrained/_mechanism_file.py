@@ -56,6 +56,23 @@ THEIRS = {
 }  # fmt: skip
 
 
+class _Repeated(dict[str, Any]):
+    """An object of JSON in which an entry stands twice."""
+
+    entry: str
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Object of the entries that were read; one of which the place is said if entries repeat."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    names = [name for name, _ in pairs]
+    repeated = _Repeated(made)
+    repeated.entry = next(name for name in made if names.count(name) > 1)
+    return repeated
+
+
 @dataclass(frozen=True)
 class JsonValue:
     """A value of a file, with the file and the keys that lead to it."""
@@ -79,6 +96,8 @@ class JsonValue:
         """An object of JSON."""
         if not isinstance(self.value, dict):
             self.refuse(f"expected an object, got {_shown(self.value)}", TypeError)
+        if isinstance(self.value, _Repeated):
+            self.refuse(f"the entry {self.value.entry!r} stands twice; keep one")
         return self.value
 
     def only(self, *known: str) -> None:
@@ -103,10 +122,15 @@ class JsonValue:
         return self.value
 
     def numbers(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Finite numbers of a shape."""
+        """Finite numbers of a shape; true, false and texts are none."""
         try:
             found = np.array(self.value, dtype=float)
-        except (TypeError, ValueError):
+        except OverflowError:
+            self.refuse(f"expected finite numbers, got {_shown(self.value)}")
+        except (TypeError, ValueError, RecursionError):
+            self.refuse(f"expected numbers, got {_shown(self.value)}", TypeError)
+        entries = np.array(self.value, dtype=object).ravel()
+        if any(type(entry) not in (int, float) for entry in entries):
             self.refuse(f"expected numbers, got {_shown(self.value)}", TypeError)
         if found.shape != shape:
             self.refuse(f"expected numbers of shape {shape}, got shape {found.shape}")
@@ -127,10 +151,15 @@ class JsonValue:
             return make(*values, **named)
         except (ValueError, TypeError, KeyError) as error:
             self.refuse(error.args[0] if error.args else str(error), type(error))
+        except (ArithmeticError, RuntimeError) as error:  # of numbers beyond what floats hold
+            self.refuse(str(error))
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return "lists or objects that are nested too deeply"
     return text if len(text) < 60 else f"{text[:55]} …"
 
 
@@ -139,23 +168,26 @@ def read_mechanism(
 ) -> Made:
     """What `make` makes of a file, given as to `Mechanism`; see `Mechanism.from_json`."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: the file is no JSON: {error}") from None
     root = JsonValue(str(path), "", value)
     if "constraints" in root.object() and "format" not in root.object():
         return _theirs(root, inertias, make)
     found = root.of("format").text(), root.of("version").value
-    if found != (FORMAT, VERSION):
+    if found != (FORMAT, VERSION) or isinstance(found[1], bool):
         root.refuse(f'expected "format": "{FORMAT}" and "version": {VERSION}, got {found}')
     root.only(
         "format", "version", "name", "gravity", "formulation", "bodies", "joints", "motors",
-        "forces",
+        "forces", "symbolic",
     )  # fmt: skip
     gravity, word = root.of("gravity", required=False), root.of("formulation", required=False)
-    options: dict[str, Any] = {"gravity": gravity.numbers((3,))} if gravity.value else {}
-    options |= {"formulation": word.value} if word.value else {}
-    return root.made(
+    options: dict[str, Any] = {} if gravity.value is None else {"gravity": gravity.numbers((3,))}
+    if isinstance(word.value, dict):
+        options["formulation"] = {body: word.of(body).text() for body in word.object()}
+    elif word.value is not None:
+        options["formulation"] = word.text()
+    made = root.made(
         make,
         root.of("name").text(),
         [_body(node, inertias) for node in root.of("bodies").each()],
@@ -164,6 +196,9 @@ def read_mechanism(
         forces=[_called(node, FORCES) for node in root.of("forces", required=False).each()],
         **options,
     )
+    symbols = root.of("symbolic", required=False)
+    names = [node.text() for node in symbols.each()]
+    return symbols.made(made.symbolic, *names) if names else made
 
 
 def _body(node: JsonValue, inertias: Mapping[str, SpatialInertia]) -> MechanismBody:
@@ -175,18 +210,24 @@ def _body(node: JsonValue, inertias: Mapping[str, SpatialInertia]) -> MechanismB
     inertia = inertias.get(name)
     if inertia is None:
         moments = node.of("inertia")
-        own = np.array(moments.value, dtype=object)
-        J = np.diag(moments.numbers((3,))) if own.ndim == 1 else moments.numbers((3, 3))
+        rows = moments.value if isinstance(moments.value, list) else []
+        is_matrix = any(isinstance(row, list) for row in rows)
+        J = moments.numbers((3, 3)) if is_matrix else np.diag(moments.numbers((3,)))
         mass = float(node.of("mass").numbers(()))
         inertia = moments.made(SpatialInertia, mass, [0, 0, 0], J)
-    given = {key: node.of(key, required=False) for key in ("position", "velocity")}
-    r, v = (own.numbers((3,)) if own.value else np.zeros(3) for own in given.values())
     turn, four = node.of("rotation", required=False), node.of("quaternion", required=False)
-    spin = node.of("angular_velocity", required=False)
-    attitude = four.numbers((4,)) if four.value else SO3.identity
-    pose = [*r, *(_rotation(turn) if turn.value else attitude)]
-    omega = spin.numbers((3,)) if spin.value else np.zeros(3)
-    return node.made(MechanismBody, name, inertia, pose, [*v, *omega])
+    if turn.value is not None and four.value is not None:
+        node.refuse("both 'rotation' and 'quaternion' stand; give one of them")
+    attitude = SO3.identity if four.value is None else four.numbers((4,))
+    pose = [*_vector(node, "position"), *(attitude if turn.value is None else _rotation(turn))]
+    rates = [*_vector(node, "velocity"), *_vector(node, "angular_velocity")]
+    return node.made(MechanismBody, name, inertia, pose, rates)
+
+
+def _vector(node: JsonValue, key: str) -> np.ndarray:
+    """Three numbers; zeros where they are left out."""
+    own = node.of(key, required=False)
+    return np.zeros(3) if own.value is None else own.numbers((3,))
 
 
 def _rotation(node: JsonValue) -> np.ndarray:
@@ -211,9 +252,11 @@ def _joint(node: JsonValue) -> MechanismJoint:
     node.only("name", "rows", "point", "coordinates")
     rows = [_row(entry, entry.of("row").text(), "row") for entry in node.of("rows").each()]
     at = node.of("point", required=False)
-    point = (at.of("body").text(), at.of("point").numbers((3,))) if at.value else None
+    point = None
+    if at.value is not None:
+        point = at.of("body").text(), at.of("point").numbers((3,))
     coordinates = [
-        JointCoordinate(own.of("name").text(), _marker(own.of("i")), _marker(own.of("j")))
+        own.made(JointCoordinate, own.of("name").text(), _marker(own.of("i")), _marker(own.of("j")))
         for own in node.of("coordinates", required=False).each()
     ]
     name = node.of("name").text()
@@ -231,7 +274,7 @@ def _row(node: JsonValue, name: str, *further: str, keys: Mapping[str, str] | No
         own = node.of(key, required=entry.default is Parameter.empty)
         if own.value is None:
             continue
-        given[entry.name] = own.value if entry.name in "ij" else _argument(own, entry.name, (3,))
+        given[entry.name] = own.text() if entry.name in "ij" else _argument(own, entry.name, (3,))
     return node.made(make, name, **given)
 
 
@@ -270,7 +313,7 @@ def _argument(node: JsonValue, name: str, shape: tuple[int, ...]) -> Any:
 def _motor(node: JsonValue) -> MechanismMotor:
     node.only("name", "i", "j", "kind", "lower", "upper", "curve", "unit")
     own = node.object()
-    options = {key: own[key] for key in ("kind", "unit") if key in own}
+    options: dict[str, Any] = {key: node.of(key).text() for key in ("kind", "unit") if key in own}
     options |= {key: float(node.of(key).numbers(())) for key in ("lower", "upper") if key in own}
     if "curve" in own:
         curve = node.of("curve")
@@ -283,10 +326,14 @@ def _theirs(
     root: JsonValue, inertias: Mapping[str, SpatialInertia], make: Callable[..., Made]
 ) -> Made:
     """File of Kissel, Taves and Negrut: rows between bodies by number, without masses."""
-    names, bodies, joints = {}, [], []
+    names: dict[int | str, str] = {}
+    bodies, joints = [], []
     for node in root.of("bodies").each():
         name = _identifier(node.of("name").text())
-        names[node.of("id").value] = name
+        number = _number(node.of("id"))
+        if number in names:
+            node.of("id").refuse(f"{number!r} is that of {names[number]!r} as well")
+        names[number] = name
         if name == "ground":
             continue
         if name not in inertias:
@@ -299,8 +346,7 @@ def _theirs(
             turn = _rotation(node.of("A"))
         else:
             turn = np.roll(node.of("p").numbers((4,)), -1)
-        spin = node.of("omega", required=False)
-        omega = spin.numbers((3,)) if spin.value else np.zeros(3)
+        omega = _vector(node, "omega")
         pose = [*r, *(turn / np.linalg.norm(turn))]
         bodies.append(node.made(MechanismBody, name, inertias[name], pose, [*v, *omega]))
     keys = {"name", "type", "body_i", "body_j", "f_dot", "f_ddot"}
@@ -308,18 +354,27 @@ def _theirs(
         own = dict(node.object())
         for side in "ij":
             body = node.of(f"body_{side}")
-            if body.value not in names:
-                body.refuse(unknown_name("body", str(body.value), [str(k) for k in names]))
-            own[side] = names[body.value]
+            number = _number(body)
+            if number not in names:
+                known = [str(k) for k in names]
+                body.refuse(unknown_name("body", str(number), known), UnknownNameError)
+            own[side] = names[number]
         if isinstance(own.get("f"), str):
             own["f"] = _plain(own["f"])
         name = _identifier(node.of("name").text())
         rest = JsonValue(
             root.file, node.key, {k: v for k, v in own.items() if k not in keys - {"type"}}
         )
-        row = _row(rest, own["type"].lower(), keys=THEIRS)
+        row = _row(rest, node.of("type").text().lower(), keys=THEIRS)
         joints.append(node.made(MechanismJoint, name, [row]))
     return root.made(make, _identifier(root.of("name").text()), bodies, joints)
+
+
+def _number(node: JsonValue) -> int | str:
+    """What a body is called by in files of the authors."""
+    if type(node.value) not in (int, str):
+        node.refuse(f"expected a whole number, got {_shown(node.value)}", TypeError)
+    return node.value
 
 
 def _identifier(name: str) -> str:
@@ -342,7 +397,7 @@ def written(mechanism: Any) -> dict[str, Any]:
     ------
     ValueError
         If it has something that JSON cannot hold: functions, forces on single bodies, equations of
-        your own, symbols; says which.
+        your own; says which.
     """
     found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": mechanism.name}
     found["gravity"] = mechanism.gravity.tolist()
@@ -377,6 +432,8 @@ def written(mechanism: Any) -> dict[str, Any]:
         _written_recipe(mechanism, f"force {force.name!r}", force.recipe)
         for force in mechanism.forces.values()
     ]
+    if mechanism._symbols:
+        found["symbolic"] = list(mechanism._symbols)
     return found
 
 
