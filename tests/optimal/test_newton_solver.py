@@ -173,6 +173,32 @@ def test_a_call_without_time_says_so(soft):
     assert solver.step(x0, plan=plan, t0=0.15, iterations=1).status == "iteration limit"
 
 
+def test_a_step_is_asked_for_a_state_and_iterations(soft):
+    solver, x0 = soft
+    plan = solver.solve(x0).plan
+    for wrong in ([0.5], 0.5, [*x0, 0.0], np.full_like(x0, np.nan)):
+        with pytest.raises(ValueError, match="x0"):
+            solver.step(wrong, plan=plan)
+    for few in (0, -3, 1.5):
+        with pytest.raises(ValueError, match="iterations must be a whole number, at least 1"):
+            solver.step(x0, plan=plan, iterations=few)
+
+
+def test_an_interrupted_step_leaves_no_callback_behind(soft, monkeypatch):
+    solver, x0 = soft
+    plan, memory = solver.solve(x0).plan, solver.memory
+
+    def interrupted(*_, **__):
+        assert memory.task.watch
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solver.step(x0, plan=plan, time_limit=1.0)
+    assert not memory.task.watch
+
+
 def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
     solver = NewtonSolver(slew(bounds=[Bound("rate", -0.5, 0.5)])).prepare()
     kept = solver.solve(turned(2.0, 2) + np.zeros(7))

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...codegen import named_options
-from ...codegen._internal import Beside, Progress, check_shape, interruptible, thread_count
+from ...codegen._internal import (
+    Beside,
+    Progress,
+    check_count,
+    check_shape,
+    interruptible,
+    thread_count,
+)
 from ...systems import ReferenceLike
 from ...systems._internal import check_state, on_constraints
 from .._export import ExportCase
@@ -354,8 +361,8 @@ class NewtonSolver:
         if not self.is_prepared:
             name += " without machine code, which NewtonSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
-        memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
         try:
+            memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
             status = memory.run(
                 memory.kernel.plan, tolerance=tolerance,
                 max_iterations=min(max_iterations, memory.most),
@@ -527,6 +534,7 @@ class NewtonSolver:
         reference, t0, p, arrival
             As for `solve`.
         iterations : int
+            At least 1.
         time_limit : float
             In s, looked at after every iteration; one is taken in any case.
 
@@ -537,7 +545,8 @@ class NewtonSolver:
         Raises
         ------
         ValueError
-            If there is no plan yet, or it belongs to another problem.
+            If there is no plan yet, it belongs to another problem, `x0` is no state, or there is
+            no iteration.
         """
         self._take_built()
         plan = self.plan if plan is None else plan
@@ -546,8 +555,9 @@ class NewtonSolver:
         memory = self.memory
         plan.check(memory.layout)
         started = time.perf_counter()
-        x0 = np.asarray(x0, dtype=np.float64)
-        times = t0 + self._grid
+        x0 = check_state(self.problem.system, "x0", x0)
+        iterations = min(check_count("iterations", iterations), memory.most)
+        times = float(check_shape("t0", t0, ())) + self._grid
         setting = self._given.setting(times, reference, p, arrival)
         if plan.head[-1] == NODES:  # a plan of nodes alone: steps of a solve that begins there
             return self._begun(x0, plan, setting, times, started, iterations)
@@ -561,12 +571,14 @@ class NewtonSolver:
             return len(ended)
 
         watch = _WATCH(is_over) if np.isfinite(time_limit) else None
-        memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
-        status = memory.run(
-            memory.kernel.step, start=plan.head[0], max_iterations=min(iterations, memory.most),
-            mu_most=self.settings.real_time_mu, tolerance=KEPT,
-        )  # fmt: skip
-        memory.task.watch = None
+        try:
+            memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
+            status = memory.run(
+                memory.kernel.step, start=plan.head[0], max_iterations=iterations,
+                mu_most=self.settings.real_time_mu, tolerance=KEPT,
+            )  # fmt: skip
+        finally:  # the callback is gone after this call
+            memory.task.watch = None
         log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         if status == NOT_FINITE:
@@ -599,9 +611,7 @@ class NewtonSolver:
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
         memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
-        status = memory.run(
-            memory.kernel.plan, tolerance=0.0, max_iterations=min(iterations, memory.most)
-        )
+        status = memory.run(memory.kernel.plan, tolerance=0.0, max_iterations=iterations)
         log = memory.arrays["log"][memory.task.iterations][None].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         self.plan = plan if status == NOT_FINITE else found
