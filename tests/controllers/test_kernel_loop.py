@@ -243,13 +243,7 @@ class Plain(Compiler):
 def plain(monkeypatch):
     found = find_compiler()
     given = {entry.name: getattr(found, entry.name) for entry in fields(found)}
-    caches = _library.load_kernel, _library.load_sweeps
     monkeypatch.setattr(_library, "_compiler", lambda: Plain(**given | {"native": (), "width": 1}))
-    for function in caches:
-        function.cache_clear()
-    yield
-    for function in caches:
-        function.cache_clear()
 
 
 def played(folder, tmp_path, table, body):

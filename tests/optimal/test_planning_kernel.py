@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, set_compile_policy
 from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
@@ -208,6 +208,29 @@ def test_structs_and_their_mirrors_are_of_one_size(monkeypatch):
 
     monkeypatch.setattr(_library, "Task", Longer)
     assert "bytes" in _library._wrong_sizes(kernel)
+
+
+@pytest.mark.compiled
+def test_sweeps_of_another_state_are_not_used(monkeypatch):
+    kernel = _library.load_kernel()
+    longer = _library.SHARED_TEXT.replace("} lg_state;", "  double more;\n} lg_state;")
+    monkeypatch.setattr(_library, "_SWEEPS", {})
+    assert _library.load_sweeps(3, 1) is not None
+    monkeypatch.setattr(_library, "_SWEEPS", {})
+    monkeypatch.setattr(_library, "SHARED_TEXT", longer)
+    assert _library.load_kernel() is kernel and _library.load_sweeps(3, 1) is None
+
+
+@pytest.mark.compiled
+def test_a_kernel_that_was_refused_once_is_there_later():
+    model = Ready(*CASES["swing"]).model
+    set_compile_policy("off")
+    assert _library.load_sweeps(model.n, model.m) is None
+    with pytest.raises(NotImplementedError, match=r"policy is 'off'; call set_compile_policy"):
+        NewtonKKTSolver(model)
+    set_compile_policy("auto")
+    assert NewtonKKTSolver(model).memory.kernel is _library.load_kernel()
+    assert _library.load_sweeps(model.n, model.m) is not None
 
 
 @pytest.mark.compiled

@@ -43,7 +43,7 @@ from ._table import LOG, MODEL, header
 # Memory of a controller, of the kernel's sizes.
 ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
           "work", "aim_x", "aim_u")  # fmt: skip
-FIRMWARE = Path(__file__).with_name("firmware.c")
+FIRMWARE = Path(__file__).with_name("firmware.c").read_text(encoding="utf-8")
 
 
 class LoopExport:
@@ -130,14 +130,17 @@ def export_kernel(
         functions.replace("#include <stdlib.h>\n", ""),
         f"#define LG_EXPORT static\n#define LG_W 1\n#define LG_MOST_FILTER {sizes['filter']}",
         header(),
-        SHARED_TEXT.read_text(encoding="utf-8"),
+        SHARED_TEXT,
         sweep_text(str(model.n), str(model.m), "any", "static"),
-        *(path.read_text(encoding="utf-8") for path in (NEWTON, START, BIAS, LOOP_TEXT)),
+        NEWTON,
+        START,
+        BIAS,
+        LOOP_TEXT,
         "".join(map(_entry, named)),
         _problem(memory, scratch, {part.name[3:] for part in named}),
         _settings(settings),
         _constants(model, loop),
-        FIRMWARE.read_text(encoding="utf-8"),
+        FIRMWARE,
         "" if taken is None else _TAKEN,
     ]
     files = {
@@ -171,7 +174,7 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
     }  # fmt: skip
     plan = memory.arrays["plan"].size
     total = 0
-    text = NEWTON.read_text(encoding="utf-8")
+    text = NEWTON
     for term in re.findall(r"take\(&memory, ([^)]+)\)", text):
         factors = (factor.strip().removeprefix("m->") for factor in term.split("*"))
         count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))

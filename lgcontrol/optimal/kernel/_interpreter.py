@@ -14,7 +14,7 @@ import numpy as np
 from ...codegen import ModelFunction
 from ._table import Function
 
-INTERPRETER = Path(__file__).with_name("interpreter.c")
+INTERPRETER = Path(__file__).with_name("interpreter.c").read_text(encoding="utf-8")
 LANES, END = 8, 999
 
 # An instruction and a program, as `interpreter.c` has them.
@@ -30,7 +30,7 @@ class _Code(ctypes.Structure):
 @cache
 def operations() -> dict[str, int]:
     """CasADi's numbers of the operations that the interpreter knows, by name."""
-    text = INTERPRETER.read_text(encoding="utf-8")
+    text = INTERPRETER
     names = sorted(set(re.findall(r"LG_(OP_\w+)", text)) - {"OP_END", "OP_"})
     return {name: getattr(ca, name) for name in names}
 
@@ -38,7 +38,7 @@ def operations() -> dict[str, int]:
 def interpreter_source() -> str:
     """C text of the interpreter with the numbers of operations."""
     listed = [f"LG_{name} = {value}" for name, value in operations().items()]
-    text = INTERPRETER.read_text(encoding="utf-8")
+    text = INTERPRETER
     return f"enum {{ {', '.join([*listed, f'LG_OP_END = {END}'])} }};\n{text}"
 
 

@@ -32,8 +32,9 @@ from ._settings import NewtonSettings
 from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
+# Read once: libraries of one process are of one text, even where the files change meanwhile.
 SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
-    Path(__file__).with_name(name)
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c")
 )
 
@@ -68,6 +69,8 @@ class KernelEntries(NamedTuple):
         ``lg_loop_call`` and ``lg_loop_sizes``.
     interpret : int
         Address of ``lg_interpret``.
+    state_bytes : int
+        Size of the state of a solve, which sweeps of exact sizes share.
     """
 
     solve: Any
@@ -78,25 +81,29 @@ class KernelEntries(NamedTuple):
     loop: Any
     loop_sizes: Any
     interpret: int
+    state_bytes: int
+
+
+# Sweeps of exact sizes write to the state of a solve, which has no mirror in Python.
+_STATE_BYTES = "LG_EXPORT int64_t lg_state_bytes(void) { return (int64_t)sizeof(lg_state); }\n"
 
 
 def _head(width: int) -> str:
-    return f"{header()}#define LG_W {width}\n{SHARED_TEXT.read_text(encoding='utf-8')}"
+    return f"{header()}#define LG_W {width}\n{SHARED_TEXT}{_STATE_BYTES}"
 
 
 def sweep_text(n: str, m: str, name: str, how: str) -> str:
     """C text of sweeps of some sizes."""
     return (
         f"#define SX {n}\n#define SV {m}\n#define SWEEP(name) lg_##name##_{name}\n"
-        f"#define LG_SWEEP {how}\n{SWEEP.read_text(encoding='utf-8')}"
+        f"#define LG_SWEEP {how}\n{SWEEP}"
     )
 
 
 def kernel_source(width: int) -> str:
     """C text of the kernel for vectors of so many doubles."""
     any_size = sweep_text("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    texts = [path.read_text(encoding="utf-8") for path in (NEWTON, START, BIAS, LOOP)]
-    return "".join([_head(width), any_size, *texts, interpreter_source()])
+    return "".join([_head(width), any_size, NEWTON, START, BIAS, LOOP, interpreter_source()])
 
 
 def sweep_source(width: int, n: int, m: int) -> str:
@@ -104,18 +111,43 @@ def sweep_source(width: int, n: int, m: int) -> str:
     return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT")
 
 
-@cache
+_SWEEPS: dict[tuple[Compiler, int, int], tuple[Any, Any]] = {}
+
+
 def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
     """Sweeps for so many error coordinates and controls; None where they cannot be built.
 
     Built once a machine, in half a second; those of any size take 1.1 to 1.3 of the time.
     """
-    compiler = _compiler()
-    if compiler is None:
+    compiler, kernel = _compiler(), load_kernel()
+    if compiler is None or kernel is None:
         return None
-    name, source = f"sweeps of {n} states and {m} controls", sweep_source(compiler.width, n, m)
-    library = _built(name, compiler, source, lambda path: ctypes.CDLL(str(path)), lambda _: None)
-    return None if library is None else (library["lg_factor_exact"], library["lg_back_exact"])
+    key = compiler, n, m
+    if key not in _SWEEPS:
+        name, source = f"sweeps of {n} states and {m} controls", sweep_source(compiler.width, n, m)
+
+        def check(library: Any) -> str | None:
+            return _wrong_state(library, kernel)
+
+        library = _built(name, compiler, source, lambda path: ctypes.CDLL(str(path)), check)
+        if library is None:
+            return None
+        _SWEEPS[key] = library["lg_factor_exact"], library["lg_back_exact"]
+    return _SWEEPS[key]
+
+
+def _state_bytes(library: Any) -> int:
+    entry = library["lg_state_bytes"]
+    entry.argtypes, entry.restype = [], ctypes.c_int64
+    return int(entry())
+
+
+def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
+    """How the state of a solve differs between sweeps and the kernel."""
+    found = _state_bytes(library)
+    if found != kernel.state_bytes:
+        return f"has a state of {found} bytes, the kernel one of {kernel.state_bytes}"
+    return None
 
 
 def _built(
@@ -143,15 +175,44 @@ def _built(
     return found
 
 
-@cache
+_KERNELS: dict[Compiler, KernelEntries] = {}
+
+
 def load_kernel() -> KernelEntries | None:
-    """The kernel for this machine; None without a compiler."""
+    """The kernel for this machine; None as long as it cannot be built."""
     compiler = _compiler()
     if compiler is None:
         return None
-    return _built(
-        "planning kernel", compiler, kernel_source(compiler.width), _open_kernel, _wrong_sizes
-    )
+    if compiler not in _KERNELS:
+        source = kernel_source(compiler.width)
+        found = _built("planning kernel", compiler, source, _open_kernel, _wrong_sizes)
+        if found is None:
+            return None
+        _KERNELS[compiler] = found
+    return _KERNELS[compiler]
+
+
+def needed_kernel() -> KernelEntries:
+    """The kernel for this machine.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is none; the message says why.
+    """
+    kernel = load_kernel()
+    if kernel is not None:
+        return kernel
+    if compile_policy() == "off":
+        why = (
+            "the compile policy is 'off'; call set_compile_policy('auto'), or unset the "
+            "environment variable LGCONTROL_COMPILE"
+        )
+    elif _compiler() is None:
+        why = "no C compiler for it was found; install gcc or clang, or name one in CC"
+    else:
+        why = "it could not be built; mend what the notice of the build says"
+    raise NotImplementedError(f"there is no planning kernel: {why}")
 
 
 def _open_kernel(path: Path) -> KernelEntries:
@@ -168,7 +229,9 @@ def _open_kernel(path: Path) -> KernelEntries:
     loop_sizes.restype = None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
-    return KernelEntries(solve, step, start, plan, sizes, loop, loop_sizes, interpret)
+    return KernelEntries(
+        solve, step, start, plan, sizes, loop, loop_sizes, interpret, _state_bytes(library)
+    )
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
@@ -359,9 +422,7 @@ def interpreted_stages(model: StageModel) -> Stages:
     NotImplementedError
         If there is no kernel, or a function is not made of scalar operations.
     """
-    kernel = load_kernel()
-    if kernel is None:
-        raise NotImplementedError("there is no planning kernel: no compiler was found")
+    kernel = needed_kernel()
     made = {
         name: Interpreted(function, shared, kernel.interpret)
         for name, (function, shared) in (plain_parts(model) | curved_parts(model)).items()
@@ -445,8 +506,7 @@ def load_function(name: str, function: ModelFunction) -> Stages:
             notice(function.name, f"{function.name} is interpreted: {error}")
         else:
             return found
-    kernel = load_kernel()
-    assert kernel is not None
+    kernel = needed_kernel()
     made = Interpreted(function, None, kernel.interpret)
     return Stages({name: made.entry}, made.scratch, made, {})
 

@@ -19,9 +19,9 @@ from .._transcription import Nodes, Setting
 from ._library import (
     Stages,
     interpreted_stages,
-    load_kernel,
     load_stages,
     load_sweeps,
+    needed_kernel,
     numbers_of,
     sizes_of,
 )
@@ -118,8 +118,7 @@ class KernelMemory:
     def __init__(
         self, model: StageModel, stages: Stages, settings: NewtonSettings, most: int
     ) -> None:
-        kernel = load_kernel()
-        assert kernel is not None
+        kernel = needed_kernel()
         self.kernel, self.stages, self.most = kernel, stages, most
         self.settings = numbers_of(settings)
         self.constants: dict[str, np.ndarray] = {}
