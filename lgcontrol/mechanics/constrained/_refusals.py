@@ -140,7 +140,7 @@ def refuse_gap(
     gap = np.abs(phi)
     if (gap <= OFF).all():
         return
-    row, k = np.unravel_index(int(gap.argmax()), gap.shape)  # NaN comes first
+    row, k = divmod(int(gap.argmax()), gap.shape[1])  # NaN comes first
     raise ValueError(
         f"{name}: q does not keep the joints at t = {t[k]:g} s: {rows[row]} is off by "
         f"{gap[row, k]:.3g} {units[row]}".rstrip()
