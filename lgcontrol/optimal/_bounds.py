@@ -13,7 +13,7 @@ from ..codegen import Value, named_options
 from ..codegen._internal import NO_LIMIT, UnknownNameError, ask_degrees, check_shape, unknown_name
 from ..groups import LieGroup
 from ..systems import System
-from ..systems._internal import block_slices, place_of
+from ..systems._internal import block_slices, error_remedy, place_of
 from ._expressions import StageFunction, entries_of, parameter_index, quantities_of
 
 Where = Literal["path", "terminal", "both", "start"]
@@ -387,6 +387,7 @@ def bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         ]
     )
     message = unknown_name("bounded quantity", of, valid)
+    message += error_remedy(of, system.error_names, state.tangent_names)
     if of == "input" and inputs:
         message += (
             f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "

@@ -223,6 +223,40 @@ def place_of(
     return "", name
 
 
+def error_remedy(name: str, errors: Sequence[str], tangent: Collection[str]) -> str:
+    """What to say, besides, of a name that error coordinates alone have; empty for others.
+
+    Independent coordinates of a mechanism, such as angles of joints between bodies, are
+    displacements across the state: no entry of the state has their value.
+
+    Parameters
+    ----------
+    name : str
+    errors : sequence of str
+        Names of the error coordinates.
+    tangent : collection of str
+        Names of the state's tangent vector, whose values the state has.
+
+    Examples
+    --------
+    >>> error_remedy("mast", ["configuration.pin.rz"], ())
+    ''
+    >>> error_remedy("pin", ["configuration.pin.rz"], ())[:62]
+    " 'pin' is an error coordinate, 'configuration.pin.rz': weights"
+    """
+    for entry in errors:
+        stems = (entry, entry.rpartition(".")[0])
+        if entry not in tangent and any(
+            stem == name or stem.endswith(f".{name}") for stem in stems
+        ):
+            return (
+                f" {name!r} is an error coordinate, {entry!r}: weights are on it, but it has no "
+                "value in a state. State a joint's value by assemble(where=…) of the mechanism and "
+                "trim from its state; bound coordinates of bodies, or a function (t, x, u, p)"
+            )
+    return ""
+
+
 def _visit(path: str, group: LieGroup, q: int, d: int) -> Iterator[tuple[str, slice, slice]]:
     """Blocks at every depth with their paths, the outer ones first."""
     if not isinstance(group, Product):

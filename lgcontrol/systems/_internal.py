@@ -3,6 +3,7 @@
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import blocks_of as blocks_of
+from ._blocks import error_remedy as error_remedy
 from ._blocks import from_wide_to_narrow as from_wide_to_narrow
 from ._blocks import place_of as place_of
 from ._blocks import shared_names as shared_names

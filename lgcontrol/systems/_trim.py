@@ -24,7 +24,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..groups import LieGroup, check_element
-from ._blocks import block_slices, blocks_of, circles_of, place_of
+from ._blocks import block_slices, blocks_of, circles_of, error_remedy, place_of
 from ._definition import LimitedQuantities, SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, ROUNDED_RATE, TrimPoint, classify, follow
@@ -502,7 +502,8 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             wishes.blocks[name] = check_element(what, [value] if is_number else value, group)
         else:
             valid = [*names, *blocks, *circles, *system.input_names]
-            raise UnknownNameError(unknown_name("state, block or input", name, valid))
+            remedy = error_remedy(name, system.error_names, system.state.tangent_names)
+            raise UnknownNameError(unknown_name("state, block or input", name, valid) + remedy)
     if position is not None:
         for index, value in _position(system, position).items():
             if index in wishes.coordinates:

@@ -25,6 +25,9 @@ from lgcontrol.mechanics.constrained import (
 from lgcontrol.mechanics.constrained._loop import LoopJoint
 from lgcontrol.mechanics.constrained._units import held_by_loop, warn_of_units
 from lgcontrol.mechanics.constrained.rotation_comparison import ClosedForms, DirectAnalysis
+from lgcontrol.optimal import Bound
+from lgcontrol.optimal._bounds import bounded_place
+from lgcontrol.optimal._places import error_places
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Trajectory
 
@@ -106,6 +109,24 @@ def test_mechanisms_are_trimmed_and_regulated():
     lin = system.linearize(point)
     K, _, _ = control.lqr(lin.to_control(), np.eye(2), np.eye(1))
     assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
+
+
+def test_joints_between_bodies_are_errors_and_have_no_value_in_a_state():
+    """Weights know them; whoever gives or bounds their value is told the way."""
+    pin = mc.revolute("pin", Marker("ground"), Marker("rod", [-0.5, 0, 0]))
+    rod = MechanismBody("rod", SpatialInertia.box(1.0, [1.0, 0.02, 0.02]), [0.5, 0, 0, 0, 0, 0, 1])
+    motor = MechanismMotor("torque", Marker("ground"), Marker("rod", [-0.5, 0, 0]))
+    machine = Mechanism("swing", [rod], [pin], motors=[motor], gravity=[0, -9.81, 0])
+    system = machine.system(independent="pin")
+    assert error_places(system)["configuration.pin"] == slice(0, 1)
+    told = r"is an error coordinate, 'configuration\.pin\.rz': weights are on it.*assemble"
+    for name in ("pin", "configuration.pin", "configuration.pin.rz"):
+        with pytest.raises(KeyError, match=told):
+            system.trim(where={name: 0.3})
+        with pytest.raises(KeyError, match=told):
+            bounded_place(system, Bound(name, -1, 1))
+    point = system.trim(machine.state(machine.assemble(where={"pin": 0.3})))
+    assert point.u == pytest.approx([9.81 * 0.5 * np.cos(0.3)])
 
 
 @pytest.mark.thorough
