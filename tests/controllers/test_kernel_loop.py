@@ -114,6 +114,17 @@ def test_parameters_and_prices_change_between_calls(pendulum):
     drive(both, at=change)
 
 
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_a_goal_may_change_in_place(pendulum, kind):
+    both, goal, x = pair(pendulum), kind([1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    for k in range(3):
+        if k == 2:
+            goal[0], goal[1] = 0.0, 1.0
+        answers = [one(0.1 * k, x, goal) for one in both]
+        assert answers[0] == pytest.approx(answers[1], abs=1e-12)
+        assert np.abs(answers[0][0]) > 1 if k == 2 else np.abs(answers[0][0]) < 1e-6
+
+
 def test_clocks_that_jump(pendulum):
     jumps = {10: 100.0, 20: 0.5, 30: 1e6}
 

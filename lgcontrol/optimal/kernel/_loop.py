@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...codegen._internal import check_shape
 from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
 from .._outcome import SolveStatus
@@ -183,6 +184,8 @@ class KernelLoop:
 
     def give(self, start: float, reference: Any, p: np.ndarray) -> bool:
         """What calls are given; returns whether it is other than before."""
+        if isinstance(reference, list):  # which may change under its name: numbers are compared
+            reference = check_shape("the reference's state", reference, (None,), batch=True)
         if self._is_still and reference is self.reference and p is self.p:
             if self._bytes is None or reference.tobytes() == self._bytes:
                 return False
