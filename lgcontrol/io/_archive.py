@@ -127,7 +127,7 @@ def read_archive(
     """
     if not path.exists() and path.suffix != ENDING:
         path = path.with_name(path.name + ENDING)
-    _check_file(path)
+    check_file(path)
     try:
         arrays = _read(path, largest)
         description = json.loads(str(arrays.pop("description")))
@@ -167,7 +167,7 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
     ValueError
         If the file is no archive of arrays, or takes more than `LARGEST_ARCHIVE` bytes unpacked.
     """
-    _check_file(path)
+    check_file(path)
     try:
         return _read(path, LARGEST_ARCHIVE)
     except _TooLarge as error:
@@ -176,7 +176,8 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a path where there is no file."""
     if path.is_dir():
         raise FileNotFoundError(
             f"{path}: no such file, but a folder; expected the name of a file in it"

@@ -2,10 +2,12 @@
 
 from ._archive import DAMAGE as DAMAGE
 from ._archive import LARGEST_ARCHIVE as LARGEST_ARCHIVE
+from ._archive import check_file as check_file
 from ._archive import damage_reason as damage_reason
 from ._archive import read_archive as read_archive
 from ._archive import read_arrays as read_arrays
 from ._archive import write_archive as write_archive
+from ._ending import with_ending as with_ending
 from ._findings import Finding as Finding
 from ._joint import LARGEST_MULTIPLIER as LARGEST_MULTIPLIER
 from ._joint import JointDescription as JointDescription

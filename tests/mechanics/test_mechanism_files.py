@@ -283,6 +283,20 @@ def test_faults_in_files_of_the_authors_say_the_place(name, tmp_path):
         Mechanism.from_json(path, inertias={"rod": BOX})
 
 
+def test_names_of_files_say_what_they_are(tmp_path):
+    made = machine()
+    with pytest.raises(ValueError, match=r"this writes .json files, 'it.json' for example"):
+        made.to_json(tmp_path / "it.yaml")
+    assert not [*tmp_path.iterdir()]
+    made.to_json(tmp_path / "it")
+    assert [file.name for file in tmp_path.iterdir()] == ["it.json"]
+    same(made, Mechanism.from_json(tmp_path / "it"))
+    with pytest.raises(FileNotFoundError, match="nope.json: no such file"):
+        Mechanism.from_json(tmp_path / "nope.json")
+    with pytest.raises(FileNotFoundError, match="but a folder"):
+        Mechanism.from_json(tmp_path)
+
+
 TURN = mc.angle_drive("d", GROUND, Marker("box1"), lambda t: t)
 OWN = mc.VelocityConstraint("x", ("rod",), lambda t, at, v: v["rod"][0][0])
 LAW = MechanismJoint("law", [OWN])
@@ -290,6 +304,30 @@ CANNOT = {
     "drive": (models.three_bar_mechanism().with_joints(TURN), "angle of joint 'd', a function"),
     "own row": (Mechanism("m", [MechanismBody("rod", BOX)], [LAW]), "the row 'x' of joint 'law'"),
 }
+
+
+@pytest.mark.parametrize("coordinate", ["hinge", "rail.x", "rail.z"])
+def test_drives_of_expressions_are_written(coordinate, tmp_path):
+    bodies = [MechanismBody(name, BOX) for name in ("rod", "sledge")]
+    joints = [mc.revolute("hinge", GROUND, BODY), mc.planar("rail", GROUND, Marker("sledge"))]
+    if coordinate == "rail.z":
+        joints[1] = mc.cylindrical("rail", GROUND, Marker("sledge"))
+    made = Mechanism("m", bodies, joints).drive(coordinate, Expression("0.5*sin(t)"))
+    made.to_json(tmp_path / "m.json")
+    same(made, Mechanism.from_json(tmp_path / "m.json"))
+
+
+def test_motions_of_drives_are_looked_at_once():
+    rod = Mechanism("m", [MechanismBody("rod", BOX)], [mc.revolute("hinge", GROUND, BODY)])
+    with pytest.raises(TypeError, match=r"drive of 'hinge': .* Expression\('0.5\*sin\(t\)'\)"):
+        rod.drive("hinge", "0.5*sin(t)")
+    with pytest.raises(TypeError, match=r"joint 'turn': .* write Expression"):
+        mc.angle_drive("turn", GROUND, BODY, "t")
+    with pytest.warns(FutureWarning, match="drive of 'hinge' calls NumPy functions") as told:
+        driven = rod.drive("hinge", lambda t: 0.5 * np.sin(t))
+        run = driven.kinematics([0.0, 0.1])
+    assert len(told) == 1
+    assert run.v[0, 5] == pytest.approx(0.5, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", CANNOT)

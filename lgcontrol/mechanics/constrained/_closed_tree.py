@@ -21,6 +21,7 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import HeldCoordinate
 from ._constraint import Constraint, Constraints
+from ._expression import motion_of
 from ._linkage import Linkage
 from ._loop import LoopJoint, loop_wrenches
 from ._system import ConstrainedMechanics
@@ -162,11 +163,7 @@ class ClosedTree(Linkage):
         ClosedTree
             With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts.
         """
-        if not callable(motion):
-            raise TypeError(
-                f"drive of {joint!r}: motion must be a function t → coordinate, not {motion!r}; a "
-                "coordinate that rests is `constrain`"
-            )
+        motion = motion_of(f"drive of {joint!r}", motion, "`constrain`")
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
         return self.constrain(f"drive_{joint}", "motion", partial(_behind, i, motion), unit)

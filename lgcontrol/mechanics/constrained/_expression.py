@@ -13,6 +13,7 @@ import casadi as ca
 
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
+from ...systems._internal import call_with_symbols
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     name: getattr(ca, name)
@@ -124,3 +125,41 @@ def _part(node: ast.AST, known: Mapping[str, Any], text: str, level: int) -> Any
 def _source(node: ast.AST, text: str) -> str:
     """Text of a part, quoted."""
     return f"{ast.get_source_segment(text.strip(), node)!r:.100}"
+
+
+def motion_of(label: str, motion: Any, resting: str) -> Callable[[Value], Value]:
+    """Motion of a drive: functions are traced once, so that what they do wrong is said once.
+
+    Parameters
+    ----------
+    label : str
+        Of the drive, for messages.
+    motion : callable
+        ``t → coordinate``; an `Expression` stays one, for files.
+    resting : str
+        What holds a coordinate that rests.
+
+    Raises
+    ------
+    TypeError
+        If it is no function of t alone.
+    ValueError
+        If it returns more than one number.
+    """
+    if isinstance(motion, Expression):
+        return motion
+    if isinstance(motion, str):
+        raise TypeError(
+            f"{label}: motion must be a function t → coordinate, not a text; write "
+            f"Expression({motion!r})"
+        )
+    if not callable(motion):
+        raise TypeError(
+            f"{label}: motion must be a function t → coordinate, not {motion!r}; a coordinate that "
+            f"rests is {resting}"
+        )
+    t = ca.SX.sym("t")
+    value = ca.SX(call_with_symbols(label, motion, [t], ["t"]))
+    if value.shape != (1, 1):
+        raise ValueError(f"{label}: motion must return one number, not shape {value.shape}")
+    return ca.Function("motion", [t], [value])

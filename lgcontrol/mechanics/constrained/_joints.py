@@ -30,6 +30,7 @@ from ._basic import (
     VelocityConstraint,
     frame_of,
 )
+from ._expression import motion_of
 from ._recipe import recorded
 
 P = ParamSpec("P")
@@ -452,9 +453,7 @@ def angle_drive(
     angle : callable of t, or float
         In rad.
     """
-    if not callable(angle):
-        angle = float(check_shape(f"joint {name!r}: angle", angle, ()))
-    return _joint(name, [JointCoordinate("rz", i, j).drive(angle)], j)
+    return _joint(name, [JointCoordinate("rz", i, j).drive(_driven(name, "angle", angle))], j)
 
 
 @_between_markers
@@ -468,7 +467,7 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(name, [JointCoordinate("z", i, j).drive(position)], j)
+    return _joint(name, [JointCoordinate("z", i, j).drive(_driven(name, "position", position))], j)
 
 
 @_between_markers
@@ -597,6 +596,13 @@ def _joint(
     valued: Iterable[JointCoordinate] = (),
 ) -> MechanismJoint:
     return MechanismJoint(name, rows, (j.body, j.point), degrees_of_freedom, valued)
+
+
+def _driven(name: str, key: str, motion: Any) -> Drive:
+    """A motion of a drive, or a number."""
+    if callable(motion) or isinstance(motion, str):
+        return motion_of(f"joint {name!r}", motion, "a number")
+    return float(check_shape(f"joint {name!r}: {key}", motion, ()))
 
 
 def _valued(i: Marker, j: Marker, *names: str) -> list[JointCoordinate]:

@@ -26,6 +26,7 @@ from ...codegen._internal import (
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import generalized_alpha
 from ...integrators._internal import Index3Method
+from ...io._internal import check_file, with_ending
 from ...systems import Input, System
 from ...systems._internal import FREE_FALL, FixedParameters, check_name
 from .._fields import read_only
@@ -38,8 +39,9 @@ from ._basic import GROUND
 from ._body import MechanismBody
 from ._constraint import Constraints
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
+from ._expression import motion_of
 from ._formulations import AUTO, Choice, Formulation, as_formulation
-from ._joints import JointCoordinate, MechanismJoint
+from ._joints import JointCoordinate, MechanismJoint, angle_drive, position_drive
 from ._kinematics import KinematicsResult
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
@@ -56,6 +58,8 @@ CLOSED_ALGEBRA = 1e-9
 # Bodies from which sparse steps are faster than written-out ones, compiled and set up: see
 # mechanisms.json of the benchmarks, part sizes.
 LARGE_MECHANISM = 20
+# Joints that drive coordinates, and that files can hold.
+DRIVES = {"rz": angle_drive, "z": position_drive}
 
 
 @named_options
@@ -160,11 +164,14 @@ class Mechanism(Linkage):
         Parameters
         ----------
         path : str or path-like
+            ".json" may be left out.
         inertias : mapping of str to SpatialInertia, optional
             By body, in place of those of the file; files of the authors have none.
 
         Raises
         ------
+        FileNotFoundError
+            If there is no such file, with or without ``.json``.
         ValueError, TypeError, KeyError
             If the file has a fault; names the file and the key.
 
@@ -172,7 +179,11 @@ class Mechanism(Linkage):
         --------
         to_json : The format, by an example: ``docs/mechanism_files.md``.
         """
-        return read_mechanism(Path(path), inertias or {}, cls)
+        file = Path(path)
+        if not file.exists() and not file.suffix:
+            file = with_ending(file, (".json",))
+        check_file(file)
+        return read_mechanism(file, inertias or {}, cls)
 
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that `from_json` reads.
@@ -180,14 +191,16 @@ class Mechanism(Linkage):
         Parameters
         ----------
         path : str or path-like
+            Ends with ".json", which is added to a name without an ending.
 
         Raises
         ------
         ValueError
-            If the mechanism has something that JSON cannot hold, such as Python functions; says
-            which. Functions written as `Expression` can be held.
+            If the path has another ending, or the mechanism something that JSON cannot hold, such
+            as Python functions; says which. Functions written as `Expression` can be held.
         """
-        Path(path).write_text(json.dumps(written(self), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(written(self), indent=1) + "\n"
+        with_ending(path, (".json",)).write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
         """Name, bodies and joints."""
@@ -398,14 +411,16 @@ class Mechanism(Linkage):
         return made
 
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> Mechanism:  # noqa: D102
-        if not callable(motion):
-            raise TypeError(
-                f"drive of {joint!r}: motion must be a function t → coordinate, not {motion!r}; a "
-                "coordinate that rests is angle_drive or position_drive with a number"
-            )
+        motion = motion_of(
+            f"drive of {joint!r}", motion, "angle_drive or position_drive with a number"
+        )
         coordinate, name = self._coordinate(joint), f"drive_{joint.replace('.', '_')}"
-        point = coordinate.j.body, coordinate.j.point
-        return self.with_joints(MechanismJoint(name, [coordinate.drive(motion)], point))
+        if coordinate.name in DRIVES:
+            drive = DRIVES[coordinate.name](name, coordinate.i, coordinate.j, motion)
+        else:
+            point = coordinate.j.body, coordinate.j.point
+            drive = MechanismJoint(name, [coordinate.drive(motion)], point)
+        return self.with_joints(drive)
 
     def _coordinate(self, name: str) -> JointCoordinate:
         known = {f"{j.name}.{c.name}": c for j in self.joints.values() for c in j.coordinates}
