@@ -20,7 +20,7 @@ from lgcontrol.systems import Input, Parameter, System
 from tests.codegen.test_export import built
 
 pytestmark = pytest.mark.compiled
-CALLS, ROUNDING = 60, 1e-8  # rounding errors of predictions, times what steps make of them
+CALLS, ROUNDING = 60, 1e-12  # rounding errors of predictions, times what steps make of them
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,9 @@ def pair(system, **options):
     return [MPC(system, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)]
 
 
-def drive(controllers, calls=CALLS, period=0.1, at=lambda k: None, clock=lambda k, t: t):
+def drive(
+    controllers, calls=CALLS, period=0.1, at=lambda k: None, clock=lambda k, t: t, rounding=ROUNDING
+):
     """The same measured states to all; what they answer has to be the same."""
     rng, seen = np.random.default_rng(3), []
     system = controllers[0].system
@@ -69,34 +71,38 @@ def drive(controllers, calls=CALLS, period=0.1, at=lambda k: None, clock=lambda 
         apart = np.abs(np.subtract(*answers)).max()
         # Rules in Python predict over a delay, and roll new starts out, by other machine code.
         is_rounded = controllers[0].delay or told[0][2] or any(entry[2] for entry in seen)
-        assert apart <= (ROUNDING if is_rounded else 0.0), (k, told)
+        assert apart <= (rounding if is_rounded else 0.0), (k, told)
         assert told[0] == told[1], k
-        assert infos[0].cost == pytest.approx(infos[1].cost, rel=ROUNDING, abs=ROUNDING)
+        assert infos[0].cost == pytest.approx(infos[1].cost, rel=rounding, abs=rounding)
         seen.append(told[0])
         x = system.step("rk4", 2)(t, x, system.full_input(answers[0]), controllers[0]._own, period)
         x = np.asarray(system.retract(x, 0.005 * rng.normal(size=2), controllers[0]._own))
     return seen, x
 
 
+# One step or two from a new start are far from an optimum: later steps multiply what predictions
+# over a delay were rounded by.
 @pytest.mark.parametrize(
-    "options",
+    ("options", "rounding"),
     [
-        {},
-        {"delay": 0.05},
-        {"delay": 0.23, "real_time": RealTime(iterations=2)},
-        {"real_time": RealTime(period=0.04), "delay": 0.1},
-        {"real_time": RealTime(restarts="at once")},
-        {"real_time": RealTime(restarts=False)},
+        ({}, ROUNDING),
+        ({"delay": 0.05}, ROUNDING),
+        ({"delay": 0.23, "real_time": RealTime(iterations=2)}, 1e-9),
+        ({"real_time": RealTime(period=0.04), "delay": 0.1}, 1e-7),
+        ({"real_time": RealTime(restarts="at once")}, ROUNDING),
+        ({"real_time": RealTime(restarts=False)}, ROUNDING),
     ],
     ids=str,
 )
-def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options):
-    goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options, rounding):
     both = pair(pendulum, **options)
-    seen, x = drive(both, period=both[0].dt, at=lambda k: goals[k // 20 % 2])
+    # Behind a delay a quarter of a turn is planned as well without a new start, half a turn is not.
+    last = [1.0, 0.0, 0.0] if both[0].delay else [0.0, 1.0, 0.0]
+    goals = np.array([-1.0, 0.0, 0.0]), np.array(last)
+    at = {"at": lambda k: goals[k // 20 % 2], "rounding": rounding}
+    seen, x = drive(both, period=both[0].dt, **at)
     words = {entry[2] for entry in seen}
-    if both[0].dt == 0.1 and not both[0].delay:  # of others none is better off anew
-        assert ("reference" in words) == (both[0].real_time.restarts is not False)
+    assert ("reference" in words) == (both[0].real_time.restarts is not False)
     assert np.isfinite(x).all()
 
 
