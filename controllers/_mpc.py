@@ -615,10 +615,11 @@ class MPC(Controller, metaclass=Fixed):
 
         Reference and parameters are those of this controller, and may be written at run time; a
         reference that moves is refused. The first plan starts as `guess` says. Firmware predicts
-        over the delay as Python does. It does not look for jumps: call ``_reset`` after one. It
-        does not decide whether equalities can be satisfied: a first plan may be `unsolved` that
-        Python calls `infeasible`. With `rates` the state ends with the inputs that act, and answers
-        are rates of these, which firmware integrates; for a state that is not finite they are zero.
+        over the delay as Python does. With `NewtonSolver` it looks for jumps as Python does; with
+        other solvers it does not: call ``_reset`` after one. It does not decide whether equalities
+        can be satisfied: a first plan may be `unsolved` that Python calls `infeasible`. With
+        `rates` the state ends with the inputs that act, and answers are rates of these, which
+        firmware integrates; for a state that is not finite they are zero.
 
         Parameters
         ----------
