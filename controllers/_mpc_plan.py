@@ -173,7 +173,8 @@ class Planner:
             if work.restarts == "at once":
                 return self.first(state._replace(found=found), ask, due, going_on)
             if found.iterations[-1].number == work.iterations:
-                found = self._step(ask, found.plan, rules.steps_more)
+                more = self._step(ask, found.plan, rules.steps_more)
+                found = found if more.status is SolveStatus.FAILED else more
         dearest = max(found.iterations[0].cost, going_on)
         usual = state.usual.later(dearest, fading, ask)
         return PlanState(found, usual, due), MPCInfo.of(found, ask.spent)

@@ -3,7 +3,7 @@
 import copy
 import pickle
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import casadi as ca
 import numpy as np
@@ -13,7 +13,7 @@ from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, Plan
+from lgcontrol.optimal import Bound, Plan, SolveStatus
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
@@ -204,6 +204,39 @@ def test_what_is_not_finite_is_held(pendulum):
     assert np.array_equal(whole(0.1, [np.nan, 0.0, 0.0]), first)
     assert whole.info.status == "held"
     assert whole(0.2, x).shape == (1,) and whole.info.status == "ok"
+
+
+def test_further_steps_that_fail_leave_the_plan_of_the_first(pendulum, monkeypatch):
+    """A kernel whose further steps spoil the plan, as functions that are not finite do."""
+    step = "const int status = lg_newton_step(m, q, o);"
+    assert _library.LOOP.count(step) == 1
+    spoilt = step.replace("const ", "") + (
+        " if (iterations == (int64_t)o->restart_steps) {"
+        " for (int64_t i = 0; i < (q->horizon + 1) * m->nq + q->horizon * m->nu; i++)"
+        " q->plan[i] = NAN; status = LG_NOT_FINITE; }"
+    )
+    first = pair(pendulum, real_time=RealTime(restarts=False))[0]
+    broken, python = pair(pendulum)
+    monkeypatch.setattr(_library, "LOOP", _library.LOOP.replace(step, spoilt))
+    monkeypatch.setattr(_library, "_KERNELS", {})
+    taken = python.solver.step
+
+    def failing(*given, **options):
+        found = taken(*given, **options)
+        return found if options["iterations"] == 1 else replace(found, status=SolveStatus.FAILED)
+
+    monkeypatch.setattr(python.solver, "step", failing)
+    x, start, goal = np.array([1.0, 0.0, 0.0]), [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+    answers = []
+    for one in (first, broken, python):
+        one.prepare(0.0, x, start)
+        for k in range(3):
+            one(0.1 * k, x, start)
+        answers.append(one(0.3, x, goal))
+        assert one.info.status == "ok" and np.isfinite(one.plan.x).all()
+    assert np.abs(answers[0]) > 1
+    assert answers[1] == pytest.approx(answers[0], abs=ROUNDING)
+    assert answers[2] == pytest.approx(answers[0], abs=ROUNDING)
 
 
 @pytest.fixture(scope="module")

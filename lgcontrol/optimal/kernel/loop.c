@@ -223,8 +223,14 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     }
     state[LG_DUE] = jumps;
     double going_on = found.cost;
-    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most)
-      status = stepped(m, q, o, c, q->t[0], (int64_t)o->restart_steps, &found);
+    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most) {
+      swap_plan(m, q, c->other, 0);
+      const int more = stepped(m, q, o, c, q->t[0], (int64_t)o->restart_steps, &other);
+      if (more == LG_NOT_FINITE)
+        swap_plan(m, q, c->other, 1);
+      else
+        status = more, found = other;
+    }
     usual(c, larger(dearest, going_on), fading);
   }
   tell(c, status, &found, 1);
