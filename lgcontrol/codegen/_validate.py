@@ -518,7 +518,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         return made
     parameters = _named_parameters(called, function)
     kinds = {entry.kind for entry in parameters}
-    names = [entry.name for entry in parameters if entry.name != "self"]
+    names = [entry.name for entry in parameters if entry.name not in _BOUND]
     known = None if Parameter.VAR_KEYWORD in kinds else frozenset(names)
     names = [name for name in names if not name.startswith("_")]  # those that users give
     ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
@@ -533,7 +533,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         if entry.default is entry.empty and entry.kind not in _VARIABLE
     ]
     single = {p.name: p for p in parameters if p.kind not in _VARIABLE}
-    single = {key: entry for key, entry in single.items() if key not in {"self", *own}}
+    single = {key: entry for key, entry in single.items() if key not in {*_BOUND, *own}}
     leading = ordered[: len(required)]
     enough = len(required) if required == leading else np.inf  # by position, so that none lacks
     allowed: dict[str, tuple[Kind, ...]] | None = None  # read when first called
@@ -564,7 +564,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
             if known is not None and option not in known:
                 raise TypeError(f"{name}(): {unknown_name('argument', option, names)}")
         if len(values) > most:
-            own = [entry for entry in ordered if entry != "self"]
+            own = [entry for entry in ordered if entry not in _BOUND]
             less = len(ordered) - len(own)
             count = f"{len(own) or 'no'} argument{'s' * (len(own) != 1)} by position"
             groups = own, names[len(own) :]
@@ -615,6 +615,7 @@ def _allowed(entry: Parameter, space: Mapping[str, Any]) -> tuple[Kind, ...]:
     return (*kinds, *kinds_of(None, {})) if kinds and entry.default is None else kinds
 
 
+_BOUND = ("self", "cls")  # what methods get without being given it
 _VARIABLE = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

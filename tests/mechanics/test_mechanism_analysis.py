@@ -11,7 +11,7 @@ import pytest
 from lgcontrol import models
 from lgcontrol.controllers import TVLQR
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.mechanics import LinearSpring, Multibody, SpatialInertia
 from lgcontrol.mechanics import constrained as mc
 from lgcontrol.mechanics.constrained import (
     AssemblyError,
@@ -228,6 +228,33 @@ def test_configurations_off_the_joints_are_refused_with_row_and_remedy(linkage):
     tree = models.four_bar_tree()
     with pytest.raises(ValueError, match="is off by"):
         tree.state(tree.assemble() + 0.1)
+
+
+ENDS = Marker("ground"), Marker("left")
+RAW = {
+    "speeds": (lambda m: m.state(speeds=[1]), r"state\(\): speeds must be a mapping"),
+    "state": (lambda m: m.state(rates={}), r"state\(\): unknown argument 'rates'; .*speeds"),
+    "assemble": (lambda m: m.assemble(held={}), r"assemble\(\): unknown argument 'held'; .*where"),
+    "poses": (lambda m: m.assemble(poses={}), r"assemble\(\): unknown argument 'poses'"),
+    "spring": (lambda m: mc.spring_damper("s", *ENDS, k=5), r"unknown argument 'k'; .*stiffness"),
+    "joint spring": (lambda m: LinearSpring(k=5), r"unknown argument 'k'; .*stiffness"),
+    "motor": (lambda m: mc.MechanismMotor("t", ENDS[0]), r"MechanismMotor\(\) lacks j"),
+    "file": (lambda m: Mechanism.from_json("a", x=1), r"'x'; valid names are path, inertias"),
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_arguments_are_refused_by_name(linkage, name):
+    call, message = RAW[name]
+    with pytest.raises(TypeError, match=message):
+        call(linkage)
+
+
+def test_a_march_is_shown_in_a_line():
+    pendulum = models.pendulum_mechanism()
+    shown = repr(pendulum.march(pendulum.state(), 1e-3, 3))
+    assert "\n" not in shown
+    assert shown.startswith("March(solved, 4 times to 0.003 s, ")
 
 
 @pytest.mark.thorough

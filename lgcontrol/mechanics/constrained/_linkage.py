@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value
+from ...codegen import ModelFunction, Value, named_options
 from ...codegen._internal import (
     Immutable,
     UnknownNameError,
@@ -198,7 +198,7 @@ class Linkage(Immutable, ABC):
             base.nominal_parameters,
         )
 
-    @interruptible
+    @named_options
     def assemble(
         self,
         guess: Any = None,
@@ -235,6 +235,7 @@ class Linkage(Immutable, ABC):
         held = [entry for name, value in where.items() for entry in self._held(name, value, q)]
         return assemble(self.mechanics, start, q=q, held=held, t=t, p=self._parameters(p))
 
+    @named_options
     def state(
         self,
         q: Any = None,
@@ -292,6 +293,7 @@ class Linkage(Immutable, ABC):
             )
         return self.mechanics.complete(q, v, t)
 
+    @named_options
     def mobility(
         self, q: Any = None, *, t: float = 0.0, p: FixedParameters | None = None
     ) -> Mobility:
@@ -323,6 +325,7 @@ class Linkage(Immutable, ABC):
             q = self._configuration(q)
         return mobility(self.mechanics, q, t, values, self._hint)
 
+    @named_options
     def kinematics(
         self,
         t: Any,
@@ -371,6 +374,7 @@ class Linkage(Immutable, ABC):
             hint=self._hint,
         )
 
+    @named_options
     def reactions(
         self, t: Any, q: Any, multipliers: Any, *, p: FixedParameters | None = None
     ) -> dict[str, dict[str, np.ndarray]]:
@@ -534,6 +538,7 @@ class Linkage(Immutable, ABC):
             constrained=Constrained(rows.n_rows, balance, rows.position, index1, rows.velocity),
         )
 
+    @named_options(own="method")
     def march(
         self,
         x0: Any,
@@ -610,6 +615,7 @@ class Linkage(Immutable, ABC):
     def _marches(self) -> dict[Index3Method, ModelFunction]:
         return {}
 
+    @named_options
     def plot(
         self, q: Any = None, *, p: FixedParameters | None = None, figure: Any = None
     ) -> Figure:

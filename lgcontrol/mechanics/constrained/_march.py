@@ -79,6 +79,15 @@ class March(Result):
             + (self.hint or UNKNOWN_REASON)
         )
 
+    def __repr__(self) -> str:
+        """Status, times and sizes."""
+        sizes = (
+            f"{self.x.shape[-1]} coordinates of the state, {self.multipliers.shape[-1]} multipliers"
+        )
+        message = f": {self.message}" if self.message else ""
+        span = f"{len(self.t)} times to {self.t[-1]:g} s"
+        return f"March({self.status}, {span}, {sizes}){message}"
+
 
 def check_step(dt: float, steps: int) -> None:
     """Refuse a step that is not positive, or no steps."""

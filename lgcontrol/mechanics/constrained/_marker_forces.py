@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ...groups import SO3
 from ...systems._internal import check_name
@@ -98,6 +98,7 @@ class MarkerForce:
 
 
 @recorded
+@named_options(own="i j force torque coordinate")
 def spring_damper(
     name: str,
     i: Marker,
@@ -159,6 +160,7 @@ def spring_damper(
 
 
 @recorded
+@named_options(own="i j force torque coordinate")
 def torsion_spring(
     name: str,
     i: Marker,
@@ -201,6 +203,7 @@ def torsion_spring(
 
 
 @recorded
+@named_options(own="i j force torque coordinate")
 def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0.0) -> MarkerForce:
     """Six springs and dampers between two markers, in the axes of i.
 
@@ -255,6 +258,7 @@ def bushing(name: str, i: Marker, j: Marker, *, stiffness: Any, damping: Any = 0
 
 
 @recorded
+@named_options(own="i j force torque coordinate")
 def joint_friction(
     name: str,
     i: Marker,

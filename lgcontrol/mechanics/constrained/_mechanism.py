@@ -156,6 +156,7 @@ class Mechanism(Linkage):
         warn_of_units(name, self.gravity, held_by_joints(self.bodies, self.joints.values()))
 
     @classmethod
+    @named_options
     def from_json(
         cls, path: str | PathLike[str], *, inertias: Mapping[str, SpatialInertia] | None = None
     ) -> Mechanism:
@@ -185,6 +186,7 @@ class Mechanism(Linkage):
         check_file(file)
         return read_mechanism(file, inertias or {}, cls)
 
+    @named_options
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that `from_json` reads.
 
@@ -296,6 +298,7 @@ class Mechanism(Linkage):
             )
         return self._like(bodies=bodies, forces=between)
 
+    @named_options
     def with_poses(self, poses: Mapping[str, Any]) -> Mechanism:
         """Return a copy whose bodies start elsewhere, with the rates they have.
 
@@ -452,6 +455,7 @@ class Mechanism(Linkage):
         """Equations of motion with the constraints, as `constrained_system` has them."""
         return ConstrainedMechanics(self.free_system(), self.equations.constraints)
 
+    @named_options
     def coordinates(self, poses: Mapping[str, Any] | None = None) -> np.ndarray:
         """Configuration q of poses, those of the bodies unless others are given.
 
@@ -474,6 +478,7 @@ class Mechanism(Linkage):
             [self.formulations[name].coordinates(x[:3], x[3:]) for name, x in every.items()]
         )
 
+    @named_options
     def velocities(self, q: Any, rates: Mapping[str, Any] | None = None) -> np.ndarray:
         """Velocities v from rates of bodies, whether they keep the constraints or not.
 
@@ -496,6 +501,7 @@ class Mechanism(Linkage):
             found.append(self.formulations[name].velocity(q[self.equations.places[name][0]], own))
         return np.concatenate(found)
 
+    @named_options
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
         frames = self.equations.frames(ca.DM(self._configuration(q)))
         return {
@@ -503,6 +509,7 @@ class Mechanism(Linkage):
             for name, (r, A) in frames.items()
         }
 
+    @named_options
     def rates(self, q: Any, v: Any) -> dict[str, np.ndarray]:
         """``[ṙ; ω]`` of every body; see `velocities`.
 
@@ -558,6 +565,7 @@ class Mechanism(Linkage):
             return None
         return LargeMechanism(self.bodies, self.joints.values(), self.gravity)
 
+    @named_options(own="method")
     def march(  # noqa: D102
         self,
         x0: Any,
@@ -575,6 +583,7 @@ class Mechanism(Linkage):
         check_step(dt, steps)
         return self._sparse.march(x0, float(dt), int(steps), chosen)
 
+    @named_options
     def assemble(  # noqa: D102
         self,
         guess: Any = None,
@@ -589,6 +598,7 @@ class Mechanism(Linkage):
                 return found
         return super().assemble(guess, where=where, t=t, p=p)
 
+    @named_options
     def state(  # noqa: D102
         self,
         q: Any = None,
@@ -607,6 +617,7 @@ class Mechanism(Linkage):
         v = self._sparse.velocity(q, self.velocities(q, speeds), t)
         return np.concatenate([q, v, [t] * rows.is_driven])
 
+    @named_options
     def kinematics(  # noqa: D102
         self,
         t: Any,

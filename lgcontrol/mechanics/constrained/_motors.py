@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...systems import Input
 from ...systems._internal import check_name
@@ -17,6 +17,7 @@ from ._basic import GROUND, Frames, frame_of
 from ._joints import Marker, passing_velocity, placed, turn_rate
 
 
+@named_options(own="i j kind")
 @dataclass(frozen=True, eq=False)
 class MechanismMotor:
     """A torque about z of a joint, or a force along it: on j as it is, on i the other way.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from .._coefficients import Coefficient
 
 LEAST_DIVISOR = 1e-9  # of stiffnesses and inertias that are parameters: they are divisors
@@ -199,6 +199,7 @@ def _stiffness(who: str, value: float, name: str = "stiffness") -> None:
         raise ValueError(f"{who}: {name} must be a positive number [N m/rad], got {value!r}")
 
 
+@named_options(own="stiffness")
 @dataclass(frozen=True, eq=False)
 class LinearSpring(JointSpring):
     """``σ = k δ``.
@@ -245,6 +246,7 @@ class LinearSpring(JointSpring):
         return torque / c["stiffness"]
 
 
+@named_options(own="stiffness")
 @dataclass(frozen=True, eq=False)
 class HardeningSpring(JointSpring):
     """``σ = k δ + c δ³``.
@@ -297,6 +299,7 @@ class HardeningSpring(JointSpring):
         return (c["stiffness"] / 2 + c["cubic"] * square / 4) * square
 
 
+@named_options(own="stiffness")
 @dataclass(frozen=True, eq=False)
 class CustomSpring(JointSpring):
     """A spring given by its torque and its energy.
@@ -351,6 +354,7 @@ class CustomSpring(JointSpring):
         return self.potential(d)
 
 
+@named_options(own="stiffness")
 @dataclass(frozen=True, eq=False)
 class VariableSpring(JointSpring):
     """``σ = k(t) δ``: the stiffness is an input of the system, JOINT.stiffness.
@@ -414,6 +418,7 @@ class VariableSpring(JointSpring):
         return torque / setting
 
 
+@named_options(own="stiffness")
 @dataclass(frozen=True, eq=False)
 class AdjustedSpring(JointSpring):
     """``σ = k(φ) δ``: a motor at φ sets the stiffness, and feels ``½ k′(φ) δ²``.
