@@ -158,7 +158,7 @@ def _speeds(
 
 
 # Section 4: degrees of freedom with the drivers, and the rate of the crank about its x axis.
-FREEDOMS = {"pendulum": 0, "four_link": 0, "slider_crank": 0, "double_pendulum": 2}
+MOBILITY = {"pendulum": 0, "four_link": 0, "slider_crank": 0, "double_pendulum": 2}
 CRANK_RATE, ROUNDING = -2 * np.pi, 1e-9  # rad/s
 
 
@@ -192,7 +192,7 @@ def figure_1() -> Reproduction:
             free,
             free,
         )
-        for name, free in FREEDOMS.items()
+        for name, free in MOBILITY.items()
     ]
     near = (CRANK_RATE - ROUNDING, CRANK_RATE + ROUNDING)
     rows.append(Claim("rate of the crank about x, the farthest [rad/s]", "−2π", worst, *near))
