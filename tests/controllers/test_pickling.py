@@ -14,7 +14,6 @@ from lgcontrol.estimation import EKF, AttitudeHeading, Log, MovingHorizon, Offse
 from lgcontrol.groups import SE2, SO2, Product, Rn, Translation
 from lgcontrol.models import delta_robot_tree, four_bar_tree
 from lgcontrol.optimal import (
-    SOLVERS,
     Bound,
     Cost,
     OptimalControlProblem,
@@ -29,7 +28,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.systems import Input, Quantity, Sensor, System, Waypoints
 
-from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
+from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself among the solvers
 from ..estimation._models import CART, PLACE, SPEED
 from ..optimal.examples import pendulum, vessel
 
@@ -94,7 +93,7 @@ def test_predictive_controllers_answer_the_same(terms):
     assert np.array_equal(again(mpc)(0.1, DOWN), mpc(0.1, DOWN))  # in its loop
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ["interior_point", "ipopt", "fatrop", "sqp"])
 def test_each_solver_survives_with_rates_and_so_does_its_plan(solver):
     problem = OptimalControlProblem(pendulum(), 8, 0.1, reference=UP, **WEIGHTS)
     problem = with_rates(problem, Rates(0.01, 5.0))

@@ -7,13 +7,14 @@ import pytest
 
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, OptimalControlProblem, Plan
+from lgcontrol.optimal import Bound, OptimalControlProblem, Plan, Rates, with_rates
 from lgcontrol.optimal._guess import STARTS, make_guess
 from lgcontrol.optimal._settings import DEFAULT
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
 
+from .examples import pendulum
 from .test_interior_point import PROBLEMS, slew, turned
 from .user_tasks import TASKS
 
@@ -220,3 +221,15 @@ def test_nothing_is_derived_for_machine_code_that_exists(monkeypatch):
         monkeypatch.setattr(StageModel, name, property(derived))
     found = fresh.prepare().solve(x0)
     assert fresh.is_compiled and np.array_equal(found.plan.numbers, wanted.plan.numbers)
+
+
+def test_a_problem_with_rates_plans_the_same_after_pickling():
+    problem = OptimalControlProblem(
+        pendulum(), 8, 0.1, reference=[-1.0, 0.0, 0.0], Q=1.0, R=0.1, terminal=10.0
+    )
+    problem = with_rates(problem, Rates(0.01, 5.0))
+    plan, other = (
+        each.solve([1.0, 0.0, 0.0, 0.0], solver="newton")
+        for each in (problem, pickle.loads(pickle.dumps(problem)))
+    )
+    assert plan.is_success and np.array_equal(plan.x, other.x)
