@@ -36,6 +36,7 @@ from lgcontrol.optimal import (
     SolveStatus,
 )
 from lgcontrol.optimal._internal import (
+    CROWDED,
     ProblemOptions,
     make_solver,
     prepare_sampling,
@@ -240,7 +241,7 @@ class MPC(Controller, metaclass=Fixed):
                 "not have: take solver='interior_point'"
             )
         self._planner = Planner(planned, chosen, numbers, work, guess)
-        self._delay = Delay(system, self.delay)
+        self._delay = Delay(system, self.delay, self.dt)
         self._estimator: DisturbanceEstimator | None = None
         if isinstance(disturbance, SteadyDisturbance) or disturbance:
             if not isinstance(disturbance, SteadyDisturbance):
@@ -721,6 +722,9 @@ class MPC(Controller, metaclass=Fixed):
             text = f"the state predicted for t = {start:g} s is not finite"
             return self._held_from(start, t, reference, text)
         loop = loop._replace(seen=(t, x))
+        if self._delay.is_full(loop.sent, start):
+            self._loop = loop
+            return self._hold(t, reference, CROWDED)
         state = self._whole(loop, state, start, reference)
         if preview is not None and not outrun and preview.fits(t, reference, self._p):
             u = preview.answer(self.problem, state)

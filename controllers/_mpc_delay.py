@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lgcontrol.optimal import OptimalControlProblem
+from lgcontrol.optimal._internal import queue_size
 from lgcontrol.systems import System
 
 from ._lqr import EARLY
@@ -22,11 +23,13 @@ class Delay:
     Parameters
     ----------
     system : System
-    seconds : float
+    seconds, period : float
+        Between a call and its effect, and between calls.
     """
 
-    def __init__(self, system: System, seconds: float) -> None:
+    def __init__(self, system: System, seconds: float, period: float) -> None:
         self.system, self.seconds = system, seconds
+        self._most = queue_size(seconds, period)
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._limits = lower[self._controls], upper[self._controls]
@@ -38,8 +41,17 @@ class Delay:
         return sent
 
     def send(self, sent: Sent, start: float, u: np.ndarray) -> Sent:
-        """With another answer, that acts from a time on."""
-        return (*sent, (start, u)) if self.seconds else ((start, u),)
+        """With another answer, that acts from a time on; the last one again where it is full."""
+        if not self.seconds:
+            return ((start, u),)
+        if self.is_full(sent, start):
+            return sent
+        is_again = bool(sent) and start <= sent[-1][0] + EARLY
+        return (*(sent[:-1] if is_again else sent), (start, u))
+
+    def is_full(self, sent: Sent, start: float) -> bool:
+        """Whether another answer that acts from a time on has no place."""
+        return len(sent) == self._most and start > sent[-1][0] + EARLY if self.seconds else False
 
     def pieces(self, sent: Sent, t: float, end: float) -> list[Piece]:
         """Starts, inputs and lengths of what answers do until then; before the first nominal."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.optimal import Plan, PlanLayout, SolveStatus
-from lgcontrol.optimal._internal import recalled
+from lgcontrol.optimal._internal import queue_size, recalled
 
 from ._mpc_loop import Loop
 from ._mpc_plan import PlanState, WarmStarts
@@ -29,7 +29,7 @@ def state_layout(mpc: Any) -> PlanLayout:
     PlanLayout
     """
     system, m = mpc.system, len(mpc._controls)
-    queued = 2 * int(np.ceil(mpc.delay / mpc.dt)) + 2
+    queued = queue_size(mpc.delay, mpc.dt)
     loop = {
         "status": (), "substeps": (), "clock": (), "answer": (m,),
         "call_t": (), "queue_t": (queued,), "queue_u": (queued, m),
@@ -77,7 +77,7 @@ def state_of(mpc: Any) -> Plan:
         parts[name] = value if is_there else np.full(shape, np.nan)
     times = np.full(layout.places["queue_t"][1], np.nan)
     inputs = np.zeros(layout.places["queue_u"][1])
-    for k, (when, u) in enumerate(loop.sent[-len(times) :]):
+    for k, (when, u) in enumerate(loop.sent):
         times[k], inputs[k] = when, u
     parts |= {"queue_t": times, "queue_u": inputs}
     if found is not None:

@@ -352,6 +352,39 @@ def test_firmware_answers_to_the_last_bit(pendulum, plain, options, tmp_path):
     assert not len(apart), (apart, found[apart], table[apart, 9:])
 
 
+@pytest.mark.usually(every=(0.01,))
+@pytest.mark.parametrize("every", [0.01, 0.05, 0.1])
+def test_calls_faster_than_the_period_forget_no_input_on_its_way(pendulum, every, tmp_path):
+    """Plans begin where the plant is when they take effect, and a full queue holds the input."""
+    both, delay = pair(pendulum, delay=0.2, bounds=(), parameters=()), 0.2
+    folder = both[0].export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
+    step, started, rows = pendulum.step("rk4", 2), {}, []
+    x, sent, told = np.array([1.0, 0.0, 0.0]), [], set()
+    for k in range(50):
+        t = every * k
+        answers = [one(t, x) for one in both]
+        assert answers[0] == pytest.approx(answers[1], abs=1e-7)
+        assert both[0].info.status == both[1].info.status
+        told.add(str(both[0].info.status))
+        rows.append([t, *x, *answers[0], ("ok", "", "unsolved", "held").index(both[0].info.status)])
+        sent.append((t + delay, answers[0]))
+        if both[0].info.status == "ok":
+            started[t + delay] = [one.plan.x[0] for one in both]
+        else:
+            assert "make the MPC with the period of its calls" in both[0].info.message
+            assert both[0].info.message == both[1].info.message
+        acting = [u for when, u in sent if when <= t + 1e-9] or [np.zeros(1)]
+        x = step(t, x, acting[-1], both[0]._own, every)
+        for when in [when for when in started if abs(when - t - every) < 1e-9]:
+            for first in started.pop(when):
+                assert pendulum.state.minus(first, x) == pytest.approx(0.0, abs=1e-6)
+    assert told == ({"ok"} if every > 0.03 else {"ok", "held"})
+    assert np.ptp([row[4] for row in rows]) > 0.5
+    table = np.array(rows)
+    found = played(folder, tmp_path, table[:, :4], "")
+    assert found == pytest.approx(table[:, 4:], abs=1e-6)
+
+
 @pytest.mark.usually(delay=(0.15,))
 @pytest.mark.parametrize("delay", [0.0, 0.15])
 def test_firmware_estimates_disturbances_to_the_last_bit(pushed, plain, delay, tmp_path):

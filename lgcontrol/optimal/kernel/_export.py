@@ -35,7 +35,7 @@ from .._settings import DEFAULT
 from .._transcription import Setting
 from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
 from ._library import LOOP as LOOP_TEXT
-from ._loop import LoopDisturbance
+from ._loop import LoopDisturbance, queue_size
 from ._settings import NewtonSettings
 from ._solver import KernelMemory
 from ._table import LOG, MODEL, header
@@ -78,7 +78,7 @@ class LoopExport:
         self.setting: Setting = options["setting"]
         self.holds: bool = options["holds"]
         self.disturbance: LoopDisturbance | None = options["disturbance"]
-        self.queue = 2 * int(np.ceil(self.delay / self.period)) + 2 if self.delay else 1
+        self.queue = queue_size(self.delay, self.period)
 
 
 def export_kernel(
@@ -407,7 +407,9 @@ enum {{
   LG_MPC_OK = 0,
   LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
   LG_MPC_UNSOLVED = 2,   /* a plan that leads nowhere, or ended before it kept all hard bounds */
-  LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's */
+  LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's; or calls
+                          * come so much faster than PERIOD that more inputs are on their way than
+                          * there is memory for */
 }};
 
 typedef struct {{

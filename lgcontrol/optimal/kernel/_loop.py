@@ -28,7 +28,26 @@ GOES_ON, FIRST, FAILED, JUMPED = range(4)
 PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, NUMBERS = range(10)
 
 
+CROWDED = (
+    "calls come so much faster than the period that the queue of inputs on their way is full: "
+    "make the MPC with the period of its calls, real_time=RealTime(period=…)"
+)
 _CAUSES = ("", "first", "failed", "jump")
+
+
+def queue_size(delay: float, period: float) -> int:
+    """Answers that may be on their way: those of calls twice as often as every period.
+
+    Parameters
+    ----------
+    delay, period : float
+        In s.
+
+    Returns
+    -------
+    int
+    """
+    return 2 * int(np.ceil(delay / period)) + 2 if delay else 1
 
 
 class LoopDisturbance(NamedTuple):
@@ -122,7 +141,7 @@ class KernelLoop:
         memory = KernelMemory(solver.model, self.stages, solver.settings, MOST)
         self.memory = memory
         problem, model = solver.problem, solver.model
-        queue = 2 * int(np.ceil(delay / period)) + 2 if delay else 1
+        queue = queue_size(delay, period)
         sizes = np.zeros(3, dtype=np.int64)
         rates = 0 if given is None else problem.system.state.dim
         memory.kernel.loop_sizes(
@@ -292,6 +311,8 @@ class KernelLoop:
 
     def why(self) -> str:
         """What is wrong with the last call."""
+        if self.struct.crowded:
+            return CROWDED
         if self.struct.status == HELD:
             return "the state predicted when the answer takes effect, or the plan, is not finite"
         return self.solution().message

@@ -188,6 +188,7 @@ numbers u the answer
 size status what the answer is worth
 size cause why the plan began anew
 size iterations how many were taken
+size crowded whether more answers are on their way than the queue holds
 size ended how the kernel ended
 size stepped whether the plan is of steps, not of a solve
 number own_cost of the plan without penalties

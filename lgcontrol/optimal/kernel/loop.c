@@ -58,12 +58,23 @@ static void drop_first(const lg_model *m, const lg_loop *c)
   memmove(inputs, inputs + m->nv, (size_t)(left * m->nv) * sizeof(double));
 }
 
-/* Keep an answer in mind until it has taken effect. */
+/* Whether another answer that acts from a time on has no place in the queue. One for the same time as
+ * the last takes its place. */
+static int is_full(const lg_model *m, const lg_loop *c, double t)
+{
+  const int64_t queued = (int64_t)c->state[LG_QUEUED];
+  return c->delay > 0 && queued == c->queue && t > queue_times(m, c)[queued - 1] + c->early;
+}
+
+/* Keep an answer in mind until it has taken effect. Where there is no place the answer is the last
+ * one again. */
 static void remember(const lg_model *m, const lg_loop *c, double t, const double *u)
 {
   if (c->delay == 0) c->state[LG_QUEUED] = 0;
-  if ((int64_t)c->state[LG_QUEUED] == c->queue) drop_first(m, c);
-  const int64_t at = (int64_t)c->state[LG_QUEUED]++;
+  if (is_full(m, c, t)) return;
+  int64_t at = (int64_t)c->state[LG_QUEUED];
+  if (at > 0 && t <= queue_times(m, c)[at - 1] + c->early) at--;
+  c->state[LG_QUEUED] = (double)(at + 1);
   queue_times(m, c)[at] = t;
   copy(queue_inputs(m, c) + at * m->nv, u, m->nv);
 }
@@ -271,6 +282,7 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   const double t = c->now, start = t + c->delay;
   const double *const x_ref = q->x_ref, *const u_ref = q->u_ref;
   if (c->odd > 0 && is_odd(m, q, c)) return LG_ODD;
+  c->crowded = 0;
   keep_to_clock(m, q, c, t);
   copy(x, c->x, m->nq);
   if (c->biased > 0) observe(m, q, c, t, x);
@@ -285,8 +297,13 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   if (c->biased > 0) {
     *bias_of(m, c).has_seen = 1, *bias_of(m, c).seen_t = t;
     copy(bias_of(m, c).seen_x, c->x, m->nq);
-    aim(m, q, c);
   }
+  c->crowded = is_full(m, c, start);
+  if (c->crowded) {
+    c->status = hold(m, q, c);
+    return (int)c->status;
+  }
+  if (c->biased > 0) aim(m, q, c);
   copy(q->x0, x, m->nq);
   c->status = plan_on(m, q, o, c);
   q->x_ref = x_ref, q->u_ref = u_ref;
