@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -70,15 +71,23 @@ def named(cars: Sequence[Capsule]) -> dict[str, Capsule]:
     return {f"car {k + 1}": one for k, one in enumerate(cars)}
 
 
-def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:
-    """By how much the car came too near to the nearest of standing cars, m; negative if never."""
-    pose = run.block("pose")
-    own = np.linspace(*OUTLINE, 12)
-    points = pose[:, None, :2] + own[:, None] * pose[:, None, 2:4]
-    gaps: list[Any] = []
-    for obstacle in obstacles:
-        start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
-        along = np.clip((points - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
-        nearest = start + along[..., None] * (end - start)
-        gaps.append(np.linalg.norm(points - nearest, axis=-1).min() - obstacle.radius)
-    return HALF_WIDTH - float(min(gaps))
+@dataclass(frozen=True)
+class Overlap:
+    """By how much the car is too near to the nearest of standing cars, m; negative if it is not."""
+
+    obstacles: tuple[Capsule, ...]
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        pose = run.block("pose")
+        own = np.linspace(*OUTLINE, 12)
+        points = pose[:, None, :2] + own[:, None] * pose[:, None, 2:4]
+        gaps: list[np.ndarray] = []
+        for one in self.obstacles:
+            start, end = np.asarray(one.start), np.asarray(one.end)
+            along = np.clip(
+                (points - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1
+            )
+            nearest = start + along[..., None] * (end - start)
+            gaps.append(np.linalg.norm(points - nearest, axis=-1).min(axis=1) - one.radius)
+        return HALF_WIDTH - np.min(gaps, axis=0)

@@ -1,12 +1,70 @@
-"""Criteria that several designs share: errors at the end or over a while, and failed calls."""
+"""Criteria that several designs share, and the measures that they are made of."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from lgcontrol.codegen import ModelFunction
+from lgcontrol.groups import SE3
 from lgcontrol.simulation import CallStatus, Criterion, SimulationResult
 
 POSITION, ATTITUDE = slice(0, 3), slice(3, 6)  # of the tangent vector of a pose on SE3
+
+
+@dataclass(frozen=True)
+class BlockError:
+    """Length of some components of a block's error.
+
+    Parameters
+    ----------
+    block : str
+        Of the state.
+    part : slice
+        Components of its tangent vector.
+    """
+
+    block: str
+    part: slice
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return np.linalg.norm(run.block_error(self.block)[:, self.part], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameError:
+    """Length of some components of the error of a frame's pose.
+
+    Parameters
+    ----------
+    place : ModelFunction
+        Pose of the frame, a function of the configuration.
+    wanted : ndarray, shape (7,)
+    part : slice
+        Components of the tangent vector.
+    """
+
+    place: ModelFunction
+    wanted: np.ndarray
+    part: slice
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        error = SE3.minus(self.place(run.x[:, : self.place.function.numel_in(0)]), self.wanted)
+        return np.linalg.norm(error[:, self.part], axis=1)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number that the plan decides and no run changes."""
+
+    value: float
+
+    def __call__(self, run: SimulationResult) -> float:
+        """The number."""
+        return self.value
 
 
 def error_at_end(
@@ -17,21 +75,21 @@ def error_at_end(
     Parameters
     ----------
     name : str
-    block : str
-        Of the state.
-    part : slice
-        Components of its tangent vector.
+    block, part
+        See `BlockError`.
     unit : str
     limit : float
     over : float
         How long the last moments are, in s.
     """
-
-    def value(run: SimulationResult) -> float:
-        last = run.t >= run.t[-1] - over
-        return float(_length(run, block, part)[last].mean())
-
-    return Criterion(f"{name}, mean of the last {over:g} s", value, limit, unit)
+    return Criterion(
+        f"{name}, mean of the last {over:g} s",
+        BlockError(block, part),
+        limit,
+        unit,
+        take="mean",
+        last=over,
+    )
 
 
 def largest_error(
@@ -46,21 +104,14 @@ def largest_error(
     since : float
         In s; in shorter runs the end counts.
     """
-
-    def value(run: SimulationResult) -> float:
-        return float(_length(run, block, part)[run.t >= min(since, run.t[-1])].max())
-
-    return Criterion(name, value, limit, unit)
+    return Criterion(name, BlockError(block, part), limit, unit, since=since)
 
 
 def failed_calls() -> Criterion:
     """Number of calls from which the controller had no answer of its own."""
-
-    def value(run: SimulationResult) -> float:
-        return float(np.isin(run.control["status"], (CallStatus.UNSOLVED, CallStatus.HELD)).sum())
-
-    return Criterion("controller calls without an answer", value, 0.0)
+    return Criterion("controller calls without an answer", unanswered_calls, 0.0)
 
 
-def _length(run: SimulationResult, block: str, part: slice) -> np.ndarray:
-    return np.linalg.norm(run.block_error(block)[:, part], axis=1)
+def unanswered_calls(run: SimulationResult) -> float:
+    """Calls with status "unsolved" or "held"."""
+    return float(np.isin(run.control["status"], (CallStatus.UNSOLVED, CallStatus.HELD)).sum())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.simulation import Criterion, SimulationResult, scaled_inertia
@@ -35,37 +37,68 @@ def tip_errors(
     until : float
         In s; what comes later has been disturbed.
     """
-    place, nq = arm.tree.position(tip), arm.tree.nq
-
-    def away(run: SimulationResult) -> np.ndarray:
-        wanted = place(path(run.t).x)
-        return 1e3 * np.linalg.norm(place(run.x[:, :nq]) - wanted, axis=1)
-
+    away = TipError(arm.tree.position(tip), path)
     return (
-        Criterion(f"tip error before {until:g} s", _up_to(away, until), limit, "mm"),
-        Criterion("tip error at rest, mean of the last 0.1 s", _last(away), resting, "mm"),
+        Criterion(f"tip error before {until:g} s", away, limit, "mm", until=until),
+        Criterion(
+            "tip error at rest, mean of the last 0.1 s",
+            away,
+            resting,
+            "mm",
+            take="mean",
+            last=0.1,
+        ),
     )
 
 
 def largest_deflection(arm: SeriesElastic, limit: float) -> Criterion:
     """Largest deflection of any spring [rad]."""
-    motor, nq = arm.state.coordinate_slice("motor"), arm.tree.nq
-
-    def value(run: SimulationResult) -> float:
-        return float(np.abs(run.x[:, motor] - run.x[:, :nq]).max())
-
-    return Criterion("largest deflection", value, limit, "rad")
+    measure = Deflection(arm.state.coordinate_slice("motor"), arm.tree.nq)
+    return Criterion("largest deflection", measure, limit, "rad")
 
 
 def motor_work(arm: SeriesElastic) -> Criterion:
     """What the motors put in, ``∫ |u θ̇| dt``; reported only."""
-    speeds, count = arm.state.coordinate_slice("motor_velocity"), len(arm.joints)
+    measure = MotorWork(arm.state.coordinate_slice("motor_velocity"), len(arm.joints))
+    return Criterion("work of the motors, without what they could take back", measure, unit="J")
 
-    def value(run: SimulationResult) -> float:
-        power = np.abs(run.u[:, :count] * run.x[:-1, speeds]).sum(axis=1)
+
+@dataclass(frozen=True, eq=False)
+class TipError:
+    """Distance [mm] of a point of an arm from its place on a path of the links."""
+
+    place: ModelFunction
+    path: SmoothReference
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        wanted, nq = self.place(self.path(run.t).x), self.place.function.numel_in(0)
+        return 1e3 * np.linalg.norm(self.place(run.x[:, :nq]) - wanted, axis=1)
+
+
+@dataclass(frozen=True)
+class Deflection:
+    """Largest deflection [rad] of the springs between ``nq`` links and their motors."""
+
+    motor: slice
+    nq: int
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return np.abs(run.x[:, self.motor] - run.x[:, : self.nq]).max(axis=1)
+
+
+@dataclass(frozen=True)
+class MotorWork:
+    """``∫ |u θ̇| dt`` [J] of the first ``count`` inputs."""
+
+    speeds: slice
+    count: int
+
+    def __call__(self, run: SimulationResult) -> float:
+        """Of the whole run."""
+        power = np.abs(run.u[:, : self.count] * run.x[:-1, self.speeds]).sum(axis=1)
         return float(power @ np.diff(run.t))
-
-    return Criterion("work of the motors, without what they could take back", value, unit="J")
 
 
 def heavier(
@@ -93,15 +126,3 @@ def heavier(
         return made, {**values, "times_inertia": inertia, "times_drag": 1 + factor}
 
     return perturbed
-
-
-def _up_to(
-    away: Callable[[SimulationResult], np.ndarray], until: float
-) -> Callable[[SimulationResult], float]:
-    return lambda run: float(away(run)[run.t <= until].max())
-
-
-def _last(
-    away: Callable[[SimulationResult], np.ndarray],
-) -> Callable[[SimulationResult], float]:
-    return lambda run: float(away(run)[run.t >= run.t[-1] - 0.1].mean())

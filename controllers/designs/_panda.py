@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from lgcontrol.codegen import Value
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import LinkCapsules, Multibody
 from lgcontrol.optimal import Bound, Residual
-from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult
+from lgcontrol.simulation import Criterion, HeldNoise
 from lgcontrol.systems import Input, System
 
-from ._criteria import ATTITUDE, POSITION
+from ._criteria import ATTITUDE, POSITION, FrameError
 
 HAND = "panda_hand_tcp"
 READY = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
@@ -92,12 +93,9 @@ def hand_error(
 
 
 def hand_criteria(
-    tree: Multibody,
-    wanted: np.ndarray,
-    when: str,
-    chosen: Callable[[SimulationResult], np.ndarray],
+    tree: Multibody, wanted: np.ndarray, when: str, **counting: Any
 ) -> tuple[Criterion, Criterion]:
-    """Errors of the hand's place, within 15 mm, and attitude, within 50 mrad.
+    """Mean errors of the hand's place, within 15 mm, and attitude, within 50 mrad.
 
     Parameters
     ----------
@@ -106,21 +104,27 @@ def hand_criteria(
         Its pose.
     when : str
         For the names.
-    chosen : callable
-        Samples of a run, over which lengths of errors are averaged.
+    **counting
+        Which samples count: ``since``, ``until`` or ``last`` of `Criterion`.
     """
     place = tree.placement(HAND)
-
-    def missed(part: slice) -> Callable[[SimulationResult], float]:
-        def value(run: SimulationResult) -> float:
-            error = SE3.minus(place(run.x[chosen(run), : tree.nq]), wanted)
-            return float(np.linalg.norm(error[:, part], axis=1).mean())
-
-        return value
-
     return (
-        Criterion(f"position error{when}", missed(POSITION), 0.015, "m"),
-        Criterion(f"rotation error{when}", missed(ATTITUDE), 0.05, "rad"),
+        Criterion(
+            f"position error{when}",
+            FrameError(place, wanted, POSITION),
+            0.015,
+            "m",
+            take="mean",
+            **counting,
+        ),
+        Criterion(
+            f"rotation error{when}",
+            FrameError(place, wanted, ATTITUDE),
+            0.05,
+            "rad",
+            take="mean",
+            **counting,
+        ),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lgcontrol.controllers import OperationalSpace
@@ -12,6 +10,7 @@ from lgcontrol.models import underwater_vehicle_arm, underwater_vehicle_arm_tree
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 
 from ._bodies import VEHICLE_AND_ARM, drawn
+from ._criteria import ATTITUDE, POSITION, FrameError
 
 TOOL = "tool"
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
@@ -78,26 +77,25 @@ def design(seed: int = 0) -> Task:
         seconds=30.0,
         options={"disturbances": [InputSignal(sea, dt=0.05)]},
         criteria=(
-            Criterion("tool off its place after 5 s", _off(place, held, slice(0, 3)), 0.02, "m"),
-            Criterion("tool turned after 5 s", _off(place, held, slice(3, 6)), 0.05, "rad"),
+            Criterion(
+                "tool off its place after 5 s",
+                FrameError(place, held, POSITION),
+                0.02,
+                "m",
+                since=SETTLED,
+            ),
+            Criterion(
+                "tool turned after 5 s",
+                FrameError(place, held, ATTITUDE),
+                0.05,
+                "rad",
+                since=SETTLED,
+            ),
             Criterion("way of the vehicle meanwhile", _way, unit="m"),
         ),
         goals=(held,),
         bodies=drawn(tree, VEHICLE_AND_ARM),
     )
-
-
-def _off(
-    place: Callable[..., np.ndarray], held: np.ndarray, part: slice
-) -> Callable[[SimulationResult], float]:
-    """Largest length of some components of the tool's error once it has settled."""
-
-    def value(run: SimulationResult) -> float:
-        late = run.t >= min(SETTLED, run.t[-1])
-        error = SE3.minus(place(run.x[late, : len(held) + len(BENT)]), held)
-        return float(np.linalg.norm(error[:, part], axis=1).max())
-
-    return value
 
 
 def _way(run: SimulationResult) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from lgcontrol.groups import SE3
 from lgcontrol.models import underwater_vehicle_arm, underwater_vehicle_arm_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
-from lgcontrol.systems import Parameter
+from lgcontrol.systems import Parameter, System
 
 from ._bodies import VEHICLE_AND_ARM, drawn
-from ._criteria import failed_calls
+from ._criteria import ATTITUDE, POSITION, FrameError, failed_calls
 
 TOOL = "tool"
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
@@ -70,24 +70,6 @@ def design(seed: int = 0) -> Task:
         disturbance=("current.x", "current.y"),
     )
 
-    def off(part: slice, since: float) -> Callable[[SimulationResult], float]:
-        def value(run: SimulationResult) -> float:
-            late = run.t >= min(since, run.t[-1])
-            error = SE3.minus(place(run.x[late, : tree.nq]), goal)
-            return float(np.linalg.norm(error[:, part], axis=1).max())
-
-        return value
-
-    def beyond(run: SimulationResult) -> float:
-        excess: list[float] = []
-        for name, (lower, upper) in plant.limits.items():
-            value = run.x[:, plant.state.coordinate_names.index(name)]
-            excess.append(float(np.maximum(lower - value, value - upper).max()))
-        return max(excess)
-
-    def bent(run: SimulationResult) -> float:
-        return float(np.abs(run.x[-1, 7 : tree.nq] - BENT).max())
-
     direction = rng.uniform(-np.pi, np.pi)
     flow = CURRENT * np.array([np.cos(direction), np.sin(direction)])
 
@@ -104,12 +86,44 @@ def design(seed: int = 0) -> Task:
         reference=rest,
         options={"disturbances": [InputSignal(sea, dt=0.05)]},
         criteria=(
-            Criterion("tool off its place after 8 s", off(slice(0, 3), LATE), 0.03, "m"),
-            Criterion("tool turned after 8 s", off(slice(3, 6), LATE), 0.05, "rad"),
-            Criterion("angles and rates beyond their limits", beyond, 0.0, ""),
-            Criterion("joint that moved most", bent, unit="rad", least=0.2),
+            Criterion(
+                "tool off its place after 8 s",
+                FrameError(place, goal, POSITION),
+                0.03,
+                "m",
+                since=LATE,
+            ),
+            Criterion(
+                "tool turned after 8 s", FrameError(place, goal, ATTITUDE), 0.05, "rad", since=LATE
+            ),
+            Criterion("angles and rates beyond their limits", _beyond(plant), 0.0, ""),
+            Criterion("joint that moved most", moved, unit="rad", least=0.2, last=0.0),
             failed_calls(),
         ),
         goals=(goal,),
         bodies=drawn(tree, VEHICLE_AND_ARM),
     )
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """By how much coordinates of the state, each with its limits, are beyond them."""
+
+    limits: tuple[tuple[int, float, float], ...]
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of the worst coordinate at each time, shape (N,)."""
+        excess = [
+            np.maximum(lower - run.x[:, k], run.x[:, k] - upper) for k, lower, upper in self.limits
+        ]
+        return np.max(excess, axis=0)
+
+
+def _beyond(plant: System) -> Beyond:
+    names = plant.state.coordinate_names
+    return Beyond(tuple((names.index(name), *pair) for name, pair in plant.limits.items()))
+
+
+def moved(run: SimulationResult) -> np.ndarray:
+    """How far the joint that moved most is from where the arm is ready [rad], shape (N,)."""
+    return np.abs(run.x[:, SE3.nq : SE3.nq + len(BENT)] - BENT).max(axis=1)

@@ -13,7 +13,7 @@ from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Trajectory
 
-from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, named, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, Overlap, around, car, named, standing
 from ._criteria import error_at_end, failed_calls
 
 SPEED, SECONDS = 14.0, 8.0  # m/s, s
@@ -74,14 +74,6 @@ def design(seed: int = 0) -> Task:
         guess=left,
     )  # fmt: skip
 
-    def hardest(run: SimulationResult) -> float:
-        speed, angle = run.block("speed")[:, 0], run.block("steering")[:, 0]
-        return float(np.abs(speed**2 * np.tan(angle) / WHEELBASE).max())
-
-    def beyond(run: SimulationResult) -> float:
-        y = run.block("pose")[:, 1]
-        return float(max(EDGES[0] - y.min(), y.max() - EDGES[1]))
-
     start = SE2.exp([0.0, rng.choice([-0.6, 0.6]), 0.0])
     return Task(
         plant=plant,
@@ -91,9 +83,9 @@ def design(seed: int = 0) -> Task:
         reference=lane,
         options={"disturbances": [HeldNoise({"slip": 0.1, "slope": 0.2}, dt=0.2)]},
         criteria=(
-            Criterion("overlap with other cars", lambda run: overlap(run, others), 0.0, "m"),
-            Criterion("lateral acceleration", hardest, SIDEWAYS + 0.5, "m/s²"),
-            Criterion("beyond the edges of the road", beyond, 0.0, "m"),
+            Criterion("overlap with other cars", Overlap(tuple(others)), 0.0, "m"),
+            Criterion("lateral acceleration", sideways_acceleration, SIDEWAYS + 0.5, "m/s²"),
+            Criterion("beyond the edges of the road", beyond_edges, 0.0, "m"),
             error_at_end("off the lane's middle", "pose", slice(1, 2), "m", 0.3),
             error_at_end("off the speed", "speed", slice(0, 1), "m/s", 1.0),
             failed_calls(),
@@ -101,3 +93,15 @@ def design(seed: int = 0) -> Task:
         obstacles=named(others),
         hull=HULL,
     )
+
+
+def sideways_acceleration(run: SimulationResult) -> np.ndarray:
+    """Size of the lateral acceleration [m/s²], shape (N,)."""
+    speed, angle = run.block("speed")[:, 0], run.block("steering")[:, 0]
+    return np.abs(speed**2 * np.tan(angle) / WHEELBASE)
+
+
+def beyond_edges(run: SimulationResult) -> np.ndarray:
+    """How far the rear axle is beyond the edges of the road [m], shape (N,)."""
+    y = run.block("pose")[:, 1]
+    return np.maximum(EDGES[0] - y, y - EDGES[1])

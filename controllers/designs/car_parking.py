@@ -9,7 +9,7 @@ from lgcontrol.groups import SE2
 from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 
-from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, named, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, Overlap, around, car, named, standing
 from ._criteria import error_at_end, failed_calls
 
 GAP = 7.5  # m between the cars
@@ -50,11 +50,6 @@ def design(seed: int = 0) -> Task:
         ],
     )
 
-    def beyond(run: SimulationResult) -> float:
-        pose = run.block("pose")
-        front = pose[:, 1] + WHEELBASE * pose[:, 3]
-        return -ASIDE - float(np.minimum(pose[:, 1], front).min())
-
     start = SE2.exp([half + rng.uniform(-0.5, 0.5), rng.uniform(-0.2, 0.2), 0.0])
     return Task(
         plant=plant,
@@ -64,8 +59,8 @@ def design(seed: int = 0) -> Task:
         reference=goal,
         options={"disturbances": [HeldNoise({"slip": 0.02, "slope": 0.05}, dt=0.3)]},
         criteria=(
-            Criterion("overlap with other cars", lambda run: overlap(run, others), 0.0, "m"),
-            Criterion("over the kerb", beyond, KERB + 0.1, "m"),
+            Criterion("overlap with other cars", Overlap(tuple(others)), 0.0, "m"),
+            Criterion("over the kerb", beyond_kerb, KERB + 0.1, "m"),
             error_at_end("position error", "pose", slice(0, 2), "m", 0.1, over=1.0),
             error_at_end("heading error", "pose", slice(2, 3), "rad", 0.05, over=1.0),
             failed_calls(),
@@ -73,3 +68,10 @@ def design(seed: int = 0) -> Task:
         obstacles=named(others),
         hull=HULL,
     )
+
+
+def beyond_kerb(run: SimulationResult) -> np.ndarray:
+    """How far the car is to the right of its place [m], shape (N,)."""
+    pose = run.block("pose")
+    front = pose[:, 1] + WHEELBASE * pose[:, 3]
+    return -ASIDE - np.minimum(pose[:, 1], front)

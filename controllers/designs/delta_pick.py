@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -74,10 +75,7 @@ def design(seed: int = 0) -> Task:
     rng = np.random.default_rng(seed)
     x, y, z = np.array(PICK) + rng.uniform(-SPREAD, SPREAD, 3)
     start = true.assemble(where={"platform.x": x, "platform.y": y, "platform.z": z})
-    criteria = [
-        Criterion(f"distance after move {k + 1}", _distance(k, place), 0.001, "m")
-        for k in range(MOVES)
-    ]
+    criteria = [_arrival(k, place) for k in range(MOVES)]
     return Task(
         plant=plant,
         controller=mpc,
@@ -101,12 +99,27 @@ def way(t: Value) -> Value:
     return pick + share * away + ca.vertcat(0.0, 0.0, LIFT * arch)
 
 
-def _distance(move: int, place: list[int]) -> Callable[[SimulationResult], float]:
-    """Of the platform from where it should be, just before the next move."""
+@dataclass(frozen=True)
+class Distance:
+    """Distance [m] of the platform, whose coordinates have these places, from a point."""
 
-    def value(run: SimulationResult) -> float:
-        time = min((move + 1) * (MOVE + STAY), run.t[-1])
-        at = int(np.searchsorted(run.t, time - DT / 2))
-        return float(np.linalg.norm(run.x[at, place] - np.asarray(way(time)).ravel()))
+    place: tuple[int, ...]
+    point: tuple[float, ...]
 
-    return value
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return np.linalg.norm(run.x[:, list(self.place)] - self.point, axis=1)
+
+
+def _arrival(move: int, place: Sequence[int]) -> Criterion:
+    """Distance just before the next move."""
+    time = (move + 1) * (MOVE + STAY)
+    point = tuple(np.asarray(way(time)).ravel().tolist())
+    return Criterion(
+        f"distance after move {move + 1}",
+        Distance(tuple(place), point),
+        0.001,
+        "m",
+        since=time - DT / 2,
+        until=time,
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import Value
+from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.controllers import MPC
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.models import five_bar_tree
@@ -75,12 +77,6 @@ def design(seed: int = 0) -> Task:
         ],
     )
 
-    def distance(run: SimulationResult) -> float:
-        return float(np.linalg.norm(tip(run.x[-1, :nq]) - [GOAL[0], 0.0, GOAL[1]]))
-
-    def worst(run: SimulationResult) -> float:
-        return float(plant.quantities["conditioning"](0.0, run.x).min())
-
     return Task(
         plant=plant,
         controller=mpc,
@@ -88,8 +84,13 @@ def design(seed: int = 0) -> Task:
         seconds=SECONDS,
         reference=rest,
         criteria=(
-            Criterion("distance from the goal at the end", distance, 0.01, "m"),
-            Criterion("conditioning at its worst", worst, least=0.9 * LEAST),
+            Criterion("distance from the goal at the end", TipDistance(tip), 0.01, "m", last=0.0),
+            Criterion(
+                "conditioning at its worst",
+                Conditioning(plant.quantities["conditioning"]),
+                least=0.9 * LEAST,
+                take="least",
+            ),
             failed_calls(),
         ),
         goals=(robot.tree.placement("tip")(goal),),
@@ -108,3 +109,26 @@ def configuration(robot: ClosedTree, x: float, z: float) -> np.ndarray:
         end = np.arctan2(z - PROXIMAL * np.sin(drive), dx - PROXIMAL * np.cos(drive))
         q[2 * k : 2 * k + 2] = drive, (end - drive + np.pi) % (2 * np.pi) - np.pi
     return robot.assemble(q)
+
+
+@dataclass(frozen=True)
+class TipDistance:
+    """Distance [m] of the tip from the goal."""
+
+    tip: ModelFunction
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        nq = self.tip.function.numel_in(0)
+        return np.linalg.norm(self.tip(run.x[:, :nq]) - [GOAL[0], 0.0, GOAL[1]], axis=1)
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """Share of the drives' mobility that the loop leaves."""
+
+    share: ModelFunction
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return self.share(0.0, run.x)[:, 0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import casadi as ca
 import numpy as np
 
@@ -11,7 +9,7 @@ from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda, panda_tree
-from lgcontrol.simulation import Kick, SimulationResult, Task
+from lgcontrol.simulation import Kick, Task
 
 from ._bodies import drawn
 from ._criteria import failed_calls
@@ -79,7 +77,9 @@ def design(seed: int = 0) -> Task:
     criteria = [
         criterion
         for k, target in enumerate(targets)
-        for criterion in hand_criteria(tree, target, f" at pose {k + 1}", _before((k + 1) * STAY))
+        for criterion in hand_criteria(
+            tree, target, f" at pose {k + 1}", since=(k + 1) * STAY - DT / 2, until=(k + 1) * STAY
+        )
     ]
     return Task(
         plant=plant,
@@ -92,8 +92,3 @@ def design(seed: int = 0) -> Task:
         goals=tuple(targets),
         bodies=drawn(tree, BODIES),
     )
-
-
-def _before(time: float) -> Callable[[SimulationResult], np.ndarray]:
-    """The sample of a run just before a time."""
-    return lambda run: np.searchsorted(run.t, [min(time, run.t[-1]) - DT / 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
+from lgcontrol.mechanics import Multibody
 from lgcontrol.models import panda_tree
 from lgcontrol.optimal import Bound, Capsule, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task
@@ -99,34 +101,6 @@ def design(seed: int = 0) -> Task:
         ],
     )  # fmt: skip
 
-    def sweep(run: SimulationResult, link: str) -> np.ndarray:
-        """Points of the axis of a link's capsule, shape (N, k, 3)."""
-        ends = np.array(OUTLINE[link][:2])
-        ends = SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], ends)
-        return _between(ends[:, 0], ends[:, 1], 25)
-
-    def gap(run: SimulationResult) -> float:
-        gaps = [
-            _distance(sweep(run, link), _between(axis[0], axis[1], 41))
-            - OUTLINE[link][2] - thick
-            for axis, thick in OBSTACLES.values() for link in REACHING
-        ]  # fmt: skip
-        return float(min(gaps))
-
-    def own_gap(run: SimulationResult) -> float:
-        gaps = [
-            _distance(sweep(run, a), sweep(run, b)) - OUTLINE[a][2] - OUTLINE[b][2]
-            for a, b in MEETING
-        ]
-        return float(min(gaps))
-
-    def turned(run: SimulationResult) -> float:
-        q = run.x[:, : tree.nq]
-        return float(np.maximum(limits["lower"] - q, q - limits["upper"]).max())
-
-    def fastest(run: SimulationResult) -> float:
-        return float((np.abs(run.x[:, tree.nq :]) / limits["velocity"]).max())
-
     return Task(
         plant=plant,
         controller=mpc,
@@ -135,19 +109,84 @@ def design(seed: int = 0) -> Task:
         reference=goal,
         options={"disturbances": [noise]},
         criteria=(
-            *hand_criteria(
-                tree, wanted, ", mean of the last 0.25 s", lambda run: run.t >= run.t[-1] - 0.25
+            *hand_criteria(tree, wanted, ", mean of the last 0.25 s", last=0.25),
+            Criterion("clearance of obstacles", Gap(tree), unit="m", least=0.0, take="least"),
+            Criterion(
+                "clearance of the arm itself", OwnGap(tree), unit="m", least=0.0, take="least"
             ),
-            Criterion("clearance of obstacles", gap, unit="m", least=0.0),
-            Criterion("clearance of the arm itself", own_gap, unit="m", least=0.0),
-            Criterion("angles beyond their limits", turned, 0.0, "rad"),
-            Criterion("largest rate, share of its limit", fastest, 1.0),
+            Criterion(
+                "angles beyond their limits", Turned(limits["lower"], limits["upper"]), 0.0, "rad"
+            ),
+            Criterion("largest rate, share of its limit", Rate(limits["velocity"]), 1.0),
             failed_calls(),
         ),
         obstacles=OBSTACLES,
         goals=(wanted,),
         bodies=drawn(tree, BODIES),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """Distance [m] of forearm, wrist, hand and fingers to the nearest obstacle."""
+
+    tree: Multibody
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        gaps = [
+            _distance(_sweep(self.tree, run, link), _between(axis[0], axis[1], 41))
+            - OUTLINE[link][2] - thick
+            for axis, thick in OBSTACLES.values() for link in REACHING
+        ]  # fmt: skip
+        return np.min(gaps, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGap:
+    """Distance [m] of hand and wrist to the arm's own lower links."""
+
+    tree: Multibody
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        gaps = [
+            _distance(_sweep(self.tree, run, a), _sweep(self.tree, run, b))
+            - OUTLINE[a][2] - OUTLINE[b][2]
+            for a, b in MEETING
+        ]  # fmt: skip
+        return np.min(gaps, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """By how much the worst angle is beyond its limits [rad]."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        q = run.x[:, : len(self.lower)]
+        return np.maximum(self.lower - q, q - self.upper).max(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Rate:
+    """Largest rate of the joints, as a share of its limit."""
+
+    limit: np.ndarray
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return (np.abs(run.x[:, len(self.limit) :]) / self.limit).max(axis=1)
+
+
+def _sweep(tree: Multibody, run: SimulationResult, link: str) -> np.ndarray:
+    """Points of the axis of a link's capsule, shape (N, k, 3)."""
+    ends = np.array(OUTLINE[link][:2])
+    ends = SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], ends)
+    return _between(ends[:, 0], ends[:, 1], 25)
 
 
 def _between(start: Any, end: Any, count: int) -> np.ndarray:
@@ -157,7 +196,7 @@ def _between(start: Any, end: Any, count: int) -> np.ndarray:
     return (1 - share) * start + share * end
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Least distance of points (N, k, 3) and (N, m, 3) or (m, 3) at the same times."""
+def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Least distance of points (N, k, 3) and (N, m, 3) or (m, 3) at each time, shape (N,)."""
     apart = one[..., :, np.newaxis, :] - other[..., np.newaxis, :, :]
-    return float(np.linalg.norm(apart, axis=-1).min())
+    return np.linalg.norm(apart, axis=-1).min(axis=(1, 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lgcontrol.controllers import GeometricPD
@@ -11,7 +13,7 @@ from lgcontrol.optimal import retime
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import BSpline
 
-from ._criteria import error_at_end, failed_calls
+from ._criteria import Known, error_at_end, failed_calls
 
 FLOOR, SPAN, TURN = -0.8, 0.6, 2.5  # m, m, rad: of the way from one side to the other
 WALL, SIZE, LIFT = (
@@ -52,14 +54,6 @@ def design(seed: int = 0) -> Task:
     carrying = float(found.t[-1])
     control = GeometricPD(head, frequency=100.0, dt=1e-3)
 
-    def inside(run: SimulationResult) -> float:
-        x, z = run.block("pose")[:, 0], run.block("pose")[:, 2]
-        return WALL - float(np.hypot(x, z - FLOOR).min())
-
-    def spread(run: SimulationResult) -> float:
-        there = run.t >= min(carrying, run.t[-1])
-        return float(np.linalg.norm(run.x[there, :3] - far, axis=1).max())
-
     off = np.r_[rng.uniform(-0.003, 0.003, 3), 0.02]
 
     return Task(
@@ -70,8 +64,8 @@ def design(seed: int = 0) -> Task:
         reference=found.motion,
         options={"disturbances": [HeldNoise({f"force.{a}": 2.0 for a in "xyz"}, dt=0.005)]},
         criteria=(
-            Criterion("time of the way", lambda run: carrying, 0.25, "s"),
-            Criterion("off its place from then on", spread, 0.005, "m"),
+            Criterion("time of the way", Known(carrying), 0.25, "s"),
+            Criterion("off its place from then on", Away(far), 0.005, "m", since=carrying),
             Criterion("load inside of the wall", inside, -SIZE, "m"),
             error_at_end("turned off", "pose", slice(3, 4), "rad", 0.02, over=0.02),
             failed_calls(),
@@ -79,3 +73,20 @@ def design(seed: int = 0) -> Task:
         obstacles={"wall": (np.array([[0.0, y, FLOOR] for y in (-0.2, 0.2)]), WALL)},
         hull=(np.zeros(3), SIZE),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Away:
+    """Distance [m] of the head from a place."""
+
+    place: np.ndarray
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return np.linalg.norm(run.x[:, :3] - self.place, axis=1)
+
+
+def inside(run: SimulationResult) -> np.ndarray:
+    """How deep the middle of the load is in the wall [m], shape (N,)."""
+    x, z = run.block("pose")[:, 0], run.block("pose")[:, 2]
+    return WALL - np.hypot(x, z - FLOOR)

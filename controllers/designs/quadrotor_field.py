@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lgcontrol.controllers import MPC
@@ -61,18 +63,6 @@ def design(seed: int = 0) -> Task:
         parameters=places,
     )
 
-    def nearest(run: SimulationResult) -> float:
-        gaps = np.linalg.norm(run.block("pose")[:, None, :3] - centers, axis=2)
-        return float(gaps.min()) - RADIUS - SIZE
-
-    def mean_speed(run: SimulationResult) -> float:
-        x = run.block("pose")[:, 0]
-        return float((x[-1] - x[0]) / run.t[-1])
-
-    def slowest(run: SimulationResult) -> float:
-        forward = SE3.act(run.block("pose"), run.block("twist")[:, :3]) - run.block("pose")[:, :3]
-        return float(forward[:, 0].min())
-
     x0 = line.states(quad, 0.0)[0]
     x0[1:3] += rng.choice([-0.6, 0.6], 2) * rng.uniform(0.9, 1.1, 2)
     return Task(
@@ -83,12 +73,38 @@ def design(seed: int = 0) -> Task:
         reference=line,
         options={"disturbances": [HeldNoise({f"force.{axis}": 0.3 for axis in "xyz"}, dt=0.05)]},
         criteria=(
-            Criterion("clearance of the balloons", nearest, unit="m", least=0.0),
+            Criterion(
+                "clearance of the balloons", Clearance(centers), unit="m", least=0.0, take="least"
+            ),
             Criterion("mean speed", mean_speed, unit="m/s", least=0.99 * SPEED),
-            Criterion("lowest speed", slowest, unit="m/s", least=0.9 * SPEED),
+            Criterion("lowest speed", speed_ahead, unit="m/s", least=0.9 * SPEED, take="least"),
             error_at_end("position error", "pose", POSITION, "m", 0.3),
             failed_calls(),
         ),
         obstacles={f"balloon {k + 1}": (one, RADIUS) for k, one in enumerate(centers)},
         hull=(np.zeros(3), SIZE),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Clearance:
+    """Distance [m] of the vehicle to the nearest balloon."""
+
+    centers: np.ndarray
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        gaps = np.linalg.norm(run.block("pose")[:, None, :3] - self.centers, axis=2)
+        return gaps.min(axis=1) - RADIUS - SIZE
+
+
+def mean_speed(run: SimulationResult) -> float:
+    """Along the line [m/s]."""
+    x = run.block("pose")[:, 0]
+    return float((x[-1] - x[0]) / run.t[-1])
+
+
+def speed_ahead(run: SimulationResult) -> np.ndarray:
+    """Speed along the line [m/s], shape (N,)."""
+    pose = run.block("pose")
+    return (SE3.act(pose, run.block("twist")[:, :3]) - pose[:, :3])[:, 0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.controllers import GeometricPD
 from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia
@@ -44,17 +47,6 @@ def design(seed: int = 0) -> Task:
         wheel_speed=np.zeros(3),
     )
 
-    def momentum_change(run: SimulationResult) -> float:
-        L = craft.momentum("spatial")(*plant.state.split(run.x).values(), run.settings["p"])
-        return float(np.linalg.norm(L - L[0], axis=-1).max() / np.linalg.norm(L[0]))
-
-    def unaccounted_energy(run: SimulationResult) -> float:
-        energy = plant.quantities["kinetic_energy"](0.0, run.x, p=run.settings["p"])[:, 0]
-        speed, dt = run.block("wheel_speed"), np.diff(run.t)
-        fed = np.sum(dt[:, None] * run.u[: len(dt)] * (speed[1:] + speed[:-1]) / 2)
-        lost = np.trapezoid(FRICTION * np.sum(speed**2, axis=-1), run.t)
-        return float(abs(energy[-1] - energy[0] - fed + lost) / lost)
-
     def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
         """The inertia of the body; wheels are known."""
         own = (1 + share) * np.array(INERTIA)
@@ -69,9 +61,43 @@ def design(seed: int = 0) -> Task:
         options={"method": "variational_verlet", "max_step": STEP},
         criteria=(
             error_at_end("attitude error", "pose", slice(0, 3), "rad", 0.01, over=3600),
-            Criterion("change of the angular momentum", momentum_change, 1e-11),
-            Criterion("energy that is not accounted for", unaccounted_energy, 0.01),
+            Criterion(
+                "change of the angular momentum", MomentumChange(craft.momentum("spatial")), 1e-11
+            ),
+            Criterion(
+                "energy that is not accounted for",
+                Unaccounted(plant.quantities["kinetic_energy"]),
+                0.01,
+            ),
             failed_calls(),
         ),
         perturbed=heavier,
     )
+
+
+@dataclass(frozen=True)
+class MomentumChange:
+    """Change of the angular momentum since the start, as a share of it."""
+
+    momentum: ModelFunction
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        blocks = (run.block(name) for name in ("pose", "twist", "wheel_speed"))
+        L = self.momentum(*blocks, run.settings["p"])
+        return np.linalg.norm(L - L[0], axis=-1) / np.linalg.norm(L[0])
+
+
+@dataclass(frozen=True)
+class Unaccounted:
+    """Energy that neither the motors fed nor the bearings took, as a share of the losses."""
+
+    energy: ModelFunction
+
+    def __call__(self, run: SimulationResult) -> float:
+        """Of the whole run."""
+        energy = self.energy(0.0, run.x, p=run.settings["p"])[:, 0]
+        speed, dt = run.block("wheel_speed"), np.diff(run.t)
+        fed = np.sum(dt[:, None] * run.u[: len(dt)] * (speed[1:] + speed[:-1]) / 2)
+        lost = np.trapezoid(FRICTION * np.sum(speed**2, axis=-1), run.t)
+        return float(abs(energy[-1] - energy[0] - fed + lost) / lost)

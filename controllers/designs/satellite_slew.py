@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,6 @@ def design(seed: int = 0) -> Task:
         guess=GeometricPD(craft, frequency=0.02, dt=5.0),
     )
 
-    def exposed(run: SimulationResult) -> float:
-        along = SO3.act(run.block("pose"), INSTRUMENT) @ sun
-        return float(np.degrees(np.arccos(np.clip(along, -1.0, 1.0)).min()))
-
     return Task(
         plant=craft,
         controller=mpc,
@@ -82,8 +79,10 @@ def design(seed: int = 0) -> Task:
         options={"max_step": 1.0},
         criteria=(
             error_at_end("attitude error", "pose", slice(0, 3), "rad", 0.01, over=10),
-            Criterion("angle to the sun", exposed, unit="°", least=np.degrees(SUN)),
-            Criterion("highest wheel speed", _highest_wheel_speed, TOP_SPEED, "rad/s"),
+            Criterion(
+                "angle to the sun", SunAngle(sun), unit="°", least=np.degrees(SUN), take="least"
+            ),
+            Criterion("highest wheel speed", wheel_speed, TOP_SPEED, "rad/s"),
             error_at_end("rate", "twist", slice(0, 3), "rad/s", 1e-4, over=10),
             failed_calls(),
         ),
@@ -92,5 +91,18 @@ def design(seed: int = 0) -> Task:
     )
 
 
-def _highest_wheel_speed(run: SimulationResult) -> float:
-    return float(np.abs(run.block("wheel_speed")).max())
+@dataclass(frozen=True, eq=False)
+class SunAngle:
+    """Angle [°] between the instrument's axis and the sun."""
+
+    sun: np.ndarray
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        along = SO3.act(run.block("pose"), INSTRUMENT) @ self.sun
+        return np.degrees(np.arccos(np.clip(along, -1.0, 1.0)))
+
+
+def wheel_speed(run: SimulationResult) -> np.ndarray:
+    """Speed of the fastest wheel [rad/s], shape (N,)."""
+    return np.abs(run.block("wheel_speed")).max(axis=1)

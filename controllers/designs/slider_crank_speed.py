@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import casadi as ca
 import numpy as np
 
@@ -22,10 +20,11 @@ from lgcontrol.mechanics.constrained import (
     revolute,
     translational,
 )
-from lgcontrol.simulation import Criterion, SimulationResult, Task
+from lgcontrol.simulation import Task
 from lgcontrol.systems import Trajectory
 
 from ._bodies import point_of
+from ._criteria import largest_error
 
 RADIUS, ROD = 0.06, 0.2  # m, of the crank, and between the pins of the rod
 CRANK, PISTON = 4e-3, 0.6  # kg m², kg
@@ -36,7 +35,7 @@ CHANGES = ((20.0, 0.1, 0.6), (-10.0, 1.1, 0.3), (-10.0, 1.7, 0.4))
 SECONDS, DT = 2.4, 0.005
 SETTLED = 0.5  # s, when the start is forgotten
 AHEAD, SPREAD = 0.12, 0.03  # rad, of the start
-TURN = 4  # place of the rotation of the crank, the first body, about y
+TURN = slice(4, 5)  # place of the rotation of the crank, the first body, about y
 
 
 def design(seed: int = 0) -> Task:
@@ -63,13 +62,6 @@ def design(seed: int = 0) -> Task:
     )
     beside = AHEAD + np.random.default_rng(seed).uniform(-SPREAD, SPREAD)
 
-    def largest(block: str) -> Callable[[SimulationResult], float]:
-        def value(run: SimulationResult) -> float:
-            off = run.block_error(block)[run.t >= min(SETTLED, run.t[-1]), TURN]
-            return float(np.abs(off).max())
-
-        return value
-
     return Task(
         plant=plant,
         controller=TVLQR(model, motion, Q=[3e3, 3.0], R=1e-2),
@@ -77,9 +69,21 @@ def design(seed: int = 0) -> Task:
         seconds=SECONDS,
         reference=motion,
         criteria=(
-            Criterion(f"error of the speed from {SETTLED:g} s on", largest("velocity"), 1, "rad/s"),
-            Criterion(
-                f"error of the angle from {SETTLED:g} s on", largest("configuration"), 0.05, "rad"
+            largest_error(
+                f"error of the speed from {SETTLED:g} s on",
+                "velocity",
+                TURN,
+                "rad/s",
+                1.0,
+                since=SETTLED,
+            ),
+            largest_error(
+                f"error of the angle from {SETTLED:g} s on",
+                "configuration",
+                TURN,
+                "rad",
+                0.05,
+                since=SETTLED,
             ),
         ),
         bodies={

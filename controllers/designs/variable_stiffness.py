@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,9 +56,6 @@ def design(seed: int = 0) -> Task:
     start = law.reference_states(np.zeros(1))
     assert start is not None
 
-    def off(run: SimulationResult) -> float:
-        return float(np.abs(run.x[:, 0] - path(run.t).x[:, 0]).max())
-
     def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
         """On the same springs, which `scaled_inertia` would let grow along."""
         same = variable_stiffness_joint_tree(
@@ -75,18 +72,34 @@ def design(seed: int = 0) -> Task:
         seconds=SECONDS,
         reference=path,
         criteria=(
-            Criterion("error of the link", off, 0.016, "rad"),
-            Criterion("work of the motor next to that of the spring", _shares(0), 0.2),
+            Criterion("error of the link", LinkError(path), 0.016, "rad"),
+            Criterion("work of the motor next to that of the spring", WorkShare(0), 0.2),
             failed_calls(),
         ),
         perturbed=heavier,
     )
 
 
-def _shares(joint: int) -> Callable[[SimulationResult], float]:
-    """``∫ |u θ̇| / ∫ |τ q̇|`` while the swing neither grows nor dies down."""
+@dataclass(frozen=True, eq=False)
+class LinkError:
+    """Distance [rad] of the link from its path."""
 
-    def value(run: SimulationResult) -> float:
+    path: Waypoints
+
+    def __call__(self, run: SimulationResult) -> np.ndarray:
+        """Of each time, shape (N,)."""
+        return np.abs(run.x[:, 0] - self.path(run.t).x[:, 0])
+
+
+@dataclass(frozen=True)
+class WorkShare:
+    """``∫ |u θ̇| / ∫ |τ q̇|`` of a joint while the swing neither grows nor dies down."""
+
+    joint: int
+
+    def __call__(self, run: SimulationResult) -> float:
+        """Of the whole run."""
+        joint = self.joint
         inside = (run.t[:-1] > RAMP) & (run.t[:-1] < SECONDS - RAMP)
         phi = run.block("stiffness_motor")[:-1, joint]
         q, v = run.x[:-1, 0], run.x[:-1, 1]
@@ -97,5 +110,3 @@ def _shares(joint: int) -> Callable[[SimulationResult], float]:
         put_in = np.abs(run.u[:, 0] * w)[inside] @ dt
         stored = np.abs(tau * v)[inside] @ dt
         return float(put_in / stored) if stored > 0 else np.inf
-
-    return value

@@ -58,7 +58,7 @@ def info_command(options: argparse.Namespace) -> int:
         print(f"\ncontroller  {type(task.controller).__name__}\nseconds     {task.seconds:g}")
         print("criteria")
         for criterion in task.criteria:
-            print(f"  {criterion.name}: {criterion.range or 'reported'}")
+            print(f"  {criterion}")
     elif name in models:
         factory = load(models[name])
         print(f"{name}: {summary(factory)}\n")

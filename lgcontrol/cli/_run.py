@@ -113,7 +113,7 @@ def _print_verdicts(task: Any, run: Any) -> bool:
     rows, passed = [], True
     for criterion in task.criteria:
         try:
-            value = float(criterion.value(run))
+            value = criterion.value(run)
         except Exception as error:  # a run that ended early may lack what it looks at, others not
             if run.is_success:
                 raise

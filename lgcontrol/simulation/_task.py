@@ -5,16 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..codegen import named_options
+from ..codegen._internal import unknown_name
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._controllers import Cascade
 from ._result import SimulationResult
 from ._simulate import simulate
+
+# How the samples of a signal become the value of a criterion.
+TAKES: dict[str, Callable[[np.ndarray], Any]] = {
+    "largest": np.max,
+    "least": np.min,
+    "mean": np.mean,
+}
 
 
 @named_options
@@ -25,27 +33,46 @@ class Criterion:
     Parameters
     ----------
     name : str
-    value : callable
-        ``value(result) → float``.
+    measure : callable
+        ``measure(result) → float``, or a signal: ``measure(result) → ndarray, shape (N,)`` with a
+        sample for each time ``result.t``. A function of a module or an object of a module's class
+        pickles, a lambda does not.
     limit : float
         Largest value that passes; with infinite limits numbers are only reported.
     unit : str
     least : float
         Smallest value that passes, of a clearance for example.
+    take : {"largest", "least", "mean"}
+        What counts of a signal.
+    since, until : float
+        Times [s] between which a signal counts; if the run ends before `since`, its end counts.
+    last : float, optional
+        Only the last so many seconds of the run count; 0 is its end.
 
     Examples
     --------
     >>> Criterion("duration", lambda run: run.t[-1], 5.0, "s").limit
     5.0
-    >>> print(Criterion("height", lambda run: run.x[:, 2].min(), unit="m", least=0.5).range)
-    at least 0.5 m
+    >>> print(Criterion("height", lambda run: run.x[:, 2], unit="m", least=0.5, take="least"))
+    height: at least 0.5 m
     """
 
     name: str
-    value: Callable[[SimulationResult], float]
+    measure: Callable[[SimulationResult], float | np.ndarray]
     limit: float = np.inf
     unit: str = ""
     least: float = -np.inf
+    take: Literal["largest", "least", "mean"] = "largest"
+    since: float = 0.0
+    until: float = np.inf
+    last: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.take not in TAKES:
+            raise ValueError(unknown_name("take", self.take, list(TAKES)))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.range or 'reported'}"
 
     @property
     def range(self) -> str:
@@ -54,6 +81,29 @@ class Criterion:
         words = [f"{word} {limit:g} {self.unit}".rstrip() for word, limit in limits
                  if np.isfinite(limit)]  # fmt: skip
         return ", ".join(words)
+
+    def value(self, result: SimulationResult) -> float:
+        """Number of a run that is compared with the limits."""
+        found = np.asarray(self.measure(result), dtype=np.float64)
+        if found.ndim == 0:
+            return float(found)
+        if found.shape != result.t.shape:
+            raise ValueError(
+                f"the measure of {self.name!r} returned shape {found.shape}, expected a number or "
+                f"a sample for each time, shape {result.t.shape}"
+            )
+        return float(TAKES[self.take](found[self.counts(result)]))
+
+    def history(self, result: SimulationResult) -> np.ndarray | None:
+        """Samples of the signal at ``result.t``; None where the measure is a single number."""
+        found = np.asarray(self.measure(result), dtype=np.float64)
+        return None if found.ndim == 0 else found
+
+    def counts(self, result: SimulationResult) -> np.ndarray:
+        """Which samples of a run count, shape (N,) of bool."""
+        end = result.t[-1]
+        since = self.since if self.last is None else max(self.since, end - self.last)
+        return (result.t >= min(since, end)) & (result.t <= max(self.until, result.t[0]))
 
 
 @dataclass(frozen=True)
@@ -155,4 +205,4 @@ class Task:
 
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
         """Criteria with their values in a run."""
-        return tuple(Verdict(c, float(c.value(result))) for c in self.criteria)
+        return tuple(Verdict(c, c.value(result)) for c in self.criteria)

@@ -5,6 +5,7 @@ One start each: ``python -m tests.benchmarks.designs`` runs ten.
 
 import dataclasses
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -66,6 +67,13 @@ def test_meets_all_criteria(task, run):
     assert run.t[-1] == task.seconds
     failed = {name: v.value for name, v in verdicts(task, run).items() if not v.passed}
     assert not failed
+
+
+def test_criteria_travel_to_other_processes(task, run):
+    for criterion in task.criteria:
+        there = pickle.loads(pickle.dumps(criterion))
+        assert there.value(run) == criterion.value(run)
+        assert str(there) == str(criterion)
 
 
 def test_keeps_the_bounds_of_the_inputs(name, task, run):

@@ -269,7 +269,7 @@ def entries(have: Things) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]
         "HeldNoise": (HeldNoise, {"std_discrete": {"wind": 1.0}, "dt": 0.1}),
         "WhiteNoise": (WhiteNoise, {"density": {"wind": 1.0}, "dt": 0.1}),
         "InputSignal": (InputSignal, {"function": lambda t: {"wind": 0.0}, "dt": 0.1}),
-        "Criterion": (Criterion, {"name": "c", "value": lambda run: 0.0, "limit": 1.0}),
+        "Criterion": (Criterion, {"name": "c", "measure": lambda run: 0.0, "limit": 1.0}),
         "run.block": (have.run.block, {"name": "place"}),
         "LQR": (LQR, {"system": cart, "point": start, "Q": 1.0, "R": 1.0, "dt": 0.1, "p": None}),
         "TVLQR": (TVLQR, {"system": cart, "trajectory": have.trajectory, "Q": 1.0, "R": 1.0,

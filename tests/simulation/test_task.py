@@ -1,11 +1,13 @@
 """Tasks: a loop with what counts as success."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
 from lgcontrol.simulation import Criterion, HeldNoise, Task
+from lgcontrol.systems import Trajectory
 
 from ._plants import Feedback, cart
 
@@ -61,5 +63,33 @@ def test_a_clearance_passes_down_to_its_least(value, passed, excess):
     assert verdict.passed is passed
     assert verdict.excess == pytest.approx(excess, nan_ok=True)
     assert criterion.range == "at least 0 m"
+    assert str(criterion) == "clearance: at least 0 m"
     both = dataclasses.replace(criterion, limit=2.0)
     assert both.range == "at least 0 m, at most 2 m"
+
+
+def position(run):
+    return run.x[:, 0]
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({}, 4.0), ({"take": "least"}, 0.0), ({"take": "mean"}, 2.0), ({"until": 0.2}, 2.0),
+    ({"since": 0.3, "take": "mean"}, 3.5), ({"since": 9.0, "take": "least"}, 4.0),
+    ({"last": 0.0, "take": "least"}, 4.0), ({"last": 0.15, "take": "mean"}, 3.5),
+])  # fmt: skip
+def test_samples_of_a_signal_count_as_the_criterion_says(options, expected):
+    t = np.arange(5) / 10
+    run = Trajectory(cart().state, t, np.column_stack([np.arange(5.0), t]))
+    criterion = Criterion("x", position, 1.0, "m", **options)
+    assert criterion.value(run) == expected
+    assert criterion.history(run).tolist() == [0, 1, 2, 3, 4]
+    assert pickle.loads(pickle.dumps(criterion)) == criterion
+    assert Criterion("speed", lambda run: 1.0).history(run) is None
+
+
+def test_a_measure_of_another_shape_is_refused():
+    run = Trajectory(cart().state, [0.0, 1.0], np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"the measure of 'x' returned shape \(2, 2\), expected a"):
+        Criterion("x", lambda run: run.x).value(run)
+    with pytest.raises(ValueError, match="unknown take 'most'; valid names are largest"):
+        Criterion("x", position, take="most")  # type: ignore[arg-type]
