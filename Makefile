@@ -14,7 +14,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 STALE := stale
 endif
 
-.PHONY: help demo test test-thorough test-versions lint format types notebooks bench clean stale
+.PHONY: help demo test test-thorough test-versions lint format types notebooks docs bench clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,10 @@ $(READY): $(SETUP) $(STALE)
 
 .venv/ready-bench: $(READY)
 	@tools/setup.sh bench
+	@touch $@
+
+.venv/ready-docs: $(READY)
+	@tools/setup.sh docs
 	@touch $@
 
 demo: $(READY) ## run the demonstration
@@ -59,6 +63,10 @@ types: $(READY) ## check the types of the packages, and of the examples as a use
 notebooks: $(READY) ## execute every notebook and the long pages of docs
 	$(BIN)/python tools/run_notebooks.py $(ARGS)
 	$(if $(ARGS),,$(BIN)/pytest -q -m thorough tests/project)
+
+docs: .venv/ready-docs ## build the site into build/site; warnings are errors (ARGS="-E" for all anew)
+	$(BIN)/sphinx-build -c docs -d build/doctrees -j 2 -q -W --keep-going $(ARGS) . build/site
+	@echo "build/site/index.html"
 
 bench: .venv/ready-bench ## run the benchmarks against other programs (ONLY=speed for one)
 	@for script in tests/benchmarks/$(or $(ONLY),[!_]*).py; do echo "== $$script"; \

@@ -34,8 +34,8 @@ ADDED_MASS = np.diag([2.0, 10.0, 0, 0, 0, 1.0])  # −X_du, −Y_dv, −N_dr [kg
 class ManeuveringDrag(Force):
     """Drag of a hull in surge, sway and yaw, as in manoeuvring models of ships.
 
-    ``X = X_u u + X_uu |u|u + X_uuu u³``; Y and N are sums of coefficients times v, r, |v|v, |r|v,
-    |v|r and |r|r. Velocities are those relative to the water.
+    ``X = X_u u + X_uu |u|u + X_uuu u³``; Y and N are sums of coefficients times
+    ``v, r, |v|v, |r|v, |v|r, |r|r``. Velocities are those relative to the water.
 
     Parameters
     ----------

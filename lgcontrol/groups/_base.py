@@ -431,7 +431,7 @@ class LieGroup(ABC):
 
         Returns
         -------
-        ndarray, shape (*shape, nq)
+        ndarray, shape (..., nq)
         """
         axes = shape if isinstance(shape, Iterable) else (shape,)
         return self._random(np.random.default_rng(seed), tuple(index(n) for n in axes))

@@ -19,7 +19,7 @@ def locate(path: str | PathLike[str] | None, line: int | None) -> str:
 class UrdfError(ValueError):
     r"""A robot description that cannot be read, with the place and the remedy.
 
-    The message begins with ``path:line: ``.
+    The message begins with ``path:line:``.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def random_configuration(
 
     Returns
     -------
-    ndarray, shape (*shape, nq)
+    ndarray, shape (..., nq)
 
     Examples
     --------
