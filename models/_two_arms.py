@@ -30,8 +30,8 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     Returns
     -------
     ClosedTree
-        Joints of both arms, with ``left_`` and ``right_`` before their names. The bar belongs to the left
-        hand; the grip of the right one closes the loop.
+        Joints of both arms, with ``left_`` and ``right_`` before their names. The bar belongs to
+        the left hand; the grip of the right one closes the loop.
 
     Examples
     --------

@@ -137,9 +137,8 @@ def write_pages(app: Any) -> None:
         write_room(folder, module, title, kept, entered)
     index = ["# Reference", "", "| room | for |", "|---|---|"]
     for module, title in ROOMS.items():
-        first = (inspect.getdoc(importlib.import_module(f"lgcontrol.{module}")) or "").split("\n")[
-            0
-        ]
+        text = inspect.getdoc(importlib.import_module(f"lgcontrol.{module}")) or ""
+        first = text.split("\n")[0]
         index.append(f"| [{title}]({module}.md) `lgcontrol.{module}` | {first} |")
     index += ["", "```{toctree}", ":hidden:", *ROOMS, "```", ""]
     write(folder / "index.md", "\n".join(index), kept)
