@@ -11,7 +11,7 @@ from lgcontrol.mechanics import SeriesElastic, random_configuration
 from ._spring import gain
 
 DAMPING_RATIO = 0.7
-SAMPLES, SEED = 2000, 0  # of configurations at which the weight is judged
+WEIGHT_SAMPLES, WEIGHT_SEED = 2000, 0  # of configurations at which the weight is judged
 
 
 def spring_gain(arm: SeriesElastic, value: ArrayLike | None, count: int) -> np.ndarray:
@@ -61,8 +61,8 @@ def motor_damping(arm: SeriesElastic, value: ArrayLike | None, stiffness: np.nda
 
 
 def weight_slopes(arm: SeriesElastic) -> np.ndarray:
-    """∂g/∂q at seeded configurations within the limits, shape (SAMPLES, nv, nv)."""
-    tree, rng = arm.tree, np.random.default_rng(SEED)
-    q = random_configuration(tree, rng, SAMPLES)
-    none = np.zeros((SAMPLES, tree.nv))
+    """∂g/∂q at seeded configurations within the limits, shape (WEIGHT_SAMPLES, nv, nv)."""
+    tree, rng = arm.tree, np.random.default_rng(WEIGHT_SEED)
+    q = random_configuration(tree, rng, WEIGHT_SAMPLES)
+    none = np.zeros((WEIGHT_SAMPLES, tree.nv))
     return tree.inverse_dynamics_derivatives(q, none, none).d_tau_d_q

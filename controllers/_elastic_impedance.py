@@ -17,7 +17,7 @@ from lgcontrol.mechanics import FrameTask, SeriesElastic, random_configuration
 from lgcontrol.systems import ReferenceLike, System
 
 from ._base import Controller, LawOptions
-from ._elastic_gains import SAMPLES, SEED, stiffness_at_rest, weight_slopes
+from ._elastic_gains import WEIGHT_SAMPLES, WEIGHT_SEED, stiffness_at_rest, weight_slopes
 from ._elastic_law import (
     elastic_function,
     elastic_symbols,
@@ -120,8 +120,8 @@ class ElasticImpedance(Controller):
             raise ValueError(
                 f"{arm.tree.name}: the springs do not carry the weight and the stiffness of "
                 f"{self.task.frame} everywhere: the largest eigenvalue of K⁻¹ (Jᵀ K_x J − ∂g/∂q) "
-                f"of {SAMPLES} samples is {self.share:.3g}, it must be below {CONTRACTION}; take a "
-                "softer frame or stiffer springs"
+                f"of {WEIGHT_SAMPLES} samples is {self.share:.3g}, it must be below {CONTRACTION}; "
+                "take a softer frame or stiffer springs"
             )
         shapes: dict[str, tuple[int, ...]] = {
             "x": (arm.state.nq,), "X_ref": (self.task.group.nq,), "V_ref": (k,),
@@ -154,7 +154,7 @@ class ElasticImpedance(Controller):
     def _share(self) -> float:
         """Largest share of the springs that weight and frame take at seeded configurations."""
         arm, tree = self.arm, self.arm.tree
-        q = random_configuration(tree, np.random.default_rng(SEED), SAMPLES)
+        q = random_configuration(tree, np.random.default_rng(WEIGHT_SEED), WEIGHT_SAMPLES)
         J = trace(
             "J",
             lambda at: self.task.kinematics(tree, at).J,

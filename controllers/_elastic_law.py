@@ -428,7 +428,7 @@ def commanded_motors(
 
 
 def check_arm(arm: SeriesElastic) -> None:
-    """Refuse what is no arm with springs."""
+    """Refuse an arm without springs: a `SeriesElastic` is required."""
     if not isinstance(arm, SeriesElastic):
         remedy = (
             "ComputedTorque and GravityPD are for rigid trees; a tree with springs is "

@@ -14,7 +14,13 @@ from lgcontrol.codegen import ModelFunction, Value, trace
 from lgcontrol.codegen._internal import Shape
 from lgcontrol.mechanics import SeriesElastic
 
-from ._elastic_gains import SAMPLES, motor_damping, spring_gain, stiffness_at_rest, weight_slopes
+from ._elastic_gains import (
+    WEIGHT_SAMPLES,
+    motor_damping,
+    spring_gain,
+    stiffness_at_rest,
+    weight_slopes,
+)
 from ._elastic_law import ElasticLaw, ElasticOptions, check_arm
 
 
@@ -109,7 +115,7 @@ class ElasticPD(ElasticLaw):
         least, steepest = self.stiffness_margin
         return (
             f"λ_min(K_E) = {least:.3g} against {steepest:.3g} N m/rad, the largest ‖∂g/∂q‖ of "
-            f"{SAMPLES} samples"
+            f"{WEIGHT_SAMPLES} samples"
         )
 
     def _build(

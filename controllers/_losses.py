@@ -28,9 +28,9 @@ DOUBT = 0.3
 LEAST_EFFECT = 0.5
 # Speeds in rad/s or m/s that are tried until this share of the slope of dry friction is left, and
 # one at which nothing is.
-SLOWEST, DOUBLINGS, SATURATED, FAST = 1e-4, 20, 0.01, 1e4
+SLOWEST_TRIED, DOUBLINGS, SATURATED, FAST = 1e-4, 20, 0.01, 1e4
 LOSS_STEP = 1e-6  # of differences by velocities, rad/s or m/s
-SAMPLES, SEED = 20, 0  # states at which the inertia that a joint moves is judged
+LOSS_STATES, LOSS_SEED = 20, 0  # states at which the inertia that a joint moves is judged
 
 
 def velocity_eigenvalue(
@@ -120,8 +120,8 @@ def commanded_joints(
         return none
     if damping is None or structure.velocity != blocks.rate_name:
         return none
-    rng = np.random.default_rng(SEED)
-    x = np.concatenate([system.home[None], system.state.random(rng, (SAMPLES,))])
+    rng = np.random.default_rng(LOSS_SEED)
+    x = np.concatenate([system.home[None], system.state.random(rng, (LOSS_STATES,))])
     x[:, blocks.v] = 0.0  # where dry friction is steepest
     slopes = np.array([np.diagonal(structure.loss_jacobian(one, p)) for one in x])
     mobility = np.array([np.linalg.inv(structure.mass_matrix(one, p)) for one in x])
@@ -163,7 +163,7 @@ def held_states(
         dry = slopes(velocities) - far > SATURATED * (still - far)
         if not dry.any():
             break
-        velocities[dry] = SLOWEST * 2.0**k
+        velocities[dry] = SLOWEST_TRIED * 2.0**k
     sliding[blocks.v] = velocities
     return [rest, sliding]
 

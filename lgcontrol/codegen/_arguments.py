@@ -19,7 +19,7 @@ import numpy as np
 _LISTS = (list, tuple, set, frozenset, Mapping, np.ndarray)
 _SYMBOLS = (ca.SX, ca.MX, ca.DM)
 
-SHORT = 80  # letters that a message shows of a value
+SHORT_TEXT = 80  # letters that a message shows of a value
 
 
 @dataclass(frozen=True)
@@ -246,4 +246,4 @@ def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of shape {value.shape}"
     text = repr(value)
-    return text if len(text) <= SHORT and "\n" not in text else f"a {type(value).__name__}"
+    return text if len(text) <= SHORT_TEXT and "\n" not in text else f"a {type(value).__name__}"

@@ -17,7 +17,7 @@ import numpy as np
 from ._emit import c_number
 
 # What a folder holds that was written here, with hashes in the format of `sha256sum -c`.
-MANIFEST = "MANIFEST.sha256"
+CHECKSUMS = "MANIFEST.sha256"
 
 _RESERVED = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if
@@ -392,7 +392,7 @@ def write_package(folder: str | Path, files: Mapping[str, str]) -> Path:
             data = text.encode()
             (part / name).write_bytes(data)
             sums.append(f"{hashlib.sha256(data).hexdigest()}  {name}\n")
-        (part / MANIFEST).write_text("".join(sums), encoding="utf-8")
+        (part / CHECKSUMS).write_text("".join(sums), encoding="utf-8")
         if folder.is_dir():
             os.replace(folder, old)
             try:
@@ -416,13 +416,13 @@ def _refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: name a folder, new or exported before")
     written = {}
-    manifest = folder / MANIFEST
+    manifest = folder / CHECKSUMS
     if manifest.is_file() and not manifest.is_symlink():
         lines = manifest.read_text(encoding="utf-8", errors="replace").splitlines()
         written = {name: known for known, _, name in (line.partition("  ") for line in lines)}
     foreign, changed = [], []
     for path in sorted(folder.iterdir()):
-        if path.name == MANIFEST and written:
+        if path.name == CHECKSUMS and written:
             continue
         if path.name not in written or path.is_symlink() or not path.is_file():
             foreign.append(path.name)

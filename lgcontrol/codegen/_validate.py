@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, overload
 import casadi as ca
 import numpy as np
 
-from ._arguments import SHORT, Kind, kinds_of, refusal
+from ._arguments import SHORT_TEXT, Kind, kinds_of, refusal
 from ._interrupt import interruptible
 
 WHOLE = 30  # names that a message lists completely
@@ -215,7 +215,7 @@ def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, .
     wrong = [value for value in values if not isinstance(value, kind)] if listed else [values]
     if wrong:
         shown = repr(wrong[0])
-        shown = shown if len(shown) <= SHORT else f"a {type(wrong[0]).__name__}"
+        shown = shown if len(shown) <= SHORT_TEXT else f"a {type(wrong[0]).__name__}"
         raise TypeError(
             f"{name} must be a list of {kind.__name__}, as in {name}=[{example}]; got {shown}"
         )

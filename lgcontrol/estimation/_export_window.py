@@ -244,7 +244,8 @@ static int all_finite(const double *values, int count)
   return 1;
 }
 
-/* Factor L of a covariance, of which the lower triangle is given by columns; 0 if there is none. */
+/* Cholesky factor L of a covariance, whose lower triangle is given by columns. Returns 0 if the
+   matrix is not positive definite. */
 static int factor(const double *lower, double *L)
 {
   for (int j = 0; j < NE; j++)
@@ -364,7 +365,7 @@ static void solve(@ *e)
   carry(e);
 }
 
-/* A prior after an interval of which nothing is known but the inputs. */
+/* Prior after an interval in which only the inputs are known. */
 static void move_alone(double *mean, double *prior, double t, const double *u, double dt)
 {
   double work[WORK_ALONE], next_mean[NQ], next_prior[TRIANGLE];

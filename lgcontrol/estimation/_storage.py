@@ -17,7 +17,7 @@ from ..io._internal import DAMAGE, damage_reason, read_archive, write_archive
 from ..systems import System
 from ._innovations import Innovations
 
-SCHEMA, VERSION = "lgcontrol.estimation", 1
+ESTIMATE_SCHEMA, ESTIMATE_VERSION = "lgcontrol.estimation", 1
 # Parts of innovations with how many axes they have behind the measurements'.
 _PARTS = {"innovation": 1, "whitened": 1, "nis": 0, "log_likelihood": 0, "status": 0}
 
@@ -64,7 +64,7 @@ def write_estimates(
         "lasting": [said.lasting for said in innovations.values()],
         "counts": {name: dict(counter) for name, counter in counts.items()},
     }
-    return write_archive(path, SCHEMA, VERSION, arrays, description)
+    return write_archive(path, ESTIMATE_SCHEMA, ESTIMATE_VERSION, arrays, description)
 
 
 def read_estimates(
@@ -86,7 +86,9 @@ def read_estimates(
     ValueError
         If the file holds no estimates, those of a system with another state, or is damaged.
     """
-    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved estimate", largest)
+    path, arrays, description = read_archive(
+        path, ESTIMATE_SCHEMA, ESTIMATE_VERSION, "saved estimate", largest
+    )
     for what, own in _described(system).items():
         if description.get(what) != own:
             raise ValueError(

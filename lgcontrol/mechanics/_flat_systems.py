@@ -34,7 +34,10 @@ KNOWN = (
     "SE2 without sideslip, and elastic arms (the SeriesElastic itself, not its system()). Trees of "
     "rigid joints are not among them: their inverse_dynamics gives torques along a motion"
 )
-STEPS, SHORTEST, SOLVED = 50, 1e-9, 1e-9  # of Newton's method
+# Newton's method for the states and controls of a car converges quadratically from the identity:
+# 50 steps and a step length of 1e-9 are reached only where the motion has no controls. Its residual
+# is relative to the wanted speeds: 1e-9 is far below what a plan's interpolation resolves.
+FLAT_STEPS, SHORTEST_FLAT_STEP, FLAT_RESIDUAL = 50, 1e-9, 1e-9
 STILL_SPEED = 1e-9  # m/s
 
 
@@ -280,15 +283,17 @@ class _Rolling:
             return found.values - wanted, found.by
 
         off, jacobian = residual(y)
-        for _ in range(STEPS):
-            if np.abs(off).max() <= SOLVED * (1 + np.abs(wanted).max()):
+        for _ in range(FLAT_STEPS):
+            if np.abs(off).max() <= FLAT_RESIDUAL * (1 + np.abs(wanted).max()):
                 return y[n:]
-            step, share = np.linalg.lstsq(jacobian, off, rcond=1e-12)[0], 1.0
+            step, length = np.linalg.lstsq(jacobian, off, rcond=1e-12)[0], 1.0
             tried = residual(y - step)
-            while not np.linalg.norm(tried[0]) < np.linalg.norm(off) and share > SHORTEST:
-                share /= 2
-                tried = residual(y - share * step)
-            y, (off, jacobian) = y - share * step, tried
+            while (
+                not np.linalg.norm(tried[0]) < np.linalg.norm(off) and length > SHORTEST_FLAT_STEP
+            ):
+                length /= 2
+                tried = residual(y - length * step)
+            y, (off, jacobian) = y - length * step, tried
         raise ValueError(
             f"no state and controls of {self.system.name} were found for the speed "
             f"{wanted[0]:.3g} m/s with the turn rate {wanted[self.speeds]:.3g} rad/s and their "

@@ -25,7 +25,7 @@ RUNAWAY = 1e9
 MOTION_SHARE = 0.01
 # Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
 # steps of the stiff method cost about four of them, and pay from this number of decay times on.
-STABLE, MANY_STABLE = 0.6, 15.0
+STABLE_STEP, MANY_STABLE = 0.6, 15.0
 MOST_PIECE_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
 LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it
 FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
@@ -228,7 +228,7 @@ class Adaptive(PlantMotion):
         self._look_at = self.steps + self._patience
         rate = decay_rate(self.plant.problem, t, x, u, p)
         if self._scheme is StepControl.EXPLICIT:
-            if STABLE * h * rate > 1.0 and seconds * rate > MANY_STABLE:
+            if STABLE_STEP * h * rate > 1.0 and seconds * rate > MANY_STABLE:
                 self._choose(StepControl.STIFF)
         elif h * rate < MANY_STABLE:
             self._choose(StepControl.EXPLICIT)

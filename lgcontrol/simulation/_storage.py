@@ -16,7 +16,7 @@ from ..systems._internal import read_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 
-SCHEMA, VERSION = "lgcontrol.simulation", 2
+RESULT_SCHEMA, RESULT_VERSION = "lgcontrol.simulation", 2
 _TEXTS = ("name", "status", "message")
 _NAMES = ("input_names", "input_units", "input_roles")
 _ARRAYS = ("t", "x", "u", "input_bounds")
@@ -25,7 +25,7 @@ _OPTIONAL = ("reference", "tracked", "state_limits", "estimate", "estimate_std")
 
 def write_result(result: Mapping[str, Any], path: Path) -> Path:
     """Write the fields of a `SimulationResult`; the file appears complete or not at all."""
-    return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
+    return write_archive(path, RESULT_SCHEMA, RESULT_VERSION, *_to_plain(result))
 
 
 def read_result(
@@ -33,7 +33,7 @@ def read_result(
 ) -> dict[str, Any]:
     """Fields of the `SimulationResult` in a file; see its ``load``."""
     path, arrays, description = read_archive(
-        path, SCHEMA, VERSION, "saved simulation result", largest
+        path, RESULT_SCHEMA, RESULT_VERSION, "saved simulation result", largest
     )
     if group is None:
         group = read_group(path, description.get("group"))

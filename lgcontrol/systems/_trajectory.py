@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SCHEMA, VERSION = "lgcontrol.trajectory", 1
+TRAJECTORY_SCHEMA, TRAJECTORY_VERSION = "lgcontrol.trajectory", 1
 DRIFT = 1e-2  # of the norms of quaternions and circles in responses of python-control's solvers
 _TEXTS = ("name", "unit", "role")
 _NUMBERS = ("lower", "upper", "nominal")
@@ -551,12 +551,14 @@ def _save(trajectory: Trajectory, path: Path) -> Path:
         "coordinate_names": group.coordinate_names,
         "inputs": [[getattr(entry, key) for key in _TEXTS] for entry in inputs],
     }
-    return write_archive(path, SCHEMA, VERSION, arrays, description)
+    return write_archive(path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, arrays, description)
 
 
 def _load(path: Path, group: LieGroup | None, largest: int) -> Trajectory:
     """Read; see `Trajectory.load`."""
-    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved trajectory", largest)
+    path, arrays, description = read_archive(
+        path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, "saved trajectory", largest
+    )
     if group is None:
         group = read_group(path, description.get("group"))
     try:

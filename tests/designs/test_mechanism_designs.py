@@ -53,6 +53,22 @@ def test_the_voltage_of_the_slider_crank_makes_the_profile():
     assert -wanted.v[90, crank.TURN] == pytest.approx(20.0, abs=1e-9)
 
 
+def test_the_voltage_of_the_slider_crank_overcomes_back_emf_and_friction():
+    """Means over a turn at one speed: inertia does no work, friction and back-EMF are by hand."""
+    machine, speed = crank.mechanism(), 20.0
+    motor = machine.motors["voltage"]
+    turn = 2 * np.pi / speed
+    t = np.concatenate([np.linspace(0, 0.7, 100)[:-1], 0.7 + np.linspace(0, turn, 65)[:-1]])
+    driven = machine.with_joints(angle_drive("drive", motor.i, motor.j, crank.profile))
+    wanted = driven.kinematics(t)
+    u = wanted.multipliers[-64:, -1] * crank.RESISTANCE / crank.CONSTANT
+    slide = wanted.v[-64:, 12]
+    losses = crank.BEARING * speed + np.mean(crank.RING * np.abs(slide * np.tanh(slide / 0.02)))
+    current = losses / speed / crank.CONSTANT
+    by_hand = crank.CONSTANT * speed + crank.RESISTANCE * current
+    assert u.mean() == pytest.approx(by_hand, rel=1e-3)
+
+
 @pytest.mark.interpreted
 def test_the_slider_crank_comes_to_its_profile(monkeypatch):
     """The first third of a second: what is run by default of slider-crank-speed."""

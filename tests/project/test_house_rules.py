@@ -291,12 +291,23 @@ def test_a_planted_getattr_is_found():
     assert open_classes(plain) == {"A"} and not open_classes(hidden)
 
 
+def constants(source: str) -> list[str]:
+    """Return names in capitals that a module defines, those of tuples as well."""
+    names = r"[A-Z][A-Z0-9_]+(?:, [A-Z][A-Z0-9_]+)*"
+    found = re.findall(rf"^({names})(?:: [^=\n]+)? = ", source, re.MULTILINE)
+    return [name for line in found for name in line.split(", ")]
+
+
+def test_constants_of_a_tuple_are_found():
+    source = "CLOSED, NEWTON = 1e-13, 30\nLIMIT: float = 2.0\nnot_one = 3\n    INNER = 4\n"
+    assert constants(source) == ["CLOSED", "NEWTON", "LIMIT"]
+
+
 def test_a_constant_has_one_definition():
     """A name in capitals stands for one number: in the toolkit without designs and planning.
 
     Designs are tasks with numbers of their own; planning keeps its numbers in one record.
     """
-    defined = re.compile(r"^([A-Z][A-Z0-9_]+)(?:: [^=\n]+)? = ", re.MULTILINE)
     homes: dict[str, list[str]] = {}
     for path in python_files():
         module = module_name(path)
@@ -305,7 +316,7 @@ def test_a_constant_has_one_definition():
             continue
         if "._mpc" in module:
             continue
-        for name in defined.findall(path.read_text()):
+        for name in constants(path.read_text()):
             homes.setdefault(name, []).append(module)
     twice = {name: places for name, places in homes.items() if len(places) > 1}
     assert not twice, "import it, or say whose number it is in its name"

@@ -12,7 +12,7 @@ import scipy
 
 from ._system import ConstrainedMechanics
 
-# Gap of an assembled mechanism [m, rad]: rounding of coordinates of size one.
+# Closure error of an assembled mechanism [m, rad]: rounding of coordinates of size one.
 CLOSED = 1e-13
 ASSEMBLY_STEPS = 200
 # Gap below which any decrease counts, and the share of it that a step must gain above.

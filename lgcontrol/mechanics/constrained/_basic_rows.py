@@ -34,9 +34,8 @@ class BasicRows:
             for row in joint.rows:
                 if not isinstance(row, BasicConstraint):
                     raise ValueError(
-                        f"joint {joint.name!r}: {row.row!r} is none of DP1, DP2, D, CD, of which "
-                        "alone there are closed forms; take system(), which differentiates any "
-                        "equation"
+                        f"joint {joint.name!r}: closed forms exist for DP1, DP2, D and CD only, "
+                        f"not for {row.row!r}; take system(), which differentiates any equation"
                     )
                 self.rows.append(row)
                 self.row_names.append(f"{joint.name}.{row.row}")

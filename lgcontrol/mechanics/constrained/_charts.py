@@ -15,7 +15,7 @@ from ._system import ConstrainedMechanics, null_space
 
 CHARTS = "charts"
 # How far tangent directions may turn from those at the centre before the chart changes.
-TURNED = 0.5
+TURNED_CHART = 0.5
 # The same of the logarithm, which ends at a turn: one body that has turned by 2.3 rad.
 BENT = 1.0
 # Corrections of the dependent coordinates, with the matrix of the first.
@@ -26,7 +26,7 @@ SOLVED_BELOW = 1e-8
 # Steps of Newton and Schulz that make a basis orthonormal, which is nearly so.
 ORTHONORMAL = 5
 # Classical Runge-Kutta: where its stages are, and their weights.
-AT, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+STAGE_TIMES, STAGE_WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
 def refuse_velocity_rows(mechanics: ConstrainedMechanics) -> None:
@@ -209,8 +209,8 @@ class ChartedMotion:
         start, residual = ca.vertcat(local, w), ca.MX(0)
         at: Any = start
         made: Any = ()
-        for c in (*AT[1:], None):  # the last one is the end of the step
-            mean = sum(b * slope for b, slope in zip(WEIGHTS, slopes, strict=False))
+        for c in (*STAGE_TIMES[1:], None):  # the last one is the end of the step
+            mean = sum(b * slope for b, slope in zip(STAGE_WEIGHTS, slopes, strict=False))
             move = mean if c is None else c * slopes[-1]
             at = start + dt * move
             here = (at[:k], at[k:n], at[n:])
@@ -221,7 +221,7 @@ class ChartedMotion:
         turned = ca.norm_fro(inverse @ directions - ca.DM.eye(n)[:, :k]) if k else ca.MX(0)
         x = self._state(t + dt, q, v)
         kept = [centre, B, inverse, ca.vertcat(at[:k], y), at[n:], changes]
-        chart = self._chosen(ca.logic_or(turned > TURNED, bent > BENT), x, V, p, *kept)
+        chart = self._chosen(ca.logic_or(turned > TURNED_CHART, bent > BENT), x, V, p, *kept)
         z_next = ca.vertcat(x, a, multipliers, *(e.nz[:] for e in chart))
         function = ca.Function(
             "charted_step",

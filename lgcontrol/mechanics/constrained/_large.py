@@ -15,6 +15,7 @@ from scipy.sparse.linalg import splu
 from ...codegen._internal import check_shape
 from ...groups import SO3
 from ...integrators._internal import TOLERATED, Index3Method
+from ._assembly import CLOSED
 from ._basic import GROUND, BasicConstraint, Connection, Direction
 from ._basic_rows import BasicRows
 from ._body import MechanismBody
@@ -22,9 +23,9 @@ from ._joints import MechanismJoint
 from ._march import March
 from ._system import OFF
 
-UNIT = np.eye(3)
-# Gap of assembled joints [m, rad], and steps of Newton's method that reach it from nearby.
-CLOSED, NEWTON = 1e-13, 30
+EYE = np.eye(3)
+# Steps of Newton's method that close the joints from nearby: it converges in 3 to 6 of them.
+CLOSING_STEPS = 30
 # Share of a random displacement that rows may leave where drives decide all.
 UNDECIDED = 1e-6
 # Time of differences along a motion [s].
@@ -55,7 +56,7 @@ def rotations(turn: np.ndarray) -> np.ndarray:
     angle = np.linalg.norm(turn, axis=1)[:, None, None]
     K = tildes(turn)
     half = np.sinc(angle / (2 * np.pi))
-    return UNIT + np.sinc(angle / np.pi) * K + half * half / 2 * (K @ K)
+    return EYE + np.sinc(angle / np.pi) * K + half * half / 2 * (K @ K)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,7 @@ class LargeMechanism:
         n = self.n_bodies
         r, A = q.reshape(n, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(n, 7)[:, 3:]))
         before = np.inf
-        for _ in range(NEWTON):
+        for _ in range(CLOSING_STEPS):
             phi, G, _ = self.terms(t, r, A, np.zeros(self.m))
             gap = np.abs(phi).max(initial=0.0)
             if gap <= tolerance or (gap <= 100 * tolerance and gap >= before / 2):
@@ -266,7 +267,7 @@ class LargeMechanism:
         """ν and γ of ``G v = ν`` and ``G v̇ = γ`` at velocities v, shape (n_bodies, 6)."""
         f, moving = self.basic.drives(t)
         nu, gamma = f[:, 1].copy(), f[:, 2].copy()
-        r, A = np.vstack([r, np.zeros(3)]), np.concatenate([A, UNIT[None]])
+        r, A = np.vstack([r, np.zeros(3)]), np.concatenate([A, EYE[None]])
         v = np.vstack([v, np.zeros(6)])
         for rows in self.rows:
             one = np.ones(len(rows.place))
@@ -324,7 +325,7 @@ class LargeMechanism:
         """
         f, moving = self.basic.drives(t)
         r = np.vstack([r, np.zeros(3)])
-        A = np.concatenate([A, UNIT[None]])
+        A = np.concatenate([A, EYE[None]])
         phi = np.zeros(self.m)
         G_parts, K_parts = [], []
         for rows in self.rows:
@@ -393,7 +394,7 @@ class LargeMechanism:
                 [lam * ii, lam * ij, lam * ij.swapaxes(1, 2), lam * jj],
             )
         d = r[rows.j] + turned(A_j, rows.s_j) - r[rows.i] - turned(A_i, rows.s_i)
-        unit = np.broadcast_to(UNIT, (n, 3, 3))
+        unit = np.broadcast_to(EYE, (n, 3, 3))
         by_i = np.concatenate([-unit, -variation(A_i, rows.s_i)], axis=2)
         by_j = np.concatenate([unit, variation(A_j, rows.s_j)], axis=2)
         if rows.kind == "D":
@@ -494,7 +495,7 @@ class LargeMechanism:
         J = self.inertias
         rotational = J + step * (tildes(w) @ J - tildes(turned(J, w)))
         blocks = np.zeros((self.n_bodies, 6, 6))
-        blocks[:, :3, :3] = self.masses[:, None, None] * UNIT
+        blocks[:, :3, :3] = self.masses[:, None, None] * EYE
         blocks[:, 3:, 3:] = rotational
         n = self.n_bodies
         return sp.bsr_matrix((blocks, np.arange(n), np.arange(n + 1))).tocsc()

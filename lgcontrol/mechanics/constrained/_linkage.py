@@ -303,8 +303,8 @@ class Linkage(Immutable, ABC):
         ----------
         q : array_like of shape (nq,), or Trajectory, optional
             Configuration that keeps the constraints, assembled if left out; or a motion of the
-            system, of which `Mobility.singular_positions` are reported with their times. Steps do
-            not notice these: their equations stay solvable.
+            system. For a motion, `Mobility.singular_positions` lists the singular positions and
+            their times. A simulation passes them unnoticed: its equations stay solvable.
         t : float
             Time of drives [s].
         p : mapping or array_like, optional

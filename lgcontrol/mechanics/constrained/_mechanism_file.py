@@ -25,7 +25,7 @@ from ._motors import MechanismMotor
 
 Made = TypeVar("Made")
 
-FORMAT, VERSION = "lgcontrol mechanism", 1
+MECHANISM_FORMAT, MECHANISM_VERSION = "lgcontrol mechanism", 1
 JOINTS: dict[str, Callable[..., MechanismJoint]] = {
     name: getattr(_joints, name)
     for name in (
@@ -175,8 +175,9 @@ def read_mechanism(
     if "constraints" in root.object() and "format" not in root.object():
         return _theirs(root, inertias, make)
     found = root.of("format").text(), root.of("version").value
-    if found != (FORMAT, VERSION) or isinstance(found[1], bool):
-        root.refuse(f'expected "format": "{FORMAT}" and "version": {VERSION}, got {found}')
+    if found != (MECHANISM_FORMAT, MECHANISM_VERSION) or isinstance(found[1], bool):
+        expected = f'"format": "{MECHANISM_FORMAT}" and "version": {MECHANISM_VERSION}'
+        root.refuse(f"expected {expected}, got {found}")
     root.only(
         "format", "version", "name", "gravity", "formulation", "bodies", "joints", "motors",
         "forces", "symbolic",
@@ -399,7 +400,11 @@ def written(mechanism: Any) -> dict[str, Any]:
         If it has something that JSON cannot hold: functions, forces on single bodies, equations of
         your own; says which.
     """
-    found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": mechanism.name}
+    found: dict[str, Any] = {
+        "format": MECHANISM_FORMAT,
+        "version": MECHANISM_VERSION,
+        "name": mechanism.name,
+    }
     found["gravity"] = mechanism.gravity.tolist()
     for body, own in mechanism.formulations.items():
         if FORMULATIONS.get(own.name) is not own:

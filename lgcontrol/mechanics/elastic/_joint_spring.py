@@ -19,7 +19,7 @@ LEAST_DIVISOR = 1e-9  # of stiffnesses and inertias that are parameters: they ar
 SPRING_SAMPLES = 401  # deflections at which a spring is judged
 RANGE = 1.0  # rad or m: judged up to here where no limit says less
 JUDGED = 1e-6  # relative: rounding of torques and of their slopes by differences of formulas
-HALVINGS = 30  # of the interval between zero and the deflection of the spring at rest
+BISECTIONS = 30  # of the interval between zero and the deflection of the spring at rest
 NEWTON = 8  # from the outer end of what is left: monotone, then quadratic
 
 
@@ -108,7 +108,7 @@ class JointSpring(ABC):
         known = self.torque(symbol, setting, c)
         slope = ca.jacobian(known, symbol)
         inner, d = ca.SX(1, 1), torque / ca.substitute(slope, symbol, 0)
-        for _ in range(HALVINGS):
+        for _ in range(BISECTIONS):
             middle = (inner + d) / 2
             is_outside = ca.fabs(ca.substitute(known, symbol, middle)) >= ca.fabs(torque)
             inner, d = ca.if_else(is_outside, inner, middle), ca.if_else(is_outside, middle, d)

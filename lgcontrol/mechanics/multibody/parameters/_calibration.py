@@ -21,10 +21,10 @@ from ..tree._tree import AnyTree, Tree
 
 RANK_OF_POSES = 1e-7  # ratio of singular values in weighted units below which poses say nothing
 CALIBRATION_DAMPING = 1e-9  # of the largest squared singular value: placements are nearly right
-SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
-FINISHED = 1e-12  # predicted decrease as a share of the cost at which nothing is left to gain
+SUFFICIENT = 1e-4  # least ratio of the actual to the predicted decrease of an accepted step
+FINISHED = 1e-12  # relative predicted decrease of the cost at which the iteration has converged
 MAX_ITERATIONS = 50
-CALIBRATION_ROUNDS = 10  # of weighting position against rotation by what is left
+CALIBRATION_ROUNDS = 10  # rounds of weighting position against rotation by their residuals
 WEIGHTS_SETTLE = 1e-3
 EXACT_MEASUREMENT = 1e-12  # m and rad: noise of measurements that are exact but for rounding
 
