@@ -9,10 +9,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
 from ..codegen._internal import (
     C99_HINTS,
     C_EXAMPLE_HEAD,
@@ -148,7 +146,7 @@ def export_interior_point(
     name = c_package_name(name)
     curved = loop.second_derivatives and model.curvature is not None
     parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
-    parts += [*start_parts(model), normalize_part(model)]
+    parts += [*start_parts(model), Part("lg_normalize", model.element)]
     taken = model.problem.system.quantities.get(INPUT)
     parts += [] if taken is None else [Part("lg_taken", taken)]
     functions, scratch = unit_source(parts, None)
@@ -200,14 +198,6 @@ def work_doubles(model: StageModel, scratch: int) -> int:
         count = int(np.prod([sizes[factor.strip()] for factor in term.split("*")]))
         total += -(-count // 8) * 8
     return total + scratch
-
-
-def normalize_part(model: StageModel) -> Part:
-    """Coordinates brought onto the group."""
-    x = model.problem.system.symbol.sym("x", model.group.nq)
-    moved = ca.densify(model.group.normalize(x))
-    made = ModelFunction(ca.Function("normalize", [x], [moved], ["x"], ["element"]))
-    return Part("lg_normalize", made)
 
 
 def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,6 @@ import numpy as np
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
 from ._bounds import ROUNDING
-from ._interior_point import limits_inside
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._settings import DEFAULT, Settings
 from ._stage_qp import StageQP
@@ -48,7 +47,7 @@ def make_guess(
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
     if guess is None or isinstance(guess, str):
-        return _best_start(transcription, starts_of(system, guess), x0, times, setting, settings)
+        return best_start(transcription, starts_of(system, guess), x0, times, setting, settings)
     if isinstance(guess, OptimalSolution):
         guess = guess.trajectory
     if isinstance(guess, Trajectory):
@@ -115,7 +114,7 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
     return (word,)
 
 
-def _best_start(
+def best_start(
     transcription: Transcription,
     which: tuple[str, ...],
     x0: np.ndarray,
@@ -144,7 +143,7 @@ def _best_start(
     if "regulators" in which:
         here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
         _, qp = transcription.linearize(here, setting, setting.x_ref[0])
-        for k in range(settings.regulator_guesses):
+        for k in range(int(settings.regulator_guesses)):
             gains = _gains(qp, settings.regulator_caution**k)
             feedbacks.append(_regulator(transcription, setting, gains))
     if "policy" in which:
@@ -162,7 +161,7 @@ def _allowed(transcription: Transcription, setting: Setting, settings: Settings)
     """Inputs of the reference, the controls inside of their limits."""
     inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
     controls = transcription.controls
-    inputs[:, controls] = np.clip(inputs[:, controls], *limits_inside(setting.box, settings.push))
+    inputs[:, controls] = np.clip(inputs[:, controls], *setting.box.inside(settings.push))
     return inputs
 
 
@@ -199,7 +198,7 @@ def _policy(
     )
     parts = max(1, asked)
     step, h = system.step(problem.method, problem.substeps), problem.dt / parts
-    lower, upper = limits_inside(setting.box, settings.push)
+    lower, upper = setting.box.inside(settings.push)
     inputs = _allowed(transcription, setting, settings)
 
     def mean(k: int, x: np.ndarray) -> np.ndarray:
@@ -230,7 +229,7 @@ def _rolled_out(
     step = system.step(problem.method, problem.substeps)
     p = setting.p[: system.n_parameters]
     states, inputs = [x0], _allowed(transcription, setting, settings)
-    limits = limits_inside(setting.box, settings.push)
+    limits = setting.box.inside(settings.push)
     for k in range(len(times) - 1):
         x = states[-1]
         if feedback is not None:

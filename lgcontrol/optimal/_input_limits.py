@@ -34,6 +34,13 @@ class ControlBox(NamedTuple):
     names: tuple[tuple[str, str], ...]
     contradictions: tuple[Violation, ...] = ()
 
+    def inside(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """Limits that share of their range, or that far, inside of these."""
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        width = np.where(both, self.upper, 0.0) - np.where(both, self.lower, 0.0)
+        apart = np.where(both, share * width, share)
+        return self.lower + apart, self.upper - apart
+
     def spent(self, v: np.ndarray, share: float) -> list[str]:
         """Names of the limits that controls (N, m) are at, to a share of their range."""
         apart = share * (self.upper - self.lower)

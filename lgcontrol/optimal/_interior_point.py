@@ -223,7 +223,7 @@ class InteriorPoint:
     def _inside(self, u: np.ndarray, share: float) -> np.ndarray:
         """Inputs with controls that share of their range, or that far, inside of their limits."""
         moved, controls = u.copy(), self.model.controls
-        moved[..., controls] = np.clip(u[..., controls], *limits_inside(self.box, share))
+        moved[..., controls] = np.clip(u[..., controls], *self.box.inside(share))
         return moved
 
     def _rows(self, nodes: Nodes) -> np.ndarray:
@@ -1048,15 +1048,6 @@ def number_of_limits(model: StageModel, box: ControlBox) -> int:
     """Of controls and rows at all nodes, each with a barrier of its own; at least one."""
     bounds = np.isfinite(box.lower).sum() + np.isfinite(box.upper).sum()
     return max(1, int(model.problem.horizon * bounds + model.sides.active.sum()))
-
-
-def limits_inside(box: ControlBox, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Limits that share of their range, or that far, inside of others."""
-    lower, upper = box.lower, box.upper
-    both = np.isfinite(lower) & np.isfinite(upper)
-    width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
-    apart = np.where(both, share * width, share)
-    return lower + apart, upper - apart
 
 
 def resolved(

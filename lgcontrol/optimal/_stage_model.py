@@ -289,6 +289,11 @@ class StageModel:
         return self._of_states("error", sizes, self.problem.system.error)
 
     @cached_property
+    def element(self) -> ModelFunction:
+        """``(x) → element``, coordinates brought onto the group."""
+        return self._of_states("normalize", {"x": self.group.nq}, self.group.normalize)
+
+    @cached_property
     def between(self) -> ModelFunction:
         """``(a, b, s) → x``, the state at a share s of the way from a to b."""
         sizes = {"a": self.group.nq, "b": self.group.nq, "s": 1}

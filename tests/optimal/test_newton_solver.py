@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Plan, Rates, with_rates
@@ -233,3 +234,48 @@ def test_a_problem_with_rates_plans_the_same_after_pickling():
         for each in (problem, pickle.loads(pickle.dumps(problem)))
     )
     assert plan.is_success and np.array_equal(plan.x, other.x)
+
+
+@pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, far", "slew, too fast"])
+def test_without_a_kernel_numpy_goes_the_same_way(name):
+    problem, x0 = PROBLEMS[name] if name in PROBLEMS else (PROBLEMS["slew, slow"][0], FAST)
+    own = NewtonSolver(problem)
+    known = own.solve(x0)
+    later = own.step(known.x[1], t0=problem.dt)
+    set_compile_policy("off")
+    solver = NewtonSolver(problem)
+    found = solver.solve(x0)
+    assert own.has_loop and not solver.has_loop
+    assert found.status is known.status and len(found.iterations) == len(known.iterations)
+    np.testing.assert_allclose(found.u, known.u, atol=1e-6)
+    step = solver.step(known.x[1], t0=problem.dt)
+    assert step.status is later.status
+    np.testing.assert_allclose(step.u, later.u, atol=1e-6)
+    set_compile_policy("auto")  # what NumPy found is a plan that machine code goes on from
+    again = NewtonSolver(problem).step(known.x[1], t0=problem.dt, plan=found.plan)
+    if known.is_success:  # multipliers of penalised rows, a difference from the penalty, are noise
+        np.testing.assert_allclose(again.u, later.u, atol=1e-6)
+
+
+def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
+    """Steps that solve equations, which CasADi does on matrices; IPOPT goes another way."""
+    belt = System(
+        "belt", Rn(2), lambda t, x, u, p: [x[1], -1e6 * (x[1] - u)], inputs=[Input("v", "", -1, 1)]
+    )
+    problem = OptimalControlProblem(
+        belt,
+        8,
+        0.05,
+        method="radau_iia5",
+        R=0.01,
+        reference=np.zeros(2),
+        bounds=[Bound("x1", -0.3)],
+    )
+    solver = NewtonSolver(problem).prepare()
+    assert not solver.is_compiled and solver.has_loop
+    found, expected = solver.solve([1.0, 0.0]), problem.solve([1.0, 0.0], solver="ipopt")
+    assert found.status == "converged"
+    assert found.cost == pytest.approx(expected.cost, rel=1e-5)
+    np.testing.assert_allclose(found.u, expected.u, rtol=0, atol=1e-3)
+    step = solver.step(found.x[1], t0=0.05)
+    assert step.u[0] == pytest.approx(found.u[1], rel=1e-3)

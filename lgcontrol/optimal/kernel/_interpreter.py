@@ -1,4 +1,4 @@
-"""Functions of a problem as programs of the kernel's interpreter, where nobody compiles them."""
+"""Functions of a problem where nobody compiles them: programs of the kernel's interpreter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import ctypes
 import re
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction
-from ._table import Function
+from ._table import ENTRY, Function
 
 INTERPRETER = Path(__file__).with_name("interpreter.c").read_text(encoding="utf-8")
 LANES, END = 8, 999
@@ -100,3 +101,58 @@ class Interpreted:
         self._program = _Code(*(array.ctypes.data for array in self._keep))
         self.scratch = LANES * flat.sz_w()
         self.entry = Function(entry, ctypes.addressof(self._program))
+
+
+class Called:
+    """A function that CasADi evaluates: operations on matrices, or another library's.
+
+    Parameters
+    ----------
+    function : ModelFunction
+    shared : tuple of str or None
+        Arguments that all items have in common.
+
+    Attributes
+    ----------
+    scratch : int
+        Numbers of work memory.
+    entry : Function
+        For the kernel's table; valid as long as this object lives.
+    """
+
+    scratch = 1
+
+    def __init__(self, function: ModelFunction, shared: Any) -> None:
+        made = function.function
+        given = made.mx_in()
+        results: Any = [ca.densify(value) for value in made.call(given, True, False)]
+        made = ca.Function(made.name(), [ca.densify(v) for v in given], results)
+        self._inputs = [np.zeros(made.nnz_in(i)) for i in range(made.n_in())]
+        self._outputs = [np.zeros(made.nnz_out(i)) for i in range(made.n_out())]
+        self._bytes = [
+            0 if name in (shared or ()) else value.nbytes
+            for name, value in zip(function.arguments, self._inputs, strict=True)
+        ]
+        self._buffer, self._evaluate = made.buffer()
+        for i, value in enumerate(self._inputs):
+            self._buffer.set_arg(i, memoryview(value))
+        for i, value in enumerate(self._outputs):
+            self._buffer.set_res(i, memoryview(value))
+        self._lock, self._call = Lock(), ENTRY(self._called)
+        self.entry = Function(ctypes.cast(self._call, ctypes.c_void_p), None)
+
+    def _called(self, _own: Any, items: int, inputs: Any, outputs: Any, _scratch: Any) -> None:
+        with self._lock:
+            for k in range(items):
+                for value, step, start in zip(self._inputs, self._bytes, inputs, strict=False):
+                    if value.size:
+                        ctypes.memmove(value.ctypes.data, start + k * step, value.nbytes)
+                self._evaluate()
+                if self._buffer.ret():  # as steps that do not solve their equations
+                    for value in self._outputs:
+                        value[:] = np.nan
+                for i, value in enumerate(self._outputs):
+                    if value.size:
+                        ctypes.memmove(
+                            outputs[i] + k * value.nbytes, value.ctypes.data, value.nbytes
+                        )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from ...codegen import BuildError, ModelFunction
@@ -25,9 +25,8 @@ from ...codegen._internal import (
     notice,
     unit_source,
 )
-from .._export import normalize_part
 from .._stage_model import StageModel
-from ._interpreter import Interpreted, interpreter_source
+from ._interpreter import Called, Interpreted, interpreter_source
 from ._settings import NewtonSettings
 from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
@@ -48,6 +47,9 @@ OFTEN_LEVEL = (
 )
 SELDOM_LEVEL = '"Og"'
 LONG = 100_000
+# A row of [A B] counts as sparse where at most one entry in so many is not zero; so many rows to
+# one have to be, for the sweep to treat them apart.
+SPARSE = 3
 
 VISIBLE = '__attribute__((visibility("default")))'
 
@@ -285,7 +287,7 @@ def plain_parts(model: StageModel) -> Parts:
         "error": (model.error, None),
         "roll": (model.roll, None),
         "between": (model.between, None),
-        "element": (normalize_part(model).function, None),
+        "element": (model.element, None),
     }
     policy = model.problem.system.policy
     if policy is not None:
@@ -415,16 +417,20 @@ def load_stages(model: StageModel) -> Stages | None:
 
 
 def interpreted_stages(model: StageModel) -> Stages:
-    """Functions of a problem for the kernel's interpreter: no compiler, some ten times slower.
+    """Functions of a problem for the kernel's interpreter, some ten times slower.
+
+    CasADi evaluates those that are not made of scalar operations.
 
     Raises
     ------
     NotImplementedError
-        If there is no kernel, or a function is not made of scalar operations.
+        If there is no kernel.
     """
     kernel = needed_kernel()
     made = {
-        name: Interpreted(function, shared, kernel.interpret)
+        name: Called(function, shared)
+        if function.program.flat is None
+        else Interpreted(function, shared, kernel.interpret)
         for name, (function, shared) in (plain_parts(model) | curved_parts(model)).items()
     }
     entries = {name: program.entry for name, program in made.items()}
@@ -511,13 +517,22 @@ def load_function(name: str, function: ModelFunction) -> Stages:
     return Stages({name: made.entry}, made.scratch, made, {})
 
 
+# Files beside this folder that decide what the functions of a problem are.
+OWN_SOURCES = (
+    "_places.py", "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py",
+    "_stage_functions.py", "_transcription.py", "_stage_model.py",
+)  # fmt: skip
+
+
 @cache
 def _sources() -> str:
     """Hash of the code that derives the functions of a problem from what it states."""
-    from .._kernel import _sources as old
-
-    digest = hashlib.sha256(old().encode())
-    digest.update(Path(__file__).read_bytes())
+    here = Path(__file__)
+    digest = hashlib.sha256(ca.CasadiMeta.version().encode())
+    rooms = (here.parents[2] / room for room in ("codegen", "groups", "integrators", "systems"))
+    own = [here, *(here.parents[1] / name for name in OWN_SOURCES)]
+    for path in [*(path for room in rooms for path in sorted(room.glob("*.py"))), *own]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -547,21 +562,24 @@ def places_of(model: StageModel) -> dict[str, list[int]]:
 
 
 def pattern_of(model: StageModel, function: ModelFunction) -> dict[str, Any]:
-    """Which rows of ``[A B]`` hold little but zeros, and their entries."""
-    from .._kernel import _pattern_of
+    """Which rows of ``[A B]`` hold little but zeros, and their entries.
 
-    lines = "\n".join(_pattern_of(model, function, ""))
-
-    def number(name: str) -> int:
-        found = re.search(rf"{name} =? ?(\d+)", lines)
-        assert found is not None
-        return int(found[1])
-
-    def places(name: str) -> list[int]:
-        found = re.search(rf"lg_{name}\[\] = {{(.*?)}}", lines)
-        return [] if found is None else [int(v) for v in found[1].split(",")]
-
+    Of mechanical systems those of the configuration under explicit Euler, and all of them where
+    controls are accelerations.
+    """
+    made, n, size = function.function, model.n, model.n + model.m
+    filled = np.ones((n, size), dtype=bool)
+    if made.is_a("SXFunction"):
+        found = ca.SX(made.call(made.sx_in())[function.results.index("F")])
+        pattern = ca.sparsify(found).sparsity()
+        filled = ca.DM(pattern, 1).full().T.reshape(n, size) > 0  # rows are columns of the result
+    dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
+    first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)
+    if SPARSE * (n - count) < n:
+        first, count = 0, n
+    filled[first : first + count] = False
+    rows, columns = np.nonzero(filled)
     return {
-        "sparse": number("LG_SPARSE"), "first": number("LG_FIRST"), "dense": number("LG_DENSE"),
-        "rows": places("rows"), "columns": places("columns"),
+        "sparse": len(rows), "first": first, "dense": count, "rows": rows.tolist(),
+        "columns": columns.tolist(),
     }  # fmt: skip

@@ -9,6 +9,7 @@ with a penalty ρ on e; an equality becomes a one-sided constraint whose slack c
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -164,6 +165,10 @@ class NewtonKKT:
         The given start.
     settings : NewtonSettings
     tolerance : float
+    weight : ndarray, optional
+        Penalty weights of one-sided constraints, infinite for hard ones.
+    going_on : mapping, optional
+        Parts of the plan whose nodes these are, and its numbers, to take real-time steps from.
     """
 
     def __init__(
@@ -174,6 +179,9 @@ class NewtonKKT:
         x0: np.ndarray,
         settings: NewtonSettings,
         tolerance: float,
+        *,
+        weight: np.ndarray | None = None,
+        going_on: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0
         self.o, self.tolerance = settings, tolerance
@@ -188,22 +196,50 @@ class NewtonKKT:
         self.row = np.r_[sides.row, sides.equal].astype(int)
         self.sign = np.r_[sides.sign, np.ones(self.ne)]
         self.holds = np.hstack([sides.active, sides.equal_active]).astype(bool)
-        self.soft = np.r_[np.isfinite(sides.weight), np.zeros(self.ne, dtype=bool)]
+        own = sides.weight if weight is None else weight
+        self.soft = np.r_[np.isfinite(own), np.zeros(self.ne, dtype=bool)]
         self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
-        self.weight = np.r_[sides.weight, np.full(self.ne, np.inf)]
+        self.weight = np.r_[own, np.full(self.ne, np.inf)]
         self.factorizations = self.evaluations = 0
-        self.is_linear, self.priced, self.gain = False, 0.0, 1.0
-        self._begin(nodes)
+        self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
+        self.taken_steps, self.extends = 0, False
+        if going_on is None:
+            self._begin(nodes)
+        else:
+            self._take_up(nodes, going_on)
 
-    def _begin(self, nodes: Nodes) -> None:
-        o, model, box, controls = self.o, self.model, self.setting.box, self.model.controls
+    def _set_limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Relaxed limits; which of controls are finite, and how far off them an iterate begins."""
+        o, model, box = self.o, self.model, self.setting.box
         self.lower = box.lower - o.relax * np.maximum(1.0, np.abs(box.lower))
         self.upper = box.upper + o.relax * np.maximum(1.0, np.abs(box.upper))
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
         least = np.where(low, o.push * np.maximum(1.0, np.abs(self.lower)), 0.0)
         most = np.where(high, o.push * np.maximum(1.0, np.abs(self.upper)), 0.0)
         width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
-        least, most = np.minimum(least, width), np.minimum(most, width)
+        limit = np.r_[model.sides.limit, model.sides.target]
+        hard = ~self.soft & (np.arange(len(limit)) < self.ns)
+        self.limit = limit + hard * self.sign * o.relax * np.maximum(1.0, np.abs(limit))
+        return low, high, np.minimum(least, width), np.minimum(most, width)
+
+    def _take_up(self, nodes: Nodes, parts: Mapping[str, Any]) -> None:
+        """The iterate of a plan; controls that are outside of the limits now move in."""
+        _, _, least, most = self._set_limits()
+        u, controls = nodes.u.copy(), self.model.controls
+        v = u[:, controls]
+        inside = np.clip(v, self.lower + least, self.upper - most)
+        u[:, controls] = np.where((v > self.lower) & (v < self.upper), v, inside)
+        names = "s", "z", "e", "y", "zl", "zu", "lam", "nu"
+        self.it = PlanIterate(nodes.x.copy(), u, *(parts[name] for name in names))
+        self.K, self.d = parts["K"], parts["scales"]
+        for name in ("mu", "scale", "penalty", "dw_last", "dw", "alpha"):
+            setattr(self, name, parts[name])
+        self.elastic, self.tiny, self.left, self.error_before = bool(parts["elastic"]), 0, 0, 0.0
+        self._set_form()
+
+    def _begin(self, nodes: Nodes) -> None:
+        o, controls = self.o, self.model.controls
+        low, high, least, most = self._set_limits()
         x, u = nodes.x.copy(), nodes.u.copy()
         u[:, controls] = np.clip(u[:, controls], self.lower + least, self.upper - most)
         M, na, one = self.N + 1, self.ns + self.ne, o.multiplier_first
@@ -225,9 +261,6 @@ class NewtonKKT:
             size = max(np.nan_to_num(along, posinf=0).max(), np.abs(ex.G_end[r]).max() * on[-1])
             if not self.soft[of_row].any():
                 self.d[r] = max(o.scale_least, min(1.0, o.gradient_most / max(1e-300, size)))
-        limit = np.r_[model.sides.limit, model.sides.target]
-        hard = ~self.soft & (np.arange(na) < self.ns)
-        self.limit = limit + hard * self.sign * o.relax * np.maximum(1.0, np.abs(limit))
         bounded = na > 0 or low.any() or high.any()
         self.mu = o.mu_first if bounded else self.last
         self.elastic, self.penalty = False, 0.0
@@ -809,6 +842,8 @@ class NewtonKKT:
             if d is not None:
                 own = own + d.du[k] - K[k] @ d.eps[k]
             u[k, controls] = np.clip(own, v - tau * lower[k], v + tau * upper[k])
+            if self.extends and k == self.N - 1:
+                u[k] = self._extended(nodes, K[k], x[k], u[k], tau)
             x[k + 1] = self.model.advance(k, nodes, self.setting, x[k], u[k])[0]
             if not np.isfinite(x[k + 1]).all():
                 return None
@@ -820,6 +855,34 @@ class NewtonKKT:
         if not (np.isfinite(found[0]) and np.isfinite(found[2]).all()):
             return None
         return self.fit_slacks(rolled, found[2], with_multipliers=False), found
+
+    def _extended(
+        self, nodes: Nodes, K: np.ndarray, x: np.ndarray, given: np.ndarray, tau: float
+    ) -> np.ndarray:
+        """The last input of a plan that moved on.
+
+        The cheapest of holding the one before, that of the reference, and that with the last gains'
+        feedback on the error.
+        """
+        k, setting, controls = self.N - 1, self.setting, self.model.controls
+        v, wanted = given[controls], setting.u_ref[k, controls]
+        low, high = v - tau * (v - self.lower), v + tau * (self.upper - v)
+        inputs, costs = [given, given.copy(), given.copy()], []
+        inputs[1][controls] = np.clip(wanted, low, high)
+        fed = wanted + K @ np.asarray(self.model.error(x, setting.x_ref[k]))
+        inputs[2][controls] = np.clip(fed, low, high)
+        for u in inputs:
+            after, cost, _, rows = self.model.advance(k, nodes, setting, x, u)
+            end, last = self.model.end(nodes, setting, after)
+            costs.append(cost + end + self._penalties(rows, k) + self._penalties(last, k + 1))
+        return inputs[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
+
+    def _penalties(self, rows: np.ndarray, k: int) -> float:
+        """Penalties on what rows exceed at a node."""
+        e = self.sign * (rows[self.row] - self.limit)
+        on = self.holds[k] & (np.arange(len(e)) < self.ns) & (e > 0)
+        weight = np.where(self.soft, self.weight, self.priced / self.scale)
+        return float((weight * (e + e * e / 2))[on].sum())
 
     def restore(self, K: np.ndarray | None) -> bool:
         """After a failed line search: a rollout, or the elastic problem."""
@@ -887,8 +950,17 @@ class NewtonKKT:
                 return STALLED
             self.lower_barrier()
 
-    def solve(self, most: int, *, is_elastic: bool = False) -> NewtonOutcome:
-        """Iterate to convergence, so many steps at most; the elastic problem first if asked."""
+    def solve(
+        self,
+        most: int,
+        *,
+        is_elastic: bool = False,
+        watch: Callable[[np.ndarray], bool] | None = None,
+    ) -> NewtonOutcome:
+        """Iterate to convergence, so many steps at most; the elastic problem first if asked.
+
+        A watch is asked after every iteration whether it ends the solve.
+        """
         log: list[np.ndarray] = []
         self.K: Any = None
 
@@ -913,7 +985,7 @@ class NewtonKKT:
                     if status != ITERATIONS:
                         return ended(status)
                     self.residuals()
-                if len(log) > most:
+                if len(log) > most or (watch is not None and watch(log[-1])):
                     return ended(ITERATIONS)
                 if self.elastic and self.leaves():
                     self.residuals()
@@ -974,7 +1046,13 @@ class NewtonKKT:
         active = self.form.active
         return replace(it, z=np.where(active, self.mu / np.where(active, it.s, 1.0), it.z))
 
-    def step(self, x0: np.ndarray, steps: int = 1) -> bool:
+    def step(
+        self,
+        x0: np.ndarray,
+        steps: int = 1,
+        *,
+        watch: Callable[[np.ndarray], bool] | None = None,
+    ) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
         The iterate is rolled out from x0 under its gains and improved by steps of the solve, more
@@ -989,6 +1067,7 @@ class NewtonKKT:
         try:
             with np.errstate(all="ignore"):
                 rolled = self.roll_out(self.K, tau, x0=x0)
+                self.extends = False
                 if rolled is not None:
                     self.it = self.warm(rolled[0])
                 else:
@@ -996,6 +1075,7 @@ class NewtonKKT:
                 for number in range(1, steps + int(o.real_time_more) + 1):
                     self.ex = self.expand(self.it)
                     off, rows = self.adjoint(), self.ex.rows
+                    self.off, self.taken_steps = off, number
                     if self._follow(off, is_first=number == 1):
                         theta = self.theta(self.it, self.ex.gaps, rows)
                         self.filter = StepFilter.at(o, theta)
@@ -1012,7 +1092,7 @@ class NewtonKKT:
                     is_off = off > o.real_time_far and not abs(self.gain - 1) <= o.real_time_gain
                     is_off = is_off or self.alpha < o.real_time_short
                     is_off = is_off or self.exceeds(self.values(self.it)[2])
-                    if number >= steps and not is_off:
+                    if (number >= steps and not is_off) or (watch and watch(np.zeros(0))):
                         break
                 return True
         finally:

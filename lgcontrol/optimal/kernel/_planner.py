@@ -36,16 +36,15 @@ from .._reference import ReferenceSamples, check_constant
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
-from ._library import Stages, interpreted_stages, load_stages
+from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance
+from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
 from ._solver import EXACT, NOT_FINITE, KernelMemory
-from ._table import LOG
+from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
-
-_WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
 
 
 class Watch:
@@ -66,7 +65,7 @@ class Watch:
         self.progress, self.number = progress, 0
         self.ended: SolveStatus | None = None
         self.error: BaseException | None = None
-        self.call = _WATCH(self._ask)
+        self.call = WATCH(self._ask)
 
     def _ask(self, entry: Any) -> int:
         try:
@@ -108,7 +107,7 @@ class NewtonSolver:
         That of the last solve or step.
     """
 
-    has_feedback = has_export = has_loop = True
+    has_feedback = has_export = True
 
     def __init__(
         self,
@@ -172,10 +171,18 @@ class NewtonSolver:
     def memory(self) -> KernelMemory:
         """What the kernel works on."""
         if self._memory is None:
+            if self._stages is None and load_kernel() is None:
+                self._memory = NumpyMemory(self.model, self.settings, MOST)
+                return self._memory
             if self._stages is None:
                 self._stages = interpreted_stages(self.model)
             self._memory = KernelMemory(self.model, self._stages, self.settings, MOST)
         return self._memory
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether there is a kernel with the rules of a loop; NumPy has solves and steps."""
+        return load_kernel() is not None if self._memory is None else self._memory.has_kernel
 
     def for_problem(self, problem: OptimalControlProblem) -> NewtonSolver:
         """A solver with the same settings for a problem."""
@@ -364,7 +371,7 @@ class NewtonSolver:
         try:
             memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
             status = memory.run(
-                memory.kernel.plan, tolerance=tolerance,
+                "plan", tolerance=tolerance,
                 max_iterations=min(max_iterations, memory.most),
             )  # fmt: skip
         finally:
@@ -415,7 +422,7 @@ class NewtonSolver:
         memory = self.memory
         if guess is None or isinstance(guess, str):
             which = sum(STARTS[word] for word in starts_of(self.problem.system, guess))
-            memory.run(memory.kernel.start, starts=which)
+            memory.run("start", starts=which)
             return
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference, EXACT)
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
@@ -476,7 +483,7 @@ class NewtonSolver:
 
     def _twin(self) -> NewtonSolver:
         """The same solver with memory of its own, for another thread."""
-        _ = self.memory  # stages that all share
+        _ = self.memory  # stages that all share, where there is a kernel
         other = copy.copy(self)
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
@@ -570,11 +577,11 @@ class NewtonSolver:
                 ended[:] = [SolveStatus.TIME_LIMIT]
             return len(ended)
 
-        watch = _WATCH(is_over) if np.isfinite(time_limit) else None
+        watch = WATCH(is_over) if np.isfinite(time_limit) else None
         try:
             memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
             status = memory.run(
-                memory.kernel.step, start=plan.head[0], max_iterations=iterations,
+                "step", start=plan.head[0], max_iterations=iterations,
                 mu_most=self.settings.real_time_mu, tolerance=KEPT,
             )  # fmt: skip
         finally:  # the callback is gone after this call
@@ -611,7 +618,7 @@ class NewtonSolver:
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
         memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
-        status = memory.run(memory.kernel.plan, tolerance=0.0, max_iterations=iterations)
+        status = memory.run("plan", tolerance=0.0, max_iterations=iterations)
         log = memory.arrays["log"][memory.task.iterations][None].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         self.plan = plan if status == NOT_FINITE else found

@@ -115,18 +115,19 @@ def layout_of(model: StageModel, kept: int) -> PlanLayout:
 class KernelMemory:
     """Structs and arrays of one problem for one thread."""
 
+    has_kernel = True
+
     def __init__(
         self, model: StageModel, stages: Stages, settings: NewtonSettings, most: int
     ) -> None:
-        kernel = needed_kernel()
-        self.kernel, self.stages, self.most = kernel, stages, most
+        self.stages, self.most = stages, most
         self.settings = numbers_of(settings)
         self.constants: dict[str, np.ndarray] = {}
         self.model = self._model_of(model)
         problem, N, nr = model.problem, model.problem.horizon, len(model.transcription.rows.names)
         n, m, M = model.n, model.m, model.problem.horizon + 1
         na = len(model.sides.row) + len(model.sides.equal)
-        work, plan, memory, *_, kept = sizes_of(kernel, self.model, N).tolist()
+        work, plan, memory, kept = self._sizes(model)
         group, nu = model.group, problem.system.n_inputs
         self.task = Task(horizon=N, dt=problem.dt, exact=1, starts=0)
         once = model.transcription
@@ -156,6 +157,14 @@ class KernelMemory:
         self.arrays["work"] = work_memory[-work_memory.ctypes.data % 64 // 8 :]
         for name, array in self.arrays.items():
             setattr(self.task, name, array.ctypes.data)
+
+    def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
+        """Numbers of work memory, of an iterate, of memory, and of what of it steps go on with."""
+        self.kernel = needed_kernel()
+        work, plan, memory, *_, kept = sizes_of(
+            self.kernel, self.model, model.problem.horizon
+        ).tolist()
+        return work, plan, memory, kept
 
     @staticmethod
     def _asked(model: StageModel) -> int:
@@ -230,12 +239,13 @@ class KernelMemory:
         arrays["weight"][:] = np.inf
         arrays["weight"][: len(weight)] = weight
 
-    def run(self, entry: Any, **options: Any) -> int:
+    def run(self, entry: str, **options: Any) -> int:
         """An entry point of the kernel with options of the task; returns the status."""
         for name, value in options.items():
             setattr(self.task, name, value)
         given = self.model, self.task, self.settings
-        return int(entry(*(ctypes.addressof(struct) for struct in given)))
+        call = getattr(self.kernel, entry)
+        return int(call(*(ctypes.addressof(struct) for struct in given)))
 
 
 class NewtonKKTSolver:
@@ -303,9 +313,9 @@ class NewtonKKTSolver:
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
         options = {"tolerance": tolerance, "max_iterations": min(most, memory.most)}
         if resume is None:
-            status = memory.run(memory.kernel.plan, **options)
+            status = memory.run("plan", **options)
         else:
-            status = memory.run(memory.kernel.solve, resume=resume, **options)
+            status = memory.run("solve", resume=resume, **options)
         return self._report(status, time.perf_counter() - started)
 
     def step(
@@ -329,7 +339,7 @@ class NewtonKKTSolver:
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, t, x0, self.model.sides.weight)
         status = memory.run(
-            memory.kernel.step, start=t[0] - shift * self.model.problem.dt, max_iterations=steps,
+            "step", start=t[0] - shift * self.model.problem.dt, max_iterations=steps,
             mu_most=self.settings.real_time_mu,
         )  # fmt: skip
         return self._report(status, time.perf_counter() - started, is_step=True)

@@ -8,6 +8,14 @@ from typing import NamedTuple
 
 from ._settings import NewtonSettings
 
+# Asked after every iteration, with a row of the log, whether a solve ends.
+WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
+
+
+ENTRY = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_void_p)] * 2, ctypes.c_void_p
+)
+
 
 class Function(ctypes.Structure):
     """``lg_function``: evaluates items with ``call(self, items, inputs, outputs, scratch)``."""
