@@ -68,6 +68,7 @@ from ._validate import check_increasing as check_increasing
 from ._validate import check_list as check_list
 from ._validate import check_mapping as check_mapping
 from ._validate import check_one_by_one as check_one_by_one
+from ._validate import check_options as check_options
 from ._validate import check_quotient as check_quotient
 from ._validate import check_semidefinite as check_semidefinite
 from ._validate import check_shape as check_shape

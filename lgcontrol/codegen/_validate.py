@@ -593,6 +593,37 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     return made
 
 
+def check_options(options: Iterable[str], *takers: Any) -> None:
+    """Refuse options that none of some functions takes; the first one is named.
+
+    Parameters
+    ----------
+    options : iterable of str
+    *takers : callable
+        The function that a person calls, then those that it hands options on to.
+
+    Examples
+    --------
+    >>> def solve(x0, *, solver=None, **options): ...
+    >>> def iterate(x0, *, tolerance=1e-6): ...
+    >>> check_options(["tolerence"], solve, iterate)
+    Traceback (most recent call last):
+    ...
+    TypeError: solve(): unknown argument 'tolerence'; valid names are x0, solver, tolerance. \
+Did you mean 'tolerance'?
+    """
+    names = dict.fromkeys(
+        entry.name
+        for taker in takers
+        for entry in signature(taker).parameters.values()
+        if entry.kind not in _VARIABLE and entry.name not in _BOUND
+    )
+    for option in options:
+        if option not in names:
+            called = takers[0].__name__
+            raise TypeError(f"{called}(): {unknown_name('argument', option, list(names))}")
+
+
 def _named_parameters(called: Any, function: Any) -> list[Parameter]:
     """Parameters of a function; of a constructor with those that it hands on to its base.
 

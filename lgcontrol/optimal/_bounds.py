@@ -91,6 +91,11 @@ class Bound:
                 )
         if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
+        if isinstance(self.at, range) and not self.at:
+            raise ValueError(
+                f"bound {self.label!r}: at={self.at} has no node, so that the bound never holds: "
+                "range(10, 11) is node 10"
+            )
         weight = self.soft
         if not (weight is None or isinstance(weight, str) or (np.isfinite(weight) and weight > 0)):
             raise ValueError(

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import Result, check_count, check_shape, interruptible
+from ..codegen._internal import Result, check_count, check_options, check_shape, interruptible
 from ..groups import LieGroup, Product, Rn
 from ..groups._internal import group_difference
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory
-from ..systems._internal import TrajectoryPoint, check_name, check_state
+from ..systems._internal import TrajectoryPoint, call_with_symbols, check_name, check_state
 from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
 from ._outcome import SolveStatus
-from ._problem import OptimalControlProblem, OptimalSolution, Solver
+from ._problem import OptimalControlProblem, OptimalSolution, Solver, make_solver
 from ._rows import expression_of
 from ._statement import MOST_HORIZON
 from ._terms import Cost, Residual, of_quantity
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # Weight on controls in every step, as shares of their limits where they have some, where a phase
 # gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
+# Violation at the start below which it is rounding of numbers of size one.
+START_TOLERANCE = 1e-9
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 # Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
 PLACES: dict[str, Callable[[int], range]] = {
@@ -115,16 +117,27 @@ class Phase:
 
     def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
         """The state after the end on a group, its own if left out, for symbols of that before."""
-        assert self.jump is not None
         group = self.system.state if onto is None else onto
-        value = self.jump(t, x, p)
-        value = ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
+        value = self._after(t, x, p)
         if value.shape != (group.nq, 1):
             raise ValueError(
                 f"jump of phase {self.name!r} returned shape {value.shape}, expected "
                 f"{(group.nq, 1)}: an element of {group}"
             )
         return value
+
+    def _after(self, t: Any, x: Any, p: Any) -> Any:
+        """What `jump` returns, as a column; its faults by the name of the phase."""
+        assert self.jump is not None
+        label = f"jump of phase {self.name!r}"
+        value = call_with_symbols(label, self.jump, (t, x, p), ("t", "x", "p"))
+        try:
+            return ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
+        except (NotImplementedError, TypeError):
+            raise TypeError(
+                f"{label} returned {value!r}, expected a CasADi column or a list of scalars: the "
+                "state of the next phase"
+            ) from None
 
     def traced(self, parameters: int) -> Phase:
         """The same with CasADi functions in place of Python's, for so many parameters."""
@@ -133,9 +146,7 @@ class Phase:
         if jump is not None and not isinstance(jump, ca.Function):
             sizes = {"t": 1, "x": self.system.state.nq, "p": parameters}
             given = [symbol.sym(name, size) for name, size in sizes.items()]
-            after = jump(*given)
-            after = ca.vertcat(*after) if isinstance(after, list | tuple) else after
-            jump = ca.Function("jump", given, [after])
+            jump = ca.Function("jump", given, [self._after(*given)])
         return replace(self, **terms, jump=jump)
 
     @property
@@ -227,7 +238,7 @@ class PhasedProblem:
     ----------
     phases : Phase or sequence of Phase
     time_weight : float or str
-        Price of a second, or the name of a parameter.
+        Penalty per s of the whole duration, or the name of a parameter.
     reference : optional
         State (nq,), or an object with ``x`` and ``u``, that errors and efforts are measured from.
     parameters : sequence of Parameter or str
@@ -273,6 +284,11 @@ class PhasedProblem:
         )
         self.is_periodic, self.method = is_periodic, method
         self._check()
+        if not isinstance(time_weight, str) and not np.isfinite(time_weight):
+            raise ValueError(
+                f"time_weight must be finite, got {time_weight}: a penalty per s, such as 1.0, or "
+                "the name of a parameter"
+            )
         self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in self.phases])])
         self._free = [i for i, phase in enumerate(self.phases) if phase.is_free]
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
@@ -332,7 +348,8 @@ class PhasedProblem:
         x0 : array_like, shape (nq,)
             State at the start; of a periodic plan where the search begins.
         durations : sequence of float, optional
-            Of the phases, where the search begins; between their limits if left out.
+            Initial guess of the phases' durations in s, within their limits; the geometric mean of
+            the limits if left out.
         guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
             States and inputs at the nodes, whatever their times, in a list one for each phase, as
             there must be where their groups differ; or a word of `Solver.solve`. Those of a tuple
@@ -346,15 +363,19 @@ class PhasedProblem:
         PhasedSolution
         """
         start = check_state(self.phases[0].system, "x0", x0)
+        chosen: Any = type(make_solver(solver, self.problem))
+        check_options(options, self.solve, chosen.solve)
         if durations is None:
             times = [(low * high) ** 0.5 if low > 0 else high / 2 for low, high in self._limits]
         else:
             times = check_shape("durations", durations, (len(self.phases),)).tolist()
             for phase, time in zip(self.phases, times, strict=True):
-                if not (phase.is_free and time >= 0) and time != phase.limits[0]:
+                low, high = phase.limits
+                if not low <= time <= high:
+                    limits = f"from {low:g} to {high:g} s" if phase.is_free else f"{low:g} s"
                     raise ValueError(
-                        f"duration {time:g} s of phase {phase.name!r}: it must be "
-                        + ("at least 0" if phase.is_free else f"{phase.limits[0]:g} s, as given")
+                        f"duration {time:g} s of phase {phase.name!r}: it must be {limits}, as "
+                        "Phase(duration=) says"
                     )
         guess = self._guess(guess, times)
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
@@ -383,8 +404,38 @@ class PhasedProblem:
         parts = {name: self._part(i, t, x, u, p) for i, name in enumerate(names)}
         return PhasedSolution(
             dict(zip(names, seconds, strict=True)), t[self.starts[1:]], parts,
-            _in_seconds(found, t), whole,
+            self._with_start(_in_seconds(found, t), start, p), whole,
         )  # fmt: skip
+
+    def _with_start(
+        self, solution: OptimalSolution, x0: np.ndarray, p: np.ndarray
+    ) -> OptimalSolution:
+        """The solution, whose message names hard bounds that the given start violates."""
+        if self.is_periodic or not solution.is_success:
+            return solution
+        phase, point = self.phases[0], self._points[0]
+        values = ca.DM(0), ca.DM(x0), ca.DM(point.u), ca.DM(p), ca.DM(point.x)
+        told = []
+        for bound in (with_known_limits(phase.system, bound) for bound in phase.bounds):
+            holds_first = bound.at in ALONG or (isinstance(bound.at, range) and 0 in bound.at)
+            _, needs_input = _named_rows(phase.system, bound, self._extra)
+            if bound.soft is not None or not holds_first or needs_input:
+                continue
+            found = np.asarray(ca.DM(expression_of(phase.system, bound, *values)[0])).ravel()
+            low, high = (
+                p[self.problem.parameter_names.index(limit)] if isinstance(limit, str) else limit
+                for limit in (bound.lower, bound.upper)
+            )
+            excess = float(np.max([low - found, found - high]))
+            if excess > START_TOLERANCE:
+                told.append(f"{bound.label} by {excess:.3g}")
+        if not told:
+            return solution
+        message = (
+            f"{solution.message}; x0 itself violates the hard bound on {', '.join(told)}: bounds "
+            "hold from the first step on, start within them"
+        )
+        return replace(solution, message=message)
 
     def _part(
         self, i: int, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray

@@ -23,6 +23,7 @@ from ..codegen._internal import (
     UnknownNameError,
     check_list,
     check_one_by_one,
+    check_options,
     check_shape,
     interruptible,
     level_outside,
@@ -615,6 +616,8 @@ class OptimalControlProblem(Frozen):
         -------
         OptimalSolution
         """
+        chosen: Any = type(make_solver(solver, self))
+        check_options(options, self.solve, chosen.solve)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         start = check_start(self.system, "x0", x0, own)
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)

@@ -513,6 +513,9 @@ def linearize(
         if u is not None:
             raise TypeError("linearize got a trajectory, which has its own inputs, and u as well")
         return _along(system, x, p)
+    motion = getattr(x, "trajectory", None)
+    if isinstance(motion, Trajectory):
+        raise TypeError(f"x is a {type(x).__name__}: give its motion, .trajectory")
     t, x, u, p = read_point(system, t, x, u, p)
     here = field_derivatives(system)(t, x, u, p)
     _refuse_non_finite(system, here)

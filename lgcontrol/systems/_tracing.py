@@ -491,6 +491,7 @@ def call_with_symbols(
             ) from error
         except RuntimeError as error:
             if "truth value" not in str(error):
+                error.add_note(f"raised by {label} ({_place(error)})")
                 raise
             raise TypeError(
                 f"{label} decides by the value of a CasADi expression ({_place(error)}), which is "

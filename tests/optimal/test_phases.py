@@ -675,6 +675,15 @@ def test_a_gate_is_passed_at_its_node():
             ).solve([0, 0]),
             "nodes are 0 to 3",
         ),
+        (lambda: Bound("x", 0, at=range(0)), "has no node, so that the bound never holds"),
+        (
+            lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1), time_weight=np.nan),
+            "time_weight must be finite, got nan",
+        ),
+        (
+            lambda: PhasedProblem(Phase(cart(-1, 1), 3, (0.5, 2))).solve([0, 0], durations=[7]),
+            "duration 7 s of phase 'phase0': it must be from 0.5 to 2 s",
+        ),
     ],
 )  # fmt: skip
 def test_faults_are_named(make, message):
@@ -692,10 +701,53 @@ def test_what_contradicts_the_phases_is_refused():
     listed = Phase(cart, 2, 1.0, jump=lambda t, x, p: [x[0], -x[1]])
     problem = PhasedProblem([listed, Phase(cart, 2, 1.0)])
     assert problem.solve([0, 1]).trajectory.x[-1] == pytest.approx([0, -1], abs=1e-6)
-    with pytest.raises(ValueError, match="it must be 1 s, as given"):
+    with pytest.raises(ValueError, match="it must be 1 s, as Phase"):
         problem.solve([0, 1], durations=[1.0, 2.0])
     with pytest.raises(ValueError, match="2 nodes, expected 5"):
         problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize(
+    ("jump", "message"),
+    [
+        (lambda x: x, r"must take \(t, x, p\)"),
+        (lambda t, x, p: None, "returned None, expected a CasADi column"),
+        (lambda t, x, p: ["x", 1], "returned ['x', 1], expected a CasADi column"),
+    ],
+)
+def test_a_jump_with_a_fault_is_told_by_its_phase(jump, message):
+    phases = [Phase(cart(-1, 1), 3, 1.0, jump=jump, name="flight"), Phase(cart(-1, 1), 3, 1.0)]
+    told = message if "must take" in message else re.escape(message)
+    with pytest.raises(TypeError, match=f"jump of phase 'flight' {told}"):
+        PhasedProblem(phases)
+
+
+def test_solve_names_its_own_arguments_and_those_of_its_solver():
+    problem = PhasedProblem(Phase(cart(-1, 1), 3, (0.5, 2)))
+    with pytest.raises(TypeError, match="valid names are x0, durations, .*tolerance.*'durations'"):
+        problem.solve([0, 0], duration=[1.0])
+    with pytest.raises(TypeError, match="valid names are x0, solver, .*Did you mean 'solver'"):
+        problem.problem.solve([0, 0, 1], solvr="ipopt")
+
+
+def test_a_start_outside_of_a_hard_bound_is_told():
+    """Bounds hold from the first step on: the plan leaves the obstacle in which it starts."""
+    apart = Bound(lambda t, x, u, p: (x[0] + 0.1) ** 2 + x[1] ** 2, "least", name="apart")
+    problem = PhasedProblem(
+        Phase(cart(-1, 1), 20, (0.5, 5), bounds=(*STOP, apart)), parameters=["least"], time_weight=1
+    )
+    inside, outside = (problem.solve([0, 0], p={"least": least}) for least in (0.011, 0.009))
+    assert inside.is_success and outside.is_success
+    assert "x0 itself violates the hard bound on apart by 0.001" in inside.message
+    assert "x0 itself" not in outside.message
+
+
+def test_a_plan_is_linearized_by_its_trajectory():
+    plant = cart(-1, 1)
+    found = PhasedProblem(Phase(plant, 20, (0.5, 5), bounds=STOP), time_weight=1).solve([0, 0])
+    with pytest.raises(TypeError, match=r"x is a PhasedSolution: give its motion, \.trajectory"):
+        plant.linearize(found)
+    assert plant.linearize(found.trajectory).A.shape == (21, 2, 2)
 
 
 @pytest.mark.usually(solver=("interior_point",))
