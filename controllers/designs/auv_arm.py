@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import OperationalSpace
@@ -67,13 +69,17 @@ def design(seed: int = 0) -> Task:
         dt=0.02,
         reference=held,
     )
-    rng = np.random.default_rng(seed)
-    q = tree.configuration.plus(ready, rng.uniform(-0.1, 0.1, tree.nv))
-    x0 = np.concatenate([q, np.zeros(tree.nv)])
+
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        q = tree.configuration.plus(ready, rng.uniform(-0.1, 0.1, tree.nv))
+        return {"x0": np.concatenate([q, np.zeros(tree.nv)])}
+
     return Task(
         plant=plant,
         controller=control,
-        x0=x0,
+        **draw(seed),
+        draw=draw,
         seconds=30.0,
         options={"disturbances": [InputSignal(sea, dt=0.05)]},
         criteria=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import MPC
@@ -47,13 +49,19 @@ def design(seed: int = 0) -> Task:
         R=0.01,
         disturbance=("current.x", "current.y", "current.z"),
     )
-    away, axis = (v / np.linalg.norm(v) for v in np.random.default_rng(seed).normal(size=(2, 3)))
-    offset = SE3.from_rotation_vector(np.pi / 2 * axis, position=away)
-    start = SE3.compose(helix.x[:7], offset)
+
+    def draw(seed: int) -> dict[str, Any]:
+        drawn = np.random.default_rng(seed).normal(size=(2, 3))
+        away, axis = (v / np.linalg.norm(v) for v in drawn)
+        offset = SE3.from_rotation_vector(np.pi / 2 * axis, position=away)
+        start = SE3.compose(helix.x[:7], offset)
+        return {"x0": np.concatenate([start, np.zeros(6)])}  # pose and twist
+
     return Task(
         plant=auv,
         controller=mpc,
-        x0=np.concatenate([start, np.zeros(6)]),  # pose and twist
+        **draw(seed),
+        draw=draw,
         seconds=60.0,
         reference=helix,
         options={"disturbances": [InputSignal(current, dt=0.2)]},

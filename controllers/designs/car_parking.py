@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import MPC
@@ -30,7 +32,7 @@ def design(seed: int = 0) -> Task:
     seed : int
         Of the start.
     """
-    plant, rng = car(), np.random.default_rng(seed)
+    plant = car()
     middle = WHEELBASE / 2
     half = GAP / 2 + HALF_WIDTH
     others = [standing([half, -ASIDE]), standing([-half - WHEELBASE, -ASIDE])]
@@ -50,11 +52,16 @@ def design(seed: int = 0) -> Task:
         ],
     )
 
-    start = SE2.exp([half + rng.uniform(-0.5, 0.5), rng.uniform(-0.2, 0.2), 0.0])
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        start = SE2.exp([half + rng.uniform(-0.5, 0.5), rng.uniform(-0.2, 0.2), 0.0])
+        return {"x0": np.r_[start, 0.0, 0.0]}
+
     return Task(
         plant=plant,
         controller=mpc,
-        x0=np.r_[start, 0.0, 0.0],
+        **draw(seed),
+        draw=draw,
         seconds=15.0,
         reference=goal,
         options={"disturbances": [HeldNoise({"slip": 0.02, "slope": 0.05}, dt=0.3)]},

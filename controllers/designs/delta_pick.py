@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -72,14 +73,19 @@ def design(seed: int = 0) -> Task:
         residuals=[Residual(away, weight=3e4, terminal=3e2, name="way of the platform")],
         bounds=[Bound(f"velocity.{arm}", -SPEED, SPEED, soft=10.0) for arm in ARMS],
     )
-    rng = np.random.default_rng(seed)
-    x, y, z = np.array(PICK) + rng.uniform(-SPREAD, SPREAD, 3)
-    start = true.assemble(where={"platform.x": x, "platform.y": y, "platform.z": z})
+
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        x, y, z = np.array(PICK) + rng.uniform(-SPREAD, SPREAD, 3)
+        start = true.assemble(where={"platform.x": x, "platform.y": y, "platform.z": z})
+        return {"x0": np.concatenate([start, np.zeros(true.tree.nv)])}
+
     criteria = [_arrival(k, place) for k in range(MOVES)]
     return Task(
         plant=plant,
         controller=mpc,
-        x0=np.concatenate([start, np.zeros(true.tree.nv)]),
+        **draw(seed),
+        draw=draw,
         seconds=MOVES * (MOVE + STAY) + STAY,
         reference=model.home,
         options={"disturbances": [HeldNoise({f"noise.{arm}": NOISE * TORQUE for arm in ARMS}, DT)]},

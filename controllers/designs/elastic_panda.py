@@ -6,7 +6,7 @@ import numpy as np
 
 from lgcontrol.controllers import FeedbackLinearization
 from lgcontrol.models import elastic_panda_tree
-from lgcontrol.simulation import Kick, Task
+from lgcontrol.simulation import Kick, Task, Vary
 from lgcontrol.systems import Waypoints
 
 from ._bodies import drawn
@@ -60,4 +60,9 @@ def design(seed: int = 0) -> Task:
         ),
         bodies=drawn(arm.tree, BODIES),
         perturbed=heavier(arm, "elastic_panda"),
+        variations=(
+            Vary("mass", 0.95, 1.05, relative=True),
+            Vary("drag", 0.5, 1.5, relative=True),
+            Vary("delay", 0.0, 1e-3, unit="s"),
+        ),
     )

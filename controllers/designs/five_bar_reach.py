@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -49,8 +50,12 @@ def design(seed: int = 0) -> Task:
         Of the start.
     """
     robot = five_bar_tree(PROXIMAL, DISTAL, BASE, torque=TORQUE)
-    x, z = np.array(START) + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, 2)
-    start, goal = (configuration(robot, *point) for point in ((x, z), GOAL))
+    goal = configuration(robot, *GOAL)
+
+    def draw(seed: int) -> dict[str, Any]:
+        x, z = np.array(START) + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, 2)
+        return {"x0": np.concatenate([configuration(robot, x, z), np.zeros(4)])}
+
     model = robot.system(DRIVES, independent=DRIVES, at=goal)
     heavy = five_bar_tree(PROXIMAL, DISTAL, BASE, (0.66, 0.44), torque=TORQUE)
     plant = heavy.system(DRIVES, independent=DRIVES, at=goal)
@@ -80,7 +85,8 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=plant,
         controller=mpc,
-        x0=np.concatenate([start, np.zeros(4)]),
+        **draw(seed),
+        draw=draw,
         seconds=SECONDS,
         reference=rest,
         criteria=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import LQR
@@ -54,7 +56,10 @@ def design(seed: int = 0) -> Task:
     model = machine.system(independent="left_hinge", at=machine.assemble(where=_angle(LEAN)))
     plant = mechanism(1.1, 2.0).system(independent="left_hinge")
     point = model.trim(machine.state(machine.assemble(where=_angle(LEAN))))
-    beside = BESIDE + np.random.default_rng(seed).uniform(-SPREAD, SPREAD)
+
+    def draw(seed: int) -> dict[str, Any]:
+        beside = BESIDE + np.random.default_rng(seed).uniform(-SPREAD, SPREAD)
+        return {"x0": machine.state(machine.assemble(where=_angle(LEAN + beside)))}
 
     def heavier(share: float, factor: float) -> tuple[System, dict[str, float]]:
         """On the same springs, which `scaled_inertia` would let grow along."""
@@ -64,7 +69,8 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=plant,
         controller=LQR(model, point, Q=[3e3, 10.0], R=0.1, dt=DT),
-        x0=machine.state(machine.assemble(where=_angle(LEAN + beside))),
+        **draw(seed),
+        draw=draw,
         seconds=SECONDS,
         reference=point,
         criteria=(

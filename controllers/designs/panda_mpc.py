@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
@@ -73,7 +75,11 @@ def design(seed: int = 0) -> Task:
         bounds=arm_limits(tree, 30.0),
     )
     rest = np.concatenate([READY, np.zeros(tree.nv)])
-    start = READY + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, tree.nv)
+
+    def draw(seed: int) -> dict[str, Any]:
+        start = READY + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, tree.nv)
+        return {"x0": np.concatenate([start, np.zeros(tree.nv)])}
+
     criteria = [
         criterion
         for k, target in enumerate(targets)
@@ -84,7 +90,8 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=plant,
         controller=mpc,
-        x0=np.concatenate([start, np.zeros(tree.nv)]),
+        **draw(seed),
+        draw=draw,
         seconds=STAY * len(POSES),
         reference=rest,
         options={"disturbances": [noise, KICK]},

@@ -13,7 +13,7 @@ from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody
 from lgcontrol.models import panda_tree
 from lgcontrol.optimal import Bound, Capsule, keep_out
-from lgcontrol.simulation import Criterion, SimulationResult, Task
+from lgcontrol.simulation import Criterion, SimulationResult, Task, Vary
 from lgcontrol.systems import Parameter
 
 from ._bodies import drawn
@@ -121,6 +121,11 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         obstacles=OBSTACLES,
+        variations=(
+            Vary("mass", 0.9, 1.1, relative=True),
+            Vary("delay", 0.0, 0.01, unit="s"),
+            Vary("disturbances", 0.0, 3.0, relative=True),
+        ),
         goals=(wanted,),
         bodies=drawn(tree, BODIES),
     )

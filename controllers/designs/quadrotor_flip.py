@@ -34,7 +34,7 @@ def design(seed: int = 0) -> Task:
     seed : int
         Of the start.
     """
-    quad, rng = quadrotor(), np.random.default_rng(seed)
+    quad = quadrotor()
     begin, goal = quad.trim(), quad.trim(position=[0.0, -WAY, 0.0])
     _, most = quad.input_bounds
     thrusts = [
@@ -88,11 +88,16 @@ def design(seed: int = 0) -> Task:
         guess="reference",
     )
 
-    off = np.r_[rng.uniform(-0.05, 0.05, 3), rng.uniform(-0.1, 0.1, 3), np.zeros(6)]
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        off = np.r_[rng.uniform(-0.05, 0.05, 3), rng.uniform(-0.1, 0.1, 3), np.zeros(6)]
+        return {"x0": quad.state.plus(begin.x, off)}
+
     return Task(
         plant=quad,
         controller=mpc,
-        x0=quad.state.plus(begin.x, off),
+        **draw(seed),
+        draw=draw,
         seconds=SECONDS,
         reference=path,
         options={"disturbances": [HeldNoise({f"force.{a}": 0.3 for a in "xyz"}, dt=0.05)]},

@@ -19,7 +19,7 @@ from lgcontrol.estimation import (
 )
 from lgcontrol.groups import SE3, SE23, SO3
 from lgcontrol.models import quadrotor
-from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
+from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task, Vary
 from lgcontrol.systems import Sensor, System
 
 from ._criteria import ATTITUDE, POSITION, error_at_end, failed_calls
@@ -45,9 +45,6 @@ def design(seed: int = 0) -> Task:
         Of the start and of the first estimate.
     """
     quad = quadrotor()
-    rng = np.random.default_rng(seed)
-    tilt = SE3.from_rotation_vector(np.radians(40) * _direction(rng))
-    x0 = np.concatenate([tilt, 0.5 * rng.normal(size=6)])
 
     def inertial(vehicle: System[Any]) -> Sensor:
         density = [GYRO] * 3 + [ACCELEROMETER] * 3
@@ -66,23 +63,27 @@ def design(seed: int = 0) -> Task:
         R=0.1,
         terminal={"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]},
     )
+
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        tilt = SE3.from_rotation_vector(np.radians(40) * _direction(rng))
+        x0 = np.concatenate([tilt, 0.5 * rng.normal(size=6)])
+        estimator = SensorDriven(
+            _filter(quad.state.split(x0), rng),
+            inertial(quad),
+            ["gyro", "accelerometer"],
+            quad,
+            _state,
+        )
+        options = {"disturbances": [GUSTS], "sensors": sensors, "estimator": estimator}
+        return {"x0": x0, "options": options}
+
     return Task(
         plant=quad,
         controller=mpc,
-        x0=x0,
+        **draw(seed),
         seconds=4.0,
         reference=quad.trim(position=[2.0, 1.0, 1.0]),
-        options={
-            "disturbances": [GUSTS],
-            "sensors": sensors,
-            "estimator": SensorDriven(
-                _filter(quad.state.split(x0), rng),
-                inertial(quad),
-                ["gyro", "accelerometer"],
-                quad,
-                _state,
-            ),
-        },
         criteria=(
             error_at_end("position error", "pose", POSITION, "m", 0.3),
             error_at_end("attitude error", "pose", ATTITUDE, "rad", 0.3),
@@ -91,6 +92,13 @@ def design(seed: int = 0) -> Task:
             ),
             failed_calls(),
         ),
+        variations=(
+            Vary("mass", 0.8, 1.2, relative=True),
+            Vary("delay", 0.0, 0.03, unit="s"),
+            Vary("noise", 0.5, 2.0, relative=True, log=True),
+            Vary("bias.gnss", -0.1, 0.1, unit="m"),
+        ),
+        draw=draw,
     )
 
 

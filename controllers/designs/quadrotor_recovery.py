@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import quadrotor
-from lgcontrol.simulation import HeldNoise, Kick, Task
+from lgcontrol.simulation import HeldNoise, Kick, Task, Vary
 
 from ._criteria import ATTITUDE, POSITION, error_at_end, failed_calls
 
@@ -40,13 +42,17 @@ def design(seed: int = 0) -> Task:
         R=0.1,
         terminal={"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]},
     )
-    heading = np.random.default_rng(seed).uniform(0, 2 * np.pi)
-    axis = np.array([np.cos(heading), np.sin(heading), 0.0])
-    tilted = SE3.from_rotation_vector(np.radians(170) * axis)
+
+    def draw(seed: int) -> dict[str, Any]:
+        heading = np.random.default_rng(seed).uniform(0, 2 * np.pi)
+        axis = np.array([np.cos(heading), np.sin(heading), 0.0])
+        tilted = SE3.from_rotation_vector(np.radians(170) * axis)
+        return {"x0": np.concatenate([tilted, np.zeros(6)])}  # pose and twist
+
     return Task(
         plant=quad,
         controller=mpc,
-        x0=np.concatenate([tilted, np.zeros(6)]),  # pose and twist
+        **draw(seed),
         seconds=4.0,
         reference=hover,
         options={"disturbances": [GUSTS, PUSH]},
@@ -55,4 +61,11 @@ def design(seed: int = 0) -> Task:
             error_at_end("attitude error", "pose", ATTITUDE, "rad", 0.3),
             failed_calls(),
         ),
+        variations=(
+            Vary("mass", 0.8, 1.2, relative=True),
+            Vary("drag", 0.0, 2.0, relative=True),
+            Vary("delay", 0.0, 0.03, unit="s"),
+            Vary("disturbances", 0.0, 2.0, relative=True),
+        ),
+        draw=draw,
     )

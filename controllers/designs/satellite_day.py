@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,13 +40,17 @@ def design(seed: int = 0) -> Task:
         RigidBody("satellite", SO3, inertia).symbolic(*NUMBERS),
         GyroscopicWheels(np.eye(3), 0.08, friction=FRICTION, max_torque=0.2),
     )
-    plant, rng = craft.system(), np.random.default_rng(seed)
-    axis = rng.normal(size=3)
-    start = plant.state.join(
-        pose=SO3.exp(2.5 * axis / np.linalg.norm(axis)),
-        twist=rng.uniform(-0.03, 0.03, size=3),
-        wheel_speed=np.zeros(3),
-    )
+    plant = craft.system()
+
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        axis = rng.normal(size=3)
+        start = plant.state.join(
+            pose=SO3.exp(2.5 * axis / np.linalg.norm(axis)),
+            twist=rng.uniform(-0.03, 0.03, size=3),
+            wheel_speed=np.zeros(3),
+        )
+        return {"x0": start}
 
     def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
         """The inertia of the body; wheels are known."""
@@ -55,7 +60,8 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=plant,
         controller=GeometricPD(plant, frequency=0.002, dt=30.0),
-        x0=start,
+        **draw(seed),
+        draw=draw,
         seconds=86400.0,
         reference=plant.state.identity,
         options={"method": "variational_verlet", "max_step": STEP},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
@@ -60,12 +62,16 @@ def design(seed: int = 0) -> Task:
     motion = Trajectory(
         model.state, t, np.hstack([wanted.q, wanted.v]), voltage, inputs=model.inputs
     )
-    beside = AHEAD + np.random.default_rng(seed).uniform(-SPREAD, SPREAD)
+
+    def draw(seed: int) -> dict[str, Any]:
+        beside = AHEAD + np.random.default_rng(seed).uniform(-SPREAD, SPREAD)
+        return {"x0": machine.state(machine.assemble(where={"shaft": beside}))}
 
     return Task(
         plant=plant,
         controller=TVLQR(model, motion, Q=[3e3, 3.0], R=1e-2),
-        x0=machine.state(machine.assemble(where={"shaft": beside})),
+        **draw(seed),
+        draw=draw,
         seconds=SECONDS,
         reference=motion,
         criteria=(

@@ -11,7 +11,7 @@ from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2
 from lgcontrol.models import surface_vessel
 from lgcontrol.optimal import Bound, Capsule, HalfSpace, keep_out
-from lgcontrol.simulation import Criterion, HeldNoise, InputSignal, SimulationResult, Task
+from lgcontrol.simulation import Criterion, HeldNoise, InputSignal, SimulationResult, Task, Vary
 
 from ._criteria import error_at_end, failed_calls
 
@@ -38,7 +38,7 @@ def design(seed: int = 0) -> Task:
     seed : int
         Of the heading, the distance along the quay and the current.
     """
-    vessel, rng = surface_vessel(current=(0, 0, 0)), np.random.default_rng(seed)
+    vessel = surface_vessel(current=(0, 0, 0))
 
     def hull(t: Any, x: Any, u: Any, p: Any) -> Any:
         return ca.horzcat(*(x[:2] + way * x[2:4] for way in (-HALF_AXIS, HALF_AXIS)))
@@ -63,17 +63,23 @@ def design(seed: int = 0) -> Task:
         disturbance=("current.x", "current.y"),
     )
 
-    direction = rng.uniform(-np.pi, np.pi)
-    flow = {"current.x": FLOW * np.cos(direction), "current.y": FLOW * np.sin(direction)}
-    start = [rng.uniform(-1.5, 1.5), -4.0, *SO2.exp([rng.uniform(-np.pi, np.pi)])]
-    gusts = HeldNoise({"force.x": 0.1, "force.y": 0.1, "torque.rz": 0.02}, dt=2.0)
+    def draw(seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        direction = rng.uniform(-np.pi, np.pi)
+        flow = {"current.x": FLOW * np.cos(direction), "current.y": FLOW * np.sin(direction)}
+        start = [rng.uniform(-1.5, 1.5), -4.0, *SO2.exp([rng.uniform(-np.pi, np.pi)])]
+        gusts = HeldNoise({"force.x": 0.1, "force.y": 0.1, "torque.rz": 0.02}, dt=2.0)
+        return {
+            "x0": np.concatenate([start, np.zeros(3)]),  # pose and twist
+            "options": {"disturbances": [gusts, InputSignal(lambda t: flow, dt=60.0)]},
+        }
+
     return Task(
         plant=vessel,
         controller=mpc,
-        x0=np.concatenate([start, np.zeros(3)]),  # pose and twist
+        **draw(seed),
         seconds=60.0,
         reference=vessel.state.identity,
-        options={"disturbances": [gusts, InputSignal(lambda t: flow, dt=60.0)]},
         criteria=(
             error_at_end("position error", "pose", slice(0, 2), "m", 0.1, over=5),
             error_at_end("heading error", "pose", slice(2, 3), "rad", 0.1, over=5),
@@ -87,6 +93,13 @@ def design(seed: int = 0) -> Task:
             "right pier": (PIERS[1], THICK),
             "quay": (np.array([[-2.0, QUAY + 0.1], [2.0, QUAY + 0.1]]), 0.1),  # its edge
         },
+        variations=(
+            Vary("mass", 0.8, 1.2, relative=True),
+            Vary("drag", 0.0, 2.0, relative=True),
+            Vary("delay", 0.0, 0.5, unit="s"),
+            Vary("disturbances", 0.0, 2.0, relative=True),
+        ),
+        draw=draw,
     )
 
 

@@ -3,7 +3,8 @@
 - Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
 - Several controllers at their own rates: `Cascade`.
 - Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
-- Judge: `Task`, `Criterion`; `robustness` against plants with `scaled_inertia`.
+- Judge: `Task`, `Criterion`; `Vary` what differs from run to run; `robustness` against plants with
+  `scaled_inertia`.
 - A controller or an estimator of your own: the protocols `ControlLaw` and `Estimator`; a
   controller tells a `CallStatus`.
 """
@@ -21,11 +22,12 @@ from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
 from ._perturbation import robustness as robustness
-from ._perturbation import scaled_inertia as scaled_inertia
 from ._result import SimulationResult as SimulationResult
+from ._scaled_plant import scaled_inertia as scaled_inertia
 from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task
+from ._variation import Vary as Vary
 
 _names.answer(__name__)

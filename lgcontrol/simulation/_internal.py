@@ -8,3 +8,4 @@ from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
 from ._perturbation import Robustness as Robustness
 from ._task import Verdict as Verdict
+from ._variation import check_variations as check_variations

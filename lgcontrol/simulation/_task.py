@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +14,10 @@ from ..codegen._internal import unknown_name
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._controllers import Cascade
+from ._random import check_seed
 from ._result import SimulationResult
 from ._simulate import simulate
+from ._variation import Vary, vary
 
 # How the samples of a signal become the value of a criterion.
 TAKES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -163,6 +165,11 @@ class Task:
         ``(share, factor) → plant, values of its parameters`` that `robustness` tries: masses and
         inertias larger by a share, other coefficients, drag for example, by what the factor stands
         for. One plant with parameters is made and compiled once. `scaled_inertia` if left out.
+    variations : tuple of Vary
+        What campaigns vary unless told otherwise.
+    draw : callable, optional
+        ``draw(seed) → {field: value}``: what the seed of a run decides, such as the start. Fields
+        that `dataclasses.replace` has given another value stay.
     """
 
     plant: System
@@ -177,15 +184,71 @@ class Task:
     goals: Sequence[np.ndarray] = ()
     bodies: Mapping[str, Callable[[np.ndarray], Any]] | None = None
     perturbed: Callable[[float, float], tuple[System, Mapping[str, float]]] | None = None
+    variations: tuple[Vary, ...] = ()
+    draw: Callable[[int], Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.draw is not None and not isinstance(self.draw, _Draw):
+            own = {f.name: getattr(self, f.name) for f in fields(self)}
+            object.__setattr__(self, "draw", _Draw(self.draw, own))
 
     def run(
         self,
         *,
         seconds: float | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> SimulationResult:
-        """Simulate the closed loop; see `simulate` for seed and progress."""
+        """Simulate the closed loop; see `simulate` for progress.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            The task's own if left out.
+        seed : int, optional
+            Of noise, and of what the task draws: the start for example. If left out, the task
+            starts as it stands, with the noise of seed 0.
+        progress : callable, optional
+        """
+        if seed is not None and self.draw is not None:
+            return self.drawn(seed)._simulate(seconds, seed, progress)
+        return self._simulate(seconds, seed or 0, progress)
+
+    def drawn(self, seed: int) -> Task:
+        """The task with what a seed decides."""
+        return self.draw.on(self, seed) if isinstance(self.draw, _Draw) else self
+
+    def varied(self, values: Mapping[str, Any], relative: Collection[str] = ()) -> Task:
+        """The task with other starts, parameters, noise, delays or disturbances.
+
+        Parameters
+        ----------
+        values : mapping of str to value
+            By the names of `Vary`, arguments of designs apart.
+        relative : collection of str
+            Parameters whose values are factors on the nominal ones.
+
+        Raises
+        ------
+        ValueError
+            For a name that the task does not have.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(2, ("place", "speed")), lambda t, x, u, p: [x[1], u],
+        ...               inputs=["push"])
+        >>> task = Task(cart, lambda t, x, r: -x[:1] - x[1:], np.array([1.0, 0.0]), 1.0,
+        ...             options={"dt": 0.1})
+        >>> other = task.varied({"start.place": 0.5, "input.push": 0.1, "mass": 2.0})
+        >>> other.x0, other.options["disturbances"][0].values
+        (array([1.5, 0. ]), {'push': 0.1})
+        """
+        return vary(self, values, relative)
+
+    def _simulate(
+        self, seconds: float | None, seed: int, progress: Callable[[float], None] | None
+    ) -> SimulationResult:
         options = dict(self.options)
         if callable(options.get("sensors")):
             options["sensors"] = options["sensors"](self.plant)
@@ -206,3 +269,20 @@ class Task:
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
         """Criteria with their values in a run."""
         return tuple(Verdict(c, c.value(result)) for c in self.criteria)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """What seeds decide of a task, and the fields as they were when it was made."""
+
+    function: Callable[[int], Mapping[str, Any]]
+    made: Mapping[str, Any]
+
+    def __call__(self, seed: int) -> Mapping[str, Any]:
+        return self.function(seed)
+
+    def on(self, task: Task, seed: int) -> Task:
+        drawn = self.function(check_seed(seed)).items()
+        return replace(
+            task, **{k: v for k, v in drawn if getattr(task, k) is self.made[k]}, draw=None
+        )

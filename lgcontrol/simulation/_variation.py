@@ -1,0 +1,328 @@
+"""Variations of a task: what may differ from the nominal loop, and the loop in which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from math import isfinite, log
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..codegen import named_options
+from ..codegen._internal import unknown_name
+from ..systems import Sensor, System
+from ..systems._internal import ParameterValues
+from ._disturbances import HeldNoise, InputSignal, Kick, Pulse, WhiteNoise
+from ._scaled_plant import DRAG, HEAVINESS, Late, scaled_inertia
+
+# Names of variations that every task has; the others name what they concern after a point.
+FACTORS = ("mass", "drag", "disturbances", "noise")
+PARTS = ("start", "input", "noise", "bias", "delay")
+
+
+@named_options
+@dataclass(frozen=True)
+class Vary:
+    """Something that differs from case to case of a campaign, and how.
+
+    Parameters
+    ----------
+    name : str
+        A parameter of the plant; "mass" and "drag", factors on all masses and inertias and on the
+        drag (see `scaled_inertia`); "start.COMPONENT", added to the start in the state's tangent
+        coordinates; "input.NAME", a constant input on top of the others; "disturbances", a factor
+        on those of the task; "noise" or "noise.SENSOR", a factor on deviations; "bias.SENSOR" or
+        "bias.SENSOR.COMPONENT", added to the bias; "delay" of the controller or "delay.SENSOR", in
+        s on top of its own; "plant", with ``values`` that name functions as "module:function"; or
+        an argument of the design.
+    low, high : float, optional
+        Ends of a uniform distribution.
+    values : sequence, optional
+        What is taken instead, each as often: a list of numbers, texts or true and false.
+    mean, std : float, optional
+        Of a normal distribution instead.
+    relative : bool
+        Whether numbers are factors on the nominal value. "mass", "drag", "disturbances" and
+        "noise" are factors anyway.
+    log : bool
+        Whether the logarithm is distributed uniformly between ``low`` and ``high``.
+    unit : str
+        For people; compared with the plant's where it has one.
+
+    Examples
+    --------
+    >>> Vary("mass", 0.8, 1.2, relative=True).quantile(0.25)
+    0.9
+    >>> print(Vary("start.pose.x", mean=0.0, std=0.5, unit="m"))
+    start.pose.x: normal, mean 0 m, deviation 0.5 m
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    _: KW_ONLY
+    values: tuple[Any, ...] = ()
+    mean: float | None = None
+    std: float | None = None
+    relative: bool = False
+    log: bool = False
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        ranged, normal = self.low is not None, self.mean is not None
+        if (
+            ranged + normal + bool(self.values) != 1
+            or ranged != (self.high is not None)
+            or normal != (self.std is not None)
+        ):
+            raise ValueError(
+                f"Vary({self.name!r}) takes low and high, or mean and std, or values: give one of "
+                "the three"
+            )
+        numbers = [
+            float(one) for one in (self.low, self.high, self.mean, self.std) if one is not None
+        ]
+        if not all(map(isfinite, numbers)):
+            raise ValueError(f"Vary({self.name!r}) must have finite numbers, got {numbers}")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(
+                f"Vary({self.name!r}) must have low < high, got {self.low:g} and {self.high:g}"
+            )
+        if self.std is not None and not self.std > 0:
+            raise ValueError(f"Vary({self.name!r}) must have std > 0, got {self.std:g}")
+        if self.log and not (self.low is not None and self.low > 0):
+            raise ValueError(f"Vary({self.name!r}, log=True) must have 0 < low, got {self.low}")
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else " × nominal" if self.relative else ""
+        if self.values:
+            what = f"one of {', '.join(map(str, self.values))}"
+        elif self.mean is not None:
+            what = f"normal, mean {self.mean:g}{unit}, deviation {self.std:g}{unit}"
+        else:
+            what = f"{self.low:g} to {self.high:g}{unit}{', by its logarithm' if self.log else ''}"
+        return f"{self.name}: {what}"
+
+    def quantile(self, share: float) -> Any:
+        """Value below which a share of the distribution lies; of a list the entry.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to 1, exclusive for normal distributions.
+        """
+        if self.values:
+            return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+        if self.mean is not None and self.std is not None:
+            return float(self.mean + self.std * ndtri(share))
+        assert self.low is not None and self.high is not None
+        if self.log:
+            return float(self.low * (self.high / self.low) ** share)
+        return float(self.low + share * (self.high - self.low))
+
+    def deviation(self, value: Any) -> float:
+        """How far a value is from the middle: 1 at the ends of a range, or at three deviations.
+
+        Lists of other things than numbers have none: 0.
+        """
+        if self.values:
+            numbers = [v for v in self.values if isinstance(v, float | int)]
+            if len(numbers) != len(self.values) or min(numbers) == max(numbers):
+                return 0.0
+            return (2 * value - min(numbers) - max(numbers)) / (max(numbers) - min(numbers))
+        if self.mean is not None and self.std is not None:
+            return (value - self.mean) / (3 * self.std)
+        assert self.low is not None and self.high is not None
+        low, high, value = (
+            (log(v) for v in (self.low, self.high, value)) if self.log
+            else (self.low, self.high, value)
+        )  # fmt: skip
+        return (2 * value - low - high) / (high - low)
+
+
+def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any:
+    """What `Task.varied` does."""
+    left, options = dict(values), dict(task.options)
+    plant, controller, x0 = task.plant, task.controller, task.x0
+    if "plant" in left:
+        plant = _made(left.pop("plant"), plant)
+    given = ParameterValues(plant.parameters, plant.nominal_parameters, options.get("p"))
+    numbers: dict[str, Any] = dict(given.by_name())
+    own = {name: value for name, value in left.items() if name in plant.parameter_names}
+    for name, value in own.items():
+        numbers[name] = value * numbers[name] if name in relative else value
+        del left[name]
+    if "mass" in left or "drag" in left:
+        share, drag = left.pop("mass", 1.0) - 1.0, left.pop("drag", 1.0) - 1.0
+        if task.perturbed is None:
+            plant, further = _weaker(plant), {HEAVINESS: 1.0 + share, DRAG: 1.0 + drag}
+        else:
+            plant, further = task.perturbed(share, drag)
+        numbers |= further
+    if numbers:
+        options["p"] = numbers
+    _refuse_relative(left, relative)
+    pushes: Any = options.get("disturbances", ())
+    pushes = list(pushes) if isinstance(pushes, list | tuple) else [pushes]
+    if "disturbances" in left:
+        factor = left.pop("disturbances")
+        pushes = [_scaled(one, factor) for one in pushes]
+    if "delay" in left:
+        controller = Late(controller, left.pop("delay"))
+    change, sensing = np.zeros(plant.n_errors), {}
+    for name, value in left.items():
+        kind, _, part = name.partition(".")
+        if kind not in PARTS or not (part or kind in ("noise", "bias")):
+            known = [*plant.parameter_names, *FACTORS, "plant", "delay"]
+            known += [f"{kind}.…" for kind in PARTS]
+            raise ValueError(unknown_name("variation", name, known))
+        if kind == "start":
+            names = list(plant.error_names)
+            if part not in names:
+                raise ValueError(unknown_name("component of the start", part, names))
+            change[names.index(part)] = value
+        elif kind == "input":
+            if part not in plant.input_names:
+                raise ValueError(unknown_name("input", part, list(plant.input_names)))
+            pushes.append(Pulse({part: value}, 0.0))
+        else:
+            sensing[name] = value
+    if pushes:
+        options["disturbances"] = pushes
+    if sensing:
+        options["sensors"] = _sensors(options.get("sensors", ()), plant, sensing)
+    x0 = plant.retract(x0, change) if change.any() else x0
+    return replace(task, plant=plant, controller=controller, x0=x0, options=options)
+
+
+def _refuse_relative(left: Mapping[str, Any], relative: Collection[str]) -> None:
+    wrong = sorted(
+        name
+        for name in left
+        if name in relative and name.partition(".")[0] not in FACTORS
+    )  # fmt: skip
+    if wrong:
+        raise ValueError(
+            f"{wrong[0]!r} has no nominal value to be relative to: give numbers in its unit"
+        )
+
+
+@lru_cache(maxsize=4)
+def _weaker(plant: System[Any]) -> System[Any]:
+    """Plant whose masses and drag are parameters: made and compiled once."""
+    return scaled_inertia(plant)
+
+
+@lru_cache(maxsize=8)
+def _made(name: str, nominal: System[Any]) -> System[Any]:
+    """Plant that a text "module:function" names; "nominal" is the task's own."""
+    if name == "nominal":
+        return nominal
+    module, colon, function = str(name).partition(":")
+    if not colon:
+        raise ValueError(f'a plant must be "nominal" or "module:function", got {name!r}')
+    return getattr(import_module(module), function)()
+
+
+def _scaled(one: Any, factor: float) -> Any:
+    """A disturbance as many times as large."""
+
+    def times(values: Any) -> Any:
+        if isinstance(values, Mapping):
+            return {key: times(value) for key, value in values.items()}
+        return factor * np.asarray(values, dtype=np.float64)
+
+    if isinstance(one, HeldNoise):
+        return replace(one, std_discrete=times(one.std_discrete))
+    if isinstance(one, WhiteNoise):
+        return replace(one, density=times(one.density))
+    if isinstance(one, Pulse):
+        return replace(one, values=times(one.values))
+    if isinstance(one, Kick):
+        return replace(one, change=times(one.change))
+    if isinstance(one, InputSignal):
+        return replace(one, function=_ScaledFunction(one.function, factor))
+    raise ValueError(
+        f"'disturbances' scales HeldNoise, WhiteNoise, InputSignal, Pulse and Kick, not "
+        f"{type(one).__name__}: vary an argument of the design instead"
+    )
+
+
+@dataclass(frozen=True)
+class _ScaledFunction:
+    """A function of time that gives inputs by name, as many times as large."""
+
+    function: Callable[[float], Mapping[str, float]]
+    factor: float
+
+    def __call__(self, t: float) -> dict[str, float]:
+        return {name: self.factor * value for name, value in self.function(t).items()}
+
+
+def _sensors(given: Any, plant: System[Any], values: Mapping[str, float]) -> list[Sensor]:
+    """Sensors with other noise, bias and delay."""
+    found: Any = given(plant) if callable(given) else given
+    sensors = {one.name: one for one in ([found] if isinstance(found, Sensor) else found)}
+    for name, value in values.items():
+        kind, _, part = name.partition(".")
+        sensor, _, component = part.partition(".")
+        chosen = [sensor] if sensor else list(sensors)
+        for one in chosen:
+            if one not in sensors:
+                raise ValueError(unknown_name("sensor", one, list(sensors)))
+            sensors[one] = _changed(sensors[one], plant, kind, component, value)
+    return list(sensors.values())
+
+
+def _changed(sensor: Sensor, plant: System[Any], kind: str, component: str, value: float) -> Sensor:
+    if kind == "delay":
+        return replace(sensor, delay=sensor.delay + value)
+    if kind == "noise":
+        covariance = sensor.covariance_discrete
+        return replace(
+            sensor,
+            std_discrete=value * np.asarray(sensor.std_discrete),
+            density=value * np.asarray(sensor.density),
+            covariance_discrete=None if covariance is None else value**2 * np.asarray(covariance),
+        )
+    group = sensor.bind(plant).group
+    bias = np.array(np.broadcast_to(sensor.bias, group.dim), dtype=np.float64)
+    names = list(group.tangent_names)
+    if component and component not in names:
+        raise ValueError(unknown_name(f"component of {sensor.name}", component, names))
+    bias[[names.index(component)] if component else slice(None)] += value
+    return replace(sensor, bias=bias)
+
+
+def check_variations(task: Any, variations: Sequence[Vary]) -> None:
+    """Refuse names that a task does not have, and units that are not those of its plant.
+
+    Raises
+    ------
+    ValueError
+    """
+    names = [one.name for one in variations]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is varied twice: give one Vary for it")
+    vary(
+        task,
+        {one.name: one.quantile(0.5) for one in variations},
+        {one.name for one in variations if one.relative},
+    )
+    plant = task.plant
+    units = {one.name: one.unit for one in plant.parameters} | {"delay": "s"}
+    units |= {
+        f"start.{name}": unit
+        for name, unit in zip(plant.error_names, plant.error_units, strict=True)
+    }
+    units |= {f"input.{one.name}": one.unit for one in plant.inputs}
+    for one in variations:
+        unit = units.get(one.name, "s" if one.name.startswith("delay.") else "")
+        if one.unit and unit and one.unit != unit and not one.relative:
+            raise ValueError(f"{one.name!r} varies in {one.unit}, the plant has it in {unit}")
