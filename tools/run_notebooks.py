@@ -1,10 +1,18 @@
-"""Execute every notebook in notebooks/ and fail when a cell raises; the files stay as they are."""
+"""Execute every notebook: notebooks/NAME.py in cells is the source, NAME.ipynb what people open.
 
+A run fails when a cell raises, and when the kinds of its outputs (text, table, picture) are not
+those stored: then look at the new notebook and commit it. Outputs are normalised, so that a run
+that changes nothing but a wall time leaves a small difference.
+"""
+
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -12,37 +20,82 @@ from nbclient.exceptions import CellExecutionError
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 PARALLEL = 2  # the smallest machine that runs these has two cores
 CELL_TIMEOUT = 300  # seconds; a notebook is for reading, a cell that takes longer belongs elsewhere
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def run(path: Path) -> str | None:
-    """Return the error of the first cell that raises, None when all ran."""
+def read_source(path: Path) -> Any:
+    """Return the notebook of a source file, without outputs and with steady names of cells."""
+    notebook = jupytext.read(path, fmt="py:percent")
+    notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+        cell.metadata = {}
+    return notebook
+
+
+def kinds(notebook: Any) -> list[list[str]]:
+    """Return the kinds of output of each code cell: printed text, or data by their types."""
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        of_cell: list[str] = []
+        for output in cell.outputs:
+            kind = output.get("name") or ", ".join(sorted(output.get("data", {"error": 0})))
+            if of_cell[-1:] != [kind]:  # a stream may come in any number of parts
+                of_cell.append(kind)
+        found.append(of_cell)
+    return found
+
+
+def normalise(notebook: Any) -> None:
+    """Remove what differs between two runs of the same code: times of cells, addresses in texts."""
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            # Notices of compilation depend on what the machine has on disk.
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for output in cell.get("outputs", []):
+            if "text" in output:
+                output.text = re.sub(r"0x[0-9a-f]{6,}", "0x…", output.text)
+            output.get("metadata", {}).clear()
+    notebook.metadata["language_info"] = {"name": "python"}
+
+
+def run(source: Path) -> str | None:
+    """Execute one notebook and write it; return what is wrong, None when nothing is."""
     start = time.perf_counter()
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read_source(source)
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
         kernel_name="python3",
-        resources={"metadata": {"path": str(path.parent)}},
+        resources={"metadata": {"path": str(FOLDER)}},
     )
     try:
         client.execute()
     except (CellExecutionError, TimeoutError, RuntimeError) as error:
-        print(f"FAILED {path.name}\n{error}", flush=True)
+        print(f"FAILED {source.name}\n{error}", flush=True)
         return str(error)
-    print(f"ok     {path.name}  {time.perf_counter() - start:.1f} s", flush=True)
+    normalise(notebook)
+    stored = source.with_suffix(".ipynb")
+    before = kinds(nbformat.read(stored, as_version=4)) if stored.exists() else None
+    nbformat.write(notebook, stored)
+    if before != kinds(notebook):
+        message = f"{stored.name} had other kinds of output: look at it and commit it"
+        print(f"FAILED {message}", flush=True)
+        return message
+    print(f"ok     {source.name}  {time.perf_counter() - start:.1f} s", flush=True)
     return None
 
 
 def main() -> int:
-    """Run the notebooks given on the command line, all by default."""
-    paths = [Path(name) for name in sys.argv[1:]] or sorted(FOLDER.glob("*.ipynb"))
-    if not paths:
-        print("no notebooks in notebooks/ yet")
-        return 0
+    """Run the notebooks given on the command line by their sources, all by default."""
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or sorted(FOLDER.glob("*.py"))
     with ThreadPoolExecutor(PARALLEL) as pool:
         errors = list(pool.map(run, paths))
     failed = sum(error is not None for error in errors)
-    print(f"{len(paths)} notebooks executed, {failed} of them raised")
+    print(f"{len(paths)} notebooks executed, {failed} of them failed")
     return 1 if failed else 0
 
 

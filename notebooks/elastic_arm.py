@@ -1,0 +1,206 @@
+# %% [markdown]
+# # Why a spring makes computed torque fail, and what flatness does
+#
+# A robot's gear is a spring between motor and link. Laws that do not know it feel that: they sag, ring or
+# are unstable. This notebook takes a planar arm of two links, puts soft springs into its joints, watches
+# computed torque fail in both ways it can be wired, and lets the motion of the links itself say what the
+# motors have to do.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from lgcontrol.controllers import ComputedTorque, FeedbackLinearization, FlatFeedforward
+from lgcontrol.mechanics import JointProperties, Motor, SeriesElastic
+from lgcontrol.models import elastic_planar_arm_tree
+from lgcontrol.systems import Waypoints
+
+# %% [markdown]
+# ## The arm, and what it shall do
+#
+# `SeriesElastic` is a tree with motors behind springs: links move as $M(q)\,\dot v + h = \tau$ under the torques
+# $\tau = K(\theta - q)$ of the springs, motors as $B\,\ddot\theta + \tau = u$. The links are to swing up and to the side within 0.6 s,
+# rest, and come back. `Waypoints` of order 9 rest with velocity to snap zero.
+
+# %%
+arm = elastic_planar_arm_tree()
+print(arm, [motor.joint_spring.stiffness for motor in arm.motors.values()], "N m/rad")
+
+system, tree = arm.system(), arm.tree
+stops = [[0.0, 0.3], [1.1, -0.6], [1.1, -0.6], [0.0, 0.3], [0.0, 0.3]]
+path = Waypoints(tree.configuration, [0, 0.6, 1.0, 1.6, 2.0], stops, order=9)
+t = np.linspace(0, 2, 2001)
+goal = path(t)
+tip = tree.position("tool")
+
+# %% [markdown]
+# ## Computed torque, wired in two ways
+#
+# `ComputedTorque` refuses an arm with springs and says what to take instead:
+
+# %%
+try:
+    ComputedTorque(arm)
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# Let us insist. The rigid arm has the inertias of the motors as armatures, and its law is fed with what an
+# encoder tells: on the motor's side of the spring, or on the link's. A loop at 1 kHz:
+
+# %%
+drives = {
+    name: JointProperties(armature=motor.reflected_inertia) for name, motor in arm.motors.items()
+}
+rigid = ComputedTorque(tree.with_properties(**drives), frequency=20.0, saturate=False)
+step = system.step("rk4", 2)
+start = path.states(system, 0.0)[0]  # motors where the springs carry the weight
+
+
+def follow(law, plant=step, x=start):
+    states = [x]
+    for now in t[:-1]:
+        if np.abs(x).max() < 50:
+            x = plant(now, x, np.clip(law(now, x, path), *system.input_bounds), [], 0.001)
+        else:
+            x = np.full(8, np.nan)  # lost
+        states.append(x)
+    return np.array(states)
+
+
+def error(x):
+    return 1e3 * np.linalg.norm(tip(x[:, :2]) - tip(goal.x), axis=1)
+
+
+runs = {
+    "motor encoders": follow(lambda now, x, path: rigid(now, x[4:], path)),
+    "link encoders": follow(lambda now, x, path: rigid(now, x[:4], path)),
+}
+for name, x in runs.items():
+    print(f"{name}: {error(x).max():.0f} mm at most, {error(x)[900:1000].mean():.0f} mm at rest")
+    if np.isnan(x).any():
+        print(f"{name}: lost at {t[np.isnan(x).any(axis=1)][0]:.2f} s")
+
+# %%
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.2))
+for ax, (name, x) in zip(axes, runs.items(), strict=True):
+    ax.plot(t, goal.x, "k--", lw=1)
+    ax.plot(t, x[:, :2])
+    ax.set(title=f"rigid law on {name}", xlabel="t [s]", ylim=(-2, 2.5))
+axes[0].set_ylabel("link angles [rad]")
+axes[0].legend(axes[0].lines[1:], ["goal", "shoulder", "elbow"], loc="upper right")
+fig.tight_layout()
+
+# %% [markdown]
+# On motor encoders the motors follow nicely and the links do not: they hang from springs that the law does
+# not know, sag at rest and swing after every move. On link encoders the law sees the error, and is unstable.
+#
+# No gain helps. For one joint of inertia M with the PD $-k q - d \dot q$ at its motor, the loop has the
+# polynomial $M B s^4 + (M + B) K s^2 + K d s + K k$: the term $s^3$ is missing, so that by Routh two poles lie to the right
+# for any gains. Those of the spring begin on the imaginary axis and leave it to the wrong side:
+
+# %%
+M, B, K = 0.5, 0.3, 400.0  # link, motor, spring
+fig, ax = plt.subplots(figsize=(5, 3.2))
+for gain in np.geomspace(1, 1e3, 60):
+    damping = 2 * np.sqrt(gain * (M + B))  # critical, were it rigid
+    poles = np.roots([M * B, 0, (M + B) * K, K * damping, K * gain])
+    ax.plot(poles.real, poles.imag, ".", c=plt.cm.viridis(np.log10(gain) / 3), ms=4)
+ax.axvline(0, c="k", lw=0.5)
+ax.set(xlabel="real [1/s]", ylabel="imaginary [rad/s]", title="PD on the link, gains 1 to 1000")
+fig.tight_layout()
+
+# %% [markdown]
+# ## What flatness does
+#
+# Read the equations from the link backwards. The motion of the links says the torque $\tau$ of every spring
+# (inverse dynamics); $\tau$ says the deflection, so where the motor is; two time derivatives say how the
+# motor accelerates, so its torque:
+#
+# $$ \theta = q + K^{-1}\tau, \qquad u = B\,(\ddot q + K^{-1}\ddot\tau) + \tau. $$
+#
+# Nothing is integrated and nothing approximated; such outputs are called flat. What it takes are $\dot\tau$ and $\ddot\tau$:
+# `inverse_dynamics_time_derivatives` has them by recursion, from the jerk and the snap of the links.
+
+# %%
+needed = arm.flat_map()(*goal)  # states of links and motors, and torques
+deflection = system.quantities["deflection"](0.0, needed.x)
+residual = system.f(0.0, needed.x, needed.u)[:, 2:4] - goal.acceleration
+print(f"accelerations of the model less those asked for: {np.abs(residual).max():.1e} rad/s²")
+
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.2), sharex=True)
+axes[0].plot(t, deflection)
+axes[0].set(ylabel="deflection [rad]", xlabel="t [s]")
+axes[1].plot(t, needed.u)
+axes[1].plot(t, needed.tau, "k:", lw=1)
+axes[1].set(ylabel="torque [N m]", xlabel="t [s]")
+axes[1].legend(["motor, shoulder", "motor, elbow", "through springs"], fontsize=8, loc=(0.31, 0.74))
+fig.tight_layout()
+
+# %% [markdown]
+# The torques of motors are not those of springs: they accelerate the motors as well. A motion
+# whose snap jumps would make them jump, one whose jerk jumps is not possible at all; laws refuse it.
+#
+# A law follows at once. `FlatFeedforward` gives these torques with a PD where it is harmless, at the
+# motors. `FeedbackLinearization` feeds back all four states of each joint, so that errors of the links
+# move as chains of four integrators with poles of our choice, here with the integral of the link error.
+
+# %%
+laws = {
+    "flat feedforward": FlatFeedforward(arm, reference=path),
+    "linearization": FeedbackLinearization(
+        arm, frequency=40.0, integral=True, reference=path, check=False
+    ),
+}
+for name, law in laws.items():
+    runs[name] = follow(law)
+    print(f"{name}: {error(runs[name]).max():.3f} mm at most")
+
+# %% [markdown]
+# ## When the model is wrong
+#
+# With springs 30 % softer than known, feedforward sags like every law that trusts its model; the integral of
+# the link error brings the tip back.
+
+# %%
+soft = SeriesElastic(
+    tree,
+    {
+        name: Motor(motor.inertia, 0.7 * motor.joint_spring.stiffness)
+        for name, motor in arm.motors.items()
+    },
+)
+softer = soft.system().step("rk4", 2)
+begin = path.states(soft.system(), 0.0)[0]
+fig, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
+ax.semilogy(t, error(runs["motor encoders"]), label="rigid law, motor encoders")
+for name, law in laws.items():
+    law.reset()
+    x = follow(law, softer, begin)
+    print(f"{name}: {error(x).max():.1f} mm at most, {error(x)[900:1000].mean():.2f} at rest")
+    (line,) = ax.semilogy(t, error(runs[name]) + 1e-5, label=name)
+    ax.semilogy(t, error(x), "--", c=line.get_color(), label=f"{name}, softer springs")
+ax.set(xlabel="t [s]", ylabel="error of the tip [mm]", ylim=(1e-4, 1e3))
+fig.legend(fontsize=8, ncols=3, loc="outside upper center")
+
+# %% [markdown]
+# Linearization must be fast enough, too: at 10 rad/s the loop with softer springs is unstable. Laws check
+# that at construction and say so; `radii` has the numbers.
+
+# %%
+slow = FeedbackLinearization(arm, frequency=10.0, check=False)
+for law in (slow, laws["linearization"]):
+    radii = law.radii([0.5, 0.3])
+    print({f"{factor:g} K": round(radius, 4) for factor, radius in radii.items()})
+
+# %% [markdown]
+# ## What to remember
+#
+# - A spring between motor and link costs two integrators. A fast PD on the link is unstable then, one on
+#   the motor does not see the link.
+# - The motion of the links decides everything, if it is smooth enough: position to snap.
+# - A spring that is known is no error. One that is not known well needs the error of the links, and its
+#   integral.
+#
+# The theory, dampers and arms with rigid joints: [elastic arms](../docs/theory/elastic_arms.md). `lgcontrol run elastic-ur5`
+# is this on six joints.

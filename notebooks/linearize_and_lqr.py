@@ -1,0 +1,156 @@
+# %% [markdown]
+# # Trim, linearize, LQR: and what the coordinates have to do with it
+#
+# A linear controller needs a linear model, and on a group there is one right way to get it: about the nominal
+# motion, in error coordinates `X = X̄ exp(ε)`. Here it is done at a hover and along a steady turn, and
+# handed to [python-control](https://python-control.org).
+
+# %%
+import casadi as ca
+import control
+import matplotlib.pyplot as plt
+import numpy as np
+
+import lgcontrol as lg
+from lgcontrol.controllers import LQR
+from lgcontrol.models import quadrotor
+
+quad = quadrotor()
+
+# %% [markdown]
+# ## At a hover
+
+# %%
+hover = quad.trim(position=[0, 0, 1])
+lin = quad.linearize(hover)
+print(lin.kind, lin.A.shape, lin.B.shape)
+print(lin.state_names)
+print(lin.controllability())
+
+# %% [markdown]
+# Twelve states for six degrees of freedom, although the pose has seven coordinates. `to_control()` keeps the
+# control inputs and gives a `control.StateSpace` with all names:
+
+# %%
+plant = lin.to_control()
+K, S, E = control.lqr(plant, np.eye(12), np.eye(4))
+print("slowest pole:", E.real.max().round(3), "1/s")
+
+# %% [markdown]
+# ### Why not linearize the stored coordinates?
+#
+# In stored coordinates the quaternion's norm is a thirteenth state. No input reaches it and it is not stable, so the
+# Riccati equation has no stabilising solution: `control.lqr` fails, or returns a pole at zero and costs without
+# meaning.
+
+# %%
+stored = quad.to_nlsys("group")
+thirteen = control.linearize(stored, hover.x, hover.u[:4])
+rank = np.linalg.matrix_rank(control.ctrb(thirteen.A, thirteen.B), tol=1e-6)
+print(thirteen.nstates, "states, controllable:", rank)
+try:
+    _, costs, poles = control.lqr(thirteen, np.eye(13), np.eye(4))
+    print(f"slowest pole {poles.real.max():.0e} 1/s, largest cost {np.abs(costs).max():.0e}")
+except Exception as error:
+    print(type(error).__name__, "-", error)
+
+
+# %% [markdown]
+# ### On the nonlinear plant, from a tilt of 120°
+#
+# The feedback is `u = u_ref − K minus(x, x_ref)`: any callable with that signature is a controller. The gain is
+# linear, the error is not: `minus` measures the whole rotation.
+
+
+# %%
+def feedback(t, x, reference):
+    return hover.u[:4] - K @ quad.state.minus(x, reference.x)
+
+
+tilt = np.radians(120) * np.array([0.6, 0.8, 0.0])
+x0 = quad.state.join(pose=lg.SE3.from_rotation_vector(tilt, position=[0, 0, 1]), twist=np.zeros(6))
+run = lg.simulate(quad, feedback, x0=x0, reference=hover, seconds=8, dt=0.01)
+print("\n".join(run.summary()))
+
+# %%
+run.plot()
+
+# %% [markdown]
+# `LQR` is the same as a ready controller, with the gain of the sampled system and weights by name; python-control's
+# `dlqr` on the discretized linearization gives that gain, too.
+
+# %%
+dt = 0.02
+lqr = LQR(quad, hover, Q={"pose": 1, "twist": 1}, R=1, dt=dt)
+sampled = quad.discretize(dt).linearize(hover.x, hover.u).to_control()
+K_d, _, _ = control.dlqr(sampled, dt * np.eye(12), dt * np.eye(4))
+print("largest difference of the gains:", np.abs(lqr.regulator.K - K_d).max())
+
+
+# %% [markdown]
+# ## Along a steady turn
+#
+# A relative equilibrium moves with a constant body-fixed rate: a turn, a climb, a helix. `trim` takes
+# conditions as functions of the state. Here: fly at 2 m/s along a circle of 2 m radius, so with one radian
+# per second, and start at (0, −2, 1), heading along x.
+
+
+# %%
+def turning(t, x, u, p):
+    pose, twist = quad.state.split(x).values()
+    return lg.SO3.matrix(pose[3:]) @ twist[3:] - ca.DM([0, 0, 1.0])  # rates in world axes
+
+
+def speed(t, x, u, p):
+    pose, twist = quad.state.split(x).values()
+    return lg.SO3.matrix(pose[3:]) @ twist[:3] - ca.DM([2.0, 0, 0])  # velocity in world axes
+
+
+guess = quad.state.join(pose=lg.SE3.identity, twist=[2, 0, 0, 0, 0, 1])
+circle = quad.trim(
+    guess, moving="pose", position=[0, -2, 1], conditions={"turning": turning, "speed": speed}
+)
+bank = np.degrees(np.linalg.norm(lg.SO3.log(circle.x[3:7])))
+formula = np.degrees(np.arctan(2.0**2 / (2.0 * 9.81)))
+print(f"{circle.kind}; banked by {bank:.2f}°; atan(v²/(r g)) = {formula:.2f}°")
+
+# %% [markdown]
+# About this motion the model is time-invariant although the vehicle goes round: one constant A, one constant gain.
+# (What acts in world axes is not: `varying` names it.)
+
+# %%
+around = quad.linearize(circle)
+print(around.kind, "| varying:", around.varying, "|", around.controllability())
+follow = LQR(quad, around, Q={"pose": 10, "twist": 1}, R=1, dt=0.02)
+
+x0 = quad.state.plus(circle.x, [0.5, -0.5, -0.3, 0.3, 0.0, 0.5, 0, 0, 0, 0, 0, 0])
+lap = lg.simulate(quad, follow, x0=x0, reference=circle, seconds=10)
+print("\n".join(lap.summary()))
+
+# %%
+from lgcontrol.plotting import plot_path
+
+plot_path(lap)
+
+# %% [markdown]
+# ## In python-control
+#
+# The closed loop of the hover is a `control` system like any other: here the singular values from gusts, which are
+# disturbance inputs of the model, to the position errors.
+
+# %%
+force = lin.to_control("disturbance").B[:, :3]
+closed = control.ss(plant.A - plant.B @ K, force, plant.C[:3], 0)
+omega = np.logspace(-1, 2, 200)
+sigma = control.singular_values_response(closed, omega).magnitude
+for values, label in zip(np.squeeze(sigma), ("largest", "middle", "smallest"), strict=True):
+    plt.loglog(omega, values, "--" if label == "middle" else "-", label=label)
+plt.legend(title="singular value")
+plt.xlabel("frequency [rad/s]")
+plt.ylabel("gust to position [m/N]")
+plt.grid(True, which="both", alpha=0.3)
+
+# %% [markdown]
+# **Try:** the helix of an underwater vehicle,
+# `underwater_vehicle().trim(where={"twist": [0.4, 0, 0.1, 0, 0, 0.2], "pose.qx": 0, "pose.qy": 0})`, and its
+# `linearize`; or a current of 0.2 m/s, in which no helix is a relative equilibrium any more, and `trim` says why.

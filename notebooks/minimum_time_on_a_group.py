@@ -1,0 +1,83 @@
+# %% [markdown]
+# # Minimum time on a group
+#
+# Twice the fastest way from rest to rest, beside what is known: a mass on a line, and a body that turns by half a turn on
+# SO(3), where turning about the axis is *not* the fastest. Then the fastest along a given path on SE(2).
+
+# %%
+import casadi as ca
+import matplotlib.pyplot as plt
+import numpy as np
+
+import lgcontrol as lg
+from lgcontrol.groups import SE2, SO3, Product, Rn
+from lgcontrol.optimal import Bound, Phase, PhasedProblem, retime
+from lgcontrol.plotting import plot_path
+
+# %% [markdown]
+# ## A mass on a line: 2 √(d / a)
+
+# %%
+cart = lg.System(
+    "cart",
+    Rn(2, ("x", "v")),
+    lambda t, x, u, p: [x[1], u],
+    inputs=[lg.Input("push", "m/s²", -1, 1)],
+)
+stop = [Bound("x", 1, 1, at="terminal"), Bound("v", 0, 0, at="terminal")]
+line = PhasedProblem(Phase(cart, 20, (0.5, 5.0), bounds=stop), time_weight=1).solve([0, 0])
+print(line.durations, "known: 2 s")
+
+# %% [markdown]
+# ## Half a turn of a body
+#
+# Each torque is within ±1, the inertia is one about all axes. About the axis it takes √(4π) = 3.545 s. Bilimoria and Wie
+# (1993) found 3.243 s: the axis nods on the way, so that two further torques help. The search begins with such a nod; where
+# it begins decides which of the optima it finds.
+
+# %%
+torques = [lg.Input(f"m{axis}", "N m", -1, 1) for axis in "xyz"]
+body = lg.System(
+    "body", Product(q=SO3, w=Rn(3)), lambda t, x, u, p: ca.vertcat(x[4:], u), inputs=torques
+)
+goal = SO3.exp([0, 0, np.pi])
+ends = [
+    Bound(lambda t, x, u, p: SO3.minus(x[:4], ca.DM(goal)), 0, 0, at="terminal", name="goal"),
+    Bound("w", 0, 0, at="terminal"),
+]
+turn = PhasedProblem(Phase(body, 24, (2.0, 5.0), bounds=ends), time_weight=1)
+s = np.linspace(0, 1, 25)
+share = np.where(s < 0.5, 2 * s**2, 1 - 2 * (1 - s) ** 2)
+nod = SO3.exp(np.c_[0.5 * np.sin(np.pi * s), 0.3 * np.sin(2 * np.pi * s), 0 * s])
+q = SO3.compose(nod, SO3.exp(np.c_[0 * s, 0 * s, np.pi * share]))
+u = np.c_[0.5 * np.cos(np.pi * s), 0.5 * np.cos(np.pi * s), np.where(s < 0.5, 1, -1)][:-1]
+guess = lg.Trajectory(body.state, s, np.c_[q, np.zeros((25, 3))], u)
+plan = turn.solve(body.state.identity, durations=[3.4], guess=guess)
+print(plan.durations, "known: 3.2431 s")
+
+# %%
+plot_path(plan.trajectory)
+
+# %%
+plt.step(plan.trajectory.t[:-1], plan.trajectory.u, where="post")
+plt.xlabel("time [s]")
+plt.ylabel("torque [N m]")
+plt.legend([entry.name for entry in torques], ncols=3, loc=(0.5, 1.01))
+# %% [markdown]
+# ## Along a given path
+#
+# Where the path is given only its speed is free: `retime` solves a linear program. On SE(2), along a curve through three
+# poses, with bounded velocities and accelerations of the body:
+
+# %%
+poses = [SE2.exp([0, 0, 0]), SE2.exp([2, 1, 0.9]), SE2.exp([3, 3, 2.2])]
+curve = lg.Waypoints(
+    SE2, [0, 1, 2], poses, order=5, stops=False, start=[[1, 0, 0]], end=[[1, 0, 0]]
+)
+fast = retime(curve, velocity={"x": 3.0, "y": 3.0, "rz": 2.0}, acceleration=4.0)
+print(fast)
+
+# %%
+plt.plot(fast.t, fast.speed)
+plt.xlabel("time [s]")
+plt.ylabel("speed along the path [1/s]")

@@ -1,0 +1,138 @@
+# %% [markdown]
+# # Your own vehicle: a car, from its equations to parking
+#
+# A vehicle is a `System`: a group for its state, a field in body coordinates, inputs with their limits. Everything
+# else (trim, linearization, predictive control, plans around obstacles) works with it as with the ready models.
+
+# %%
+import casadi as ca
+import matplotlib.pyplot as plt
+import numpy as np
+
+import lgcontrol as lg
+from lgcontrol.controllers import LQR, MPC
+from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.optimal import Bound, Capsule, InteriorPointSolver, keep_out
+from lgcontrol.plotting import plot_path
+
+WHEELBASE = 2.7
+
+
+def field(t, x, u, p):
+    speed, steering = x[4], x[5]
+    return ca.vertcat(speed, 0, speed * ca.tan(steering) / WHEELBASE, u[0], u[1])
+
+
+car = lg.System(
+    "car",
+    Product(pose=SE2, speed=Rn(1, units="m/s"), steering=Rn(1, units="rad")),
+    field,
+    inputs=[lg.Input("push", "m/s²", -4, 2), lg.Input("turn", "rad/s", -0.6, 0.6)],
+)
+lg.check_system(car)
+car
+
+# %% [markdown]
+# The pose is on SE(2), coordinates x, y, cos, sin: no angle wraps. The field is the velocity *in the car's frame*.
+#
+# ## Trim and linearize
+#
+# A car at a constant speed and steering angle is no equilibrium, it goes round. It is a relative one: the same at all
+# times, seen from the car.
+
+# %%
+turn = car.trim(where={"speed": 14.0, "steering": 0.05}, moving="pose")
+lin = car.linearize(turn)
+print(turn.kind, "|", lin.kind, "|", lin.controllability())
+straight = car.linearize(car.trim(where={"speed": 14.0, "steering": 0.0}, moving="pose"))
+follow = LQR(car, straight, Q={"pose": [0.1, 1, 5], "speed": 1, "steering": 1}, R=1, dt=0.05)
+print(follow.regulator.K.round(2))
+
+# %% [markdown]
+# ## Change lanes for a car that stands in the way
+#
+# The reference goes straight on at 14 m/s: a `Trajectory`, seen in advance. The other car is a capsule, and so is our own
+# outline; the distance of the two is kept by a soft bound. So are the lateral acceleration and the edges of the road.
+# Which way round a plan goes is decided where its search begins: in the left lane. From straight on it ends to the right
+# of the other car, beyond the edge of the road, at seven times the cost.
+
+# %%
+t = np.array([0.0, 20.0])
+lane, left = (
+    lg.Trajectory(
+        car.state, t, [np.r_[SE2.exp([14.0 * s, y, 0]), 14.0, 0.0] for s in t], np.zeros((1, 2))
+    )
+    for y in (0.0, 3.5)
+)
+other = Capsule([45.0, 0.3], [47.7, 0.3], 0.9)
+
+
+def outline(t, x, u, p):
+    return ca.horzcat(x[:2], x[:2] + WHEELBASE * x[2:4])
+
+
+def sideways(t, x, u, p):
+    return x[4] ** 2 * ca.tan(x[5]) / WHEELBASE
+
+
+mpc = MPC(
+    car,
+    horizon=40,
+    dt=0.1,
+    Q={"pose": [0.05, 1, 5], "speed": 1, "steering": 1},
+    R={"push": 0.2, "turn": 2},
+    bounds=[
+        keep_out(outline, other, radius=0.9 + 0.2, soft=1000, name="other"),
+        Bound(sideways, -4, 4, soft=100, name="lateral acceleration"),
+        Bound("pose.y", -0.85, 4.35, soft=100, name="road"),
+    ],
+    guess=left,
+)
+x0 = np.r_[SE2.exp([0, -0.4, 0]), 11.0, 0.0]
+run = lg.simulate(car, mpc, x0=x0, reference=lane, seconds=7)
+print("\n".join(run.summary()))
+
+# %%
+own = ([[0.0, 0.0], [WHEELBASE, 0.0]], 0.9)
+run.plot_path(obstacles={"other": ([[45.0, 0.3], [47.7, 0.3]], 0.9)}, hull=own)
+
+# %%
+for name, bounded in run.bounds.items():
+    print(f"{name}: {bounded.values.min():.2f} to {bounded.values.max():.2f}")
+lateral = run.bounds["lateral acceleration"]
+assert np.abs(lateral.values).max() <= 4
+plt.plot(run.t, lateral.values)
+plt.axhline(lateral.upper, linestyle=":")
+plt.axhline(lateral.lower, linestyle=":")
+plt.xlabel("time [s]")
+plt.ylabel("lateral acceleration [m/s²]")
+# %% [markdown]
+# ## Park
+#
+# Backwards between two cars: one plan from the start to the end, with the same capsules. `prepare` builds the solver to
+# machine code first; without it the same iterations run in NumPy.
+
+# %%
+row = [Capsule([x, -2.4], [x + WHEELBASE, -2.4], 0.9) for x in (-7.55, 4.85)]
+parking = lg.OptimalControlProblem(
+    car,
+    60,
+    0.15,
+    Q={"pose": [1, 1, 2], "speed": 0.1, "steering": 0.1},
+    R=0.1,
+    terminal={"pose": [100, 100, 200], "speed": 20, "steering": 5},
+    bounds=[
+        Bound("speed", -1.5, 1.5),
+        Bound("steering", -0.55, 0.55),
+        *(keep_out(outline, parked, radius=1.0, name=f"car{k}") for k, parked in enumerate(row)),
+    ],
+    reference=[-1.35, -2.4, 1, 0, 0, 0],
+)
+plan = InteriorPointSolver(parking).prepare().solve([4.8, 0.0, 1.0, 0.0, 0.0, 0.0])
+print(plan)
+plot_path(plan.trajectory, obstacles=[([one.start, one.end], 0.9) for one in row], hull=own)
+
+# %% [markdown]
+# The plan is a `Trajectory`: `TVLQR(car, plan.trajectory, …)` follows it, `simulate` runs it. `lgcontrol run
+# car-lane-change` and `lgcontrol run car-parking` are the same with wind, slopes and criteria; with `--perturb` they
+# say how much delay they stand.
