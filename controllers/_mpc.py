@@ -700,6 +700,10 @@ class MPC(Controller, metaclass=Fixed):
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
         return self._stated.bounded(times, x, u, self._p, states)
 
+    def obstacles(self) -> tuple[dict[str, Any], np.ndarray]:
+        """What plans keep bodies out of, by name, and the parameters that places depend on."""
+        return self._stated.obstacles, self._p
+
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         began = time.perf_counter()
         try:  # measured: noise violates the constraints of a closed mechanism

@@ -8,12 +8,16 @@ import casadi as ca
 
 from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.scene import wheeled_body
 from lgcontrol.systems import Input, Parameter, System
 
 CHASSIS_MASS, CHASSIS_INERTIA, CHASSIS_X = 16.523, 0.4485, 0.012  # kg, kg m², m
 WHEEL_MASS, WHEEL_SPIN, WHEEL_YAW = 0.477, 0.0024, 0.0013  # kg, kg m², kg m²
 WHEEL_RADIUS, WHEELBASE, TRACK = 0.098, 0.262, 0.37559  # m
 FRICTION = 0.5  # of the tyres
+SHAPES = wheeled_body(
+    body=(0.42, 0.31, 0.18), wheelbase=WHEELBASE, track=TRACK, wheel=(WHEEL_RADIUS, 0.08)
+)
 
 
 @named_options
@@ -72,6 +76,7 @@ def rover(
                 Input("speed", "m/s", -max_speed, max_speed),
                 Input("turn_rate", "rad/s", -max_turn_rate, max_turn_rate),
             ],
+            look=SHAPES,
         )
 
     def f(t: Any, x: Any, u: Any, p: Any) -> Any:
@@ -103,5 +108,6 @@ def rover(
             Parameter("turned_inertia", "kg m²", inertia + spin * (TRACK / 2) ** 2, lower=0.0),
             Parameter("track", "m", TRACK, lower=0.0),
         ],
+        look=SHAPES,
         quantities={"kinetic_energy": lambda t, x, u, p: (p[2] * x[4] ** 2 + p[3] * x[5] ** 2) / 2},
     )

@@ -21,6 +21,8 @@ from lgcontrol.mechanics import (
     SpatialInertia,
     WrenchInput,
 )
+from lgcontrol.scene import box
+from lgcontrol.scene._internal import hull
 from lgcontrol.systems import Input, System
 
 # The source has z down and y right; half a turn about x gives z up and y left. Sway v, yaw rate r,
@@ -28,6 +30,12 @@ from lgcontrol.systems import Input, System
 # X depends on them, so the coefficients stay what they are.
 MASS, X_G, I_Z = 23.8, 0.046, 1.760  # kg, m, kg m² about the body frame's origin
 ADDED_MASS = np.diag([2.0, 10.0, 0, 0, 0, 1.0])  # −X_du, −Y_dv, −N_dr [kg, kg, kg m²]
+# Of the ship in its length and beam; depth and superstructure are drawn, not measured.
+SHAPES = (
+    hull(1.255, 0.29, 0.14, (0.24, 0.34, 0.46, 1.0), top=0.05),
+    box((0.22, 0.2, 0.14), center=(0.28, 0.0, 0.12), color=(0.93, 0.94, 0.95, 1.0)),
+    box((0.5, 0.22, 0.03), center=(-0.25, 0.0, 0.065), color=(0.80, 0.62, 0.36, 1.0)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +141,7 @@ def surface_vessel(
         ],
         added_mass=ADDED_MASS,
         current=None if current is None else Current(current, is_input=True),
+        shapes=SHAPES,
     ).symbolic(*as_names(symbolic))
     controls = [
         Input("surge", "N", -max_surge, max_surge),

@@ -11,6 +11,7 @@ import numpy as np
 
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.optimal import Bound, Capsule, keep_out
+from lgcontrol.scene import wheeled_body
 from lgcontrol.simulation import SimulationResult
 from lgcontrol.systems import Input, Parameter, System
 
@@ -44,6 +45,13 @@ def car() -> System[Product]:
             Input("slope", "m/s²", role="disturbance"),
         ],
         parameters=[Parameter("wheelbase", "m", WHEELBASE)],
+        look=wheeled_body(
+            body=(4.2, 1.7, 1.1),
+            wheelbase=WHEELBASE,
+            track=1.5,
+            wheel=(0.31, 0.22),
+            ahead=WHEELBASE / 2,
+        ),
     )
 
 

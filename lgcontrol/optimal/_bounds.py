@@ -56,6 +56,8 @@ class Bound:
         on inputs has no end value.
     name : str, optional
         What messages call it.
+    obstacle : object, optional
+        What it keeps a body out of, for scenes and pictures; `keep_out` says it.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Bound:
     soft: float | str | None = None
     at: Where | range = "both"
     name: str | None = None
+    obstacle: Any = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.of, str) or callable(self.of)):

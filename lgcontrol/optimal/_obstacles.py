@@ -149,7 +149,7 @@ def keep_out(
         return obstacle.clearance(body(t, x, u, p), _number(radius, t, p), t, p)
 
     label = f"clearance of {type(obstacle).__name__}" if name is None else name
-    return Bound(clearance, lower=0.0, soft=soft, name=label)
+    return Bound(clearance, lower=0.0, soft=soft, name=label, obstacle=obstacle)
 
 
 @named_options

@@ -478,6 +478,20 @@ class OptimalControlProblem(Frozen):
             name for name in system.limits if name not in covered and (told is None or name in told)
         )
 
+    @property
+    def obstacles(self) -> dict[str, Any]:
+        """What bounds keep bodies out of, by the name of the first of them; see `keep_out`."""
+        found: dict[str, Any] = {}
+        for bound in self.bounds:
+            one = bound.obstacle
+            if one is None or any(one is other for other in found.values()):
+                continue
+            plain = type(one).__name__
+            name = plain if bound.label == f"clearance of {plain}" else bound.label
+            names = (name, *(f"{name} {k}" for k in range(2, len(found) + 3)))
+            found[next(label for label in names if label not in found)] = one
+        return found
+
     def bounded(
         self,
         t: np.ndarray,

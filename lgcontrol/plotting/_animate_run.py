@@ -113,13 +113,13 @@ def animate_run(
     if not (np.isfinite(speed) and speed > 0):
         raise ValueError(f"speed must be positive, got {speed}")
     target = None if path is None else _target(Path(path))
-    from ._scene import Scene
+    from ._scene import MovingBodies
 
     times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
     poses = _at(run, run.x, times, bodies)
     reference = getattr(run, "reference", None)
     goal = None if reference is None else _at(run, reference, times, bodies)
-    scene = Scene(
+    scene = MovingBodies(
         poses,
         goal,
         times,

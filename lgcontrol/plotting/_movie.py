@@ -14,13 +14,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from ._scene import Scene
+from ._scene import MovingBodies
 from ._style import AXIS_COLORS, FAINT, GRID, INK
 
 DPI = 100
 
 
-def write(scene: Scene, path: Path, fps: int) -> Path:
+def write(scene: MovingBodies, path: Path, fps: int) -> Path:
     """Write a file of the kind its name ends in; it appears complete or not at all."""
     part = path.with_name(f".{os.getpid()}.part.{path.name}")
     try:
@@ -32,14 +32,14 @@ def write(scene: Scene, path: Path, fps: int) -> Path:
     return path
 
 
-def gif_bytes(scene: Scene, fps: int) -> bytes:
+def gif_bytes(scene: MovingBodies, fps: int) -> bytes:
     """Content of a GIF file."""
     buffer = BytesIO()
     _write_gif(scene, buffer, fps)
     return buffer.getvalue()
 
 
-def _write_gif(scene: Scene, target: Any, fps: int) -> None:
+def _write_gif(scene: MovingBodies, target: Any, fps: int) -> None:
     """One palette for all frames; GIF counts in hundredths of a second, so the ends are rounded."""
     palette = _palette(scene)
     images = [_reduce(pixels, palette) for pixels in _frames(scene)]
@@ -51,7 +51,7 @@ def _write_gif(scene: Scene, target: Any, fps: int) -> None:
     )
 
 
-def _frames(scene: Scene) -> Iterator[np.ndarray]:
+def _frames(scene: MovingBodies) -> Iterator[np.ndarray]:
     """Pixels of each frame: what moves is drawn anew over what stays, ten times faster than all."""
     canvas = FigureCanvasAgg(scene.figure)
     scene.figure.set_dpi(DPI)
@@ -80,7 +80,7 @@ def _reduce(pixels: np.ndarray, palette: Image.Image) -> Image.Image:
     return exact
 
 
-def _palette(scene: Scene) -> Image.Image:
+def _palette(scene: MovingBodies) -> Image.Image:
     """The scene's colours fading into white: what thin lines are made of.
 
     A palette chosen from the pixels would spend itself on the background.
@@ -94,7 +94,7 @@ def _palette(scene: Scene) -> Image.Image:
     return image
 
 
-def _write_mp4(scene: Scene, path: Path, fps: int) -> None:
+def _write_mp4(scene: MovingBodies, path: Path, fps: int) -> None:
     writer = FFMpegWriter(fps=fps, bitrate=2400)
     with writer.saving(scene.figure, str(path), DPI):
         for k in range(len(scene.times)):

@@ -21,7 +21,7 @@ _FACES = ((0, 1, 2), (0, 2, 3), (0, 2, 4))
 _OUTLINE = _CORNERS[[0, 1, 2, 3], :2]
 
 
-class Scene:
+class MovingBodies:
     """Bodies at one time; `show` moves them to another.
 
     Parameters

@@ -263,6 +263,16 @@ class Disturbances:
                 found.append(("duration of a Pulse", pulse.duration))
         return found + [("time of a Kick", time) for time, _ in self._kicks]
 
+    def events(self) -> list[tuple[str, float]]:
+        """Kicks and pulses with what they are called, and their times in s."""
+        found = [("kick", float(time)) for time, _ in self._kicks]
+        for pulse in self._pulses:
+            names = ", ".join(pulse.inputs)
+            found.append((f"push: {names}", float(pulse.start)))
+            if pulse.duration != inf:
+                found.append((f"push ends: {names}", float(pulse.start + pulse.duration)))
+        return sorted(found, key=lambda event: event[1])
+
     def schedule(self, clock: Clock, end: int) -> None:
         """Put every change on a tick; warn of what comes after the end, or pushes from there on."""
         self._draws: list[Timing] = [times.on(clock) for _, times, _ in self._periodic]

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..codegen._internal import level_outside
 from ..groups import LieGroup
+from ..scene import SceneBody
+from ..scene._internal import Scenery, obstacle_bodies
 from ..systems import ReferenceLike, System
 from ..systems._internal import StateMotion
 from ._contract import RunStatus
@@ -19,6 +21,7 @@ from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._result import SimulationResult, failures
 from ._run import SimulationSetup
+from ._run_scene import events_of
 
 
 @dataclass
@@ -170,6 +173,11 @@ class Recorder:
             },
             status=status,
             message=message or "; ".join(failures(controllers)),
+            scenery=Scenery(
+                plant.look,
+                obstacles_kept(plant, run.stages, t),
+                events=events_of(run.disturbances.events()),
+            ),
         )
 
 
@@ -229,6 +237,19 @@ def kept_bounds(
         return {}
     found = _told("bounded quantities", lambda: tell(t, x, u, followed))
     return {name: BoundedQuantity(*entry) for name, entry in (found or {}).items()}
+
+
+def obstacles_kept(
+    plant: System, stages: Sequence[ControlStage], t: np.ndarray
+) -> Sequence[SceneBody]:
+    """What the outermost controller keeps a body out of."""
+    tell = stages[0].told_by("obstacles", plant) if stages else None
+    found = (
+        None
+        if tell is None
+        else _told("obstacles", lambda: obstacle_bodies(tell()[0], t, tell()[1]))
+    )
+    return found or ()
 
 
 def limited_quantities(

@@ -13,10 +13,13 @@ import numpy as np
 
 from ..codegen._internal import Result, UnknownNameError, html_lines, html_page, unknown_name
 from ..groups import LieGroup, Product
+from ..scene import Scene
+from ..scene._internal import Scenery
 from ..systems import Trajectory
 from ..systems._internal import block_slices, time_response
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
+from ._run_scene import saved_scene, scene_of_run
 from ._storage import read_result, write_result
 
 if TYPE_CHECKING:
@@ -98,6 +101,9 @@ class SimulationResult(Result):
         How it ended; those that did not complete have a message.
     message : str
         Why it is no success: what happened, which controller had no answer or an unstable loop.
+    scenery : Scenery, Scene or None
+        What `scene` is made of besides the states: how the plant looks, obstacles, goals, events;
+        of a result that was loaded, the scene itself.
     """
 
     name: str
@@ -122,6 +128,7 @@ class SimulationResult(Result):
     settings: Mapping[str, Any] = field(default_factory=dict)
     status: RunStatus = RunStatus.COMPLETED
     message: str = ""
+    scenery: Scenery | Scene | None = None
 
     def __repr__(self) -> str:
         """Name, status and size; ``print`` shows the summary."""
@@ -270,8 +277,32 @@ class SimulationResult(Result):
     else:
         plot_path, animate = Drawn("plot_path"), Drawn("animate_run")
 
+    def scene(self, *, frames: int | None = None) -> Scene:
+        """What there is to see: bodies, reference, goals, obstacles, events; and plots of the run.
+
+        Parameters
+        ----------
+        frames : int, optional
+            Largest number of states that are shown; by the number of bodies if left out. A result
+            that was loaded has those that were saved.
+
+        Returns
+        -------
+        Scene
+            With ``view()`` and ``to_html(path)``.
+
+        Raises
+        ------
+        ValueError
+            If nothing in the state moves a body, and the plant does not know how it looks.
+        """
+        return scene_of_run(self, frames)
+
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.
+
+        The scene is stored too, so that it can be drawn without the plant; missing meshes are none
+        of it.
 
         Returns
         -------
@@ -283,7 +314,8 @@ class SimulationResult(Result):
         ValueError
             If the name has another ending.
         """
-        return write_result({f.name: getattr(self, f.name) for f in fields(self)}, Path(path))
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return write_result(found, Path(path), saved_scene(self))
 
     @classmethod
     def load(

@@ -12,6 +12,8 @@ from ..codegen._internal import check_shape
 from ..groups import LieGroup, check_element
 from ..groups._internal import describe_group, group_from_description
 from ..io._internal import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
+from ..scene import Scene
+from ..scene._internal import from_plain, to_plain
 from ..systems._internal import read_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
@@ -23,9 +25,13 @@ _ARRAYS = ("t", "x", "u", "input_bounds")
 _OPTIONAL = ("reference", "tracked", "state_limits", "estimate", "estimate_std")
 
 
-def write_result(result: Mapping[str, Any], path: Path) -> Path:
+def write_result(result: Mapping[str, Any], path: Path, scene: Scene | None) -> Path:
     """Write the fields of a `SimulationResult`; the file appears complete or not at all."""
-    return write_archive(path, RESULT_SCHEMA, RESULT_VERSION, *_to_plain(result))
+    arrays, description = _to_plain(result)
+    if scene is not None:
+        description["scene"], own = to_plain(scene)
+        arrays |= {f"scene_{name}": values for name, values in own.items()}
+    return write_archive(path, RESULT_SCHEMA, RESULT_VERSION, arrays, description)
 
 
 def read_result(
@@ -134,7 +140,16 @@ def _from_plain(
             for i, (name, keys) in enumerate(description["controllers"].items())
         },
         "settings": dict(description["settings"]),
+        "scenery": _scene(arrays, description.get("scene")),
     }
+
+
+def _scene(arrays: Mapping[str, np.ndarray], description: Any) -> Scene | None:
+    """The scene that was saved with a result; earlier files have none."""
+    if description is None:
+        return None
+    own = {k.removeprefix("scene_"): a for k, a in arrays.items() if k.startswith("scene_")}
+    return from_plain(description, own)
 
 
 def _states(x: np.ndarray, group: LieGroup, status: str) -> np.ndarray:

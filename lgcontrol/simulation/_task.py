@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import unknown_name
+from ..scene._internal import Scenery, goals_of, obstacle_bodies
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._controllers import Cascade
@@ -255,7 +256,7 @@ class Task:
         with warnings.catch_warnings():
             if seconds is not None:  # what a shorter run leaves out is left out on purpose
                 warnings.filterwarnings("ignore", "the (Kick|Pulse) at")
-            return simulate(
+            run = simulate(
                 self.plant,
                 self.controller,
                 x0=self.x0,
@@ -265,6 +266,18 @@ class Task:
                 progress=progress,
                 **options,
             )
+        return replace(run, scenery=self._scenery(run))
+
+    def _scenery(self, run: SimulationResult) -> Scenery:
+        """What the run knew, with what the task says."""
+        known = run.scenery
+        assert isinstance(known, Scenery)
+        return replace(
+            known,
+            obstacles=obstacle_bodies(self.obstacles, run.t) or known.obstacles,
+            goals=goals_of(self.goals),
+            hull=self.hull,
+        )
 
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
         """Criteria with their values in a run."""

@@ -120,7 +120,7 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     return System(
         f"{system.name}_accelerations", state, field,
         inputs=[*inputs, *(system.inputs[i] for i in others)], parameters=system.parameters,
-        derivatives=derivatives, limits=limits,
+        derivatives=derivatives, limits=limits, look=system.look,
         quantities={INPUT: Quantity(taken, names_of(entries), derivatives=slopes)},
         structure=Mechanical(
             configuration, velocity,

@@ -25,6 +25,15 @@ from ..groups import LieGroup, Product, check_element
 from ..groups._internal import not_a_group
 from ..integrators import Constrained, Mechanical
 from ..integrators._internal import Problem
+from ..scene import BodyShape, Scene
+from ..scene._internal import (
+    ModelLook,
+    Scenery,
+    as_look,
+    goals_of,
+    obstacle_bodies,
+    scene_of_states,
+)
 from ._errors import ErrorCoordinates
 from ._parameter_values import FixedParameters, values_by_name
 from ._signals import (
@@ -126,6 +135,7 @@ class SystemDefinition(Memo, Generic[State]):
         errors: ErrorCoordinates | None = None,
         policy: Callable[[Any, Any, Any, Any, Any], Any] | None = None,
         home: Any = None,
+        look: ModelLook | Sequence[BodyShape] | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -194,6 +204,7 @@ class SystemDefinition(Memo, Generic[State]):
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
         self._home = state.identity if home is None else check_element("home", home, state).copy()
+        self.look: ModelLook | None = as_look(name, state, look)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -615,6 +626,62 @@ class SystemDefinition(Memo, Generic[State]):
         """
         return self.replaced(policy=policy)
 
+    def with_look(self, look: ModelLook | Sequence[BodyShape] | None) -> Self:
+        """Return a copy that knows how it looks, for scenes; None for one that does not.
+
+        Parameters
+        ----------
+        look : ModelLook or sequence of BodyShape
+            Shapes are those of the body that the first block of the state moves, in its axes.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import rover
+        >>> from lgcontrol.scene import box
+        >>> tall = rover().with_look([box((0.5, 0.4, 0.6), center=(0, 0, 0.4))])
+        >>> [body.name for body in tall.look.bodies([])]
+        ['rover']
+        """
+        return self.replaced(look=look)
+
+    @named_options
+    def scene(
+        self, x: Any = None, t: Any = None, *, goals: Sequence[Any] = (), obstacles: Any = ()
+    ) -> Scene:
+        """What there is to see of states: the bodies of the system, with their shapes.
+
+        Parameters
+        ----------
+        x : array_like, shape (nq,) or (N, nq), or Trajectory, optional
+            States; `home` if left out.
+        t : array_like, shape (N,), optional
+            Their times in s; 0, 1, … if left out.
+        goals : sequence of poses, shape (7,)
+        obstacles : sequence or mapping of str to obstacle
+            Spheres, capsules and half-spaces of `lgcontrol.optimal`, or (center, radius).
+
+        Returns
+        -------
+        Scene
+
+        Raises
+        ------
+        ValueError
+            If nothing in the state moves a body, and the system does not know how it looks.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import quadrotor
+        >>> quadrotor().scene(obstacles=[([2.0, 0.0, 0.0], 0.5)])
+        Scene('quadrotor', 1 frame, bodies: quadrotor, obstacle 1)
+        """
+        if hasattr(x, "group") and hasattr(x, "t"):
+            x, t = x.x, x.t
+        x = np.atleast_2d(self.home if x is None else check_element("x", x, self.state, batch=True))
+        times = np.arange(len(x), dtype=float) if t is None else check_shape("t", t, (len(x),))
+        scenery = Scenery(self.look, obstacle_bodies(obstacles, times), goals_of(goals))
+        return scene_of_states(self.name, self.state, times, x, scenery)
+
     def __getstate__(self) -> dict[str, Any]:
         """Functions that define the system only: derived ones are built again when needed."""
         mappings = {"quantities": dict(self.quantities), "limits": dict(self.limits)}
@@ -646,6 +713,7 @@ class SystemDefinition(Memo, Generic[State]):
             "errors": self.errors,
             "policy": self.policy,
             "home": self.home,
+            "look": self.look,
             "dt": self.dt,
             "symbol": self.symbol,
         }

@@ -98,4 +98,5 @@ def with_input_rates(
     return System(
         f"{system.name}_rates", state, field, inputs=[*inputs, *(system.inputs[i] for i in others)],
         parameters=system.parameters, derivatives=derivatives, limits=limits,
+        look=system.look,
     )  # fmt: skip

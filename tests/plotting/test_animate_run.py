@@ -11,7 +11,7 @@ from PIL import Image, ImageChops
 from lgcontrol.groups import SE2, SE3, Rn
 from lgcontrol.plotting import animate_run
 from lgcontrol.plotting._animate_run import _at
-from lgcontrol.plotting._scene import Scene
+from lgcontrol.plotting._scene import MovingBodies
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, turn
@@ -87,7 +87,7 @@ def test_states_between_records_lie_on_the_group():
 def test_a_scene_shows_bodies_trails_and_time():
     run = flight()
     poses, goal = run.x[:, np.newaxis, :7], run.reference[:, np.newaxis, :7]
-    scene = Scene(poses, goal, T, "toy", linked=False, planar=False, attitude=False)
+    scene = MovingBodies(poses, goal, T, "toy", linked=False, planar=False, attitude=False)
     scene.show(20)
     assert scene.clock.get_text().strip() == "1.00 s"
     trail = np.column_stack(scene.trails[0].get_data_3d())
@@ -107,7 +107,7 @@ def test_links_of_an_arm(tmp_path):
         return poses
 
     run = joints(2)
-    scene = Scene(bodies(run.x), None, T, "", linked=True, planar=True, attitude=False)
+    scene = MovingBodies(bodies(run.x), None, T, "", linked=True, planar=True, attitude=False)
     scene.show(7)
     np.testing.assert_allclose(scene.links.get_xydata(), bodies(run.x)[7, :, :2])
     assert animate_run(run, tmp_path / "a.gif", fps=2, bodies=bodies, linked=True).exists()

@@ -11,11 +11,12 @@ from ._repository import ROOT, module_name, python_files, repository_files
 
 SOFT_LINE_LIMIT = 700  # past it a file usually holds two ideas
 
-# Layer -> layers it may import. Dependencies point one way; `io` and `plotting` serve the layers on
-# top: `io` knows nothing of the rest, `plotting` knows groups and what of a run it draws; who has
-# a `plot` imports it when that is called.
+# Layer -> layers it may import. Dependencies point one way; `io`, `scene` and `plotting` serve the
+# layers on top: `io` knows nothing of the rest, `scene` is what models, plans and runs make for
+# others to draw, `plotting` knows groups, scenes and what of a run it draws; who has a `plot`
+# imports it when that is called.
 KERNEL = {"codegen", "groups", "integrators", "systems"}
-SERVICES = {"io", "plotting"}
+SERVICES = {"io", "plotting", "scene"}
 BASE = {"_names"}  # what every package answers when it is asked for an unknown name
 USER = {"lgcontrol"}  # the public top level, as users write it in what they copy
 LAYERS = {
@@ -24,7 +25,8 @@ LAYERS = {
     "groups": {"codegen"},
     "integrators": {"codegen", "groups"},
     "systems": {"codegen", "groups", "integrators"} | SERVICES,
-    "plotting": {"codegen", "groups"},
+    "scene": {"codegen", "groups", "io"},
+    "plotting": {"codegen", "groups", "scene"},
     "optimal": KERNEL | SERVICES,
     "estimation": KERNEL | SERVICES | {"optimal", "simulation"},
     "simulation": KERNEL | SERVICES,

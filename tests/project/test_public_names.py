@@ -13,7 +13,9 @@ from ._repository import ROOT
 sys.path.insert(0, str(ROOT / "tools"))
 tool = importlib.import_module("public_names")
 
-MOST_NAMES = 330  # distinct; a newcomer meets them in the reference
+# Distinct; a newcomer meets them in the reference. Six are those of scenes: the record, how a
+# system looks, and what shows it.
+MOST_NAMES = 336
 REMEDY = (
     "if this is meant, run `python tools/public_names.py`, and enter old names in _renamed.toml"
 )

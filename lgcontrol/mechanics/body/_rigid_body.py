@@ -19,11 +19,14 @@ from ...codegen._internal import (
     unknown_name,
 )
 from ...groups import LieGroup, Product
+from ...scene import BodyShape
+from ...scene._internal import RigidLook
 from ...systems import Input, Parameter, System
 from ...systems._internal import check_name
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
+from ..surroundings._look import body_shapes
 from ..surroundings._surroundings import Surroundings, check_forces, coefficient_name
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._equations import BodyEquations
@@ -60,6 +63,9 @@ class RigidBody:
     current : Current or array_like of shape (3,), optional
         Velocity of the fluid in world axes [m/s]; drag and added mass see the motion relative
         to it.
+    shapes : sequence of Shape
+        How it looks in scenes, in its axes; if left out, its rotors and thrusters, or the box that
+        has its inertia.
 
     Raises
     ------
@@ -90,6 +96,7 @@ class RigidBody:
     forces: Sequence[Force] = ()
     added_mass: Any = None
     current: Any = None
+    shapes: Sequence[BodyShape] = ()
     _symbols: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +143,12 @@ class RigidBody:
     def nv(self) -> int:
         """Number of velocities."""
         return self.group.dim
+
+    @property
+    def look(self) -> RigidLook:
+        """How it looks in scenes."""
+        shapes = self.shapes or body_shapes(self.inertia, self.forces)
+        return RigidLook(self.name, self.group, shapes)
 
     @property
     def state(self) -> Product:

@@ -147,6 +147,7 @@ def body_system(
             invariants=invariants,
             h=h,
             output=output,
+            look=body.look,
         )
     made = System(
         name,
@@ -158,6 +159,7 @@ def body_system(
         output=output,
         quantities=quantities,
         invariants=invariants,
+        look=body.look,
         structure=mechanical(
             mechanics,
             state,

@@ -13,6 +13,7 @@ import numpy as np
 from ...codegen import ModelFunction, Value, trace
 from ...codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
 from ...groups import LieGroup, Product, Rn
+from ...scene._internal import ModelLook
 from ...systems import Input, Parameter, System
 
 MomentumFrame = Literal["body", "spatial"]
@@ -127,6 +128,7 @@ class VelocityForm:
         limits: Mapping[str, tuple[float, float]] | None = None,
         h: Callable[[Any, Any, Any, Any], Any] | None = None,
         output: LieGroup | None = None,
+        look: ModelLook | None = None,
     ) -> System[Product]:
         """System on `state`; quantities and invariants are given for states (q, v)."""
 
@@ -158,6 +160,7 @@ class VelocityForm:
             | {"velocity": velocity},
             invariants=None if invariants is None else lambda x, p: invariants(whole(x, p), p),
             limits={key: value for key, value in (limits or {}).items() if key in kept},
+            look=look,
         )
 
     @property

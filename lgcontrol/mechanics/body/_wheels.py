@@ -201,6 +201,7 @@ class Gyrostat:
             parameters=parameters,
             quantities={"kinetic_energy": kinetic_energy},
             derivatives=mechanics.derivatives,
+            look=self.body.look,
             structure=mechanical(
                 mechanics,
                 state,

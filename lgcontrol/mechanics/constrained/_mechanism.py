@@ -45,6 +45,7 @@ from ._joints import JointCoordinate, MechanismJoint, angle_drive, position_driv
 from ._kinematics import KinematicsResult
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
+from ._look import mechanism_look
 from ._march import March, check_step
 from ._marker_forces import MarkerForce
 from ._mechanism_file import read_mechanism, written
@@ -538,6 +539,7 @@ class Mechanism(Linkage):
                 "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
             }
             | {f"force_{name}": _effort(own, name) for name in self.forces},
+            look=mechanism_look(own, self.joints.values()),
             structure=mechanical(
                 bodies,
                 bodies.state,

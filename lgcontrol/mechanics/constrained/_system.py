@@ -166,6 +166,7 @@ def constrained_system(
             choice.selection(state), kept.basis, *choice.names(state), kept.gap
         ),
         home=kept.complete(at),
+        look=base.look,
         symbol=symbol,
     )
 

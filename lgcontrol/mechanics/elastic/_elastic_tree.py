@@ -29,6 +29,7 @@ from ...systems import (
 )
 from .._coefficients import Coefficients, is_named, unknown_parameter
 from .._mechanical import mechanical
+from ..multibody._look import TreeLook
 from ..multibody._multibody import Multibody
 from ..multibody._system import state_limits, tree_mechanics
 from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
@@ -294,6 +295,7 @@ class ElasticTree(Memo):
             },
             limits=self._limits(),
             derivatives=mechanics.derivatives,
+            look=TreeLook(self.tree, block=next(iter(state.blocks))),
             structure=mechanical(
                 mechanics,
                 state,

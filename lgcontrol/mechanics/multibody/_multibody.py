@@ -7,6 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from ...systems import System
+from ._look import tree_scene
 from ._system import multibody_system, velocity_form
 from .closed_forms import _connection as connection
 from .closed_forms import _equations as equations
@@ -75,6 +76,7 @@ class Multibody(Tree):
     - Building: `from_urdf`, `from_screws`, `add_body`, `add_frame`, `attach`, `lock`,
       `move_frames`, `with_properties`, `with_added_mass`; numbers: `symbolic`, `with_parameters`.
     - The System for simulation and control: `system`; its other velocities: `velocity_form`.
+    - To be seen: `scene`.
     - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
       `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,
       `inverse_dynamics_by_recursion`, `inverse_dynamics_time_derivatives`,
@@ -156,6 +158,7 @@ class Multibody(Tree):
     from_screws = classmethod(tree_from_screws)
     system = multibody_system
     velocity_form = velocity_form
+    scene = tree_scene
 
     # Dynamics
     inverse_dynamics = inverse.inverse_dynamics

@@ -28,6 +28,7 @@ from ..representations._unified import UnifiedVelocity
 from ..surroundings._added_mass import Current
 from ..surroundings._forces import BodyMotion, Force
 from ..surroundings._surroundings import Surroundings, check_forces, full_name
+from ._look import TreeLook
 from ._spatial import Pose
 from .compiled._compiled_tree import CompiledTree, compiled
 from .compiled._joint_forces import joint_force_rates, joint_losses
@@ -173,6 +174,7 @@ def _system(
             limits=state_limits(tree),
             h=h,
             output=output,
+            look=TreeLook(tree, mechanics.surroundings.forces),
         )
     return System(
         name,
@@ -184,6 +186,7 @@ def _system(
         output=output,
         quantities=known,
         limits=state_limits(tree),
+        look=TreeLook(tree, mechanics.surroundings.forces),
         structure=mechanical(
             mechanics,
             state,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....groups import SE3
 from ._joint import Joint
-from ._link import WORLD, AddedFrame, JointProperties, Link
+from ._link import WORLD, AddedFrame, JointProperties, Link, LinkShape
 from ._placement import as_position, freeze
 
 _FIXED = Joint(())
@@ -77,9 +77,17 @@ def reframed_links(links: Iterable[Link], moves: Mapping[str, np.ndarray]) -> li
                 offset=freeze(link.offset @ own),
                 inertia=inertia,
                 added_mass=added,
+                visuals=_moved(link.visuals, own),
+                collisions=_moved(link.collisions, own),
             )
         )
     return changed
+
+
+def _moved(shapes: Iterable[LinkShape], frame: np.ndarray) -> tuple[LinkShape, ...]:
+    """Shapes in the axes of another frame of their link."""
+    back = SE3.from_matrix(np.linalg.inv(frame))
+    return tuple(replace(own, shape=own.shape.moved(back)) for own in shapes)
 
 
 def reframed_frames(

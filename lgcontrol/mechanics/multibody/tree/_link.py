@@ -14,6 +14,8 @@ from ....codegen import named_options
 from ....codegen._internal import check_shape
 from ....groups import LieGroup
 from ....io._internal import LARGEST_MULTIPLIER
+from ....scene import BodyShape
+from ....scene._internal import MeshFile
 from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
 from ._placement import as_placement, as_position
@@ -177,6 +179,21 @@ class Mimic:
 
 
 @dataclass(frozen=True, eq=False)
+class LinkShape:
+    """A shape of a link, with the file of its mesh where it is one that is read when it is drawn.
+
+    Parameters
+    ----------
+    shape : Shape
+        Its geometry stands for the mesh until that is read.
+    file : MeshFile, optional
+    """
+
+    shape: BodyShape
+    file: MeshFile | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Link:
     """A link and the joint by which its parent carries it.
 
@@ -199,6 +216,8 @@ class Link:
         Link frame in the joint frame after the motion; the identity for most descriptions.
     added_mass : ndarray, shape (6, 6), optional
         Inertia of the fluid that moves along, in the link's frame; see `Multibody.with_added_mass`.
+    visuals, collisions : tuple of Shape
+        How it looks, and what it collides with, in its axes; the first are drawn.
 
     Raises
     ------
@@ -218,6 +237,8 @@ class Link:
     mimic: Mimic | None = None
     offset: np.ndarray = field(default_factory=lambda: np.eye(4))
     added_mass: np.ndarray | None = None
+    visuals: tuple[LinkShape, ...] = ()
+    collisions: tuple[LinkShape, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"joint {self.joint_name!r}"
@@ -282,6 +303,8 @@ def make_link(
     properties: JointProperties | None = None,
     mimic: Mimic | None = None,
     offset: Any = None,
+    visuals: tuple[LinkShape, ...] = (),
+    collisions: tuple[LinkShape, ...] = (),
     **options: Any,
 ) -> Link:
     """Link from what `Multibody.add_body` takes."""
@@ -295,4 +318,6 @@ def make_link(
         properties or JointProperties(),
         mimic,
         as_placement(f"offset of {name!r}", offset),
+        visuals=visuals,
+        collisions=collisions,
     )

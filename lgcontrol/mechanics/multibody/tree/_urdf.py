@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
 from os import PathLike
 from typing import Any, Literal
 
 from ....codegen._internal import UnknownNameError, interruptible, level_outside, unknown_name
-from ....groups import LieGroup
+from ....groups import SE3, LieGroup
 from ....io import RobotDescription, UrdfError, read_urdf
-from ....io._internal import JointDescription, LinkDescription, find_faults
+from ....io._internal import (
+    JointDescription,
+    LinkDescription,
+    MeshShape,
+    SphereShape,
+    find_faults,
+)
+from ....io._internal import Shape as DescribedShape
+from ....scene import BodyShape
+from ....scene._internal import MeshFile
 from ....systems._internal import FREE_FALL
 from ...inertia._inertia import SpatialInertia
 from ._joint import Joint
-from ._link import WORLD, JointProperties, Mimic, make_link
+from ._link import WORLD, JointProperties, LinkShape, Mimic, make_link
 from ._tree import AnyTree
+
+PathText = str | PathLike[str]
 
 ROOT_JOINT = "root_joint"
 
@@ -37,6 +48,7 @@ def tree_from_urdf(
     mimic: bool = True,
     losses: bool = True,
     gravity: Any = FREE_FALL,
+    packages: Mapping[str, PathText] | Iterable[PathText] = (),
 ) -> AnyTree:
     """Tree of a URDF file.
 
@@ -62,6 +74,10 @@ def tree_from_urdf(
     losses : bool
         Whether damping and friction of the file count. Pinocchio's functions leave them out.
     gravity : array_like, shape (3,)
+    packages : mapping or iterable of paths
+        Folders of the packages that names of meshes begin with (``package://…``), by name, or
+        folders that hold them. Meshes are read when the tree is drawn, from these folders and that
+        of the file only.
 
     Raises
     ------
@@ -88,7 +104,15 @@ def tree_from_urdf(
     links = []
     if robot.root != WORLD:
         own = _inertia(robot.link(robot.root))
-        links.append(make_link(robot.root, own, base, joint_name=_free_name(robot)))
+        links.append(
+            make_link(
+                robot.root,
+                own,
+                base,
+                joint_name=_free_name(robot),
+                **_shapes(robot, robot.root, packages),
+            )
+        )
     coupled = {j.name for j in robot.joints if j.mimic} | {
         j.mimic.joint for j in robot.joints if j.mimic
     }
@@ -104,6 +128,7 @@ def tree_from_urdf(
             joint_name=joint.name,
             properties=_properties(joint, losses),
             mimic=_mimic(joint) if mimic else None,
+            **_shapes(robot, joint.child, packages),
         )
         links.append(link)
         waiting.extend(reversed(robot.children(joint.child)))
@@ -162,6 +187,26 @@ def _report(robot: RobotDescription, on_finding: str) -> None:
             first.element,
         )
     warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=level_outside())
+
+
+def _shapes(
+    robot: RobotDescription, name: str, packages: Mapping[str, PathText] | Iterable[PathText]
+) -> dict[str, Any]:
+    """What a link looks like, and what it collides with, in its axes."""
+    link = robot.link(name)
+
+    def made(given: DescribedShape) -> LinkShape:
+        pose = SE3.from_matrix(given.origin.matrix)
+        geometry, file = given.geometry, None
+        if isinstance(geometry, MeshShape):
+            file = MeshFile(geometry.filename, geometry.scale, robot.source, packages)
+            geometry = SphereShape(0.0)
+        return LinkShape(BodyShape(geometry, pose, given.color), file)
+
+    return {
+        "visuals": tuple(map(made, link.visuals)),
+        "collisions": tuple(map(made, link.collisions)),
+    }
 
 
 def _inertia(link: LinkDescription) -> SpatialInertia | None:

@@ -1,0 +1,29 @@
+"""What rooms above need of `lgcontrol.scene` beyond what users type."""
+
+from ._look import DrawnBody as DrawnBody
+from ._look import ModelLook as ModelLook
+from ._look import RigidLook as RigidLook
+from ._look import StateLook as StateLook
+from ._look import as_look as as_look
+from ._look import moving_blocks as moving_blocks
+from ._mesh_files import MeshFile as MeshFile
+from ._plain import from_plain as from_plain
+from ._plain import to_plain as to_plain
+from ._scene import SceneArrow as SceneArrow
+from ._scene import SceneEvent as SceneEvent
+from ._scene import SceneGoal as SceneGoal
+from ._scene import ScenePath as ScenePath
+from ._scene import ScenePlot as ScenePlot
+from ._scenery import Scenery as Scenery
+from ._scenery import goals_of as goals_of
+from ._scenery import obstacle_bodies as obstacle_bodies
+from ._scenery import round_shapes as round_shapes
+from ._scenery import scene_of_states as scene_of_states
+from ._shapes import Color as Color
+from ._shapes import EncodedMesh as EncodedMesh
+from ._shapes import Mesh as Mesh
+from ._shapes import between as between
+from ._shapes import disc as disc
+from ._shapes import ellipsoid as ellipsoid
+from ._shapes import hull as hull
+from ._shapes import turn_z_to as turn_z_to

@@ -1,0 +1,179 @@
+"""Look: which bodies a model has, what shapes they have, and where its coordinates put them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..groups import LieGroup, Product
+from ..groups._internal import SO3Group
+from ._shapes import BodyShape, Mesh
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnBody:
+    """A body of a model: its shapes, and a point of it whose way is drawn.
+
+    Parameters
+    ----------
+    name : str
+    shapes : sequence of BodyShape
+    tip : ndarray, shape (3,), optional
+        In the axes of the body; no way is drawn if left out.
+    is_fixed : bool
+        Whether it stays where it is.
+    """
+
+    name: str
+    shapes: Sequence[BodyShape]
+    tip: np.ndarray | None = None
+    is_fixed: bool = False
+
+
+class ModelLook(Protocol):
+    """What a model knows of how it looks. Models keep it with their System."""
+
+    @property
+    def block(self) -> str:
+        """Block of the state whose coordinates place the bodies; empty: the whole state."""
+        ...
+
+    def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
+        """Bodies; what could not be read is added to the notices."""
+        ...
+
+    def poses(self, q: np.ndarray) -> np.ndarray:
+        """SE3 coordinates of the bodies, shape (N, k, 7), for coordinates (N, nq)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RigidLook:
+    """One body whose pose is a block of the state.
+
+    Parameters
+    ----------
+    name : str
+    group : LieGroup
+        Of the block.
+    shapes : sequence of BodyShape
+    block : str
+    """
+
+    name: str
+    group: LieGroup
+    shapes: Sequence[BodyShape]
+    block: str = "pose"
+
+    def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
+        """The body."""
+        turns = isinstance(self.group, SO3Group)
+        return [DrawnBody(self.name, self.shapes, None if turns else np.zeros(3))]
+
+    def poses(self, q: np.ndarray) -> np.ndarray:
+        """Of the body."""
+        return np.asarray(self.group.embed(q))[:, np.newaxis]
+
+
+@dataclass(frozen=True, eq=False)
+class StateLook:
+    """Darts for the blocks of a state that move a body in space, where nothing else is known.
+
+    Parameters
+    ----------
+    group : LieGroup
+    size : float
+        Length of a dart, m.
+    """
+
+    group: LieGroup
+    size: float = 1.0
+    block: str = ""
+
+    def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
+        """One for each block."""
+        return [
+            DrawnBody(
+                name or "body", [dart(self.size)], None if isinstance(b, SO3Group) else np.zeros(3)
+            )
+            for name, b, _ in moving_blocks(self.group)
+        ]
+
+    def poses(self, q: np.ndarray) -> np.ndarray:
+        """Of the bodies."""
+        found = [b.embed(q[:, where]) for _, b, where in moving_blocks(self.group)]
+        return np.stack(found, axis=1) if found else np.zeros((len(q), 0, 7))
+
+
+def moving_blocks(
+    group: LieGroup, name: str = "", start: int = 0
+) -> list[tuple[str, LieGroup, slice]]:
+    """Blocks that move a body with at least two degrees of freedom: name, group, coordinates."""
+    if isinstance(group, Product):
+        found = []
+        for key, block in group.blocks.items():
+            at = start + group.coordinate_slice(key).start
+            found += moving_blocks(block, f"{name}.{key}".lstrip("."), at)
+        return found
+    try:
+        moves = group.selection.shape[1] >= 2
+    except TypeError:  # groups that move nothing in space say so
+        return []
+    return [(name, group, slice(start, start + group.nq))] if moves else []
+
+
+def dart(length: float) -> BodyShape:
+    """A dart along x with its fin along z."""
+    corners = np.array(
+        [[0.6, 0, 0], [-0.4, 0.34, 0], [-0.22, 0, 0.06], [-0.4, -0.34, 0], [-0.4, 0, 0.26]]
+    )
+    faces = np.array([[0, 1, 2], [0, 2, 3], [0, 2, 4], [0, 2, 1], [0, 3, 2], [0, 4, 2]])
+    return BodyShape(Mesh(length * corners, faces))
+
+
+def look_for(look: ModelLook | None, group: LieGroup, x: np.ndarray) -> ModelLook | None:
+    """The look of a model if the state has its block, else that of the blocks that move bodies."""
+    if look is not None and (not look.block or look.block in blocks_of(group)):
+        return look
+    blocks = moving_blocks(group)
+    if not blocks:
+        return None
+    if all(isinstance(block, SO3Group) for _, block, _ in blocks):
+        return StateLook(group)
+    places = np.concatenate([np.asarray(b.embed(x[:, at]))[:, :3] for _, b, at in blocks])
+    places = places[np.isfinite(places).all(axis=1)]
+    return StateLook(group, 0.12 * (float(np.ptp(places, axis=0).max(initial=0.0)) or 1.0))
+
+
+def blocks_of(group: LieGroup) -> Mapping[str, LieGroup]:
+    """Blocks of a product, or none."""
+    return group.blocks if isinstance(group, Product) else {}
+
+
+def coordinates_of(look: ModelLook, group: LieGroup, x: np.ndarray) -> np.ndarray:
+    """What a look places its bodies by, out of states (N, nq)."""
+    return (
+        x[:, group.coordinate_slice(look.block)] if isinstance(group, Product) and look.block else x
+    )
+
+
+def as_look(
+    name: str, state: LieGroup, look: ModelLook | Sequence[BodyShape] | None
+) -> ModelLook | None:
+    """A look as it is; of shapes the look of the body that the first block of the state moves.
+
+    Raises
+    ------
+    ValueError
+        If there are shapes and the state has no such block.
+    """
+    if look is None or not isinstance(look, Sequence):
+        return look
+    found = moving_blocks(state)
+    if not found:
+        raise ValueError(f"{name}: the state {state} has no block that moves a body in space")
+    block, group, _ = found[0]
+    return RigidLook(name, group, tuple(look), block)

@@ -1,0 +1,45 @@
+"""Files of meshes: which file a robot file means, read when it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..io._internal import resolve_mesh
+from ._shapes import EncodedMesh, Mesh
+
+
+@dataclass(frozen=True)
+class MeshFile:
+    """A mesh that a robot file names; `read` opens it when it is to be drawn.
+
+    Parameters
+    ----------
+    filename : str
+        As in the robot file.
+    scale : tuple of float, shape (3,)
+    source : Path, optional
+        The robot file.
+    packages : mapping or iterable of paths
+        Folders of packages, see `resolve_mesh`: nothing outside of them and of the folder of the
+        source is read.
+    """
+
+    filename: str
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    source: Path | None = None
+    packages: Mapping[str, Path] | Iterable[Path] = field(default=(), hash=False)
+
+    def read(self) -> Mesh | EncodedMesh:
+        """Triangles, or the bytes of a format that only pages read.
+
+        Raises
+        ------
+        ValueError
+            If the name leads outside, or the file is broken, too large or of another kind.
+        FileNotFoundError
+            If there is no such file.
+        """
+        path = resolve_mesh(self.filename, self.packages, source=self.source)
+        raise ValueError(f"{path.name} is of a kind that is not read")

@@ -1,0 +1,257 @@
+"""Scenery: what a run's scene is made of besides its states, and the scene of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen._internal import as_numbers
+from ..groups import SE3, LieGroup, check_element
+from ._look import ModelLook, coordinates_of, look_for
+from ._scene import Scene, SceneBody, SceneEvent, SceneGoal, ScenePath, ScenePlot
+from ._shapes import UPRIGHT, BodyShape, between, box, turn_z_to
+
+FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
+POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
+PLATE_SIDE = 20.0  # m, sides of a half-space that is drawn as a plate
+
+
+@dataclass(frozen=True, eq=False)
+class Scenery:
+    """What is known of how a run looks, besides its states.
+
+    Parameters
+    ----------
+    look : ModelLook, optional
+        Of the plant.
+    obstacles : sequence of SceneBody
+        With one pose, or one for each state of the run; see `obstacle_bodies`.
+    goals : sequence of SceneGoal
+        Drawn in place of the reference.
+    hull : (center or ends, radius), optional
+        What a body takes of space, in its axes.
+    events : sequence of SceneEvent
+    """
+
+    look: ModelLook | None = None
+    obstacles: Sequence[SceneBody] = ()
+    goals: Sequence[SceneGoal] = ()
+    hull: tuple[Any, float] | None = None
+    events: Sequence[SceneEvent] = ()
+
+
+def scene_of_states(
+    title: str,
+    group: LieGroup,
+    t: np.ndarray,
+    x: np.ndarray,
+    scenery: Scenery,
+    *,
+    reference: np.ndarray | None = None,
+    estimate: np.ndarray | None = None,
+    plots: Sequence[ScenePlot] = (),
+    frames: int | None = None,
+) -> Scene:
+    """Scene of states over time, shape (N, nq), with all that is known besides.
+
+    Parameters
+    ----------
+    frames : int, optional
+        Largest number of frames; chosen by the number of bodies if left out.
+
+    Raises
+    ------
+    ValueError
+        If nothing in the state moves a body.
+    """
+    good = np.isfinite(x).all(axis=1)  # runs that diverge end in NaN
+    t, x = t[good], x[good]
+    reference = None if reference is None else reference[good]
+    look = look_for(scenery.look, group, x)
+    notices: list[str] = []
+    drawn = [] if look is None else list(look.bodies(notices))
+    if look is None and not scenery.obstacles:
+        raise ValueError(
+            f"{title}: the state {group} has no block that moves a body in space, and the system "
+            "does not know how it looks: give it a look, as in system.with_look([...])"
+        )
+    moving = sum(not body.is_fixed for body in drawn)
+    most = min(FRAMES, POSE_NUMBERS // (7 * moving or 1)) if frames is None else frames
+    chosen = _chosen(t, most)
+    if len(chosen) < len(t):
+        notices.append(
+            f"{len(chosen)} of {len(t)} states are shown, one each "
+            f"{(t[-1] - t[0]) / (len(chosen) - 1):.3g} s; scene(frames=…) takes more"
+        )
+    t, x = t[chosen], x[chosen]
+    bodies: list[SceneBody] = []
+    paths: list[ScenePath] = []
+    if look is not None:
+        poses = look.poses(coordinates_of(look, group, x))
+        bodies, paths = _placed(drawn, poses, "body")
+        if reference is not None and not scenery.goals:
+            wanted = look.poses(coordinates_of(look, group, reference[chosen]))
+            bodies_wanted, ways = _followed(drawn, wanted)
+            bodies, paths = bodies + bodies_wanted, paths + ways
+        if estimate is not None and estimate.shape[1:] == (group.nq,):
+            guessed = look.poses(coordinates_of(look, group, estimate[good][chosen]))
+            paths += [
+                ScenePath(f"{b.name}, estimate", _way(b.tip, guessed[:, k]), role="estimate")
+                for k, b in enumerate(drawn)
+                if b.tip is not None
+            ]
+        if scenery.hull is not None and moving:
+            first = next(k for k, body in enumerate(drawn) if not body.is_fixed)
+            bodies.append(
+                SceneBody("hull", round_shapes(*scenery.hull), poses[:, first], role="hull")
+            )
+    for one in scenery.obstacles:
+        bodies.append(one if one.is_fixed else replace(one, poses=one.poses[good][chosen]))
+    return Scene(
+        title,
+        t,
+        bodies,
+        paths=paths,
+        goals=scenery.goals,
+        events=[event for event in scenery.events if t[0] <= event.t <= t[-1]],
+        plots=plots,
+        notices=notices,
+    )
+
+
+def goals_of(goals: Sequence[Any]) -> list[SceneGoal]:
+    """Poses as goals."""
+    names = ["goal"] if len(goals) == 1 else [f"goal {k + 1}" for k in range(len(goals))]
+    poses = [check_element(name, pose, SE3) for name, pose in zip(names, goals, strict=True)]
+    return [SceneGoal(name, pose) for name, pose in zip(names, poses, strict=True)]
+
+
+def obstacle_bodies(
+    obstacles: Sequence[Any] | Mapping[str, Any], t: np.ndarray, p: np.ndarray | None = None
+) -> list[SceneBody]:
+    """Balls, capsules and half-spaces as bodies, which move if their places are functions of time.
+
+    Parameters
+    ----------
+    obstacles : mapping of str to object, or sequence
+        Those of `lgcontrol.optimal`, or (center or both ends, radius).
+    t : ndarray, shape (N,)
+        Times at which those that move are placed.
+    p : ndarray, optional
+        Parameters that their places depend on.
+    """
+    own = np.zeros(0) if p is None else p
+    named = obstacles
+    if not isinstance(named, Mapping):
+        plain = [type(one).__name__.lower() for one in named]
+        kinds = ["obstacle" if kind in ("tuple", "list") else kind for kind in plain]
+        named = {
+            f"{kind} {k + 1}": one for k, (kind, one) in enumerate(zip(kinds, named, strict=True))
+        }
+    return [_obstacle_body(name, one, t, own) for name, one in named.items()]
+
+
+def _obstacle_body(name: str, one: Any, t: np.ndarray, p: np.ndarray) -> SceneBody:
+    if hasattr(one, "normal"):
+        points, normals = (_places(getattr(one, key), t, p) for key in ("point", "normal"))
+        across = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+        middle = points - 0.01 * across
+        shape = box((PLATE_SIDE, PLATE_SIDE, 0.02), color=(0.55, 0.6, 0.65, 0.35))
+        return SceneBody(name, [shape], _poses(middle, across), role="obstacle")
+    ends, radius = ends_and_radius(one)
+    ways = [_places(end, t, p) for end in ends]
+    size = float(_places(radius, t, p)[0, 0])  # drawn with the radius of the start
+    middle, along = np.mean(ways, axis=0), ways[-1] - ways[0]
+    length = float(np.linalg.norm(along[0]))
+    shape = between([0, 0, -length / 2], [0, 0, length / 2], size)
+    return SceneBody(name, [shape], _poses(middle, along), role="obstacle")
+
+
+def _poses(places: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Poses whose z is along a direction; one where all are the same."""
+    turns = [turn_z_to(way) if way.any() else UPRIGHT[3:] for way in along]
+    poses = np.hstack([places, turns])
+    return poses if np.ptp(poses, axis=0).any() else poses[:1]
+
+
+def round_shapes(ends: Any, radius: float) -> list[BodyShape]:
+    """A ball about a centre, or a capsule between two ends, shape (3,) or (2, 3)."""
+    still = np.zeros(1)
+    places = [_places(end, still, still)[0] for end in ends_and_radius((ends, radius))[0]]
+    return [between(places[0], places[-1], float(radius))]
+
+
+def ends_and_radius(one: Any) -> tuple[list[Any], Any]:
+    """Centre or both ends, and radius, of a ball or a capsule however it is given."""
+    if isinstance(one, tuple | list) and len(one) == 2:
+        places = np.atleast_2d(as_numbers("center of a ball or ends of a capsule", one[0]))
+        return [*places], one[1]
+    for names in (("center",), ("start", "end")):
+        if not isinstance(one, type) and all(hasattr(one, key) for key in (*names, "radius")):
+            return [getattr(one, key) for key in names], one.radius
+    raise TypeError(
+        "an obstacle is a Sphere, Capsule or HalfSpace, or (center of 2 or 3 numbers or both ends "
+        f"of an axis, radius); got {one!r}"
+    )
+
+
+def _places(value: Any, t: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Numbers at all times, (N, 3), or (N, 1) of a radius; points of the plane get z = 0."""
+    if callable(value):
+        time = ca.SX.sym("t")
+        place = ca.Function("place", [time], [ca.vec(value(time, ca.DM(p)))])
+        found = np.asarray(place(ca.DM(t).T)).T
+    else:
+        found = np.broadcast_to(np.atleast_1d(as_numbers("place of an obstacle", value)),
+                                (len(t), np.size(value)))  # fmt: skip
+    if found.shape[1] != 2:
+        return np.array(found)
+    return np.hstack([found, np.zeros((len(t), 1))])
+
+
+def _chosen(t: np.ndarray, most: int) -> np.ndarray:
+    """Indices of states that are shown: all, or those next to equal times."""
+    if len(t) <= most:
+        return np.arange(len(t))
+    wanted = np.linspace(t[0], t[-1], max(most, 2))
+    after = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+    return np.unique(np.where(wanted - t[after - 1] < t[after] - wanted, after - 1, after))
+
+
+def _placed(
+    drawn: Sequence[Any], poses: np.ndarray, role: Any
+) -> tuple[list[SceneBody], list[ScenePath]]:
+    bodies = [
+        SceneBody(b.name, b.shapes, poses[:1, k] if b.is_fixed else poses[:, k], role=role)
+        for k, b in enumerate(drawn)
+        if b.shapes or not b.is_fixed
+    ]
+    paths = [
+        ScenePath(b.name, _way(b.tip, poses[:, k]))
+        for k, b in enumerate(drawn)
+        if b.tip is not None and len(poses) > 1
+    ]
+    return bodies, paths
+
+
+def _followed(drawn: Sequence[Any], wanted: np.ndarray) -> tuple[list[SceneBody], list[ScenePath]]:
+    """A reference: the bodies where they are to stay, or the way they are to go."""
+    if np.ptp(wanted, axis=0).max(initial=0.0) < 1e-9:
+        some = [(k, b) for k, b in enumerate(drawn) if not b.is_fixed]
+        return [
+            SceneBody(f"{b.name}, reference", b.shapes, wanted[:1, k], role="reference")
+            for k, b in some
+        ], []
+    return [], [
+        ScenePath(f"{b.name}, reference", _way(b.tip, wanted[:, k]), role="reference")
+        for k, b in enumerate(drawn)
+        if b.tip is not None
+    ]
+
+
+def _way(tip: np.ndarray, poses: np.ndarray) -> np.ndarray:
+    return SE3.act(poses, tip)

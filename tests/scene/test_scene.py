@@ -1,0 +1,165 @@
+"""Scenes of models and runs: bodies where the models put them, and what files keep of them."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE3, SO3, Product, Rn
+from lgcontrol.mechanics import Multibody
+from lgcontrol.models import delta_robot, panda_tree, quadrotor, rover
+from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
+from lgcontrol.optimal import OptimalControlProblem as Problem
+from lgcontrol.scene import BodyShape, Scene, SceneBody, box
+from lgcontrol.scene._internal import from_plain, obstacle_bodies, to_plain
+from lgcontrol.simulation import Kick, Pulse, SimulationResult, simulate
+from lgcontrol.systems import System
+
+
+@pytest.fixture(scope="module")
+def hop():
+    """A quadrotor that is kicked and pushed, with held inputs."""
+    quad = quadrotor()
+    trim = quad.trim()
+    return simulate(
+        quad,
+        lambda t, x, reference: trim.u[:4],
+        x0=trim.x,
+        reference=trim.x,
+        seconds=0.5,
+        dt=0.05,
+        disturbances=[Kick(0.2, {"twist": [0, 0, 1, 0, 0, 0]}), Pulse({"force.x": 1.0}, 0.1, 0.1)],
+    )
+
+
+def body_of(scene: Scene, name: str) -> SceneBody:
+    return next(body for body in scene.bodies if body.name == name)
+
+
+def test_bodies_of_a_tree_stand_where_its_frames_are():
+    tree = panda_tree()
+    q = tree.neutral + 0.1 * np.arange(3)[:, None]
+    scene = tree.scene(q, [0.0, 0.5, 2.0])
+    for name in tree.bodies:
+        assert np.allclose(body_of(scene, name).poses, tree.placement(name)(q))
+    assert all(body.shapes for body in scene.bodies)
+
+
+def test_a_closed_tree_and_its_system_have_a_look():
+    system = delta_robot()
+    scene = system.scene()
+    platform = body_of(scene, "platform").poses[0]
+    names = system.state.coordinate_names
+    home = [system.home[names.index(f"configuration.platform.{axis}")] for axis in "xyz"]
+    assert np.allclose(platform[:3], home)
+    assert all(body.shapes for body in scene.bodies)
+
+
+def test_a_quadrotor_has_a_disc_for_each_rotor_where_it_pushes():
+    (body,) = quadrotor(arm=0.3).scene().bodies
+    tall = [shape for shape in body.shapes if getattr(shape.geometry, "radius", 0) > 0.15]
+    found = np.array([shape.pose[:2] for shape in tall])
+    assert np.allclose(found, [[0.3, 0], [0, 0.3], [-0.3, 0], [0, -0.3]], atol=1e-12)
+
+
+def test_a_run_shows_reference_events_and_plots(hop):
+    scene = hop.scene()
+    assert [(e.t, e.name) for e in scene.events] == [
+        (0.1, "push: force.x"), (0.2, "kick"), (0.2, "push ends: force.x"),
+    ]  # fmt: skip
+    assert body_of(scene, "quadrotor, reference").role == "reference"
+    assert np.array_equal(body_of(scene, "quadrotor").poses, hop.block("pose"))
+    assert {plot.unit for plot in scene.plots} == {"m", "rad", "m/s", "rad/s", "N"}
+
+
+def test_a_saved_run_is_drawn_without_its_plant(hop, tmp_path):
+    loaded = SimulationResult.load(hop.save(tmp_path / "hop"))
+    scene, again = hop.scene(), loaded.scene()
+    assert repr(scene) == repr(again)
+    for one, other in zip(scene.bodies, again.bodies, strict=True):
+        assert np.allclose(one.poses, other.poses, atol=1e-6)
+        assert np.allclose(one.points(0), other.points(0), atol=1e-6)
+    assert [plot.title for plot in again.plots] == [plot.title for plot in scene.plots]
+    assert [e.name for e in again.events] == [e.name for e in scene.events]
+
+
+def test_long_runs_are_shown_by_fewer_frames_with_a_notice():
+    group = Product(pose=SE3, twist=Rn(6))
+    still = System("still", group, lambda t, x, u, p: [0.0] * 12)
+    t = np.linspace(0, 100, 50_001)
+    x = np.tile(group.identity, (len(t), 1))
+    x[:, 0] = t
+    scene = still.scene(x, t)
+    assert len(scene.t) == 2000
+    assert scene.notices == [
+        "2000 of 50001 states are shown, one each 0.05 s; scene(frames=…) takes more"
+    ]
+    assert np.allclose(scene.bodies[0].poses[:, 0], scene.t)
+
+
+def test_bounds_that_keep_out_of_an_obstacle_know_it_once():
+    quad, ball = quadrotor(), Sphere([1.0, 0.0, 0.0], 0.3)
+    wall = Capsule([0.0, 1.0, 0.0], [0.0, 1.0, 2.0], 0.1)
+    bounds = [keep_out(lambda t, x, u, p: x[:3], one) for one in (ball, ball, wall)]
+    problem = Problem(quad, 5, 0.1, bounds=[*bounds, Bound("twist", upper=3.0)])
+    assert problem.obstacles == {"Sphere": ball, "Capsule": wall}
+
+
+def test_obstacles_move_with_time_and_parameters():
+    t = np.array([0.0, 1.0, 3.0])
+    gate = Capsule(lambda t, p: p[:3] + t, [1.0, 0.0, 1.0], 0.2)
+    floor = HalfSpace([0.0, 0.0, -1.0], [0.0, 0.0, 2.0])
+    moving, still = obstacle_bodies({"gate": gate, "floor": floor}, t, np.array([1.0, 0, 0]))
+    ends = SE3.act(moving.poses, np.array([0.0, 0.0, 0.0]))
+    assert np.allclose(ends, ([1.0, 0, 1] + ([1.0, 0, 0] + t[:, None] * np.ones(3))) / 2)
+    assert np.allclose(SE3.act(still.poses[0], [0.0, 0.0, 0.01]), [0, 0, -1])
+
+
+def test_a_system_without_a_body_says_what_to_do():
+    plain = System("tank", Rn(2), lambda t, x, u, p: -x)
+    with pytest.raises(ValueError, match="give it a look, as in system.with_look"):
+        plain.scene()
+
+
+def test_shapes_given_are_drawn_and_pickled_systems_keep_them():
+    import pickle
+
+    system = rover().with_look([box((0.5, 0.4, 0.2))])
+    (body,) = pickle.loads(pickle.dumps(system)).scene().bodies
+    assert body.shapes[0].geometry.size == (0.5, 0.4, 0.2)
+
+
+@pytest.mark.parametrize("kind", ["box", "cylinder", "capsule", "sphere"])
+def test_surfaces_are_closed_and_face_outwards(kind):
+    from lgcontrol.io._internal import BoxShape, CapsuleShape, CylinderShape, SphereShape
+
+    geometry, volume = {
+        "box": (BoxShape((1.0, 2.0, 3.0)), 6.0),
+        "cylinder": (CylinderShape(0.5, 2.0), np.pi / 2),
+        "capsule": (CapsuleShape(0.5, 2.0), np.pi / 2 + np.pi / 6),
+        "sphere": (SphereShape(1.0), 4 / 3 * np.pi),
+    }[kind]
+    pose = np.concatenate([[3.0, 1.0, 2.0], SO3.exp([0.3, -1.0, 0.2])])
+    vertices, faces = BodyShape(geometry, pose).surface(64)
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    assert np.einsum("ij,ij->i", np.cross(a, b), c).sum() / 6 == pytest.approx(volume, rel=0.01)
+
+
+def test_plain_scenes_are_the_scenes(hop):
+    description, arrays = to_plain(hop.scene())
+    assert to_plain(from_plain(description, arrays))[0] == description
+
+
+def test_links_of_an_attached_and_moved_tree_keep_their_shapes(tmp_path):
+    file = tmp_path / "stick.urdf"
+    file.write_text(
+        '<robot name="stick"><link name="a"/><link name="b"><visual><origin xyz="0 0 0.5"/>'
+        '<geometry><box size="0.1 0.1 1"/></geometry></visual></link>'
+        '<joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
+        '<axis xyz="0 1 0"/><limit effort="1" velocity="1"/></joint></robot>'
+    )
+    stick = Multibody.from_urdf(file, on_finding="ignore")
+    moved = stick.move_frames(b=[0.0, 0.0, 1.0])
+    two = stick.attach(stick, "b", [0, 0, 1.0], "upper_")
+    for tree, name in ((stick, "b"), (moved, "b"), (two, "upper_b")):
+        body = body_of(tree.scene(), name)
+        middle = body.points(0).mean(axis=0)
+        assert np.allclose(middle, [0, 0, 0.5 + (name != "b")])
