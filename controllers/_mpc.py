@@ -786,7 +786,8 @@ class MPC(Controller, metaclass=Fixed):
         if self._p is not calls.p:
             self._rules, outrun = self._keep_to_known(self._rules, t, x)
         looks = 0 if self.problem.costs else work.looks
-        calls.set(work.iterations, work.first_iterations, self._planner.word, looks)
+        most = work.most_iterations
+        calls.set(work.iterations, work.first_iterations, most, self._planner.word, looks)
         u = self._told(t, x, reference, began, outrun)
         assert u is not None  # what comes here is a state
         return u
@@ -965,7 +966,15 @@ class MPC(Controller, metaclass=Fixed):
         return self._loop.limits.at(self._stated, self._p).applied(u)
 
 
-_REAL_TIME = ("period", "iterations", "first_iterations", "budget", "restarts", "split")
+_REAL_TIME = (
+    "period",
+    "iterations",
+    "first_iterations",
+    "most_iterations",
+    "budget",
+    "restarts",
+    "split",
+)
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

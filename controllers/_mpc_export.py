@@ -69,6 +69,7 @@ def export_mpc(
         options["delay"] = mpc.delay
     if mpc.solver.has_loop:
         options["restarts"] = mpc.real_time.looks
+        options["most_iterations"] = mpc.real_time.most_iterations
         if mpc._estimator is not None:
             options["disturbance"] = mpc._estimator.in_kernel
     if mpc.reference is None or not mpc.solver.has_export:

@@ -161,32 +161,35 @@ class Planner:
         if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
             return self.first(state, ask, "first" if last is None else "failed")
         work, rules = self.real_time, self.settings
-        found = self._step(ask, last.plan, work.iterations)
+        found = self._step(ask, last.plan, work.at_most(work.iterations))
         if state.due:
             return self._compared(state, ask, found)
         if not work.restarts or self.problem.costs:
             return state._replace(found=found), MPCInfo.of(found, ask.spent)
         fading = fading_of(last, found, rules)
         going_on = found.iterations[-1].cost  # after the steps that a change took
+        taken = found.iterations[-1].number
         due = state.usual.jump(going_on, fading, ask, rules)
         if due and ask.spent < ask.budget:
             if work.restarts == "at once":
-                return self.first(state._replace(found=found), ask, due, going_on)
+                return self.first(state._replace(found=found), ask, due, going_on, taken)
             if found.iterations[-1].number == work.iterations:
                 more = self._step(ask, found.plan, rules.steps_more)
+                taken += more.iterations[-1].number
                 found = found if more.status is SolveStatus.FAILED else more
         dearest = max(found.iterations[0].cost, going_on)
         usual = state.usual.later(dearest, fading, ask)
-        return PlanState(found, usual, due), MPCInfo.of(found, ask.spent)
+        info = replace(MPCInfo.of(found, ask.spent), iterations=taken)
+        return PlanState(found, usual, due), info
 
     def first(
-        self, state: PlanState, ask: Ask, cause: str, going_on: float = 0.0
+        self, state: PlanState, ask: Ask, cause: str, going_on: float = 0.0, taken: int = 0
     ) -> tuple[PlanState, MPCInfo]:
         """Plan anew: the best of the initial guesses, iterated to convergence.
 
         Where that gains little over the last plan, what going on costs is usual from now on.
         """
-        last, best = state.found, None
+        last, best, work = state.found, None, self.real_time
         for guess in self.guesses(state):
             other = self._solve(ask, guess, 0)
             if guess is last is not None:
@@ -196,10 +199,11 @@ class Planner:
             if ask.spent > ask.budget:
                 break
         limit = max(ask.budget - ask.spent, 0.0) if np.isfinite(ask.budget) else None
-        found = self._solve(ask, best, self.real_time.first_iterations, limit)
+        found = self._solve(ask, best, work.at_most(work.first_iterations), limit)
         is_gain = last is None or (best is not last and self.settings.jump * found.cost < last.cost)
         usual = state.usual.later(max(found.cost, 0.0 if is_gain else going_on), 0.0, ask)
-        return PlanState(found, usual), MPCInfo.of(found, ask.spent, cause)
+        info = MPCInfo.of(found, ask.spent, cause)
+        return PlanState(found, usual), replace(info, iterations=taken + info.iterations)
 
     def guesses(
         self, state: PlanState

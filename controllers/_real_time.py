@@ -26,6 +26,10 @@ class RealTime:
         Iterations of a call that goes on from the last plan.
     first_iterations : int
         Most iterations of a first plan.
+    most_iterations : int, optional
+        Hard limit on the iterations of any call, first plans among them, for firmware: its header
+        says it. Without it a first plan takes `first_iterations`, any other call at most
+        ``iterations + 8``.
     budget : float
         Time for a call in s. It is compared after every iteration, and after every initial guess
         of a new plan; the answer is that of the best plan so far. `MPC.prepare` and `MPC.preview`
@@ -56,12 +60,15 @@ class RealTime:
     offset: float = 0.0
     iterations: int = 1
     first_iterations: int = 50
+    most_iterations: int | None = None
     budget: float = np.inf
     restarts: bool | Literal["at once"] = True
     split: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "first_iterations"):
+        for name in ("iterations", "first_iterations", "most_iterations"):
+            if name == "most_iterations" and self.most_iterations is None:
+                continue
             object.__setattr__(self, name, check_count(name, getattr(self, name)))
         budget = float(check_shape("budget", self.budget, (), finite=False))
         if not budget > 0:
@@ -69,6 +76,11 @@ class RealTime:
         object.__setattr__(self, "budget", budget)
         if not (isinstance(self.restarts, bool | np.bool) or self.restarts == "at once"):
             raise ValueError(f"restarts must be True, False or 'at once', got {self.restarts!r}")
+
+    def at_most(self, iterations: int) -> int:
+        """So many iterations, or as many as a call may take."""
+        most = self.most_iterations
+        return iterations if most is None else min(iterations, most)
 
     @property
     def looks(self) -> int:

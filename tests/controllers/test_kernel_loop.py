@@ -16,6 +16,7 @@ from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, Plan, SolveStatus
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._planner import NewtonSolver
+from lgcontrol.optimal.kernel._settings import NewtonSettings
 from lgcontrol.systems import Input, Parameter, System
 from tests.codegen.test_export import built
 
@@ -47,7 +48,9 @@ def pair(system, **options):
         "bounds": [Bound("rate", -1.5, 1.5, soft="price")],
         "parameters": [Parameter("price", "1", 5.0)],
     } | options  # fmt: skip
-    return [MPC(system, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)]
+    settings = NewtonSettings(real_time_more=2)  # with 4 the limit of a call would cut some short
+    solvers = NewtonSolver(settings=settings), InPython(settings=settings)
+    return [MPC(system, 20, 0.1, solver=solver, **given) for solver in solvers]
 
 
 def drive(
@@ -411,3 +414,32 @@ def test_the_header_of_firmware_says_its_size(pendulum, tmp_path):
     (said,) = [line.split()[2] for line in (folder / "swing.h").read_text().splitlines()
                if line.startswith("#define SWING_RAM")]  # fmt: skip
     assert f"workspace: {said} bytes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({}, 50), ({"most_iterations": 4}, 4), ({"most_iterations": 1}, 1),
+     ({"restarts": "at once", "most_iterations": 12}, 12)],
+    ids=str,
+)  # fmt: skip
+def test_no_call_takes_more_iterations_than_it_may(pendulum, options, most, tmp_path):
+    """Goals and states jump; the header of firmware says the same number, its calls keep it."""
+    options = {"bounds": [Bound("rate", -1.5, 1.5)], "real_time": RealTime(**options)}
+    mpc = MPC(
+        pendulum, 20, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=[-1.0, 0.0, 0.0],
+        solver=NewtonSolver(), **options,
+    )  # fmt: skip
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0], calls=2)
+    x, taken, rng = np.array([1.0, 0.0, 0.0]), [], np.random.default_rng(2)
+    for k in range(60):
+        goal = [*SO2.exp([2.5 * (k // 4 % 3)]), 0.0]
+        if k % 7 == 6:
+            x = np.asarray(pendulum.retract(x, rng.normal(size=2), mpc._own))
+        u = mpc(0.1 * k, x, goal)
+        taken.append(mpc.info.iterations)
+        x = pendulum.step("rk4", 2)(0.0, x, u, mpc._own, 0.1)
+    going_on = most if options["real_time"].restarts == "at once" else min(most, 9)
+    assert taken[0] <= most and max(taken[1:]) == going_on
+    header = (folder / "swing.h").read_text()
+    said = 50 if options["real_time"].most_iterations is None else most
+    assert f"#define SWING_MOST_ITERATIONS {said} " in " ".join(header.split())

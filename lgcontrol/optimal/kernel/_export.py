@@ -53,7 +53,8 @@ class LoopExport:
     ----------
     period, delay : float
         In s.
-    iterations, first_iterations : int
+    iterations, first_iterations, most : int
+        Of a call, of a first plan, of any call.
     tolerance : float
     starts : tuple of str
         Which starts a new plan is made from.
@@ -72,6 +73,7 @@ class LoopExport:
         self.delay: float = options["delay"]
         self.iterations: int = options["iterations"]
         self.first_iterations: int = options["first_iterations"]
+        self.most: int = options["most"]
         self.tolerance: float = options["tolerance"]
         self.starts: tuple[str, ...] = options["starts"]
         self.restarts: int = options["restarts"]
@@ -179,7 +181,7 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         factors = (factor.strip().removeprefix("m->") for factor in term.split("*"))
         count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))
         total += (count + 15) // 8 * 8
-    most = max(loop.first_iterations, loop.iterations) + DEFAULT.steps_more + 2
+    most = loop.most + 2
     kept, count = memory.kept.size, most + 8
     rows, gains, every = (N + 1) * names["nr"], N * m * n, len(memory.kept)
     return {
@@ -292,7 +294,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "  q->plan = (double *)(void *)&m->plan;",
             *(f"  q->{key} = m->{key};" for key in own),
             f"  c->queue = {loop.queue}, c->iterations_most = LG_MPC_ITERATIONS;",
-            "  c->first_iterations = LG_MPC_FIRST_ITERATIONS;",
+            "  c->first_iterations = LG_MPC_FIRST_ITERATIONS, c->most = LG_MPC_MOST_ITERATIONS;",
             f"  c->restarts = {loop.restarts}, c->starts = {sum(STARTS[k] for k in loop.starts)};",
             f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
@@ -368,6 +370,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         *([("NR", len(taken), "inputs that the controls take")] if taken else []),
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
+        ("MOST_ITERATIONS", loop.most, "of any call, whatever happens"),
         *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
         ("WORK", sizes["work"], "doubles of work memory"),
         ("RAM", 8 * _doubles(model, loop, sizes) + 8, "bytes of lg_mpc"),

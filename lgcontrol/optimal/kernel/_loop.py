@@ -17,6 +17,7 @@ from .._problem import OptimalSolution
 from .._reference import TIME_ROUNDING, moves
 from .._transcription import Nodes
 from ._library import load_function
+from ._settings import NewtonSettings
 from ._solver import STATUS, KernelMemory
 from ._table import Loop
 
@@ -48,6 +49,35 @@ def queue_size(delay: float, period: float) -> int:
     int
     """
     return 2 * int(np.ceil(delay / period)) + 2 if delay else 1
+
+
+def most_of(
+    settings: NewtonSettings,
+    iterations: int,
+    first_iterations: int,
+    restarts: int,
+    wanted: int | None,
+    limit: int = MOST,
+) -> int:
+    """Most iterations of any call: those wanted, or what the rules of a loop lead to.
+
+    Parameters
+    ----------
+    settings : NewtonSettings
+    iterations, first_iterations, restarts : int
+        As a loop has them.
+    wanted : int or None
+    limit : int
+        What a log holds.
+
+    Returns
+    -------
+    int
+    """
+    going_on = iterations + int(settings.real_time_more)
+    first = first_iterations + (going_on if restarts > 1 else 0)
+    most = max(going_on + int(settings.restart_steps), first)
+    return min(most if wanted is None else min(wanted, most), limit)
 
 
 class LoopDisturbance(NamedTuple):
@@ -190,14 +220,19 @@ class KernelLoop:
         self._setting: Any = None
         self._is_still, self._bytes, self._limited = False, None, None
 
-    def set(self, iterations: int, first_iterations: int, word: str, restarts: int) -> None:
-        """How the next calls go: steps, iterations of a new plan, its start, restarts."""
-        wanted = iterations, first_iterations, word, restarts
+    def set(
+        self, iterations: int, first_iterations: int, most: int | None, word: str, restarts: int
+    ) -> None:
+        """How the next calls go: iterations of a call, of a new plan, at most; start, restarts."""
+        wanted = iterations, first_iterations, most, word, restarts
         if wanted == self._wanted:
             return
         struct, which = self.struct, starts_of(self.solver.problem.system, word)
         struct.iterations_most, struct.restarts = iterations, restarts
         struct.first_iterations = min(first_iterations, self.memory.most)
+        struct.most = most_of(
+            self.solver.settings, iterations, first_iterations, restarts, most, self.memory.most
+        )
         struct.starts = sum(STARTS[name] for name in which)
         self._wanted = wanted
 

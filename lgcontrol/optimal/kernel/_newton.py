@@ -1010,11 +1010,23 @@ class NewtonKKT:
         size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
         return max(stat / (self.scale * (1 + size)), float(off))
 
+    @property
+    def has_hard(self) -> bool:
+        """Whether there are one-sided hard rows."""
+        return bool((~self.soft[: self.ns]).any())
+
     def exceeds(self, rows: np.ndarray) -> bool:
         """Whether one-sided hard rows are exceeded."""
         hard = ~self.soft & (np.arange(len(self.row)) < self.ns)
         h = self.sign * (rows[:, self.row] - self.limit)
         return not (h[self.holds & hard] <= self.tolerance).all()
+
+    def priced_cost(self) -> float:
+        """Cost with the penalties of soft rows."""
+        h = np.maximum(self.sign * (self.ex.rows[:, self.row] - self.limit), 0.0)
+        on = self.holds & self.soft
+        weight = np.where(self.soft, self.weight, 0.0)
+        return float(self.ex.cost + (weight * np.where(on, h + h**2 / 2, 0.0)).sum())
 
     def warm(self, trial: PlanIterate) -> PlanIterate:
         """A rollout with the multipliers of the plan; slacks that do not fit them are off."""
@@ -1051,14 +1063,18 @@ class NewtonKKT:
         x0: np.ndarray,
         steps: int = 1,
         *,
+        more: int | None = None,
         watch: Callable[[np.ndarray], bool] | None = None,
     ) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
         The iterate is rolled out from x0 under its gains and improved by steps of the solve, more
-        of them where it is far off, at a barrier parameter that follows how far off it is.
+        of them where it is far off, at a barrier parameter that follows how far off it is. Where
+        they end with a hard row exceeded the last iterate that kept all of them counts, unless it
+        costs much more than the plan at the start.
         """
-        o = self.o
+        o, kept, started = self.o, None, None
+        most = steps + (int(o.real_time_more) if more is None else more)
         self.o = replace(o, sigma_most=o.real_time_sigma, rollout=2.0)
         self.priced = o.real_time_penalty
         self._set_form()
@@ -1072,9 +1088,14 @@ class NewtonKKT:
                     self.it = self.warm(rolled[0])
                 else:
                     self.it.x[0] = x0
-                for number in range(1, steps + int(o.real_time_more) + 1):
+                for number in range(1, most + 1):
                     self.ex = self.expand(self.it)
-                    off, rows = self.adjoint(), self.ex.rows
+                    off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost()
+                    started = cost if started is None else started
+                    is_whole = np.abs(self.ex.gaps).max() <= self.tolerance
+                    is_cheap = cost <= started + o.real_time_dearer * abs(started)
+                    if self.has_hard and is_whole and is_cheap and not self.exceeds(rows):
+                        kept = self.it
                     self.off, self.taken_steps = off, number
                     if self._follow(off, is_first=number == 1):
                         theta = self.theta(self.it, self.ex.gaps, rows)
@@ -1096,6 +1117,8 @@ class NewtonKKT:
                         break
                 return True
         finally:
+            if kept is not None and self.exceeds(self.values(self.it)[2]):
+                self.it = kept
             self.o, self.is_linear, self.priced = o, False, 0.0
             self._set_form()
 

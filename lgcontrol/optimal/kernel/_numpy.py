@@ -150,7 +150,7 @@ class NumpyMemory(KernelMemory):
         solver = self._newton(moved, parts | numbers)
         solver.extends = steps > 0
         x0 = model.first_state(self.arrays["x0"], moved.x[0], setting.p)
-        is_fine = solver.step(x0, task.max_iterations, watch=self._watch)
+        is_fine = solver.step(x0, task.max_iterations, more=task.more, watch=self._watch)
         it = solver.it
         cost, gaps, rows = solver.values(it)
         misses = gaps, solver.rho(it, rows), solver.missed(rows)

@@ -37,7 +37,7 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
-from ._loop import KernelLoop, LoopDisturbance
+from ._loop import KernelLoop, LoopDisturbance, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
@@ -273,6 +273,7 @@ class NewtonSolver:
         holds: bool = True,
         delay: float = 0.0,
         restarts: int = 1,
+        most_iterations: int | None = None,
         disturbance: LoopDisturbance | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
@@ -286,6 +287,8 @@ class NewtonSolver:
             As there.
         restarts : int
             0 for none, 1 for jumps of the cost, 2 for jumps at once.
+        most_iterations : int, optional
+            Of any call.
         disturbance : LoopDisturbance, optional
             What is estimated.
 
@@ -302,10 +305,13 @@ class NewtonSolver:
         reference = problem.reference if reference is None else reference
         if reference is not None:
             check_constant(problem.system, reference)
+        looks = 0 if problem.costs else restarts
+        most = most_of(self.settings, iterations, first_iterations, looks, most_iterations)
         loop = LoopExport(
+            most=most, restarts=looks,
             period=problem.dt if period is None else period, delay=delay, iterations=iterations,
             first_iterations=first_iterations, tolerance=tolerance, holds=holds,
-            starts=starts_of(problem.system, guess), restarts=0 if problem.costs else restarts,
+            starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p), disturbance=disturbance,
         )  # fmt: skip
         name = f"{problem.system.name}_mpc" if name is None else name
@@ -582,7 +588,8 @@ class NewtonSolver:
             memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
             status = memory.run(
                 "step", start=plan.head[0], max_iterations=iterations,
-                mu_most=self.settings.real_time_mu, tolerance=KEPT,
+                more=int(self.settings.real_time_more), mu_most=self.settings.real_time_mu,
+                tolerance=KEPT,
             )  # fmt: skip
         finally:  # the callback is gone after this call
             memory.task.watch = None

@@ -121,6 +121,9 @@ class NewtonSettings:
         more at the median, and up to 35 %.
     real_time_more : float
         Most further steps of a call. Own.
+    real_time_dearer : float
+        An earlier iterate that keeps all hard constraints is the answer where the last one does
+        not, if it costs at most this share more than the plan at the start of the call. Own.
 
     Notes
     -----
@@ -190,6 +193,7 @@ class NewtonSettings:
     real_time_far: float = 0.1
     real_time_short: float = 0.4
     real_time_more: float = 4
+    real_time_dearer: float = 0.1
     real_time_sigma: float = 1e2
 
     def __post_init__(self) -> None:

@@ -122,6 +122,7 @@ back back its second part
 TASK = _table("""
 size horizon steps
 size max_iterations of this call
+size more most further real-time steps where a plan is far from optimal
 size resume 0 for a fresh solve, 1 to go on, 2 for a fresh one of the elastic problem first
 size starts which of the starts are tried
 size exact whether second derivatives are used
@@ -166,6 +167,7 @@ LOOP = _table("""
 size queue answers that may be on their way
 size iterations_most of a call
 size first_iterations of a new plan
+size most iterations of any call
 size restarts 0 for none, 1 for jumps, 2 for jumps at once
 size starts which starts a new plan is made from
 number delay from call to effect, s

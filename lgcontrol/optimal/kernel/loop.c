@@ -136,9 +136,11 @@ static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_v
   return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
 }
 
-/* Plan anew: from the best of the starts, the last plan among them, to convergence. Where that gains
- * little over the last plan what going on costs is usual from now on. */
-static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, double going_on)
+/* Plan anew: from the best of the starts, the last plan among them, to convergence, after some
+ * iterations of this call. Where that gains little over the last plan what going on costs is usual
+ * from now on. */
+static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int64_t taken,
+                 double going_on)
 {
   int64_t sizes[8], is_last = 0;
   lg_verdict last = {INFINITY, INFINITY, INFINITY, 0, 0, 0}, v;
@@ -161,9 +163,10 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
     is_last = 1;
   }
   copy(kept, q->plan, sizes[1]);
-  q->max_iterations = c->first_iterations;
+  q->max_iterations = c->most - taken < c->first_iterations ? c->most - taken : c->first_iterations;
   const int status = lg_newton_plan(m, q, o);
   v = verdict(m, q, o, q->iterations);
+  v.steps += taken;
   if (status == LG_NOT_FINITE) copy(q->plan, kept, sizes[1]);
   const int is_gain = !has_last || (!is_last && o->jump * v.cost < last.cost);
   usual(c, larger(v.cost, is_gain ? 0 : going_on), 0);
@@ -171,13 +174,15 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   return judged(o, c, status, &v, 0);
 }
 
-/* Real-time steps from the plan. */
-static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c,
-                   double started, int64_t iterations, lg_verdict *v)
+/* Real-time steps from the plan, with further ones no more than are left. */
+static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, double started,
+                   int64_t iterations, int64_t left, lg_verdict *v)
 {
-  q->start = started, q->max_iterations = iterations, q->mu_most = o->real_time_mu;
+  q->start = started, q->mu_most = o->real_time_mu;
+  q->max_iterations = iterations < left ? iterations : left;
+  q->more = left - q->max_iterations;
+  if (q->more > (int64_t)o->real_time_more) q->more = (int64_t)o->real_time_more;
   const int status = lg_newton_step(m, q, o);
-  (void)c;
   *v = verdict(m, q, o, 0);
   return status;
 }
@@ -200,21 +205,24 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
   q->start = state[LG_STARTED];
   if (!(state[LG_PLANNED] > 0)) {
     c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
-    return first(m, q, o, c, 0);
+    return first(m, q, o, c, 0, 0);
   }
-  const int due = state[LG_DUE] != 0;
+  int64_t left = c->iterations_most + (int64_t)o->real_time_more + (int64_t)o->restart_steps;
+  if (left > c->most) left = c->most;
+  const int due = state[LG_DUE] != 0 && left > 1;
   const double span = (double)q->horizon * q->dt;
   state[LG_DUE] = 0;
   swap_plan(m, q, c->before, 0);
   lg_verdict found, other;
-  int status = stepped(m, q, o, c, state[LG_STARTED], c->iterations_most, &found);
+  int status = stepped(m, q, o, state[LG_STARTED], c->iterations_most, left - due, &found);
+  left -= found.steps;
   const double dearest = found.cost;
   if (status == LG_NOT_FINITE) swap_plan(m, q, c->before, 1);
   if (due) {
     swap_plan(m, q, c->other, 0);
     guessed(m, q, o, c, 1);
     const int64_t most = c->iterations_most > 1 ? c->iterations_most - 1 : 1;
-    const int another = stepped(m, q, o, c, q->t[0], most, &other);
+    const int another = stepped(m, q, o, q->t[0], most, left, &other);
     const int64_t taken = found.steps + other.steps;
     usual(c, found.cost, 0);
     if (another != LG_NOT_FINITE && (status == LG_NOT_FINITE || is_better(o, &other, &found)))
@@ -226,19 +234,20 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     const double fading = pow(o->jump_fading, -larger(0, (q->t[0] - state[LG_STARTED]) / span));
     const double recent = larger(fading * state[LG_LATELY], o->jump_noise * state[LG_LARGEST]);
     const int jumps = found.cost > o->jump * recent;
-    if (jumps && c->restarts > 1) {
+    if (jumps && c->restarts > 1 && found.steps < c->most) {
       c->cause = LG_JUMPED;
       q->start = q->t[0];
       state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
-      return first(m, q, o, c, found.cost);
+      return first(m, q, o, c, found.steps, found.cost);
     }
     state[LG_DUE] = jumps;
     double going_on = found.cost;
-    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most) {
+    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most && left > 0) {
       swap_plan(m, q, c->other, 0);
-      const int more = stepped(m, q, o, c, q->t[0], (int64_t)o->restart_steps, &other);
+      const int more = stepped(m, q, o, q->t[0], (int64_t)o->restart_steps, left, &other);
+      other.steps += found.steps;
       if (more == LG_NOT_FINITE)
-        swap_plan(m, q, c->other, 1);
+        swap_plan(m, q, c->other, 1), found.steps = other.steps;
       else
         status = more, found = other;
     }

@@ -1490,6 +1490,14 @@ static double adjoint(const lg_model *m, const lg_task *q, lg_state *s)
   return widest(stat / (s->scale * (1 + size)), viol);
 }
 
+/* Whether there are one-sided hard rows. */
+static int has_hard(const lg_model *m, const lg_task *q)
+{
+  for (int64_t j = 0; j < m->ns; j++)
+    if (!isfinite(q->weight[j])) return 1;
+  return 0;
+}
+
 /* Whether one-sided hard rows are exceeded. */
 static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s)
 {
@@ -1500,6 +1508,19 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s)
         return 1;
     }
   return 0;
+}
+
+/* Cost with the penalties of soft rows. */
+static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  double cost = s->f;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < m->ns; j++) {
+      const double h = m->sign[j] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      if (s->active[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
+        cost += q->weight[j] * (h + h * h / 2);
+    }
+  return cost;
 }
 
 /* A distance as far as it fits the multiplier that was kept. */
@@ -1541,7 +1562,8 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
 
 /* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
  * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
- * plan is; a line search that fails leaves the plan. */
+ * plan is; a line search that fails leaves the plan. Where they end with a hard row exceeded the last
+ * iterate that kept all of them counts, unless it costs much more than the plan at the start. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *given)
 {
   const int64_t N = q->horizon;
@@ -1565,15 +1587,23 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
     copy(s->now.x, x0, m->nq);
   s->extends = 0;
   int status = LG_ITERATIONS;
-  const int64_t most = q->max_iterations + (int64_t)o->real_time_more;
-  double off = 0;
+  const int64_t most = q->max_iterations + q->more;
+  double off = 0, started = 0;
+  int has_kept = 0;
   for (;;) {
     expand(m, q, s);
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
     if (status != LG_ITERATIONS || q->max_iterations <= 0) break;
     off = adjoint(m, q, s);
-    const int is_first = q->iterations == 0, is_low = s->mu < q->mu_most;
-    const int is_cut = s->mem->alpha < o->real_time_short;
+    const double cost = cost_of(m, q, s);
+    if (q->iterations == 0) started = cost;
+    if (has_hard(m, q) && !exceeds(m, q, s) && largest(s->gap, N * m->nx, 0) <= q->tolerance
+        && cost <= started + o->real_time_dearer * fabs(started)) {
+      copy(s->saved_memory, s->now.x, s->plan);
+      has_kept = 1;
+    }
+    const int is_first = q->iterations == 0, is_cut = s->mem->alpha < o->real_time_short;
+    const int is_low = s->mu < q->mu_most;
     if (is_low && (is_cut || (is_first && off > o->real_time_far))) {
       s->mu = s->mem->mu = q->mu_most;
       recentre(m, q, s, o);
@@ -1607,6 +1637,11 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
     copy(s->gap, s->t_gap, N * m->nx);
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
     break;
+  }
+  if (has_kept && status != LG_NOT_FINITE && exceeds(m, q, s)) {
+    copy(s->now.x, s->saved_memory, s->plan);
+    expand(m, q, s);
+    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   }
   /* Exceeded by two calls one after the other, and next to an optimum at a penalty: not to be kept. */
   const int is_settled = off <= o->acceptable
