@@ -16,7 +16,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # The pages of these folders and these pages take most of a minute: `make notebooks` runs them.
 LONG_FOLDERS = ("theory", "linearize")
-LONG = ("tasks.md", "integrators.md", "level_vehicles.md")
+LONG = ("tasks.md", "integrators.md", "level_vehicles.md", "getting_started.md")
 SHORT = [page for page in PAGES if page.parent.name not in LONG_FOLDERS and page.name not in LONG]
 
 

@@ -83,3 +83,16 @@ def test_a_calibration_that_is_not_finished_says_what_to_do():
     assert not made.is_success and "prior=" in made.message
     object.__setattr__(made, "status", CalibrationStatus.CONVERGED)
     assert made.is_success and not made.message
+
+
+def test_the_page_of_troubleshooting_has_every_status():
+    """Each status that a user meets stands there in code, with what to do."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    missing = {
+        f"{kind.__name__}.{member.name}"
+        for kind in every(Status)
+        if not kind.__module__.startswith("lgcontrol.mechanics.constrained.rotation_comparison")
+        for member in kind
+        if f"`{member.text}`" not in page
+    }
+    assert not missing
