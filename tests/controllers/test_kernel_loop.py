@@ -214,7 +214,7 @@ def test_further_steps_that_fail_leave_the_plan_of_the_first(pendulum, monkeypat
     step = "const int status = lg_newton_step(m, q, o);"
     assert _library.LOOP.count(step) == 1
     spoilt = step.replace("const ", "") + (
-        " if (iterations == (int64_t)o->restart_steps) {"
+        " if (iterations == (int64_t)o->real_time_more) {"
         " for (int64_t i = 0; i < (q->horizon + 1) * m->nq + q->horizon * m->nu; i++)"
         " q->plan[i] = NAN; status = LG_NOT_FINITE; }"
     )

@@ -396,11 +396,11 @@ def test_jumps_of_reference_and_state_begin_a_new_plan():
         swing(real_time=RealTime(restarts="soon"))
 
 
-@pytest.mark.parametrize(("jump", "restart"), [(HANGING, ""), ([1.0, 0.0, 4.0], "state")])
-def test_a_jump_costs_no_more_than_calls_do(jump, restart):
+@pytest.mark.parametrize("jump", [HANGING, [1.0, 0.0, 4.0]])
+def test_a_jump_costs_no_more_than_calls_do(jump):
     """A step, four more where it began far off, and four for the jump: then the next call's.
 
-    A plan that goes on as well as any is not given up for a start that nobody iterated.
+    The next plan is the better one of that which went on and of a new start.
     """
     mpc, x, cost, restarts, states = swing(), np.array(jump), [], [], []
     after_calls(mpc, 40)
@@ -411,10 +411,9 @@ def test_a_jump_costs_no_more_than_calls_do(jump, restart):
         cost.append(mpc.info.cost)
         states.append(x)
         x = mpc.system.step()(0.0, x, u, [1.0], 0.1)
-    assert restarts[:2] == ["", restart] and not any(restarts[2:])
-    settled = 2 if restart else 0  # calls improve what begins anew
-    best = swing().problem.solve(states[settled], reference=UPRIGHT).cost
-    assert cost[settled] <= 1.01 * best
+    assert not restarts[0] and restarts[1] in ("", "state") and not any(restarts[2:])
+    for k, most in ((1, 1.1), (2, 1.01)):
+        assert cost[k] <= most * swing().problem.solve(states[k], reference=UPRIGHT).cost
     assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
 
 

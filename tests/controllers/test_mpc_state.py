@@ -101,7 +101,7 @@ def test_states_of_python_and_of_machine_code_are_the_same():
     for mpc in (a, b):
         mpc.reset()
         run(mpc, x0, 0, 3)
-    first = a.solver.plan
+    first = a._loop.plan.found.plan
     ends = [
         a.solver.step(x, plan=first, reference=UP, t0=0.3) for _ in range(2)
     ]  # the memory moved on

@@ -399,6 +399,7 @@ def test_weights_change_without_another_build(tmp_path, monkeypatch):
         .symbolic(*WEIGHTS)
         .with_parameters({name: value(0.0) for name, value in p.items()})
     )
+    by_hand.prepare(0.0, x)
     for k in range(5):
         now = {name: value(0.1 * k) for name, value in p.items()}
         u = by_hand(0.1 * k, run.x[np.searchsorted(run.t, 0.1 * k - 1e-9)], p=now)

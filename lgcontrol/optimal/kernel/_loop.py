@@ -76,7 +76,7 @@ def most_of(
     """
     going_on = iterations + int(settings.real_time_more)
     first = first_iterations + (going_on if restarts > 1 else 0)
-    most = max(going_on + int(settings.restart_steps), first)
+    most = max(going_on + int(settings.real_time_more), first)
     return min(most if wanted is None else min(wanted, most), limit)
 
 

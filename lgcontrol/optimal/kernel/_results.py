@@ -72,6 +72,18 @@ class KernelResults:
 
     def __init__(self, model: StageModel) -> None:
         self.model = model
+        self._limits: tuple[Any, np.ndarray, np.ndarray] = None, np.zeros(0), np.zeros(0)
+
+    def _within_limits(self, nodes: Nodes, setting: Setting) -> Nodes:
+        """Nodes with controls exactly within their limits, which the kernel relaxes."""
+        limits = self.model.problem.input_limits
+        if not limits.is_limited:
+            return nodes
+        if self._limits[0] is not setting.p:
+            self._limits = (setting.p, *limits.exactly(setting.p)[:2])
+        u, own = nodes.u.copy(), self.model.controls
+        u[:, own] = np.minimum(np.maximum(u[:, own], self._limits[1]), self._limits[2])
+        return nodes._replace(u=u)
 
     @cached_property
     def _allowed(self) -> np.ndarray:
@@ -167,7 +179,7 @@ class KernelResults:
             return {"message": unknown or message}
 
         made = solution_at(
-            problem, nodes, setting, nodes.t, last, later,
+            problem, self._within_limits(nodes, setting), setting, nodes.t, last, later,
             status=status, violations=violations, times=_times(seconds), defect=gap, plan=plan,
             iterations=entries,
         )  # fmt: skip
@@ -233,7 +245,7 @@ class KernelResults:
             return {"message": "; ".join(filter(None, [text, *map(str, violations)]))}
 
         made = solution_at(
-            problem, nodes, setting, nodes.t, entry, later,
+            problem, self._within_limits(nodes, setting), setting, nodes.t, entry, later,
             status=status, violations=violations, times=_times(seconds), defect=0.0, plan=plan,
             iterations=(entry,),
         )  # fmt: skip

@@ -90,8 +90,6 @@ class NewtonSettings:
         A plan begins anew where its cost rises by the factor `jump` over the recent one, which
         falls by `jump_fading` in a horizon; the share `jump_noise` of the largest cost is noise.
         Own.
-    restart_steps : float
-        Further steps of a call in which something jumped. Own.
     regulator_guesses, regulator_caution : float
         Regulators whose motions are tried as starts, and the factor between their weights on
         controls. Own: with one regulator 7 of 12 starts of problem A converge.
@@ -120,7 +118,7 @@ class NewtonSettings:
         Step length below which more steps are taken. Own: without it the soft twist costs 3 %
         more at the median, and up to 35 %.
     real_time_more : float
-        Most further steps of a call. Own.
+        Most further steps of a call; as many again where something jumped. Own.
     real_time_dearer : float
         An earlier iterate that keeps all hard constraints is the answer where the last one does
         not, if it costs at most this share more than the plan at the start of the call. Own.
@@ -179,7 +177,6 @@ class NewtonSettings:
     jump: float = 2.0
     jump_fading: float = 7.4
     jump_noise: float = 1e-2
-    restart_steps: float = 4
     regulator_guesses: float = 3
     regulator_caution: float = 100.0
     policy_period: float = 0.05

@@ -207,7 +207,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
     return first(m, q, o, c, 0, 0);
   }
-  int64_t left = c->iterations_most + (int64_t)o->real_time_more + (int64_t)o->restart_steps;
+  int64_t left = c->iterations_most + (int64_t)o->real_time_more + (int64_t)o->real_time_more;
   if (left > c->most) left = c->most;
   const int due = state[LG_DUE] != 0 && left > 1;
   const double span = (double)q->horizon * q->dt;
@@ -244,7 +244,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     double going_on = found.cost;
     if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most && left > 0) {
       swap_plan(m, q, c->other, 0);
-      const int more = stepped(m, q, o, q->t[0], (int64_t)o->restart_steps, left, &other);
+      const int more = stepped(m, q, o, q->t[0], (int64_t)o->real_time_more, left, &other);
       other.steps += found.steps;
       if (more == LG_NOT_FINITE)
         swap_plan(m, q, c->other, 1), found.steps = other.steps;
