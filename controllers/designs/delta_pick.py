@@ -11,7 +11,7 @@ import numpy as np
 
 from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, Translation
 from lgcontrol.models import delta_robot_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
@@ -70,7 +70,9 @@ def design(seed: int = 0) -> Task:
         Q=1e-3,
         R=1e-4,
         terminal=1e-2,
-        residuals=[Residual(away, weight=3e4, terminal=3e2, name="way of the platform")],
+        residuals=[
+            Residual(away, weight=3e4, terminal=3e2, name="platform", group=Translation("xyz"))
+        ],
         bounds=[Bound(f"velocity.{arm}", -SPEED, SPEED, soft=10.0) for arm in ARMS],
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.controllers import MPC
+from lgcontrol.groups import Translation
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.models import five_bar_tree
 from lgcontrol.optimal import Bound, Residual
@@ -74,7 +75,7 @@ def design(seed: int = 0) -> Task:
         dt=DT,
         Q=1e-3,
         R=1e-3,
-        residuals=[Residual(away, weight=3e3, terminal=1e2, name="way of the tip")],
+        residuals=[Residual(away, weight=3e3, terminal=1e2, name="tip", group=Translation("xz"))],
         bounds=[
             Bound("conditioning", lower=LEAST, soft=3e4),
             Bound("configuration.left_elbow.angle", -STOPS[1], -STOPS[0], soft=3e3),

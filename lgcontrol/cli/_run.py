@@ -141,7 +141,7 @@ def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[
     run = replace(run, name=name)  # its own is the plant's
     if not options.no_plot:
         written.append(out / f"{stem}.png")
-        run.plot().savefig(written[-1], dpi=150)
+        run.plot(criteria=task.criteria).savefig(written[-1], dpi=150)
     if task.bodies is None and not has_bodies(run.group):
         if options.animate:
             print(f"  no animation: the state {run.group} has no block that moves a body in space")

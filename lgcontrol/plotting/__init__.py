@@ -3,6 +3,7 @@
 - Runs and trajectories: `plot_run`, `plot_trajectory`, `plot_path`, `animate_run`.
 - Estimates: `plot_estimation`, `plot_consistency`, `plot_map`.
 - Integrators: `plot_convergence`.
+- Figures of one's own in the same look: `style`.
 """
 
 from .. import _names
@@ -14,5 +15,6 @@ from ._plot_map import plot_map as plot_map
 from ._plot_path import plot_path as plot_path
 from ._plot_run import plot_run as plot_run
 from ._plot_run import plot_trajectory as plot_trajectory
+from ._style import style as style
 
 _names.answer(__name__)

@@ -1,23 +1,26 @@
-"""Panels drawn into a figure; imports matplotlib only through the axes it is given."""
+"""Panels, strips and tables drawn into a figure; matplotlib only through the axes it is given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ._panels import Panel
+from ._layout import COLUMN_HEIGHT, Cell
+from ._panels import Panel, Strip, Table
 from ._style import (
-    CALL_COLORS,
     DASHES,
     FAINT,
-    FEW_LINES,
+    GOOD,
+    GRID,
     INK,
     ODD_COLORS,
     SMALL,
-    legend,
+    WARN,
+    halo,
     line_colors,
+    name_lines,
     style_axes,
 )
 
@@ -26,54 +29,81 @@ BOUND_REACH = 1.0
 MANY = 8000  # points of a line
 HOUR = 3600.0  # s
 LONG_RUN = 3 * HOUR  # runs that are told in hours
+MOST_LINES = 24  # lines of one axes that are named; more have a scale
+LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
+DECADES = 1e3  # next to a tolerance, that are drawn below it
+NARROW = 0.012  # share of the time axis that a band covers at least
+AFTER_EVENT = 0.1  # share of a run after an event that may not flatten the rest
+FLATTENED = 2.0  # times as high a panel is with what follows an event
+LETTERS = 0.35  # share of the time axis that the words of a limit take
+FEW_TICKS = 4  # of a small axes
+NEAR_EVENTS = 0.06  # share of the time axis between names of events
+
+Events = Sequence[tuple[float, str]]
 
 
-def make_grid(figure: Any, count: int) -> list[Any]:
-    """Axes for some panels, in two columns when there are many, with one time axis."""
-    columns = 1 if count <= 3 else 2
-    grid = figure.add_gridspec(-(-count // columns), columns)
-    axes: list[Any] = []
-    for k in range(count):
-        share = axes[0] if axes else None
-        row, column = divmod(k, columns)
-        # An odd one at the end takes its whole row.
-        place = grid[row, :] if k == count - 1 and column == 0 else grid[row, column]
-        axes.append(figure.add_subplot(place, sharex=share))
-        if not shows_times(k, count):  # the one below does
-            axes[-1].tick_params(labelbottom=False)
-    return axes
+def draw(cell: Cell, events: Events) -> list[str]:
+    """What a cell holds into its axes, and what styles of lines it needs explained."""
+    if isinstance(cell.item, Table):
+        draw_table(cell.axes[0], cell.item)
+        return []
+    if isinstance(cell.item, Strip):
+        draw_strip(cell.axes[0], cell.item)
+        drawn = [(cell.axes[0], cell.item.t)]
+        used = []
+    elif cell.item.is_split:
+        used = _draw_parts(cell, events)
+        drawn = [(ax, cell.item.t) for ax in cell.axes]
+    else:
+        used = draw_panel(cell.axes[0], cell.item, events)
+        drawn = [(cell.axes[0], cell.item.t)]
+    for k, (ax, t) in enumerate(drawn):
+        named = k in cell.bottom
+        ax.tick_params(labelbottom=named)
+        ax.set_xlabel(_name_times(ax, t) if named and cell.is_named else "", fontsize=SMALL)
+        _draw_events(ax, events, named=cell.names_events and k == 0)
+    return used
 
 
-def shows_times(k: int, count: int) -> bool:
-    """Whether nothing is below panel k of some panels that has its time axis at the same place."""
-    if count <= 3:
-        return k == count - 1
-    return k + 2 + count % 2 >= count  # the row above a wide panel, and that one
+def _draw_parts(cell: Cell, events: Events) -> list[str]:
+    """A small axes for each signal, all with the same axes and the limits of their own."""
+    panel, used = cell.item, []
+    assert isinstance(panel, Panel)
+    for k, (ax, part) in enumerate(zip(cell.axes, panel.parts(), strict=True)):
+        used += draw_panel(ax, part, events)
+        name = ax.get_title(loc="left")
+        ax.set_title(panel.title if k == 0 else "", loc="left", fontsize=SMALL + 1,
+                     fontweight="bold", color=INK, pad=15)  # fmt: skip
+        ax.text(0.0, 1.03, name, transform=ax.transAxes, fontsize=SMALL - 0.5, color=INK,
+                va="bottom", gid="name")  # fmt: skip
+        ax.xaxis.get_major_locator().set_params(nbins=FEW_TICKS)
+        if k not in cell.left:
+            ax.tick_params(labelleft=False)
+            ax.set_ylabel("")
+    return used
 
 
-def grid_size(count: int) -> tuple[float, float]:
-    """Size of a figure of some panels in inches."""
-    columns = 1 if count <= 3 else 2
-    return (7.0 if columns == 1 else 11.0), 0.6 + 1.75 * -(-count // columns)
+def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
+    """Lines or steps, what they follow, their bounds, tolerances and names.
 
-
-def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
-    """Lines or steps, what they follow, their bounds and their names.
-
-    Returns whether a bound is near enough to be drawn.
+    Returns the styles of lines that were used, of "reference", "bounds" and "±2σ".
     """
-    single = len(panel.labels) == 1 and not panel.title.endswith(panel.labels[0])
+    single = len(panel.labels) == 1 and panel.labels[0] and not _says(panel.title, panel.labels[0])
     title = f"{panel.title} ({panel.labels[0]})" if single else panel.title
-    style_axes(ax, title, _name_times(ax, panel.t) if last else "", _unit(panel.unit))
-    colors = line_colors(len(panel.labels))
-    many = len(panel.labels) > FEW_LINES
+    style_axes(ax, title, "", _unit(panel.unit))
+    colors = [INK] if len(panel.labels) == 1 else line_colors(len(panel.labels))
+    many = len(panel.labels) > MOST_LINES
     width = 0.8 if many else 1.2
     shared = panel.dashed is not None and bool((panel.dashed == panel.dashed[:, :1]).all())
+    used = ["reference"] * (panel.dashed is not None)
     if panel.dashed is not None and shared:
         goal = thin(panel.t, panel.dashed[:, 0])
         ax.plot(*goal, color=INK, lw=0.9, ls=DASHES, alpha=0.6)
     for k, (label, color) in enumerate(zip(panel.labels, colors, strict=True)):
         values = panel.values[:, k]
+        if panel.band is not None:
+            _draw_band(ax, *thin(panel.t, panel.band[:, k]))
+            used.append("±2σ")
         if panel.steps:
             held = np.append(values, values[-1:])[: len(panel.t)]
             ax.plot(*thin(panel.t[: len(held)], held), color=color, lw=width, label=label,
@@ -84,17 +114,131 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
         if panel.dashed is not None and not shared:
             goal = thin(panel.t, panel.dashed[:, k])
             ax.plot(*goal, color=color, lw=0.9, ls=DASHES, alpha=0.75)
-        if panel.band is not None:
-            t, half = thin(panel.t, panel.band[:, k])
-            ax.fill_between(t, -half, half, color=color, alpha=0.13, lw=0)
     if panel.t[-1] > panel.t[0]:
         ax.set_xlim(panel.t[0], panel.t[-1])
-    bounded = _draw_bounds(ax, panel, colors)
+    if panel.tolerances:
+        _draw_tolerances(ax, panel)
+    _keep_in_view(ax, panel, events)
+    if _draw_bounds(ax, panel, colors):
+        used.append("bounds")
     if many:
         _name_scale(ax, panel.labels)
     elif len(panel.labels) > 1:
-        legend(ax)
-    return bounded
+        ends = [_last(panel.values[:, k]) for k in range(len(panel.labels))]
+        name_lines(ax, ends, panel.labels, colors, COLUMN_HEIGHT)
+    return used
+
+
+def _says(title: str, label: str) -> bool:
+    """Whether a title names its only signal already."""
+    return title.endswith(label) or title.partition(",")[0].endswith(label)
+
+
+def _last(values: np.ndarray) -> float:
+    good = values[np.isfinite(values)]
+    return float(good[-1]) if len(good) else 0.0
+
+
+def _draw_band(ax: Any, t: np.ndarray, half: np.ndarray) -> None:
+    """Grey between edges that are seen without colours."""
+    ax.fill_between(t, -half, half, color=GRID, lw=0, zorder=0.8)
+    for side in (-half, half):
+        ax.plot(t, side, color=FAINT, lw=0.7, zorder=0.9, gid="band")
+
+
+def _draw_tolerances(ax: Any, panel: Panel) -> None:
+    """Bands of what passes while the signal counts, and what was compared with them."""
+    values = panel.values[np.isfinite(panel.values)]
+    limits = [side for one in panel.tolerances for side in (one.lower, one.upper)]
+    known = np.array([side for side in limits if np.isfinite(side)])
+    positive = values.size and values.min() >= 0 and known.size and known.min() > 0
+    if positive and values.max() > LOG_RANGE * known.min():
+        deciding = [one.value for one in panel.tolerances if one.value > 0]
+        floor = max(min([*known, *deciding]) / 5, known.min() / DECADES)
+        ax.set_yscale("log")
+        ax.set_ylim(floor, 2 * values.max())
+        ax.tick_params(axis="y", which="minor", left=False, labelleft=False)
+    else:
+        low, high = (float(f(np.r_[values, known])) for f in (np.min, np.max))
+        margin = 0.08 * (high - low) or 1.0
+        ax.set_ylim(low - margin, high + margin)
+    bottom, top = ax.get_ylim()
+    first, last = ax.get_xlim()
+    least = NARROW * (last - first)
+    for one in panel.tolerances:
+        start = max(first, min(one.start, one.end - least))
+        end = min(last, max(one.end, start + least))
+        start = max(first, min(start, end - least))
+        low, high = max(one.lower, bottom), min(one.upper, top)
+        color = GOOD if one.passed else WARN
+        look = {} if one.passed else {"hatch": "////"}
+        ax.fill_between([start, end], low, high, facecolor=(color, 0.16), edgecolor=(color, 0.6),
+                        lw=0, zorder=0.8, gid="tolerance", **look)  # fmt: skip
+        for side in (one.lower, one.upper):
+            if np.isfinite(side):
+                ax.plot([start, end], [side, side], color=color, lw=1.1, zorder=1.2, gid="limit")
+        if one.at is None:
+            ax.plot([start, end], [one.value] * 2, color=color, lw=2.2, zorder=2.5, gid="value")
+        else:
+            ax.plot([one.at], [one.value], "o", color=color, ms=3.5, zorder=2.5, gid="value",
+                    clip_on=False)  # fmt: skip
+    words = list(dict.fromkeys(one.text for one in panel.tolerances))
+    place = _free_height(ax, panel, known)
+    color = GOOD if all(one.passed for one in panel.tolerances) else WARN
+    ax.text(0.99, place, "; ".join(words), transform=ax.transAxes, ha="right", va="center",
+            fontsize=SMALL - 0.5, color=color, path_effects=halo(), gid="limit")  # fmt: skip
+
+
+def _free_height(ax: Any, panel: Panel, limits: np.ndarray) -> float:
+    """Height at the right of an axes, as a share of its own, where letters cover least."""
+    first, last = ax.get_xlim()
+    late = panel.values[panel.t >= last - LETTERS * (last - first), 0]
+    levels = np.r_[late[np.isfinite(late)], limits]
+    points = np.column_stack([np.full(len(levels), last), levels])
+    heights = ax.transAxes.inverted().transform(ax.transData.transform(points))[:, 1]
+    return max((0.9, 0.5, 0.1), key=lambda place: np.abs(heights - place).min())
+
+
+def _keep_in_view(ax: Any, panel: Panel, events: Events) -> None:
+    """Limits of the axis without what briefly follows an event, if that flattens the rest."""
+    span = panel.t[-1] - panel.t[0]
+    if not events or panel.tolerances or span <= 0:
+        return
+    t = panel.t[: len(panel.values)]
+    brief = np.zeros(len(t), dtype=bool)
+    for time, _ in events:
+        brief |= (t >= time) & (t <= time + AFTER_EVENT * span)
+    if brief.all() or not brief.any():
+        return
+    parts = [panel.values[~brief]]
+    parts += [] if panel.dashed is None else [panel.dashed[:: max(1, len(panel.dashed) // MANY)]]
+    rest = np.concatenate([part.ravel() for part in parts])
+    low, high = np.nanmin(rest), np.nanmax(rest)
+    least, most = np.nanmin(panel.values[brief]), np.nanmax(panel.values[brief])
+    if max(most, high) - min(least, low) <= FLATTENED * (high - low):
+        return
+    margin = 0.2 * (high - low)
+    ax.set_ylim(low - margin, high + margin)
+    ax.text(
+        0.98, 0.05, f"beyond the axis: {least:.3g} to {most:.3g} {panel.unit}".rstrip(),
+        transform=ax.transAxes, ha="right", va="bottom", fontsize=SMALL - 1.5, color=FAINT,
+        path_effects=halo(), gid="beyond",
+    )  # fmt: skip
+
+
+def _draw_events(ax: Any, events: Events, *, named: bool) -> None:
+    """Thin lines; the first of those that are close together has its name."""
+    first, last = ax.get_xlim()
+    free = -np.inf
+    for time, name in sorted(events):
+        ax.axvline(time, color=INK, lw=0.7, alpha=0.55, zorder=1.1, gid="event")
+        if not named or time < free:
+            continue
+        free = time + NEAR_EVENTS * (last - first)
+        right = time > first + 0.75 * (last - first)
+        ax.annotate(name, (time, 1.0), (-3 if right else 3, -2), textcoords="offset points",
+                    xycoords=ax.get_xaxis_transform(), ha="right" if right else "left", va="top",
+                    fontsize=SMALL - 1, color=INK, path_effects=halo(), gid="event")  # fmt: skip
 
 
 def thin(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,40 +306,46 @@ def _name_scale(ax: Any, labels: Sequence[str]) -> None:
     bar.outline.set_visible(False)
 
 
-def draw_calls(ax: Any, controllers: Mapping[str, Any], *, last: bool) -> bool:
-    """Wall time of each call by controller, rare statuses marked.
+def draw_strip(ax: Any, strip: Strip) -> None:
+    """Marks by status or thin lines; the title has the numbers that matter, the axis has none."""
+    style_axes(ax)
+    ax.set_title(strip.title, loc="left", fontsize=SMALL - 0.5, color=FAINT, pad=2)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.set_ylim(-1.2, 1.2)
+    if not strip.marks:
+        for k, label in enumerate(strip.labels):
+            ax.plot(*thin(strip.t, strip.values[:, k]), color=FAINT, lw=0.6, alpha=0.8,
+                    drawstyle="steps-post", label=label)  # fmt: skip
+        return
+    status = np.array(strip.marks)
+    values, counts = np.unique(status, return_counts=True)
+    rare = zip("D^svP*", ODD_COLORS * 3, strict=True)
+    for k, value in enumerate(values[np.argsort(-counts, kind="stable")]):
+        mine = status == value
+        marker, color = ("o", FAINT) if k == 0 else next(rare, ("x", INK))
+        ax.plot(strip.t[mine], strip.values[mine, 0], ls="none", marker=marker, mew=0,
+                ms=2.0 if k == 0 else 4.0, color=color, zorder=2 + (k > 0),
+                label=value)  # fmt: skip
+    if len(values) > 1:
+        lines = ax.get_lines()
+        told = [f"{line.get_label()}: {(status == line.get_label()).sum()}" for line in lines]
+        heights = np.linspace(1.0, -1.0, len(lines))
+        name_lines(ax, heights, told, [line.get_color() for line in lines], 0.4)
 
-    Returns whether a sample time is near enough to be drawn (dotted).
-    """
-    called = np.concatenate([log.t for log in controllers.values()])
-    style_axes(ax, "controller calls", _name_times(ax, called) if last else "", "wall time [ms]")
-    rare = iter(zip("D^svP*", ODD_COLORS * 3, strict=True))
-    times = [1e3 * log.info["call_time"] for log in controllers.values()]
-    for (name, log), ms, color in zip(controllers.items(), times, CALL_COLORS * 9, strict=False):
-        status = log.info.get("status", np.full(len(ms), "")).astype(str)
-        values, counts = np.unique(status, return_counts=True)
-        for k, value in enumerate(values[np.argsort(-counts, kind="stable")]):
-            mine = status == value
-            label = " ".join(part for part in (name if len(times) > 1 else "", value) if part)
-            marker, shade = ("o", color) if k == 0 else next(rare, ("x", color))
-            ax.plot(log.t[mine], ms[mine], ls="none", marker=marker, ms=2.4 if k == 0 else 4.0,
-                    mew=0, color=shade, alpha=0.6 if k == 0 else 1.0, label=label,
-                    zorder=2 + (k > 0))  # fmt: skip
-    low, high = min(ms.min() for ms in times), max(ms.max() for ms in times)
-    if low > 0 and high > 20 * low:
-        ax.set_yscale("log")
-        ax.tick_params(axis="y", which="minor", labelsize=SMALL - 2, color=FAINT)
-    else:
-        ax.set_ylim(0, 1.15 * high or 1.0)
-    limited = False
-    for log, color in zip(controllers.values(), CALL_COLORS * 9, strict=False):
-        period = 1e3 * float(np.median(np.diff(log.t))) if len(log.t) > 1 else np.inf
-        if period < 3 * high:
-            ax.axhline(period, color=color, lw=1.0, ls=":")
-            limited = True
-    if ax.get_legend_handles_labels()[0]:
-        legend(ax)
-    return limited
+
+def draw_table(ax: Any, table: Table) -> None:
+    """Verdicts side by side, in as many columns as the figure has."""
+    ax.set_axis_off()
+    columns = 2 if ax.figure.get_figwidth() > 8.0 and len(table.lines) > 1 else 1
+    rows = -(-len(table.lines) // columns)
+    for k, (mark, text) in enumerate(table.lines):
+        column, row = divmod(k, rows)
+        x, y = column / columns, 1.0 - (row + 0.5) / rows
+        color = {"ok": GOOD, "FAILED": WARN}.get(mark, FAINT)
+        place = {"transform": ax.transAxes, "va": "center", "fontsize": SMALL - 0.5}
+        ax.text(x, y, mark, color=color, fontweight="bold", **place)
+        ax.text(x + 0.5 / ax.figure.get_figwidth(), y, text, color=INK, **place)
 
 
 def _name_times(ax: Any, t: np.ndarray) -> str:

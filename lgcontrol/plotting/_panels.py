@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..groups import LieGroup, Product, Rn
-from ._style import FEW_LINES
 
 _QUANTITY = {
     "m": "position",
@@ -27,11 +26,41 @@ UNLIKE = 30.0
 NOTHING = 1e-6  # and what is smaller than this part of the largest is next to nothing
 # Letters of a title that fit above one of two columns.
 TITLE_LENGTH = 56
+SHARED = 6  # signals that one axes shows at most; more have an axes each
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+class Tolerance(NamedTuple):
+    """A limit of a signal while it counts.
+
+    Attributes
+    ----------
+    start, end : float
+        Times between which the signal counts, s.
+    lower, upper : float
+        Values that pass.
+    at : float or None
+        Time of the sample that decides, s; None for the mean of all.
+    value : float
+        What is compared with the limits.
+    passed : bool
+    text : str
+        The limits in words.
+    """
+
+    start: float
+    end: float
+    lower: float
+    upper: float
+    at: float | None
+    value: float
+    passed: bool
+    text: str
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Signals of one unit in one axes.
+    """Signals of one unit, in one axes or, where there are many, in an axes each.
 
     Attributes
     ----------
@@ -49,6 +78,8 @@ class Panel:
         Whether values are held over the intervals between times.
     joint : str
         Path of the block, if it has one degree of freedom and may share a panel with others.
+    tolerances : tuple of Tolerance
+        Of the only signal.
     """
 
     title: str
@@ -61,6 +92,58 @@ class Panel:
     bounds: np.ndarray | None = None
     steps: bool = False
     joint: str = ""
+    tolerances: tuple[Tolerance, ...] = ()
+
+    @property
+    def is_split(self) -> bool:
+        """Whether each signal has its own axes: many, or several with a band each."""
+        count = len(self.labels)
+        return count > SHARED or (count > 1 and self.band is not None)
+
+    def parts(self) -> list[Panel]:
+        """A panel for each signal."""
+        parts = (_columns(self, [k]) for k in range(len(self.labels)))
+        return [
+            replace(part, title=label, labels=("",))
+            for part, label in zip(parts, self.labels, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """What nobody judges, without numbers on its axis: marks or lines in a narrow strip.
+
+    Attributes
+    ----------
+    title : str
+        What it is, with the numbers that matter.
+    t : ndarray, shape (n,)
+    values : ndarray, shape (n, k)
+        Between -1 and 1.
+    labels : tuple of str
+        Names of the k lines; empty for marks.
+    marks : tuple of str
+        A status for each of n marks in place of lines.
+    """
+
+    title: str
+    t: np.ndarray
+    values: np.ndarray
+    labels: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines of text: what was judged.
+
+    Attributes
+    ----------
+    lines : tuple of (str, str)
+        A mark and what it says.
+    """
+
+    lines: tuple[tuple[str, str], ...]
 
 
 def state_panels(
@@ -84,7 +167,7 @@ def state_panels(
             panel = Panel(
                 _title(name, unit, several=len(set(units)) > 1 or len(shown) < block.nq),
                 unit,
-                tuple(block.coordinate_names[i] for i in some),
+                _words([block.coordinate_names[i] for i in some], name),
                 t,
                 value[:, some],
                 dashed=None if goal is None else goal[:, some],
@@ -142,6 +225,8 @@ def _columns(panel: Panel, kept: list[int]) -> Panel:
 
 def _listed(labels: Sequence[str], title: str) -> str:
     """As many labels as fit beside a title into one of a panel, and how many more there are."""
+    if len(labels) == 1:
+        return labels[0]
     shown = len(labels)
     while shown > 1:
         more = len(labels) - shown
@@ -164,7 +249,7 @@ def _joined(panels: list[Panel]) -> Panel:
     return replace(
         first,
         title=_title(parent, first.unit, what=what),
-        labels=tuple(panel.joint.rpartition(".")[2] for panel in panels),
+        labels=_words([panel.joint.rpartition(".")[2] for panel in panels], parent),
         **columns,
     )
 
@@ -186,7 +271,42 @@ def _attitude(
         turns, what = list(range(block.dim)), "logarithm" if goal is None else "error"
     vector = (block.log(x) if goal is None else block.minus(x, goal))[:, turns]
     labels = tuple(block.tangent_names[i] for i in turns)
-    return Panel(_title(name, what), block.tangent_units[turns[0]], labels, *_broken(t, vector))
+    unit = block.tangent_units[turns[0]]
+    if _passes_a_half_turn(vector):
+        return Panel(_title(name, what), unit, ("angle",), t, _length(vector))
+    return Panel(_title(name, what), unit, labels, t, vector)
+
+
+def _length(vector: np.ndarray) -> np.ndarray:
+    """Of each row, shape (n, 1)."""
+    return np.linalg.norm(vector, axis=1, keepdims=True)
+
+
+def _passes_a_half_turn(vector: np.ndarray) -> bool:
+    """Whether a rotation vector comes back from the other side: then its angle alone is smooth."""
+    return bool((np.linalg.norm(np.diff(vector, axis=0), axis=1) > np.pi).any())
+
+
+def _words(labels: Sequence[str], name: str) -> tuple[str, ...]:
+    """Labels that are no bare numbers: "0" and "1" of a block are its first and second."""
+    own = name.rpartition(".")[2]
+    if not all(label.lstrip("x").isdigit() for label in labels):
+        return tuple(labels)
+    if len(labels) == 1:
+        return (own or labels[0],)
+    numbers = [int(label.lstrip("x")) for label in labels]
+    return tuple(
+        f"{own} {ORDINALS[k] if len(labels) <= len(ORDINALS) else k + 1}".strip()
+        if labels[0].isdigit()
+        else label
+        for k, label in zip(numbers, labels, strict=True)
+    )
+
+
+def _entry(label: str) -> str:
+    """In words what "quay[1]" says: the second of several rows of one bound."""
+    name, _, row = label.rstrip("]").partition("[")
+    return f"{name}, point {int(row) + 1}" if row.isdigit() else label
 
 
 def input_panels(
@@ -197,18 +317,13 @@ def input_panels(
     roles: Sequence[str],
     bounds: np.ndarray | None,
 ) -> Iterator[Panel]:
-    """Panels of the inputs by role and unit; of disturbances and noise those that act."""
-    kinds = list(zip(roles, units, strict=True))
-    for role, unit in sorted(dict.fromkeys(kinds), key=lambda kind: list(roles).index(kind[0])):
-        some = [i for i, kind in enumerate(kinds) if kind == (role, unit)]
-        if role != "control":
-            some = [i for i in some if u[:, i].any()]
-        if not some:
-            continue
-        title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
-        several = len({other for kind, other in kinds if kind == role}) > 1
+    """Panels of the controls by unit."""
+    own = [i for i, role in enumerate(roles) if role == "control"]
+    kinds = list(dict.fromkeys(units[i] for i in own))
+    for unit in kinds:
+        some = [i for i in own if units[i] == unit]
         panel = Panel(
-            _title(title, unit, several=several),
+            _title("inputs", unit, several=len(kinds) > 1),
             unit,
             tuple(names[i] for i in some),
             t,
@@ -219,10 +334,53 @@ def input_panels(
         yield from by_range(panel)
 
 
+def disturbance_strips(
+    t: np.ndarray,
+    u: np.ndarray,
+    names: Sequence[str],
+    units: Sequence[str],
+    roles: Sequence[str],
+) -> Iterator[Strip]:
+    """A strip for the inputs of each other role that act, each of a unit next to the largest."""
+    acting = [i for i, role in enumerate(roles) if role != "control" and u[:, i].any()]
+    for role in dict.fromkeys(roles[i] for i in acting):
+        own = [i for i in acting if roles[i] == role]
+        scaled, told = np.zeros((len(u), len(own))), []
+        for unit in dict.fromkeys(units[i] for i in own):
+            some = [i for i in own if units[i] == unit]
+            most = float(np.nanmax(np.abs(u[:, some])))
+            scaled[:, [own.index(i) for i in some]] = u[:, some] / most
+            listed = _listed([names[i] for i in some], "")
+            told.append(f"{listed} up to {most:.2g} {unit}".rstrip())
+        title = {"disturbance": "disturbances"}.get(role, role)
+        labels = tuple(names[i] for i in own)
+        yield Strip(f"{title}: {'; '.join(told)}", t[: len(u)], scaled, labels)
+
+
+def call_strips(controllers: Mapping[str, Any]) -> Iterator[Strip]:
+    """A strip for the calls of each controller: their wall time, by status."""
+    for name, log in controllers.items():
+        ms = 1e3 * np.asarray(log.info["call_time"], dtype=np.float64)
+        if not len(ms):
+            continue
+        who = f" of {name}" if len(controllers) > 1 else ""
+        usual, longest = (_seconds(1e-3 * float(time)) for time in (np.median(ms), ms.max()))
+        title = f"calls{who}: median {usual}, longest {longest}"
+        if len(log.t) > 1:
+            title += f", one each {_seconds(float(np.median(np.diff(log.t))))}"
+        status = tuple(np.asarray(log.info.get("status", [""] * len(ms))).astype(str))
+        yield Strip(title, log.t, 2 * ms[:, np.newaxis] / (ms.max() or 1.0) - 1, marks=status)
+
+
+def _seconds(time: float) -> str:
+    """A time with a unit that suits it."""
+    return f"{time:.4g} s" if time >= 1.0 else f"{1e3 * time:.3g} ms"
+
+
 def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
     """Panels of quantities with ``values``, ``lower`` and ``upper`` that are kept within limits.
 
-    Many with the same limits share panels, those that come nearest to them first.
+    Those with the same limits share a panel; of many it has those that come nearest to them.
     """
     together: dict[tuple[float, float], list[str]] = {}
     for name, entry in kept.items():
@@ -235,17 +393,26 @@ def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
             return float(np.nanmin([values - lower, upper - values], initial=np.inf))
 
         names.sort(key=slack)
-        for k in range(0, len(names), FEW_LINES):
-            some = names[k : k + FEW_LINES]
-            which = "each" if k == 0 else "each of the others"
-            title = f"{lower:g} ≤ " if np.isfinite(lower) else ""
-            title += some[0] if len(names) == 1 else which
-            title += f" ≤ {upper:g}" if np.isfinite(upper) else ""
-            values = np.stack([kept[name].values for name in some], axis=1)
-            bounds = np.tile([[lower], [upper]], len(some))
-            labels = ("",) if len(names) == 1 else tuple(some)
-            panels.append(Panel(title, "", labels, t, values, bounds=bounds))
+        units = {getattr(kept[name], "unit", "") for name in names}
+        unit = units.pop() if len(units) == 1 else ""
+        what = _entry(names[0]) if len(names) == 1 else "clearances" if unit == "m" else "kept"
+        title = f"{what} ({_range(lower, upper, unit)})"
+        if len(names) > SHARED:
+            title += f", the tightest of {len(names)}"
+        some = names[:SHARED]
+        values = np.stack([kept[name].values for name in some], axis=1)
+        bounds = np.tile([[lower], [upper]], len(some))
+        labels = ("",) if len(names) == 1 else tuple(map(_entry, some))
+        panels.append(Panel(title, unit, labels, t, values, bounds=bounds))
     return panels
+
+
+def _range(lower: float, upper: float, unit: str) -> str:
+    """Limits in words."""
+    if np.isfinite(lower) and np.isfinite(upper):
+        return f"{lower:.4g} to {upper:.4g} {unit}".rstrip()
+    word, limit = ("at most", upper) if np.isfinite(upper) else ("at least", lower)
+    return f"{word} {limit:.4g} {unit}".rstrip()
 
 
 def limited_panels(t: np.ndarray, limited: Mapping[str, Any]) -> list[Panel]:
@@ -283,19 +450,37 @@ def error_panels(
         units = block.tangent_units
         for unit in dict.fromkeys(units):
             some = [start + i for i, u in enumerate(units) if u == unit]
+            labels = _words([block.tangent_names[i - start] for i in some], name)
+            values = error[:, some]
+            if (
+                deviation is None
+                and unit == "rad"
+                and len(some) == 3
+                and _passes_a_half_turn(values)
+            ):
+                labels, values = ("angle",), _length(values)
             panels.append(
                 Panel(
                     _title(name, unit, several=len(set(units)) > 1, what=what),
                     unit,
-                    tuple(block.tangent_names[i - start] for i in some),
+                    labels,
                     t,
-                    error[:, some],
+                    values,
                     band=None if deviation is None else 2 * deviation[:, some],
                     joint=name if block.dim == 1 else "",
                 )
             )
         start += block.dim
     return _side_by_side(panels)
+
+
+def task_panels(t: np.ndarray, tasks: Mapping[str, Any]) -> list[Panel]:
+    """Panels of what a controller tracks besides the state: each from its goal."""
+    return [
+        replace(panel, title=f"{name}: {_QUANTITY.get(panel.unit, 'error')} from its goal")
+        for name, task in tasks.items()
+        for panel in error_panels(task.group, t, task.error, None)
+    ]
 
 
 def leaves(group: LieGroup) -> Iterator[tuple[str, LieGroup, slice]]:
@@ -310,12 +495,6 @@ def leaves(group: LieGroup) -> Iterator[tuple[str, LieGroup, slice]]:
             start += block.nq
 
     yield from visit("", group, 0)
-
-
-def _broken(t: np.ndarray, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A gap where a rotation vector passes π and comes back from the other side."""
-    after = 1 + np.flatnonzero(np.linalg.norm(np.diff(vector, axis=0), axis=1) > np.pi)
-    return np.insert(t, after, t[after - 1]), np.insert(vector, after, np.nan, axis=0)
 
 
 def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import UnknownNameError, unknown_name
-from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
+from ._draw import draw
+from ._judged import judged, judged_panels, verdict, verdict_table
+from ._layout import Item, figure_size, lay_out, make_cells
 from ._panels import (
     Panel,
+    call_strips,
+    disturbance_strips,
     error_panels,
     input_panels,
     kept_panels,
     limited_panels,
     state_panels,
+    task_panels,
 )
-from ._run import Plant, PlottedNodes, PlottedRun, check_run
+from ._run import Plant, PlottedNodes, PlottedRun, check_run, events_of
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -27,23 +32,34 @@ if TYPE_CHECKING:
 
 @named_options
 def plot_run(
-    run: PlottedRun, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+    run: PlottedRun,
+    *,
+    criteria: Sequence[Any] = (),
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    figure: Any = None,
 ) -> Figure:
-    """Everything a run produced over time, one panel for each block of the state and unit.
+    """What was asked of a run, and everything that it produced over time, in panels.
 
-    Positions, angles and speeds come with their reference dashed; attitudes in space as the
-    rotation vector of ``minus(x, reference)`` (without a reference: of the attitude itself). What a
-    controller tracks besides, the pose of a hand, comes as its error. What it keeps within limits
-    (bounds of an MPC: coordinates, corridors, the clearance to an obstacle) is shown with them,
-    dotted. Inputs are steps with their bounds dotted; disturbances that act have panels of their
-    own. Estimation errors come with a band of twice the standard deviation the estimator claims;
-    controller calls with their wall time by status, the sample time dotted. Signals whose ranges
-    are so unlike that some would look like zero have panels of their own.
+    - Each signal that criteria judge comes first. Shaded is what passes, for as long as it counts;
+      a dot or a thick line is the value that decides. The head of the figure has all verdicts.
+    - What a controller tracks besides the state, such as the pose of a hand, comes as the way to
+      its goal. The reference of the state is then only a posture, and is not drawn.
+    - Each block of the state and each unit has a panel, with the reference dashed and limits
+      dotted. Attitudes in space are rotation vectors of ``minus(x, reference)``, or of the attitude
+      itself without a reference. Where such a vector passes π, its angle is drawn. More than six
+      signals of a unit have an axes each.
+    - Quantities within limits, such as the clearance of an obstacle, and inputs follow.
+    - Estimation errors come with ±2 standard deviations, each in its own axes.
+    - Kicks, pushes and new starts of a plan are thin lines with names. Signals that exceed the
+      others by much after a kick do so beyond the axis, which says by how much.
+    - Disturbances and wall times, which nobody judges, are strips at the bottom.
 
     Parameters
     ----------
     run : SimulationResult
         Or anything with its fields.
+    criteria : sequence of Criterion
+        What to judge the run by, such as ``task.criteria``.
     limits : mapping of str to (float, float), optional
         Bounds of coordinates of the state by name, dotted like those that the plant knows (joint
         limits) and those that its controller says it keeps, in place of these.
@@ -68,29 +84,43 @@ def plot_run(
     ['position (level)']
     """
     check_run(run)
+    found = judged(run, criteria)
+    tasks: Mapping[str, Any] = getattr(run, "tasks", {})
+    items: list[Item] = [verdict_table(found)] if found else []
+    signals = judged_panels(run, found)
+    ways = task_panels(run.t, tasks)
     kept: Mapping[str, Any] = getattr(run, "bounds", {})
     known = run.group.coordinate_names
     told = {name: (e.lower, e.upper) for name, e in kept.items() if name in known}
     told |= limits or {}
-    panels = state_panels(run.group, run.t, run.x, run.reference, _limits(run, told))
-    for name, task in getattr(run, "tasks", {}).items():
-        panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
+    goal = None if tasks else run.reference
+    states = state_panels(run.group, run.t, run.x, goal, _limits(run, told))
+    items += [*signals, *ways, *(one for one in states if not _is_shown(one, signals))]
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
     limited: Mapping[str, Any] = getattr(run, "limited", {})
-    panels += limited_panels(run.t, limited)
-    panels += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
+    items += limited_panels(run.t, limited)
+    items += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
+    inputs = (run.input_names, run.input_units, run.input_roles)
     if len(run.u):
-        bounds = _tightened(run, kept)
-        panels += input_panels(
-            run.t, run.u, run.input_names, run.input_units, run.input_roles, bounds
-        )
+        items += input_panels(run.t, run.u, *inputs, _tightened(run, kept))
     if run.estimate is not None and run.estimate.shape == run.x.shape:
         error = run.group.minus(run.x, run.estimate)
-        panels += error_panels(run.group, run.t, error, run.estimate_std)
-    called = {name: log for name, log in run.controllers.items() if len(log.t)}
-    title = run.name if run.status.is_success else f"{run.name}: {run.message or run.status}"
-    color = INK if run.status.is_success else WARN
-    return _draw(panels, called, title, color, figure)
+        items += error_panels(run.group, run.t, error, run.estimate_std)
+    if len(run.u):
+        items += disturbance_strips(run.t, run.u, *inputs)
+    items += call_strips(run.controllers)
+    said = verdict(found) if run.status.is_success else run.message or str(run.status)
+    is_good = run.status.is_success and "FAILED" not in said
+    title = f"{run.name}: {said}" if said else run.name
+    return _draw(items, events_of(run), title, INK if is_good else WARN, figure)
+
+
+def _is_shown(panel: Panel, others: Sequence[Panel]) -> bool:
+    """Whether another panel has the only signal of one."""
+    return len(panel.labels) == 1 and any(
+        other.values.shape == panel.values.shape and np.allclose(other.values, panel.values)
+        for other in others
+    )
 
 
 def _limits(run: PlottedRun, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
@@ -160,27 +190,21 @@ def plot_trajectory(
         known = known or [(f"u{i}", "", "control", -np.inf, np.inf) for i in range(count)]
         names, units, roles, *bounds = zip(*known, strict=True)
         panels += input_panels(trajectory.t, trajectory.u, names, units, roles, np.array(bounds))
-    return _draw(panels, {}, "" if system is None else system.name, INK, figure)
+    return _draw([*panels], (), "" if system is None else system.name, INK, figure)
 
 
 def _draw(
-    panels: list[Panel], calls: dict[str, Any], title: str, color: str, figure: Any
+    items: list[Item], events: Sequence[tuple[float, str]], title: str, color: str, figure: Any
 ) -> Figure:
     from ._figure import new_figure
 
-    count = len(panels) + bool(calls)
+    rows = lay_out(items)
     if figure is None:
-        figure = new_figure(*grid_size(count))
-    axes = make_grid(figure, count)
-    bounded = [
-        draw_panel(ax, panel, last=shows_times(k, count))
-        for k, (ax, panel) in enumerate(zip(axes, panels, strict=False))
-    ]
-    limited = bool(calls) and draw_calls(axes[-1], calls, last=True)
-    dotted = ["bounds"] * any(bounded)
-    dotted += ["sample time"] * limited
-    key = ["dashed: reference"] * any(panel.dashed is not None for panel in panels)
-    key += [f"dotted: {', '.join(dotted)}"] * bool(dotted)
-    key += ["shaded: ±2σ"] * any(panel.band is not None for panel in panels)
+        figure = new_figure(*figure_size(rows))
+    used = {style for cell in make_cells(figure, rows) for style in draw(cell, events)}
+    meanings = {"reference": "dashed: reference", "bounds": "dotted: limits", "±2σ": "grey: ±2σ"}
+    key = [text for style, text in meanings.items() if style in used]
+    if any(isinstance(item, Panel) and item.tolerances for item in items):
+        key.insert(0, "shaded: what passes, while it counts")
     head(figure, title, key, color)
     return figure

@@ -25,6 +25,17 @@ def check_run(run: Any) -> None:
         )
 
 
+def events_of(run: Any) -> list[tuple[float, str]]:
+    """What happened in a run with its time in s: kicks, pushes, and new starts of a plan."""
+    events = getattr(getattr(run, "scenery", None), "events", ())
+    found = [(float(event.t), str(event.name)) for event in events]
+    for log in run.controllers.values():
+        why = np.asarray(log.info.get("restart", ())).astype(str)
+        chosen = [k for k, text in enumerate(why) if text not in ("", "first")]
+        found += [(float(log.t[k]), f"new start: {why[k]}") for k in chosen]
+    return sorted(found)
+
+
 class PlottedRun(Protocol):
     """Times, states, inputs and what was known of them, as in a simulation result."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 # Red, green, blue for x, y, z, dark enough for lines on white and told apart without colour vision
 # by their lightness; then further ones.
@@ -17,9 +20,9 @@ COLORS = (
     "#5f6b73",
 )
 AXIS_COLORS = COLORS[:3]
-CALL_COLORS = (COLORS[2], COLORS[4], COLORS[5])  # controllers, by their usual status
-ODD_COLORS = (COLORS[0], COLORS[3])  # other statuses
-INK, FAINT, GRID, WARN = "#23282d", "#8a939b", "#dfe3e6", "#b3261e"
+ODD_COLORS = (COLORS[0], COLORS[3])  # statuses that are rare
+INK, FAINT, GRID, WARN = "#23282d", "#767f87", "#dfe3e6", "#b3261e"
+GOOD = "#1d7a3e"
 SMALL = 8.0
 DASHES = (0, (4, 2))
 FEW_LINES = len(COLORS)  # lines that a legend can tell apart
@@ -48,6 +51,93 @@ def style_axes(ax: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> 
     ax.set_title(title, loc="left", fontsize=SMALL + 1, fontweight="bold", color=INK, pad=4)
     ax.set_xlabel(xlabel, fontsize=SMALL, color=INK)
     ax.set_ylabel(ylabel, fontsize=SMALL, color=INK)
+
+
+def style() -> dict[str, Any]:
+    """Settings of matplotlib that give figures of one's own the look of those made here.
+
+    Returns
+    -------
+    dict of str to object
+        For ``pyplot.style.use``, ``pyplot.style.context`` or ``pyplot.rcParams.update``.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot
+    >>> with pyplot.style.context(style()):
+    ...     figure, ax = pyplot.subplots()
+    >>> ax.spines["top"].get_visible(), figure.get_constrained_layout()
+    (False, True)
+    >>> pyplot.close(figure)
+    """
+    from cycler import cycler
+
+    letters = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.labelcolor",
+               "ytick.labelcolor")  # fmt: skip
+    frame = ("axes.edgecolor", "xtick.color", "ytick.color")
+    return {
+        **dict.fromkeys(letters, INK),
+        **dict.fromkeys(frame, FAINT),
+        "axes.prop_cycle": cycler(color=COLORS),
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.linewidth": 0.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "axes.titlesize": SMALL + 1,
+        "axes.titlepad": 4.0,
+        "axes.labelsize": SMALL,
+        "figure.constrained_layout.use": True,
+        "figure.titlesize": 11.0,
+        "figure.titleweight": "bold",
+        "grid.color": GRID,
+        "grid.linewidth": 0.6,
+        "legend.fontsize": SMALL - 0.5,
+        "legend.frameon": False,
+        "lines.linewidth": 1.2,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "xtick.major.width": 0.8,
+        "ytick.major.width": 0.8,
+        "xtick.major.size": 3.0,
+        "ytick.major.size": 3.0,
+    }
+
+
+def halo() -> list[Any]:
+    """White around letters, so that lines do not run through them."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.0, foreground="white")]
+
+
+def name_lines(
+    ax: Any, ends: Sequence[float], labels: Sequence[str], colors: Sequence[Any], height: float
+) -> None:
+    """Names of lines at their ends, beside axes of a height in inches, without covering others."""
+    shown = ax.transAxes.inverted().transform(
+        [ax.transData.transform((ax.get_xlim()[1], end)) for end in ends]
+    )[:, 1]
+    order = np.argsort(shown, kind="stable")
+    places = _apart(shown[order].clip(0.0, 1.0), 1.15 * (SMALL - 0.5) / 72 / height)
+    for k, y in zip(order, places, strict=True):
+        ax.text(1.01, y, labels[k], transform=ax.transAxes, color=colors[k], va="center",
+                fontsize=SMALL - 0.5, gid="label")  # fmt: skip
+
+
+def _apart(places: np.ndarray, gap: float) -> np.ndarray:
+    """Ascending places that are a gap apart, as near as can be to the given ones, from 0 up."""
+    steps = gap * np.arange(len(places))
+    pools: list[list[float]] = []  # sums and counts of those that push each other
+    for value in places - steps:
+        pools.append([float(value), 1.0])
+        while len(pools) > 1 and pools[-2][0] / pools[-2][1] >= pools[-1][0] / pools[-1][1]:
+            total, count = pools.pop()
+            pools[-1] = [pools[-1][0] + total, pools[-1][1] + count]
+    level = np.concatenate([np.full(int(count), total / count) for total, count in pools])
+    return level.clip(0.0, max(0.0, 1.0 - float(steps[-1]))) + steps
 
 
 def legend(ax: Any, **options: Any) -> None:

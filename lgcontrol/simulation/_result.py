@@ -24,7 +24,6 @@ from ._storage import read_result, write_result
 
 if TYPE_CHECKING:
     import control
-    from matplotlib.figure import Figure
 
 
 # Number of coordinates beyond their limits that have a line of their own.
@@ -264,18 +263,13 @@ class SimulationResult(Result):
         """Lines of text: status, final error, effort, saturation, time per controller call."""
         return _summary(self)
 
-    def plot(self, *, figure: Figure | None = None) -> Figure:
-        """Everything over time, in panels; see `lgcontrol.plotting.plot_run`."""
-        from ..plotting import plot_run
-
-        return plot_run(self, figure=figure)
-
     # The functions themselves, so that help and editors show their options.
     if TYPE_CHECKING:
         from ..plotting import animate_run as animate
         from ..plotting import plot_path as plot_path
+        from ..plotting import plot_run as plot
     else:
-        plot_path, animate = Drawn("plot_path"), Drawn("animate_run")
+        plot, plot_path, animate = Drawn("plot_run"), Drawn("plot_path"), Drawn("animate_run")
 
     def scene(self, *, frames: int | None = None) -> Scene:
         """What there is to see: bodies, reference, goals, obstacles, events; and plots of the run.
