@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ._judged import FAILED_MARK, OK_MARK
 from ._layout import COLUMN_HEIGHT, Cell
-from ._panels import Panel, Strip, Table
+from ._panels import MOST_PARTS, Panel, Strip, VerdictTable
 from ._style import (
     DASHES,
     FAINT,
@@ -29,7 +30,6 @@ BOUND_REACH = 1.0
 MANY = 8000  # points of a line
 HOUR = 3600.0  # s
 LONG_RUN = 3 * HOUR  # runs that are told in hours
-MOST_LINES = 24  # lines of one axes that are named; more have a scale
 LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
 DECADES = 1e3  # next to a tolerance, that are drawn below it
 NARROW = 0.012  # share of the time axis that a band covers at least
@@ -44,7 +44,7 @@ Events = Sequence[tuple[float, str]]
 
 def draw(cell: Cell, events: Events) -> list[str]:
     """What a cell holds into its axes, and what styles of lines it needs explained."""
-    if isinstance(cell.item, Table):
+    if isinstance(cell.item, VerdictTable):
         draw_table(cell.axes[0], cell.item)
         return []
     if isinstance(cell.item, Strip):
@@ -69,18 +69,22 @@ def _draw_parts(cell: Cell, events: Events) -> list[str]:
     """A small axes for each signal, all with the same axes and the limits of their own."""
     panel, used = cell.item, []
     assert isinstance(panel, Panel)
-    for k, (ax, part) in enumerate(zip(cell.axes, panel.parts(), strict=True)):
-        used += draw_panel(ax, part, events)
-        name = ax.get_title(loc="left")
-        ax.set_title(panel.title if k == 0 else "", loc="left", fontsize=SMALL + 1,
-                     fontweight="bold", color=INK, pad=15)  # fmt: skip
-        ax.text(0.0, 1.03, name, transform=ax.transAxes, fontsize=SMALL - 0.5, color=INK,
+    drawn = list(zip(cell.axes, panel.parts(), strict=True))
+    for k, (ax, part) in enumerate(drawn):
+        used += _draw_lines(ax, part)
+        ax.set_title(
+            panel.title if k == 0 else "", loc="left", fontsize=SMALL + 1, fontweight="bold",
+            color=INK, pad=15,
+        )  # fmt: skip
+        ax.text(0.0, 1.03, part.title, transform=ax.transAxes, fontsize=SMALL - 0.5, color=INK,
                 va="bottom", gid="name")  # fmt: skip
         ax.xaxis.get_major_locator().set_params(nbins=FEW_TICKS)
         if k not in cell.left:
             ax.tick_params(labelleft=False)
             ax.set_ylabel("")
-    return used
+    _keep_in_view(cell.axes[0], panel, events)
+    near = [_draw_bounds(ax, part, [INK]) for ax, part in drawn]
+    return [*used, *["bounds"] * any(near)]
 
 
 def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
@@ -88,18 +92,36 @@ def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
 
     Returns the styles of lines that were used, of "reference", "bounds" and "±2σ".
     """
+    used, colors = _draw_lines(ax, panel), _colors(panel)
+    if panel.tolerances:
+        _draw_tolerances(ax, panel)
+    _keep_in_view(ax, panel, events)
+    if _draw_bounds(ax, panel, colors):
+        used.append("bounds")
+    if len(panel.labels) > MOST_PARTS:
+        _name_scale(ax, panel.labels)
+    elif len(panel.labels) > 1:
+        ends = [_last(panel.values[:, k]) for k in range(len(panel.labels))]
+        name_lines(ax, ends, panel.labels, colors, COLUMN_HEIGHT)
+    return used
+
+
+def _colors(panel: Panel) -> list[Any]:
+    return [INK] if len(panel.labels) == 1 else line_colors(len(panel.labels))
+
+
+def _draw_lines(ax: Any, panel: Panel) -> list[str]:
+    """Values and what they follow; see `draw_panel`."""
     single = len(panel.labels) == 1 and panel.labels[0] and not _says(panel.title, panel.labels[0])
     title = f"{panel.title} ({panel.labels[0]})" if single else panel.title
     style_axes(ax, title, "", _unit(panel.unit))
-    colors = [INK] if len(panel.labels) == 1 else line_colors(len(panel.labels))
-    many = len(panel.labels) > MOST_LINES
-    width = 0.8 if many else 1.2
+    width = 0.8 if len(panel.labels) > MOST_PARTS else 1.2
     shared = panel.dashed is not None and bool((panel.dashed == panel.dashed[:, :1]).all())
     used = ["reference"] * (panel.dashed is not None)
     if panel.dashed is not None and shared:
         goal = thin(panel.t, panel.dashed[:, 0])
         ax.plot(*goal, color=INK, lw=0.9, ls=DASHES, alpha=0.6)
-    for k, (label, color) in enumerate(zip(panel.labels, colors, strict=True)):
+    for k, (label, color) in enumerate(zip(panel.labels, _colors(panel), strict=True)):
         values = panel.values[:, k]
         if panel.band is not None:
             _draw_band(ax, *thin(panel.t, panel.band[:, k]))
@@ -116,16 +138,6 @@ def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
             ax.plot(*goal, color=color, lw=0.9, ls=DASHES, alpha=0.75)
     if panel.t[-1] > panel.t[0]:
         ax.set_xlim(panel.t[0], panel.t[-1])
-    if panel.tolerances:
-        _draw_tolerances(ax, panel)
-    _keep_in_view(ax, panel, events)
-    if _draw_bounds(ax, panel, colors):
-        used.append("bounds")
-    if many:
-        _name_scale(ax, panel.labels)
-    elif len(panel.labels) > 1:
-        ends = [_last(panel.values[:, k]) for k in range(len(panel.labels))]
-        name_lines(ax, ends, panel.labels, colors, COLUMN_HEIGHT)
     return used
 
 
@@ -334,7 +346,7 @@ def draw_strip(ax: Any, strip: Strip) -> None:
         name_lines(ax, heights, told, [line.get_color() for line in lines], 0.4)
 
 
-def draw_table(ax: Any, table: Table) -> None:
+def draw_table(ax: Any, table: VerdictTable) -> None:
     """Verdicts side by side, in as many columns as the figure has."""
     ax.set_axis_off()
     columns = 2 if ax.figure.get_figwidth() > 8.0 and len(table.lines) > 1 else 1
@@ -342,7 +354,7 @@ def draw_table(ax: Any, table: Table) -> None:
     for k, (mark, text) in enumerate(table.lines):
         column, row = divmod(k, rows)
         x, y = column / columns, 1.0 - (row + 0.5) / rows
-        color = {"ok": GOOD, "FAILED": WARN}.get(mark, FAINT)
+        color = {OK_MARK: GOOD, FAILED_MARK: WARN}.get(mark, FAINT)
         place = {"transform": ax.transAxes, "va": "center", "fontsize": SMALL - 0.5}
         ax.text(x, y, mark, color=color, fontweight="bold", **place)
         ax.text(x + 0.5 / ax.figure.get_figwidth(), y, text, color=INK, **place)

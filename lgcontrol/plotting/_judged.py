@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._panels import Panel, Table, Tolerance
+from ._panels import Panel, PassingBand, VerdictTable
 
-OK, FAILED, REPORTED = "ok", "FAILED", ""
+OK_MARK, FAILED_MARK, REPORTED_MARK = "ok", "FAILED", ""
 SHORTEST_PREFIX = 8  # letters that the names of criteria of one signal share
-FEW_LETTERS = 4  # fewer may follow them in a title
+FEW_LETTERS = 8  # fewer may follow them in a title
 
 
-class Judged(NamedTuple):
+class JudgedNumber(NamedTuple):
     """A criterion with what it says of a run.
 
     Attributes
@@ -32,13 +32,15 @@ class Judged(NamedTuple):
     def mark(self) -> str:
         """Whether the value is within the limits; empty without any."""
         if not self.criterion.range:
-            return REPORTED
-        return OK if self.criterion.least <= self.value <= self.criterion.limit else FAILED
+            return REPORTED_MARK
+        return (
+            OK_MARK if self.criterion.least <= self.value <= self.criterion.limit else FAILED_MARK
+        )
 
 
-def judged(run: Any, criteria: Sequence[Any]) -> list[Judged]:
+def judged(run: Any, criteria: Sequence[Any]) -> list[JudgedNumber]:
     """Criteria with their values."""
-    return [Judged(one, _value(run, one)) for one in criteria]
+    return [JudgedNumber(one, _value(run, one)) for one in criteria]
 
 
 def _value(run: Any, criterion: Any) -> float:
@@ -50,30 +52,30 @@ def _value(run: Any, criterion: Any) -> float:
         return np.nan
 
 
-def verdict(found: Sequence[Judged]) -> str:
+def verdict(found: Sequence[JudgedNumber]) -> str:
     """All verdicts in a word or two; empty where nothing was judged."""
     marks = [one.mark for one in found if one.mark]
-    failed = marks.count(FAILED)
+    failed = marks.count(FAILED_MARK)
     if not marks:
         return ""
-    return OK if not failed else f"{FAILED} {failed} of {len(marks)}"
+    return OK_MARK if not failed else f"{FAILED_MARK} {failed} of {len(marks)}"
 
 
-def verdict_table(found: Sequence[Judged]) -> Table:
+def verdict_table(found: Sequence[JudgedNumber]) -> VerdictTable:
     """A line for each criterion: its mark, name, value and what passes."""
-    return Table(tuple((one.mark, _line(one)) for one in found))
+    return VerdictTable(tuple((one.mark, _line(one)) for one in found))
 
 
-def _line(one: Judged) -> str:
+def _line(one: JudgedNumber) -> str:
     criterion = one.criterion
     number = f"{one.value:.3g} {criterion.unit}".rstrip()
     told = f" ({criterion.range})" if criterion.range else ""
     return f"{criterion.name}: {number}{told}"
 
 
-def judged_panels(run: Any, found: Sequence[Judged]) -> list[Panel]:
+def judged_panels(run: Any, found: Sequence[JudgedNumber]) -> list[Panel]:
     """The signals that criteria with limits look at; those of one signal share a panel."""
-    groups: list[tuple[np.ndarray, list[Judged]]] = []
+    groups: list[tuple[np.ndarray, list[JudgedNumber]]] = []
     for one in found:
         history = one.criterion.history(run) if one.mark and np.isfinite(one.value) else None
         if history is None:
@@ -105,24 +107,26 @@ def judged_panels(run: Any, found: Sequence[Judged]) -> list[Panel]:
 def _name(names: Sequence[str]) -> str:
     """What the criteria of one signal have in common."""
     shared = commonprefix(list(names)).rstrip(" ,(")
-    if len(names) == 1 or len(shared) < SHORTEST_PREFIX:
+    if len(names) == 1:
         return names[0]
+    if len(shared) < SHORTEST_PREFIX:
+        return "; ".join(names)
     rest = [name[len(shared) :].strip() for name in names]
     return f"{shared} {', '.join(rest)}" if all(len(one) < FEW_LETTERS for one in rest) else shared
 
 
-def _tolerance(run: Any, one: Judged, history: np.ndarray) -> Tolerance:
+def _tolerance(run: Any, one: JudgedNumber, history: np.ndarray) -> PassingBand:
     criterion = one.criterion
     counts = np.flatnonzero(criterion.counts(run))
     place = {"largest": np.nanargmax, "least": np.nanargmin}.get(criterion.take)
     at = None if place is None else float(run.t[counts[place(history[counts])]])
-    return Tolerance(
+    return PassingBand(
         float(run.t[counts[0]]),
         float(run.t[counts[-1]]),
         criterion.least,
         criterion.limit,
         at,
         one.value,
-        one.mark == OK,
+        one.mark == OK_MARK,
         criterion.range,
     )

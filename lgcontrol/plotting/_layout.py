@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ._panels import Panel, Strip, Table
+from ._panels import Panel, Strip, VerdictTable
 
-Item: TypeAlias = Panel | Strip | Table
+Item: TypeAlias = Panel | Strip | VerdictTable
 
 COLUMN_HEIGHT, PART_HEIGHT, STRIP_HEIGHT, LINE_HEIGHT = 1.3, 1.15, 0.32, 0.15  # inches
-GAP = 0.42  # inches between rows: titles and numbers of times
+ROW_GAP = 0.42  # inches between rows: titles and numbers of times
 NARROW_WIDTH, WIDE_WIDTH = 7.0, 11.0  # inches
 FEW = 3  # panels that stand in one column
 ACROSS = 8  # small axes side by side
@@ -23,7 +23,7 @@ class Cell:
 
     Attributes
     ----------
-    item : Panel, Strip or Table
+    item : Panel, Strip or VerdictTable
     axes : list
         One, or one for each signal.
     bottom, left : range or set of int
@@ -52,7 +52,7 @@ class _Row:
 
 def lay_out(items: Sequence[Item]) -> list[_Row]:
     """Rows: tables, panels in pairs, those with many axes, strips."""
-    tables = [item for item in items if isinstance(item, Table)]
+    tables = [item for item in items if isinstance(item, VerdictTable)]
     plain = [item for item in items if isinstance(item, Panel) and not item.is_split]
     split = [item for item in items if isinstance(item, Panel) and item.is_split]
     strips = [item for item in items if isinstance(item, Strip)]
@@ -63,7 +63,7 @@ def lay_out(items: Sequence[Item]) -> list[_Row]:
     ]
     for one in split:
         deep = -(-len(one.labels) // _across(one))
-        rows.append(_Row([one], PART_HEIGHT * deep + GAP * (deep - 1)))
+        rows.append(_Row([one], PART_HEIGHT * deep + ROW_GAP * (deep - 1)))
     return rows + [_Row([one], STRIP_HEIGHT) for one in strips]
 
 
@@ -83,7 +83,7 @@ def is_wide(rows: Sequence[_Row]) -> bool:
 
 def figure_size(rows: Sequence[_Row]) -> tuple[float, float]:
     """Size of a figure in inches."""
-    gaps = sum(GAP if not isinstance(row.items[0], Table) else 0.1 for row in rows)
+    gaps = sum(ROW_GAP if not isinstance(row.items[0], VerdictTable) else 0.1 for row in rows)
     return (
         WIDE_WIDTH if is_wide(rows) else NARROW_WIDTH,
         0.55 + gaps + sum(row.height for row in rows),
@@ -96,12 +96,12 @@ def make_cells(figure: Any, rows: Sequence[_Row]) -> list[Cell]:
     grid = figure.add_gridspec(len(rows), columns, height_ratios=[row.height for row in rows])
     cells: list[Cell] = []
     share = None
-    timed = [k for k, row in enumerate(rows) if not isinstance(row.items[0], Table)]
+    timed = [k for k, row in enumerate(rows) if not isinstance(row.items[0], VerdictTable)]
     for k, row in enumerate(rows):
         below = rows[k + 1] if k + 1 < len(rows) else None
         for column, item in enumerate(row.items):
             place = grid[k, :] if len(row.items) == 1 else grid[k, column]
-            if isinstance(item, Table):
+            if isinstance(item, VerdictTable):
                 cells.append(Cell(item, [figure.add_subplot(place)], set(), {0}, False, False))
                 continue
             axes = _make_axes(figure, place, item, share)

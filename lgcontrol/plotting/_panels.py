@@ -27,10 +27,11 @@ NOTHING = 1e-6  # and what is smaller than this part of the largest is next to n
 # Letters of a title that fit above one of two columns.
 TITLE_LENGTH = 56
 SHARED = 6  # signals that one axes shows at most; more have an axes each
+MOST_PARTS = 24  # and more than this one axes again, with a scale of colours
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
-class Tolerance(NamedTuple):
+class PassingBand(NamedTuple):
     """A limit of a signal while it counts.
 
     Attributes
@@ -78,7 +79,7 @@ class Panel:
         Whether values are held over the intervals between times.
     joint : str
         Path of the block, if it has one degree of freedom and may share a panel with others.
-    tolerances : tuple of Tolerance
+    tolerances : tuple of PassingBand
         Of the only signal.
     """
 
@@ -92,13 +93,13 @@ class Panel:
     bounds: np.ndarray | None = None
     steps: bool = False
     joint: str = ""
-    tolerances: tuple[Tolerance, ...] = ()
+    tolerances: tuple[PassingBand, ...] = ()
 
     @property
     def is_split(self) -> bool:
         """Whether each signal has its own axes: many, or several with a band each."""
         count = len(self.labels)
-        return count > SHARED or (count > 1 and self.band is not None)
+        return (1 if self.band is not None else SHARED) < count <= MOST_PARTS
 
     def parts(self) -> list[Panel]:
         """A panel for each signal."""
@@ -134,7 +135,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Table:
+class VerdictTable:
     """Lines of text: what was judged.
 
     Attributes
@@ -360,9 +361,9 @@ def disturbance_strips(
 def call_strips(controllers: Mapping[str, Any]) -> Iterator[Strip]:
     """A strip for the calls of each controller: their wall time, by status."""
     for name, log in controllers.items():
-        ms = 1e3 * np.asarray(log.info["call_time"], dtype=np.float64)
-        if not len(ms):
+        if not len(log.t):
             continue
+        ms = 1e3 * np.asarray(log.info["call_time"], dtype=np.float64)
         who = f" of {name}" if len(controllers) > 1 else ""
         usual, longest = (_seconds(1e-3 * float(time)) for time in (np.median(ms), ms.max()))
         title = f"calls{who}: median {usual}, longest {longest}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from ..codegen import named_options
 from ..codegen._internal import UnknownNameError, unknown_name
 from ._draw import draw
-from ._judged import judged, judged_panels, verdict, verdict_table
+from ._judged import FAILED_MARK, judged, judged_panels, verdict, verdict_table
 from ._layout import Item, figure_size, lay_out, make_cells
 from ._panels import (
     Panel,
+    Strip,
     call_strips,
     disturbance_strips,
     error_panels,
@@ -99,18 +100,19 @@ def plot_run(
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
     limited: Mapping[str, Any] = getattr(run, "limited", {})
     items += limited_panels(run.t, limited)
+    strips: Iterable[Strip] = ()
     items += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
-    inputs = (run.input_names, run.input_units, run.input_roles)
     if len(run.u):
+        inputs = (run.input_names, run.input_units, run.input_roles)
         items += input_panels(run.t, run.u, *inputs, _tightened(run, kept))
+        strips = disturbance_strips(run.t, run.u, *inputs)
     if run.estimate is not None and run.estimate.shape == run.x.shape:
         error = run.group.minus(run.x, run.estimate)
         items += error_panels(run.group, run.t, error, run.estimate_std)
-    if len(run.u):
-        items += disturbance_strips(run.t, run.u, *inputs)
+    items += strips
     items += call_strips(run.controllers)
     said = verdict(found) if run.status.is_success else run.message or str(run.status)
-    is_good = run.status.is_success and "FAILED" not in said
+    is_good = run.status.is_success and all(one.mark != FAILED_MARK for one in found)
     title = f"{run.name}: {said}" if said else run.name
     return _draw(items, events_of(run), title, INK if is_good else WARN, figure)
 

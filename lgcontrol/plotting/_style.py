@@ -121,9 +121,10 @@ def name_lines(
         [ax.transData.transform((ax.get_xlim()[1], end)) for end in ends]
     )[:, 1]
     order = np.argsort(shown, kind="stable")
-    places = _apart(shown[order].clip(0.0, 1.0), 1.15 * (SMALL - 0.5) / 72 / height)
-    for k, y in zip(order, places, strict=True):
-        ax.text(1.01, y, labels[k], transform=ax.transAxes, color=colors[k], va="center",
+    places = np.zeros(len(labels))
+    places[order] = _apart(shown[order].clip(0.0, 1.0), 1.15 * (SMALL - 0.5) / 72 / height)
+    for y, label, color in zip(places, labels, colors, strict=True):
+        ax.text(1.01, y, label, transform=ax.transAxes, color=color, va="center",
                 fontsize=SMALL - 0.5, gid="label")  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib
@@ -19,8 +20,6 @@ from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Translati
 from lgcontrol.groups._internal import SO3Group
 from lgcontrol.optimal import Bound, OptimalControlProblem, PathTask, Phase, PhasedProblem
 from lgcontrol.plotting import plot_run, plot_trajectory
-from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
-from lgcontrol.plotting._figure import new_figure
 from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.simulation import RunStatus, SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
@@ -38,12 +37,31 @@ def panel(figure, title):
 
 
 def names(ax):
-    legend = ax.get_legend()
-    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    """Names beside lines."""
+    return [text.get_text() for text in ax.texts if text.get_gid() == "label"]
+
+
+def parts(figure, title):
+    """Small axes of the panel with a title, by the name of their signal."""
+    first = figure.axes.index(panel(figure, title))
+    found = {}
+    for ax in figure.axes[first:]:
+        own = [text.get_text() for text in ax.texts if text.get_gid() == "name"]
+        if not own:
+            break
+        if ax is not figure.axes[first] and ax.get_title(loc="left"):
+            break
+        found[own[0]] = ax
+    return found
 
 
 def solid(ax):
-    return [line for line in ax.lines if line.get_linestyle() == "-"]
+    return [line for line in ax.lines if line.get_linestyle() == "-" and line.get_gid() is None]
+
+
+def strips(figure):
+    """What is said of what nobody judges."""
+    return [ax.get_title(loc="left") for ax in figure.axes if not len(ax.get_yticks())]
 
 
 def dashed(ax):
@@ -66,15 +84,16 @@ def test_panels_by_block_and_unit():
         "twist: velocity",
         "twist: angular velocity",
         "inputs",
-        "disturbances: force (wind_x)",
-        "disturbances: torque (push_z)",
-        "controller calls",
+        "disturbances: wind_x up to 1 N; push_z up to 1 N m",
+        "calls: median 1.95 ms, longest 2.9 ms, one each 100 ms",
     ]
     units = [ax.get_ylabel() for ax in figure.axes]
-    assert units == ["[m]", "[rad]", "[m/s]", "[rad/s]", "[N]", "[N]", "[N m]", "wall time [ms]"]
-    # Times are named below the last panel of each column only.
-    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 6 + ["time [s]"] * 2
-    assert key(figure) == "dashed: reference    dotted: bounds"
+    assert units == ["[m]", "[rad]", "[m/s]", "[rad/s]", "[N]", "", ""]
+    # Times are named below the last panel of each column, and below the last of all.
+    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 2 + ["time [s]"] * 2 + [""] * 2 + [
+        "time [s]"
+    ]
+    assert key(figure) == "dashed: reference    dotted: limits"
 
 
 def test_lines_are_the_run_and_its_reference():
@@ -102,21 +121,19 @@ def test_attitude_is_the_error_or_without_reference_the_rotation_vector():
     np.testing.assert_allclose(solid(vector)[2].get_ydata()[: half.sum()], 1.5 * T[half])
 
 
-def test_a_rotation_vector_that_passes_a_half_turn_has_a_gap():
-    line = solid(plot_run(turn()).axes[0])[2]
-    t, angle = line.get_data()
-    assert np.isnan(angle).sum() == 1
-    before = int(np.flatnonzero(np.isnan(angle))[0])
-    assert angle[before - 1] > 3 and angle[before + 1] < -3
-    assert (np.diff(t) >= 0).all()
+def test_a_rotation_vector_that_passes_a_half_turn_is_shown_as_its_angle():
+    ax = plot_run(turn(reference=np.tile(SO3.identity, (41, 1)))).axes[0]
+    assert ax.get_title(loc="left") == "attitude error (angle)"
+    (line,) = solid(ax)
+    np.testing.assert_allclose(line.get_ydata(), np.minimum(2 * T, 2 * np.pi - 2 * T), atol=1e-9)
 
 
 def test_a_single_value_between_gaps_is_a_dot():
-    angles = np.full(41, 3.0)
-    angles[0] = -3.0
-    run = result(SO3, SO3.exp(np.outer(angles, [1.0, 0, 0])))
+    values = np.ones((41, 1))
+    values[[1, 40]] = np.nan
+    run = result(Rn(1), values)
     dots = [line for line in plot_run(run).axes[0].lines if line.get_marker() == "o"]
-    assert dots[0].get_xydata().tolist() == [[0.0, pytest.approx(-3.0)]]
+    assert dots[0].get_xydata().tolist() == [[0.0, 1.0]]
 
 
 def test_headings_are_unwrapped_next_to_their_reference():
@@ -160,22 +177,24 @@ def test_inputs_are_steps_with_near_bounds_dotted():
     assert "dotted" not in key(plot_run(flight(input_bounds=far)))
 
 
-def test_disturbances_that_never_act_have_no_panel():
+def test_disturbances_fold_into_a_strip_of_those_that_act():
     run = flight()
     quiet = run.u.copy()
     quiet[:, 5] = 0.0
-    acting = [t for t in titles(plot_run(flight(u=quiet))) if "disturbance" in t]
-    assert acting == ["disturbances: force (wind_x)"]
+    (acting,) = [text for text in strips(plot_run(flight(u=quiet))) if "disturbance" in text]
+    assert acting == "disturbances: wind_x up to 1 N"
     quiet[:, 4] = 0.0
-    assert not any("disturbance" in t for t in titles(plot_run(flight(u=quiet))))
-    units = ("N",) * 6
-    assert names(panel(plot_run(flight(input_units=units)), "disturbances")) == ["wind_x", "push_z"]
-    quiet[:, 5] = 1.0
-    figure = plot_run(flight(input_units=units, u=quiet))
-    assert len(solid(panel(figure, "disturbances (push_z)"))) == 1
+    assert not any("disturbance" in text for text in strips(plot_run(flight(u=quiet))))
+    quiet[:, 4] = 5.0
+    quiet[:, 5] = 2.0
+    figure = plot_run(flight(input_units=("N",) * 6, u=quiet))
+    ax = panel(figure, "disturbances: wind_x, push_z up to 5 N")
+    assert [line.get_ydata()[0] for line in ax.lines] == [1.0, 0.4]
+    assert ax.get_position().height < 0.5 * panel(figure, "inputs").get_position().height
 
 
-def test_estimation_errors_come_with_their_band():
+def test_estimation_errors_come_with_their_band_in_an_axes_each():
+    """The band is grey between two lines, which are seen in black and white."""
     run = flight()
     off = run.group.plus(run.x, np.full(12, 0.1))
     figure = plot_run(flight(estimate=off, estimate_std=np.full((41, 12), 0.2)))
@@ -186,53 +205,61 @@ def test_estimation_errors_come_with_their_band():
         "twist: velocity, estimation error",
         "twist: angular velocity, estimation error",
     ]
-    ax = panel(figure, mine[3])
-    np.testing.assert_allclose(solid(ax)[0].get_ydata(), -0.1)
-    edges = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (edges.min(), edges.max()) == (-0.4, 0.4)  # twice the deviation
-    assert "shaded: ±2σ" in key(figure)
+    found = parts(figure, mine[3])
+    assert list(found) == ["wx", "wy", "wz"]
+    for ax in found.values():
+        np.testing.assert_allclose(solid(ax)[0].get_ydata(), -0.1)
+        low, high = (line for line in ax.lines if line.get_gid() == "band")
+        np.testing.assert_allclose([low.get_ydata()[0], high.get_ydata()[0]], [-0.4, 0.4])
+        edges = ax.collections[0].get_paths()[0].vertices[:, 1]
+        assert (edges.min(), edges.max()) == (-0.4, 0.4)  # twice the deviation
+        assert ax.get_ylim() == found["wx"].get_ylim()
+    assert "grey: ±2σ" in key(figure)
     bare = plot_run(flight(estimate=off))
-    assert not panel(bare, mine[3]).collections and "shaded" not in key(bare)
+    assert not panel(bare, mine[3]).collections and "σ" not in key(bare)
     # An estimator with another state: nothing to compare.
     assert titles(plot_run(flight(estimate=np.zeros((41, 20))))) == titles(plot_run(run))
 
 
-def test_calls_by_status_the_rare_ones_marked():
+def test_calls_fold_into_a_strip_with_rare_statuses_marked():
     run = flight()
-    ax = panel(plot_run(run), "controller calls")
-    assert names(ax) == ["solved", "failed", "max_iter"]
+    ax = panel(plot_run(run), "calls: median 1.95 ms, longest 2.9 ms, one each 100 ms")
+    assert names(ax) == ["solved: 18", "failed: 1", "max_iter: 1"]
     usual, failed, late = ax.lines[:3]
-    np.testing.assert_allclose(usual.get_ydata(), 1 + 0.1 * np.arange(18))
-    assert failed.get_xydata().tolist() == [[pytest.approx(1.9), pytest.approx(2.9)]]
-    assert len({line.get_marker() for line in ax.lines[:3]}) == 3
+    assert failed.get_xydata().tolist() == [[pytest.approx(1.9), pytest.approx(1.0)]]
+    assert len({line.get_marker() for line in (usual, failed, late)}) == 3
     assert usual.get_markersize() < late.get_markersize()
-    assert not dotted(ax)  # 100 ms is far above
-
-    from dataclasses import replace
 
     log = run.controllers["mpc"]
-    slow = replace(log, info={"call_time": 50 * log.info["call_time"]})
-    ax = panel(plot_run(flight(controllers={"a": slow, "b": log})), "controller calls")
-    assert names(ax) == ["a", "b solved", "b failed", "b max_iter"]
-    assert [line.get_ydata()[0] for line in dotted(ax)] == [pytest.approx(100)] * 2
-    assert ax.get_yscale() == "log"
+    slow = replace(log, t=100 * log.t, info={"call_time": 50 * log.info["call_time"]})
+    told = strips(plot_run(flight(controllers={"a": slow, "b": log})))
+    assert "calls of a: median 97.5 ms, longest 145 ms, one each 10 s" in told
 
 
-@pytest.mark.usually(count=[8, 9])
-@pytest.mark.parametrize("count", [8, 9, 30, 200])
-def test_many_joints_have_a_scale_in_place_of_a_legend(count):
-    figure = plot_run(joints(count))
-    ax = panel(figure, "q")
-    assert len(solid(ax)) == count
-    assert len({line.get_color() for line in solid(ax)}) == count
+@pytest.mark.parametrize("count", [7, 10])
+def test_more_than_six_signals_have_an_axes_each(count):
+    run = joints(count)
+    limits = {f"q.joint{i + 1}": (-1.5, 1.5 + 0.1 * i) for i in range(count)}
+    figure = plot_run(run, limits=limits)
+    found = parts(figure, "q")
+    assert list(found) == [f"joint{i + 1}" for i in range(count)]
+    for i, ax in enumerate(found.values()):
+        np.testing.assert_array_equal(solid(ax)[0].get_ydata(), run.x[:, i])
+        assert ax.get_ylim() == found["joint1"].get_ylim()
+        shown = [line.get_ydata()[0] for line in dotted(ax)]
+        assert shown == pytest.approx([-1.5, 1.5 + 0.1 * i])
+    assert found["joint1"].get_ylabel() == "[rad]"
     figure.draw_without_rendering()
-    if count == 8:
-        assert len(names(ax)) == 8
-        return
+
+
+def test_a_great_many_joints_share_an_axes_with_a_scale_of_colours():
+    figure = plot_run(joints(30))
+    ax = panel(figure, "q")
+    assert len(solid(ax)) == len({line.get_color() for line in solid(ax)}) == 30
     assert not names(ax)
-    scale = next(other for other in figure.axes if not other.get_title(loc="left"))
+    scale = figure.axes[-1] if figure.axes[-1].get_yticklabels() else figure.axes[-2]
     ticks = [text.get_text() for text in scale.get_yticklabels()]
-    assert ticks[0] == "joint1" and ticks[-1] == f"joint{count}" and len(ticks) <= 6
+    assert ticks[0] in ("joint1", "tau1") and len(ticks) <= 6
 
 
 def test_what_went_wrong_stands_above():
@@ -258,7 +285,7 @@ def test_a_group_of_ones_own_is_drawn_by_its_logarithm():
         tangent_units = ("", "", "")
 
     run = result(Spinor(), turn().x)
-    assert titles(plot_run(run)) == ["logarithm"]
+    assert titles(plot_run(run)) == ["logarithm (angle)"]
     assert titles(plot_run(result(Spinor(), turn().x, reference=turn().x))) == ["error"]
 
 
@@ -269,7 +296,7 @@ def test_nested_blocks_are_named_with_their_path():
         "configuration.base: position",
         "configuration.base: rotation vector",
         "configuration.arm",
-        "speed (x0)",
+        "speed",
     ]
 
 
@@ -326,25 +353,24 @@ def test_joints_of_one_parent_share_a_panel():
     figure = plot_run(result(arm, x, reference=goal, estimate=goal, estimate_std=np.ones((41, 14))))
     assert titles(figure) == [
         "configuration.base: position",
-        "configuration.base: attitude error",
+        "configuration.base: attitude error (angle)",
         "configuration: angle",
         "configuration.slide (z)",
         "velocity",
+        "configuration.slide, estimation error (z)",
         "configuration.base: position, estimation error",
         "configuration.base: angle, estimation error",
         "configuration: angle, estimation error",
-        "configuration.slide, estimation error (z)",
         "velocity, estimation error",
     ]
     angles = panel(figure, "configuration: angle")
     assert names(angles) == ["shoulder", "elbow", "wrist"]
     for line, column in zip(solid(angles), (6, 8, 9), strict=True):
         np.testing.assert_allclose(line.get_ydata(), d[:, column])
-    errors = panel(figure, "configuration: angle, estimation error")
-    for line, column in zip(solid(errors), (6, 8, 9), strict=True):
+    errors = parts(figure, "configuration: angle, estimation error")
+    for (name, ax), column in zip(errors.items(), (6, 8, 9), strict=True):
         wrapped = (d[:, column] + np.pi) % (2 * np.pi) - np.pi if column == 9 else d[:, column]
-        np.testing.assert_allclose(line.get_ydata(), wrapped, atol=1e-9)
-    assert len(errors.collections) == 3
+        np.testing.assert_allclose(solid(ax)[0].get_ydata(), wrapped, atol=1e-9, err_msg=name)
 
 
 def test_nothing_is_kept_and_nothing_is_set():
@@ -411,21 +437,19 @@ def test_without_windows_a_file_is_proposed():
     assert not pyplot.get_fignums()
 
 
-@pytest.mark.usually(count=[1, 2, 5, 8])
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8])
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_panels_fill_the_figure_and_times_stand_below_each_column(count):
-    figure = new_figure(*grid_size(count))
-    axes = make_grid(figure, count)
-    places = [ax.get_subplotspec() for ax in axes]
+    units = tuple(f"u{k}" for k in range(count))
+    figure = plot_run(result(Rn(count, tuple("abcdefgh"[:count]), units), np.zeros((41, count))))
+    places = [ax.get_subplotspec() for ax in figure.axes]
     grid = places[0].get_gridspec()
     filled = [(r, c) for p in places for r in p.rowspan for c in p.colspan]
     assert sorted(filled) == [(r, c) for r in range(grid.nrows) for c in range(grid.ncols)]
-    shown = [ax.xaxis.get_major_ticks()[0].label1.get_visible() for ax in axes]
     below = [
         any(b.rowspan.start > a.rowspan.start and b.colspan == a.colspan for b in places)
         for a in places
     ]
-    assert shown == [not other for other in below] == [shows_times(k, count) for k in range(count)]
+    assert [bool(ax.get_xlabel()) for ax in figure.axes] == [not other for other in below]
 
 
 def test_labels_do_not_overlap_the_axes_of_others():
@@ -450,7 +474,7 @@ def test_matplotlib_loads_only_when_something_is_drawn():
 def test_trajectory():
     path = Trajectory(SO3, T, turn().x, np.zeros((40, 2)))
     figure = plot_trajectory(path)
-    assert titles(figure) == ["rotation vector", "inputs"]
+    assert titles(figure) == ["rotation vector (angle)", "inputs"]
     assert names(panel(figure, "inputs")) == ["u0", "u1"]
     plot_trajectory(Trajectory(SO3, T, turn().x, np.zeros((41, 2))))  # the last time has one, too
 
@@ -541,14 +565,14 @@ def test_what_a_controller_keeps_is_drawn_by_itself(tmp_path):
     assert repr(again.bounds) == repr(run.bounds)
     drawn = levels(again.plot())
     assert drawn["velocity (v)"] == {-0.5, 0.5}
-    assert drawn["0.15 ≤ gap"] == {0.15}
+    assert drawn["gap (at least 0.15)"] == {0.15}
     assert 1.0 in drawn["inputs (push)"]
 
 
 def test_what_a_plan_keeps_is_drawn_by_itself():
     plan = corridor().solve([0.0, 0.0])
     drawn = levels(plan.plot())
-    assert drawn["0.1 ≤ gap"] == {0.1} and 0.5 in drawn["velocity (v)"]
+    assert drawn["gap (at least 0.1)"] == {0.1} and 0.5 in drawn["velocity (v)"]
 
 
 def test_many_rows_with_the_same_limits_share_panels_nearest_first():
@@ -556,12 +580,21 @@ def test_many_rows_with_the_same_limits_share_panels_nearest_first():
     kept = {f"row{k}": SimpleNamespace(values=far + k, lower=0.0, upper=np.inf) for k in range(9)}
     kept |= {"near": SimpleNamespace(values=near, lower=0.0, upper=np.inf)}
     kept |= {"other": SimpleNamespace(values=near, lower=0.1, upper=5.0)}
-    first, second, alone = kept_panels(T, kept)
-    assert (first.title, second.title) == ("0 ≤ each", "0 ≤ each of the others")
-    assert first.labels == ("near", *(f"row{k}" for k in range(7)))
-    assert second.labels == ("row7", "row8") and alone.title == "0.1 ≤ other ≤ 5"
+    first, alone = kept_panels(T, kept)
+    assert (first.title, alone.title) == (
+        "kept (at least 0), the tightest of 10", "other (0.1 to 5)",
+    )  # fmt: skip
+    assert first.labels == ("near", *(f"row{k}" for k in range(5)))
     np.testing.assert_array_equal(first.values[:, 0], near)
-    np.testing.assert_array_equal(second.bounds, [[0.0, 0.0], [np.inf, np.inf]])
+    np.testing.assert_array_equal(first.bounds, np.tile([[0.0], [np.inf]], 6))
+    two = {f"quay[{k}]": replace_unit(kept["near"]) for k in range(2)}
+    (quay,) = kept_panels(T, two)
+    assert quay.labels == ("quay, point 1", "quay, point 2")
+    assert (quay.title, quay.unit) == ("clearances (at least 0 m)", "m")
+
+
+def replace_unit(entry):
+    return SimpleNamespace(**vars(entry), unit="m")
 
 
 def test_png_files_are_those_of_matplotlib(tmp_path):
@@ -587,7 +620,7 @@ def test_what_the_toolkit_and_its_designs_make_of_numbers_has_units():
     moved = with_input_rates(car()).state
     motion = Trajectory(moved, [0.0, 1.0], np.tile(moved.identity, (2, 1)))
     shown = {ax.get_title(loc="left"): ax.get_ylabel() for ax in plot_trajectory(motion).axes}
-    assert shown["speed (x0)"] == "[m/s]" and shown["steering (x0)"] == "[rad]"
+    assert shown["speed"] == "[m/s]" and shown["steering"] == "[rad]"
     assert moved.blocks["input"].coordinate_units == ("m/s²", "rad/s")
     task = PathTask(car(), Waypoints(SE2, [0, 1], [[0, 0, 1, 0], [1, 0, 1, 0]], order=1), weight=1)
     assert task.system.state.blocks["progress"].coordinate_units == ("", "1/s")

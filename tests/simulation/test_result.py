@@ -319,7 +319,7 @@ def test_controllers_say_what_they_follow(tmp_path):
     assert np.allclose(run.error, [0.75, 0.0])
     assert np.allclose(run.tasks["tip"].error, 0.75)
     assert "final error of tip: 0.75 m" in run.summary()
-    assert any("error of tip" in ax.get_title(loc="left") for ax in run.plot().axes)
+    assert any("tip: position from its goal" in ax.get_title(loc="left") for ax in run.plot().axes)
     again = SimulationResult.load(run.save(tmp_path / "tip"))
     assert np.array_equal(again.tasks["tip"].error, run.tasks["tip"].error)
     assert repr(again.tasks["tip"]) == "TaskError(Rn(1), 6 times, last=[0.75])"
