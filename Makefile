@@ -14,7 +14,7 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 STALE := stale
 endif
 
-.PHONY: help demo test test-thorough test-versions lint format types notebooks docs bench clean stale
+.PHONY: help demo test test-thorough test-versions lint format types notebooks docs viewer bench clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ notebooks: $(READY) ## execute every notebook and the long pages of docs
 docs: .venv/ready-docs ## build the site into build/site; warnings are errors (ARGS="-E" for all anew)
 	$(BIN)/sphinx-build -c docs -d build/doctrees -j 2 -q -W --keep-going $(ARGS) . build/site
 	@echo "build/site/index.html"
+
+viewer: ## bundle the page of scenes (needs node and npm)
+	tools/build_viewer.sh
 
 bench: .venv/ready-bench ## run the benchmarks against other programs (ONLY=speed for one)
 	@for script in tests/benchmarks/$(or $(ONLY),[!_]*).py; do echo "== $$script"; \

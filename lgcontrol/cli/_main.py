@@ -16,6 +16,7 @@ from ._info import CACHE_ACTIONS, cache_command, info_command, list_command
 from ._paper import paper_command
 from ._registry import CommandError
 from ._run import run_command
+from ._view import view_command
 
 DEMO = ("quadrotor-recovery", "auv-helix")
 
@@ -71,6 +72,19 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(run)
     run.set_defaults(command=lambda options: run_command([options.name], options))
 
+    view = commands.add_parser("view", help="show runs, robots, models or designs in the browser")
+    view.add_argument(
+        "names", nargs="+", metavar="name",
+        help="runs (.npz), robots (.urdf) or names of `lgcontrol list`, shown over each other",
+    )  # fmt: skip
+    view.add_argument("--out", type=Path, help="write this .html file and open nothing")
+    view.add_argument(
+        "--packages", type=Path, action="append", default=[], metavar="FOLDER",
+        help="folder with the packages that a robot's meshes are in; may be given again",
+    )  # fmt: skip
+    view.add_argument("--free", action="store_true", help="let the base of a robot move freely")
+    view.set_defaults(command=view_command)
+
     demo = commands.add_parser("demo", help=f"run {' and '.join(DEMO)}")
     _run_options(demo)
     demo.set_defaults(perturb=False)
@@ -102,6 +116,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=_seed, default=0, help="of start and disturbances (0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder to write to (out)")
     parser.add_argument("--no-plot", action="store_true", help="write the data but no figures")
+    parser.add_argument("--view", action="store_true", help="show the run in the browser")
     parser.add_argument("--animate", action="store_true", help="write an animation (GIF) too")
     parser.add_argument("--traceback", action="store_true", help="show where a design raised")
 

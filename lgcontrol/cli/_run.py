@@ -18,6 +18,7 @@ import numpy as np
 from ..codegen._internal import unknown_name
 from ..plotting._internal import has_bodies
 from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
+from ._view import show_scenes
 
 OK, FAILED = 0, 1
 
@@ -82,6 +83,13 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
         print(f"  {line}")
     written = _write(name, run, options, task)
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
+    if options.view:
+        try:
+            scene = replace(run, name=name).scene()
+        except ValueError as error:
+            print(f"  not shown: {error}")
+        else:
+            show_scenes([scene], None)
     if run.status is RunStatus.INTERRUPTED:
         raise KeyboardInterrupt
     return OK if passed and run.is_success else FAILED

@@ -1,14 +1,16 @@
 """What can be seen of a model, a plan, a run or a map, as data; pages and figures draw it.
 
+- To see it: `view`.
 - The record: `Scene`, with its `SceneBody`.
 - How a system looks: `BodyShape`, such as a `box`; `wheeled_body`.
 """
 
 from .. import _names
+from ._records import SceneBody as SceneBody
 from ._scene import Scene as Scene
-from ._scene import SceneBody as SceneBody
 from ._shapes import BodyShape as BodyShape
 from ._shapes import box as box
 from ._shapes import wheeled_body as wheeled_body
+from ._view import view as view
 
 _names.answer(__name__)

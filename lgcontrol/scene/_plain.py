@@ -9,7 +9,15 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..io._internal import BoxShape, CapsuleShape, CylinderShape, SphereShape
-from ._scene import Scene, SceneArrow, SceneBody, SceneEvent, SceneGoal, ScenePath, ScenePlot
+from ._records import (
+    SceneArrow,
+    SceneBody,
+    SceneEvent,
+    SceneGoal,
+    SceneJoint,
+    ScenePath,
+    ScenePlot,
+)
 from ._shapes import BodyShape, EncodedMesh, Geometry, Mesh
 
 _SIZES: dict[str, tuple[Callable[..., Geometry], tuple[str, ...]]] = {
@@ -19,8 +27,12 @@ _SIZES: dict[str, tuple[Callable[..., Geometry], tuple[str, ...]]] = {
     "sphere": (SphereShape, ("radius",)),
 }
 
+_JOINT_TEXTS = ("name", "body", "carrier", "leader")
+_JOINT_ROWS = {"before": 7, "after": 7, "twist": 6}
+_JOINT_NUMBERS = {"value": 1, "lower": -1, "upper": 1, "scale": 1, "shift": 1}  # sign if infinite
 
-def to_plain(scene: Scene) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+
+def to_plain(scene: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Description, in which texts name arrays, and the arrays in single precision."""
     arrays: dict[str, np.ndarray] = {}
     known: dict[int, tuple[str, Any]] = {}  # with the values, so that no other takes their place
@@ -89,13 +101,21 @@ def to_plain(scene: Scene) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             for plot in scene.plots
         ],
         "camera": None if scene.camera is None else _plain(np.asarray(scene.camera).tolist()),
+        "joints": [
+            {
+                **{key: getattr(joint, key) for key in _JOINT_TEXTS},
+                **{key: _numbers(getattr(joint, key)) for key in _JOINT_ROWS},
+                **{key: _finite(getattr(joint, key)) for key in _JOINT_NUMBERS},
+            }
+            for joint in scene.joints
+        ],
         "notices": list(scene.notices),
     }
     return description, arrays
 
 
-def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Scene:
-    """The scene that `to_plain` described; shapes are checked against each other.
+def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Fields of the scene that `to_plain` described; shapes are checked against each other.
 
     Raises
     ------
@@ -123,10 +143,10 @@ def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
         return BodyShape(geometry, check_shape("pose", given["pose"], (7,)), color)  # type: ignore[arg-type]
 
     camera = description["camera"]
-    return Scene(
-        str(description["title"]),
-        array(description["t"], None),
-        [
+    return dict(
+        title=str(description["title"]),
+        t=array(description["t"], None),
+        bodies=[
             SceneBody(
                 str(b["name"]),
                 [shape(s) for s in b["shapes"]],
@@ -157,14 +177,19 @@ def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
                 tuple(map(str, p["names"])),
                 array(p["t"], None),
                 array(p["values"], None, len(p["names"])),
-                *(
-                    sign * np.inf if v is None else float(v)
-                    for v, sign in zip(p["limits"], (-1, 1), strict=True)
-                ),
+                *(_infinite(v, sign) for v, sign in zip(p["limits"], (-1, 1), strict=True)),
             )
             for p in description["plots"]
         ],  # fmt: skip
         camera=None if camera is None else check_shape("camera", camera, (2, 3)),
+        joints=[
+            SceneJoint(
+                **{key: str(j[key]) for key in _JOINT_TEXTS},
+                **{key: check_shape(key, j[key], (n,)) for key, n in _JOINT_ROWS.items()},
+                **{key: _infinite(j[key], sign) for key, sign in _JOINT_NUMBERS.items()},
+            )
+            for j in description["joints"]
+        ],
         notices=[str(text) for text in description["notices"]],
     )
 
@@ -184,3 +209,7 @@ def _lists(value: Any) -> Any:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _infinite(value: Any, sign: int) -> float:
+    return sign * np.inf if value is None else float(value)

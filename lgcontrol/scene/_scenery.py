@@ -12,7 +12,8 @@ import numpy as np
 from ..codegen._internal import as_numbers
 from ..groups import SE3, LieGroup, check_element
 from ._look import ModelLook, coordinates_of, look_for
-from ._scene import Scene, SceneBody, SceneEvent, SceneGoal, ScenePath, ScenePlot
+from ._records import SceneBody, SceneEvent, SceneGoal, SceneJoint, ScenePath, ScenePlot
+from ._scene import Scene
 from ._shapes import UPRIGHT, BodyShape, between, box, turn_z_to
 
 FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
@@ -35,6 +36,8 @@ class Scenery:
     hull : (center or ends, radius), optional
         What a body takes of space, in its axes.
     events : sequence of SceneEvent
+    joints : sequence of SceneJoint
+        Where one state is shown.
     """
 
     look: ModelLook | None = None
@@ -42,6 +45,7 @@ class Scenery:
     goals: Sequence[SceneGoal] = ()
     hull: tuple[Any, float] | None = None
     events: Sequence[SceneEvent] = ()
+    joints: Sequence[SceneJoint] = ()
 
 
 def scene_of_states(
@@ -119,6 +123,7 @@ def scene_of_states(
         goals=scenery.goals,
         events=[event for event in scenery.events if t[0] <= event.t <= t[-1]],
         plots=plots,
+        joints=scenery.joints if len(t) == 1 else (),
         notices=notices,
     )
 

@@ -13,7 +13,6 @@ from ..groups import LieGroup, check_element
 from ..groups._internal import describe_group, group_from_description
 from ..io._internal import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
 from ..scene import Scene
-from ..scene._internal import from_plain, to_plain
 from ..systems._internal import read_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
@@ -29,7 +28,7 @@ def write_result(result: Mapping[str, Any], path: Path, scene: Scene | None) -> 
     """Write the fields of a `SimulationResult`; the file appears complete or not at all."""
     arrays, description = _to_plain(result)
     if scene is not None:
-        description["scene"], own = to_plain(scene)
+        description["scene"], own = scene.to_plain()
         arrays |= {f"scene_{name}": values for name, values in own.items()}
     return write_archive(path, RESULT_SCHEMA, RESULT_VERSION, arrays, description)
 
@@ -149,7 +148,7 @@ def _scene(arrays: Mapping[str, np.ndarray], description: Any) -> Scene | None:
     if description is None:
         return None
     own = {k.removeprefix("scene_"): a for k, a in arrays.items() if k.startswith("scene_")}
-    return from_plain(description, own)
+    return Scene.from_plain(description, own)
 
 
 def _states(x: np.ndarray, group: LieGroup, status: str) -> np.ndarray:

@@ -9,7 +9,7 @@ from lgcontrol.models import delta_robot, panda_tree, quadrotor, rover
 from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
 from lgcontrol.optimal import OptimalControlProblem as Problem
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box
-from lgcontrol.scene._internal import from_plain, obstacle_bodies, to_plain
+from lgcontrol.scene._internal import obstacle_bodies
 from lgcontrol.simulation import Kick, Pulse, SimulationResult, simulate
 from lgcontrol.systems import System
 
@@ -144,8 +144,8 @@ def test_surfaces_are_closed_and_face_outwards(kind):
 
 
 def test_plain_scenes_are_the_scenes(hop):
-    description, arrays = to_plain(hop.scene())
-    assert to_plain(from_plain(description, arrays))[0] == description
+    description, arrays = hop.scene().to_plain()
+    assert Scene.from_plain(description, arrays).to_plain()[0] == description
 
 
 def test_links_of_an_attached_and_moved_tree_keep_their_shapes(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Helical, Product, Rn, Translation
-from lgcontrol.scene._internal import from_plain, to_plain
+from lgcontrol.scene import Scene
 from lgcontrol.simulation import Cascade, HeldNoise, Kick, SimulationResult, simulate
 from lgcontrol.simulation._internal import BoundedQuantity, TaskError
 from lgcontrol.systems import Sensor, System, Trajectory
@@ -100,7 +100,7 @@ def test_every_field_comes_back(run, tmp_path):
     back = SimulationResult.load(run.save(tmp_path / "run.npz"))
     # As text, for NaN equals NaN there; how the run looks is kept as the scene.
     kept = replace(run, scenery=replace(run.scene(), plots=[]))
-    single = replace(kept, scenery=from_plain(*to_plain(kept.scenery)))
+    single = replace(kept, scenery=Scene.from_plain(*kept.scenery.to_plain()))
     assert str(plain(back)) == str(plain(single))
     assert back.summary() == run.summary()
     assert back.group == run.group

@@ -16,6 +16,7 @@ from ...scene import BodyShape, Scene
 from ...scene._internal import (
     Color,
     DrawnBody,
+    SceneJoint,
     Scenery,
     between,
     disc,
@@ -122,7 +123,12 @@ def tree_scene(
     q = tree.neutral if q is None else check_element("q", q, group, batch=True)
     q = np.atleast_2d(q)
     times = np.arange(len(q), dtype=float) if t is None else check_shape("t", t, (len(q),))
-    scenery = Scenery(TreeLook(tree, block=""), obstacle_bodies(obstacles, times), goals_of(goals))
+    scenery = Scenery(
+        TreeLook(tree, block=""),
+        obstacle_bodies(obstacles, times),
+        goals_of(goals),
+        joints=tree_joints(tree, q[0]),
+    )
     return scene_of_states(tree.name, group, times, q, scenery)
 
 
@@ -139,6 +145,43 @@ def body_placements(tree: Tree) -> TreeFunction:
 
     results: dict[str, Any] = {"T": (7 * len(tree.bodies),)}
     return function_of(tree, Declaration("body_placements", "q", results, build))
+
+
+def tree_joints(tree: Tree, q: np.ndarray) -> list[SceneJoint]:
+    """How pages move the bodies: joints of one degree of freedom by their axes, others stay."""
+    carried, places, found = carriers(tree), tree._coordinates, []
+    for link in tree._links:
+        if link.joint.is_fixed:
+            continue
+        carrier, T = carried[link.parent]
+        before = SE3.compose(T, SE3.from_matrix(link.placement))
+        own, mimic = places[link.joint_name], link.mimic
+        value, twist = 0.0, np.zeros(6)
+        steps, at = link.joint.steps, own.of(q)
+        if len(steps) == 1 and link.joint.dim == 1:
+            before = SE3.compose(before, SE3.from_matrix(steps[0][0]))
+            value = float(steps[0][1].log(q[own.q])[0])
+            twist = steps[0][1].selection[:, 0]
+        else:
+            before = SE3.compose(before, SE3.from_matrix(link.joint.transform(at)))
+        lower, upper = float(link.filled.lower[0]), float(link.filled.upper[0])
+        found.append(
+            SceneJoint(
+                link.joint_name,
+                link.name,
+                carrier,
+                before,
+                SE3.from_matrix(link.offset),
+                np.asarray(twist, dtype=float),
+                value,
+                lower,
+                upper,
+                link.joint_name if mimic is None else mimic.joint,
+                own.scale,
+                own.shift,
+            )
+        )
+    return found
 
 
 def carriers(tree: Tree) -> dict[str, tuple[str, np.ndarray]]:
@@ -169,12 +212,10 @@ def derived_shapes(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
 
 
 def _segments(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
-    start = np.linalg.inv(link.offset)[:3, 3]
-    ends = [other.placement[:3, 3] for other in tree._links if other.parent == link.name]
-    if not ends:  # where loops are closed, and tools
-        ends = [frame.placement[:3, 3] for frame in tree._added_frames if frame.link == link.name]
-    ends = [end for end in ends if np.linalg.norm(end - start) > 0.02 * reach]
-    radius = _radius(link, ends, start, reach)
+    start = _start(link)
+    ends = [end for end in _ends(tree, link) if np.linalg.norm(end - start) > 0.02 * reach]
+    length = sum(float(np.linalg.norm(end - start)) for end in ends)
+    radius = _radius(tree, link, length, reach)
     return [between(start, end, radius) for end in ends] + _housing(link, start, radius)
 
 
@@ -184,15 +225,43 @@ def _housing(link: Link, start: np.ndarray, radius: float) -> list[BodyShape]:
     if len(steps) != 1 or not isinstance(steps[0][1], Helical):
         return []
     axis = np.linalg.inv(link.offset)[:3, :3] @ steps[0][1].selection[3:, 0]
-    return [disc(start, axis, 1.2 * radius, 2.6 * radius, HOUSING)] if axis.any() else []
+    return [disc(start, axis, 1.15 * radius, 2.5 * radius, HOUSING)] if axis.any() else []
 
 
-def _radius(link: Link, ends: Sequence[np.ndarray], start: np.ndarray, reach: float) -> float:
-    """Of a rod with the link's mass, within bounds that the size of the tree sets."""
-    length = sum(float(np.linalg.norm(end - start)) for end in ends)
+def _radius(tree: Tree, link: Link, length: float, reach: float) -> float:
+    """Of a rod with the link's mass, next to that of all links as one rod, within bounds."""
+    mean = float(np.clip(_mean_radius(tree), SLIM * reach, THICK * reach)) or 0.01
     mass = 0.0 if link.inertia is None else link.inertia.mass
-    wanted = np.sqrt(mass / (np.pi * DENSITY * length)) if length > 0 else 0.0
-    return float(np.clip(wanted, SLIM * reach, THICK * reach)) or 0.01
+    own = np.sqrt(mass / (np.pi * DENSITY * max(length, 4 * mean)))
+    return float(np.clip(own, 0.6 * mean, 1.3 * mean))
+
+
+def _mean_radius(tree: Tree) -> float:
+    """Of a rod with the mass and length of all links that have a length."""
+
+    def make() -> float:
+        mass = length = 0.0
+        for link in tree._links:
+            ends = _ends(tree, link)
+            if link.inertia is not None and 0 < len(ends) < 3:
+                mass += link.inertia.mass
+                length += sum(float(np.linalg.norm(end - _start(link))) for end in ends)
+        return float(np.sqrt(mass / (np.pi * DENSITY * length))) if length > 0 else 0.0
+
+    return tree.memo(("mean radius",), make)
+
+
+def _start(link: Link) -> np.ndarray:
+    """Origin of the joint in the axes of the link."""
+    return np.linalg.inv(link.offset)[:3, 3]
+
+
+def _ends(tree: Tree, link: Link) -> list[np.ndarray]:
+    """Joints that a link carries, or the frames on it: where loops are closed, and tools."""
+    ends = [other.placement[:3, 3] for other in tree._links if other.parent == link.name]
+    if ends:
+        return ends
+    return [frame.placement[:3, 3] for frame in tree._added_frames if frame.link == link.name]
 
 
 def _stands(tree: Tree, reach: float) -> list[tuple[str, BodyShape]]:

@@ -16,6 +16,7 @@ from ._forces import Buoyancy, Force
 
 DARK: Color = (0.20, 0.22, 0.25, 1.0)
 BLADE: Color = (0.36, 0.55, 0.80, 0.75)
+AHEAD: Color = (0.86, 0.42, 0.32, 0.8)
 NOSE: Color = (0.86, 0.33, 0.22, 1.0)
 HULL: Color = (0.95, 0.72, 0.20, 1.0)
 THINNEST_SIDE = 0.02  # of the longest side, so that rods can be seen
@@ -83,7 +84,7 @@ def _rotor_shapes(rotors: Iterable[Rotor]) -> list[BodyShape]:
         found += [
             between(np.zeros(3), hub, 0.045 * arm, NOSE if is_ahead else DARK),
             disc(hub + 0.11 * arm * axis, axis, 0.085 * arm, 0.22 * arm, DARK),
-            disc(top, axis, radius, 0.02 * arm, BLADE),
+            disc(top, axis, radius, 0.02 * arm, AHEAD if is_ahead else BLADE),
         ]
     return found
 
