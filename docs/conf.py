@@ -24,7 +24,13 @@ extensions = [
     "mathml",
 ]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "notebooks/*.ipynb", "CHANGELOG.md"]
+include_patterns = [
+    "docs/**",
+    "notebooks/*.ipynb",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+]
 exclude_patterns = ["**/.*", ".venv", "build", "dist", "lgcontrol", "models", "controllers"]
 exclude_patterns += ["src", "tests", "tools", "docs/_sphinx", "docs/papers/*.toml", "out"]
 

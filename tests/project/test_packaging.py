@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ._repository import LINKS, PACKAGES, ROOT, module_name, python_files, repository_files
+from .test_readme import blocks
 
 # What a build reads besides the packages; README.md is optional here so that the tests can say more
 # than "it does not build".
@@ -104,6 +105,34 @@ def test_wheel_imports_under_the_installed_names_only(distributions, tmp_path):
         IMPORT_ALL + NO_TOP_LEVEL_NAMES + "import lgcontrol; print(lgcontrol.__file__)", tmp_path
     )
     assert Path(where.strip()).is_relative_to(tmp_path)
+
+
+RUN_DESIGN = """
+from lgcontrol.cli import main
+assert main(["run", "vessel-docking", "--out", "out"]) == 0
+"""
+
+
+@pytest.mark.thorough
+def test_the_wheel_runs_the_readme_and_a_design(distributions, tmp_path, monkeypatch):
+    """As for a user who has the package and not the repository."""
+    (wheel,) = distributions.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(block for _, block in blocks(readme, "python"))
+    said = run_isolated(code + RUN_DESIGN, tmp_path / "installed")
+    assert "vessel-docking" in said or "surface_vessel" in said
+    assert (tmp_path / "run.png").exists() and list((tmp_path / "out").iterdir())
+
+
+def test_the_version_is_one():
+    """The package has it; the file for citations repeats it."""
+    import lgcontrol
+
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {lgcontrol.__version__}\n" in cited
 
 
 def test_the_links_are_there():
