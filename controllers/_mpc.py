@@ -757,7 +757,6 @@ class MPC(Controller, metaclass=Fixed):
             self.solver.has_loop
             and self.rates is None
             and not work.split
-            and work.budget == np.inf
             and isinstance(self.guess, str)
             and self._rules.preview is None
         )
@@ -818,7 +817,8 @@ class MPC(Controller, metaclass=Fixed):
     ) -> np.ndarray | None:
         """Ask the kernel; None where that finds no state."""
         kernel, calls = self._kernel, self._kernel.calls
-        code, restart = kernel.call(t, x, t + self.delay, reference, self._p)
+        budget = self.real_time.budget
+        code, restart = kernel.call(t, x, t + self.delay, reference, self._p, began, budget)
         if code == ODD:
             return None
         seconds = time.perf_counter() - began

@@ -45,13 +45,20 @@ class KernelCalls:
         )  # fmt: skip
 
     def call(
-        self, t: float, x: np.ndarray, start: float, reference: ReferenceLike | None, p: np.ndarray
+        self,
+        t: float,
+        x: np.ndarray,
+        start: float,
+        reference: ReferenceLike | None,
+        p: np.ndarray,
+        began: float,
+        budget: float,
     ) -> tuple[int, str]:
         """What a call is worth, and what began anew; the answer is in ``calls.u``."""
         calls = self.calls
         before = calls.reference, calls.p
         calls.give(start, reference, p)
-        was_due, code = self.due, calls.call(t, x)
+        was_due, code = self.due, calls.call(t, x, began, budget)
         if code == ODD:
             return code, ""
         self.is_ahead, restart = True, calls.cause

@@ -29,7 +29,7 @@ class RealTime:
     most_iterations : int, optional
         Hard limit on the iterations of any call, first plans among them, for firmware: its header
         says it. Without it a first plan takes `first_iterations`, any other call at most
-        ``iterations + 8``.
+        ``2 (iterations + 4)``.
     budget : float
         Time for a call in s. It is compared after every iteration, and after every initial guess
         of a new plan; the answer is that of the best plan so far. `MPC.prepare` and `MPC.preview`

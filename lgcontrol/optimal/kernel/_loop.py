@@ -19,7 +19,7 @@ from .._transcription import Nodes
 from ._library import load_function
 from ._settings import NewtonSettings
 from ._solver import STATUS, KernelMemory
-from ._table import Loop
+from ._table import WATCH, Loop
 
 MOST = 1000  # iterations that a log holds
 TOLERANCE = 1e-6  # of a new plan
@@ -76,7 +76,7 @@ def most_of(
     """
     going_on = iterations + int(settings.real_time_more)
     first = first_iterations + (going_on if restarts > 1 else 0)
-    most = max(going_on + int(settings.real_time_more), first)
+    most = max(2 * going_on, first)
     return min(most if wanted is None else min(wanted, most), limit)
 
 
@@ -156,6 +156,8 @@ class KernelLoop:
     ----------
     u : ndarray
         The last answer.
+    is_late : bool
+        Whether the time for the last call ended it.
     """
 
     def __init__(
@@ -204,6 +206,9 @@ class KernelLoop:
             self.struct.biased, self.struct.rates = len(given.places), rates
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
         self._keep, self._disturbance = own, given
+        self.is_late, self._began, self._deadline = False, 0.0, np.inf
+        self._budget = np.inf
+        self._watch = WATCH(self._ask)
         for name, array in own.items():
             setattr(self.struct, name, array.ctypes.data)
         last = NUMBERS + m
@@ -260,11 +265,25 @@ class KernelLoop:
             self._lower[:], self._upper[:] = lower, upper
         return True
 
-    def call(self, t: float, x: np.ndarray) -> int:
-        """The answer to a state, to `u`; returns what it is worth, ODD if it is off its group."""
+    def call(self, t: float, x: np.ndarray, began: float, budget: float) -> int:
+        """The answer to a state, to `u`; returns what it is worth, ODD if it is off its group.
+
+        The call began at a reading of the clock, and may take some time from then on.
+        """
         self.struct.now = t
         self.x[:] = x
+        self.is_late = False
+        if budget != self._budget:
+            self._budget = budget
+            is_free = budget == np.inf
+            watch = None if is_free else ctypes.cast(self._watch, ctypes.c_void_p).value
+            self.memory.task.watch = watch
+        self._began, self._deadline = began, began + budget
         return self._call(*self._addresses)
+
+    def _ask(self, _: Any) -> int:
+        self.is_late = time.perf_counter() > self._deadline
+        return self.is_late
 
     def take(
         self,
@@ -342,6 +361,8 @@ class KernelLoop:
         """How the kernel ended."""
         ended = STATUS[self.struct.ended]
         is_told = ended in (SolveStatus.FAILED, SolveStatus.INFEASIBLE)
+        if self.is_late and not is_told:
+            return SolveStatus.TIME_LIMIT
         return SolveStatus.ITERATION_LIMIT if self.struct.stepped and not is_told else ended
 
     def why(self) -> str:
@@ -374,10 +395,12 @@ class KernelLoop:
         t = float(self.state[STARTED])
         found = memory.plan(t, struct.own_cost, GAINS)
         nodes = Nodes(self.solver.problem.times(t), found["x"], found["u"])
-        given = found, found, nodes, self._setting, time.perf_counter()
+        given = found, found, nodes, self._setting, self._began
         if struct.stepped:
             log = memory.arrays["log"][:1].copy()
             log[0, 0] = struct.own_cost
-            return results.step(struct.ended, log, *given, struct.iterations)
+            taken = struct.iterations
+            return results.step(struct.ended, log, *given, taken, is_late=self.is_late)
         log = memory.arrays["log"][: struct.iterations + 1].copy()
-        return results.solution(struct.ended, log, *given, tolerance=TOLERANCE, ended=None)
+        ended = SolveStatus.TIME_LIMIT if self.is_late else None
+        return results.solution(struct.ended, log, *given, tolerance=TOLERANCE, ended=ended)

@@ -120,6 +120,9 @@ static lg_verdict guessed(const lg_model *m, lg_task *q, const lg_settings *o, c
   return v;
 }
 
+/* Whether there is no time for more. */
+static int is_over(const lg_task *q) { return q->watch && q->watch(q->log); }
+
 static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
 {
   c->cost = v->cost, c->own_cost = v->own, c->violation = v->worst, c->iterations = v->steps;
@@ -207,15 +210,16 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     c->cause = state[LG_PLANNED] == 0 ? LG_FIRST : LG_FAILED;
     return first(m, q, o, c, 0, 0);
   }
-  int64_t left = c->iterations_most + (int64_t)o->real_time_more + (int64_t)o->real_time_more;
+  int64_t left = 2 * (c->iterations_most + (int64_t)o->real_time_more);
   if (left > c->most) left = c->most;
-  const int due = state[LG_DUE] != 0 && left > 1;
+  int due = state[LG_DUE] != 0 && left > 1;
   const double span = (double)q->horizon * q->dt;
   state[LG_DUE] = 0;
   swap_plan(m, q, c->before, 0);
   lg_verdict found, other;
   int status = stepped(m, q, o, state[LG_STARTED], c->iterations_most, left - due, &found);
   left -= found.steps;
+  due = due && !is_over(q);
   const double dearest = found.cost;
   if (status == LG_NOT_FINITE) swap_plan(m, q, c->before, 1);
   if (due) {
@@ -234,7 +238,8 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     const double fading = pow(o->jump_fading, -larger(0, (q->t[0] - state[LG_STARTED]) / span));
     const double recent = larger(fading * state[LG_LATELY], o->jump_noise * state[LG_LARGEST]);
     const int jumps = found.cost > o->jump * recent;
-    if (jumps && c->restarts > 1 && found.steps < c->most) {
+    const int goes_on = jumps && !is_over(q);
+    if (goes_on && c->restarts > 1 && found.steps < c->most) {
       c->cause = LG_JUMPED;
       q->start = q->t[0];
       state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
@@ -242,7 +247,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     }
     state[LG_DUE] = jumps;
     double going_on = found.cost;
-    if (jumps && status != LG_NOT_FINITE && found.steps == c->iterations_most && left > 0) {
+    if (goes_on && status != LG_NOT_FINITE && found.steps == c->iterations_most && left > 0) {
       swap_plan(m, q, c->other, 0);
       const int more = stepped(m, q, o, q->t[0], (int64_t)o->real_time_more, left, &other);
       other.steps += found.steps;
