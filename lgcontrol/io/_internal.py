@@ -17,6 +17,9 @@ from ._joint import JointMimic as JointMimic
 from ._link import InertialDescription as InertialDescription
 from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
+from ._meshes import decimated as decimated
+from ._meshes import read_bytes as read_bytes
+from ._meshes import read_mesh as read_mesh
 from ._physics import find_faults as find_faults
 from ._pose import Origin as Origin
 from ._recordings import Recording as Recording

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..io._internal import resolve_mesh
+import numpy as np
+
+from ..io._internal import decimated, read_bytes, read_mesh, resolve_mesh
 from ._shapes import EncodedMesh, Mesh
+
+MOST_DRAWN = 20_000  # triangles of a mesh
+ENCODED = (".dae", ".glb")  # what the page's own loaders read
 
 
 @dataclass(frozen=True)
@@ -42,4 +47,9 @@ class MeshFile:
             If there is no such file.
         """
         path = resolve_mesh(self.filename, self.packages, source=self.source)
-        raise ValueError(f"{path.name} is of a kind that is not read")
+        kind = path.suffix.lower()
+        if kind in ENCODED:
+            return EncodedMesh(kind[1:], read_bytes(path), self.scale)
+        vertices, faces = decimated(*read_mesh(path), MOST_DRAWN)
+        mirrored = np.prod(self.scale) < 0
+        return Mesh(vertices * self.scale, faces[:, ::-1] if mirrored else faces)

@@ -16,6 +16,7 @@ from ...scene import BodyShape, Scene
 from ...scene._internal import (
     Color,
     DrawnBody,
+    MeshFile,
     SceneJoint,
     Scenery,
     between,
@@ -56,13 +57,13 @@ class TreeLook:
 
     def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
         """What does not move, then the moving links with all that is fixed to them."""
-        tree, missing = self.tree, dict[str, str]()
+        tree, read, missing = self.tree, dict[MeshFile, Any](), dict[str, str]()
         shapes: dict[str, list[BodyShape]] = {name: [] for name in (WORLD, *tree.bodies)}
         reach = _reach(tree)
         carried = carriers(tree)
         for link in tree._links:
             carrier, T = carried[link.name]
-            for shape in self._link_shapes(link, reach, missing):
+            for shape in self._link_shapes(link, reach, read, missing):
                 shapes[carrier].append(shape.moved(T))
         for name, shape in _stands(tree, reach):
             carrier, T = carried[name]
@@ -85,12 +86,14 @@ class TreeLook:
         found = np.asarray(body_placements(own)(q))
         return np.concatenate([still, found.reshape(len(q), -1, 7)], axis=1)
 
-    def _link_shapes(self, link: Link, reach: float, missing: dict[str, str]) -> list[BodyShape]:
+    def _link_shapes(
+        self, link: Link, reach: float, read: dict[MeshFile, Any], missing: dict[str, str]
+    ) -> list[BodyShape]:
         """Of the file if they can be read, else derived."""
         for given in (link.visuals, link.collisions):
-            read = _read(given, missing)
-            if read:
-                return read
+            found = _read(given, read, missing)
+            if found:
+                return found
         forces = self.forces.get(link.name, ())
         if forces and link.inertia is not None:
             return [*body_shapes(link.inertia, forces), *_segments(self.tree, link, reach)]
@@ -312,22 +315,28 @@ def _tips(tree: Tree, carried: Mapping[str, tuple[str, np.ndarray]]) -> dict[str
     return tips
 
 
-def _read(given: Sequence[LinkShape], missing: dict[str, str]) -> list[BodyShape]:
-    """Shapes with the meshes of their files; those that cannot be read are missing."""
+def _read(
+    given: Sequence[LinkShape], read: dict[MeshFile, Any], missing: dict[str, str]
+) -> list[BodyShape]:
+    """Shapes with the meshes of their files, each read once; others are missing."""
     found = []
     for own in given:
         if own.file is None:
             found.append(own.shape)
             continue
         try:
-            found.append(replace(own.shape, geometry=own.file.read()))
+            if own.file not in read:
+                read[own.file] = own.file.read()
+            found.append(replace(own.shape, geometry=read[own.file]))
         except (OSError, ValueError) as error:
             missing[own.file.filename] = str(error)
     return found
 
 
 def _told(missing: Mapping[str, str]) -> str:
-    names = ", ".join(missing)
-    reason = next(iter(missing.values()))
+    names = ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in missing))
     few = f"{len(missing)} mesh{'es' * (len(missing) > 1)} not drawn"
-    return f"{few}: {names}. The first: {reason}"
+    return (
+        f"{few}: {names}. The first: {next(iter(missing.values()))}. Packages are given as "
+        "Multibody.from_urdf(…, packages=[folder])"
+    )

@@ -91,12 +91,15 @@ def tree_from_urdf(
     Multibody.attach : put a tool, a payload or another robot on a link.
     Multibody.system : ``system(["root_joint", …])`` makes the wrench on a free base an input.
     """
+    if isinstance(packages, str | PathLike):
+        raise TypeError("packages is a mapping or a list of folders; write [folder]")
     if on_finding not in ("warn", "raise", "ignore"):
         raise UnknownNameError(
             unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
         )
     robot = source if isinstance(source, RobotDescription) else read_urdf(source)
     _report(robot, on_finding)
+    packages = packages if isinstance(packages, Mapping) else tuple(packages)
     if root is not None:
         robot = _with_root(robot, root)
     elif robot.root == WORLD and not Joint.of(base).is_fixed:

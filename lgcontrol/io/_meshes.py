@@ -1,0 +1,160 @@
+"""Meshes in STL and OBJ files as triangles; nothing else that a file names is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+LARGEST_MESH = 2**26
+"""Bytes of a file that is read."""
+
+MOST_TRIANGLES = 2_000_000
+FINEST_GRID = 512  # cells along the longest side of what is decimated
+_HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
+
+
+def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    r"""Vertices (n, 3) and faces (k, 3) of an STL or OBJ file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    tuple of ndarray
+        Vertices in the unit of the file; faces as rows of vertices.
+
+    Raises
+    ------
+    ValueError
+        If the file is broken, too large, or of another kind.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "square.obj"
+    >>> _ = file.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n")
+    >>> read_mesh(file)[1]
+    array([[0, 1, 2],
+           [0, 2, 3]], dtype=int32)
+    """
+    data = read_bytes(path)
+    kind = path.suffix.lower()
+    readers = {".stl": _read_stl, ".obj": _read_obj}
+    if kind not in readers:
+        raise ValueError(f"{path.name}: meshes are read from .stl and .obj files, not {kind!r}")
+    try:
+        vertices, faces = readers[kind](data)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"{path.name} is no {kind[1:].upper()} file: {error}") from None
+    if not len(faces):
+        raise ValueError(f"{path.name} holds no triangles")
+    if len(faces) > MOST_TRIANGLES:
+        raise ValueError(
+            f"{path.name} has {len(faces):,} triangles, more than the {MOST_TRIANGLES:,} that are "
+            "read: decimate it"
+        )
+    if not np.isfinite(vertices).all():
+        raise ValueError(f"{path.name}: a vertex is not finite")
+    if not (0 <= faces.min() and faces.max() < len(vertices)):
+        raise ValueError(f"{path.name}: a face names a vertex that is not there")
+    return vertices, faces
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file of a mesh, if it is not too large.
+
+    Raises
+    ------
+    ValueError
+    """
+    size = path.stat().st_size
+    if size > LARGEST_MESH:
+        raise ValueError(
+            f"{path.name} takes {size / 2**20:.0f} MiB, more than the {LARGEST_MESH / 2**20:.0f} "
+            "MiB that are read: decimate it"
+        )
+    return path.read_bytes()
+
+
+def decimated(vertices: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The surface with at most so many triangles: vertices within a cell of a grid become one.
+
+    Parameters
+    ----------
+    vertices, faces : ndarray
+    most : int
+    """
+    cells = FINEST_GRID
+    found = vertices, faces
+    while len(found[1]) > most and cells > 1:
+        found = _clustered(vertices, faces, cells)
+        cells = int(cells / 1.3)
+    return found
+
+
+def _clustered(
+    vertices: np.ndarray, faces: np.ndarray, cells: int
+) -> tuple[np.ndarray, np.ndarray]:
+    low = vertices.min(axis=0)
+    side = float(np.ptp(vertices, axis=0).max()) / cells or 1.0
+    _, place = np.unique(
+        np.floor((vertices - low) / side).astype(np.int64), axis=0, return_inverse=True
+    )
+    place = place.ravel()
+    count = np.bincount(place)
+    mean = np.stack([np.bincount(place, vertices[:, k]) / count for k in range(3)], axis=1)
+    a, b, c = place[faces].T
+    whole = (a != b) & (b != c) & (c != a)
+    kept = np.stack([a, b, c], axis=1)[whole]
+    _, first = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)
+    return mean, kept[np.sort(first)].astype(np.int32)
+
+
+def _read_stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    count = int.from_bytes(data[80:_HEADER], "little") if len(data) >= _HEADER else -1
+    if len(data) == _HEADER + _TRIANGLE * count:
+        rows = np.frombuffer(data, np.uint8, offset=_HEADER).reshape(count, _TRIANGLE)
+        corners = np.ascontiguousarray(rows[:, 12:48]).view("<f4").astype(np.float64)
+    elif data.lstrip()[:5].lower() == b"solid" and b"vertex" in data:
+        words = data.split()
+        places = [k for k, word in enumerate(words) if word == b"vertex"]
+        numbers = [words[k + 1 : k + 4] for k in places]
+        corners = np.array(numbers, dtype=np.float64)
+        if len(corners) % 3:
+            raise ValueError(f"{len(corners)} vertices are no triangles")
+    else:
+        raise ValueError(
+            f"{len(data)} bytes are neither {max(count, 0)} binary triangles nor a text that "
+            "begins with 'solid'"
+        )
+    return _joined(corners.reshape(-1, 3))
+
+
+def _joined(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of triangles, three rows each, as vertices that triangles share."""
+    vertices, place = np.unique(corners, axis=0, return_inverse=True)
+    return vertices, place.reshape(-1, 3).astype(np.int32)
+
+
+def _read_obj(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    vertices: list[list[bytes]] = []
+    faces: list[tuple[int, int, int]] = []
+    for line in data.split(b"\n"):
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == b"v":
+            if len(words) < 4:
+                raise ValueError(f"a vertex of {len(words) - 1} numbers")
+            vertices.append(words[1:4])
+        elif words[0] == b"f":
+            corners = [int(word.partition(b"/")[0]) for word in words[1:]]
+            rows = [k - 1 if k > 0 else len(vertices) + k for k in corners]
+            if 0 in corners or len(rows) < 3:
+                raise ValueError(f"the face {line.decode(errors='replace').strip()!r}")
+            faces += [(rows[0], b, c) for b, c in zip(rows[1:], rows[2:], strict=False)]
+    made = np.array(vertices, dtype=np.float64).reshape(-1, 3)
+    return made, np.array(faces, dtype=np.int32).reshape(-1, 3)
