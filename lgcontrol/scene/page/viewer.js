@@ -88,24 +88,54 @@ function placed(object, pose) {
   return object;
 }
 
-function encoded(shape, arrays, look, notices) {
-  const group = new THREE.Group();
-  const data = arrays[shape.data].data;
-  const added = (scene, turn) => {
-    if (turn) scene.rotation.set(0, 0, 0); // axes of the file are those of its link
-    scene.traverse((o) => { if (o.isMesh) { o.castShadow = o.receiveShadow = true; if (look) o.material = look; } });
-    group.add(scene);
-    draw();
-  };
-  try {
-    if (shape.type === 'glb') {
-      new GLTFLoader(manager).parse(data.buffer, '', (g) => added(g.scene, false), (e) => notices(String(e)));
-    } else {
-      const read = new ColladaLoader(manager).parse(new TextDecoder().decode(data), '');
-      if (!read) throw new Error('no COLLADA file');
-      added(read.scene, true);
+// Meshes in formats that only loaders know, read before the stage is built: their size counts.
+async function readEncoded(data, buffer) {
+  const told = [];
+  for (const run of data) {
+    const arrays = arraysOf(run.table, buffer);
+    run.meshes = {};
+    for (const body of run.scene.bodies) for (const shape of body.shapes) {
+      if (shape.type !== 'dae' && shape.type !== 'glb') continue;
+      if (!(shape.data in run.meshes)) {
+        try { run.meshes[shape.data] = await parsed(shape.type, arrays[shape.data].data); }
+        catch (error) {
+          run.meshes[shape.data] = null;
+          told.push(`a ${shape.type} mesh of ${body.name} cannot be shown: ${error.message ?? error}`);
+        }
+      }
+      const mesh = run.meshes[shape.data];
+      if (!mesh) continue;
+      const bounds = new THREE.Box3().setFromObject(mesh), p = arrays[body.poses].data, place = placed(new THREE.Group(), p);
+      for (let k = 0; k < 8; k++) {
+        const corner = V().set(...[0, 1, 2].map((i) => bounds[(k >> i) & 1 ? 'max' : 'min'].getComponent(i) * shape.scale[i]));
+        corner.applyQuaternion(Q().set(...shape.pose.slice(3))).add(V().set(...shape.pose.slice(0, 3)));
+        corner.applyQuaternion(place.quaternion).add(place.position);
+        [0, 1, 2].forEach((i) => {
+          run.extent[0][i] = Math.min(run.extent[0][i], corner.getComponent(i));
+          run.extent[1][i] = Math.max(run.extent[1][i], corner.getComponent(i));
+        });
+      }
     }
-  } catch (error) { notices(`a ${shape.type} mesh cannot be shown: ${error.message ?? error}`); }
+  }
+  return told;
+}
+
+async function parsed(kind, bytes) {
+  if (kind === 'glb') return (await new GLTFLoader(manager).parseAsync(bytes.slice().buffer, '')).scene;
+  const made = new ColladaLoader(manager).parse(new TextDecoder().decode(bytes), '');
+  if (!made) throw new Error('it is no COLLADA file');
+  made.scene.rotation.set(0, 0, 0); // the axes of the file are those of its link
+  made.scene.updateMatrixWorld(true);
+  return made.scene;
+}
+
+function encoded(shape, meshes, look) {
+  const group = new THREE.Group();
+  if (meshes[shape.data]) {
+    const own = meshes[shape.data].clone();
+    own.traverse((o) => { if (o.isMesh) { o.castShadow = o.receiveShadow = true; if (look) o.material = look; } });
+    group.add(own);
+  }
   group.scale.set(...shape.scale);
   return group;
 }
@@ -116,13 +146,11 @@ let runs = [], three, now = 0, last = 0, playing = false, speed = 1, theme, show
 let start = 0, end = 0, sliders = [], contacts = [], dirty = true;
 const V = () => new THREE.Vector3(), Q = () => new THREE.Quaternion();
 
-function build(data, buffer) {
-  const told = [...new Set(data.flatMap((one) => one.scene.notices))];
-  const notice = (text) => { if (!told.includes(text)) { told.push(text); showNotices(told); } };
-  runs = data.map(({ scene, table }, index) => {
+function build(data, buffer, unread) {
+  runs = data.map(({ scene, table, meshes }, index) => {
     const arrays = arraysOf(table, buffer);
     const t = arrays[scene.t].data, tint = TINTS[index % TINTS.length];
-    const bodies = scene.bodies.map((body, k) => bodyOf(body, k, arrays, index, tint, notice));
+    const bodies = scene.bodies.map((body, k) => bodyOf(body, k, arrays, meshes, index, tint));
     const paths = scene.paths.map((path) => pathOf(path, arrays, index));
     const goals = scene.goals.map(goalOf);
     const arrows = scene.arrows.map((arrow) => arrowOf(arrow, arrays));
@@ -130,10 +158,10 @@ function build(data, buffer) {
   });
   start = Math.min(...runs.map((run) => run.t[0]));
   end = Math.max(...runs.map((run) => run.t[run.t.length - 1]));
-  showNotices(told);
+  showNotices([...new Set([...data.flatMap((one) => one.scene.notices), ...unread])]);
 }
 
-function bodyOf(body, k, arrays, index, tint, notice) {
+function bodyOf(body, k, arrays, meshes, index, tint) {
   const group = new THREE.Group();
   group.name = body.name;
   const role = ROLES[body.role];
@@ -146,7 +174,7 @@ function bodyOf(body, k, arrays, index, tint, notice) {
     const look = material(color.slice(0, 3), own);
     const raw = shape.type === 'dae' || shape.type === 'glb';
     const paint = shape.color || role || tint ? look : null;
-    const object = raw ? encoded(shape, arrays, paint, notice) : new THREE.Mesh(geometry(shape, arrays), look);
+    const object = raw ? encoded(shape, meshes, paint) : new THREE.Mesh(geometry(shape, arrays), look);
     object.castShadow = own > 0.7;
     object.receiveShadow = true;
     group.add(placed(object, shape.pose));
@@ -671,8 +699,9 @@ function buildControls() {
 async function main() {
   const data = JSON.parse(el('scene').textContent), buffer = await unpacked('arrays');
   const asked = new URLSearchParams(location.search);
+  const unread = await readEncoded(data, buffer);
   buildStage(data);
-  build(data, buffer);
+  build(data, buffer, unread);
   buildPlots();
   el('title').textContent = runs.map((run) => run.scene.title).join('  ·  ');
   runs.length > 1 && runs.forEach((run, k) => {
