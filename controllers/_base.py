@@ -28,6 +28,7 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings
 from lgcontrol.optimal._internal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
+from lgcontrol.simulation._internal import FunctionLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System
 from lgcontrol.systems._internal import Parameters, ParameterValues, StateMotion, not_a_system
 
@@ -103,6 +104,29 @@ def clock_time(t: Any) -> float:
         raise TypeError(
             f"t is the time in s and comes first, controller(t, x, reference); got {t!r}"
         ) from None
+
+
+def static_law(
+    controller: Controller,
+    function: ModelFunction,
+    rows: Callable[[np.ndarray], Mapping[str, np.ndarray]],
+    bounds: tuple[np.ndarray, np.ndarray] | None,
+) -> FunctionLaw:
+    """A law without memory, for loops in C: its calls say whether they were clipped."""
+
+    def took(t: float, u: np.ndarray, told: np.ndarray, elapsed: float) -> None:
+        controller._time, controller._last = t, u
+        if bounds is not None:
+            controller.info = ControlInfo(CallStatus.SATURATED if told[-1] else CallStatus.OK)
+
+    def columns(told: np.ndarray, elapsed: np.ndarray) -> dict[str, np.ndarray]:
+        count = len(told)
+        words = np.where(told[:, -1] > 0, str(CallStatus.SATURATED), str(CallStatus.OK))
+        if not told[:, -1].any():
+            words = words.astype(f"U{len(str(CallStatus.OK))}")
+        return {"status": words, "solve_time": np.zeros(count), "message": np.full(count, "")}
+
+    return FunctionLaw(function=function, rows=rows, bounds=bounds, took=took, columns=columns)
 
 
 class LawOptions(TypedDict, total=False):

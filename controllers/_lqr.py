@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value
-from lgcontrol.codegen._internal import Schedule
+from lgcontrol.codegen import ModelFunction, Value, trace
+from lgcontrol.codegen._internal import Schedule, exactly, memoized
 from lgcontrol.optimal import lqr, tvlqr
 from lgcontrol.optimal._internal import (
     TIME_ROUNDING,
@@ -21,10 +21,11 @@ from lgcontrol.optimal._internal import (
     holding_inputs,
     sample_reference,
 )
+from lgcontrol.simulation._internal import FunctionLaw
 from lgcontrol.systems import Linearization, ReferenceLike, System, Trajectory, TrimPoint
 from lgcontrol.systems._internal import Parameters, ParameterValues, sample_time
 
-from ._base import Controller
+from ._base import Controller, static_law
 from ._law_function import law_function
 from ._sampled_loop import Feedback
 
@@ -141,6 +142,18 @@ class LQR(Controller):
         u = goal.u[0, self._controls] - self.regulator.K @ error
         return self._saturate(u) if self.saturate else u
 
+    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
+        """The law without Python, for loops; see `FunctionLaw`."""
+        if type(self)._control is not LQR._control:
+            return None
+        goal = self.reference if reference is None else reference
+
+        def rows(times: np.ndarray) -> dict[str, np.ndarray]:
+            at = sample_reference(self.system, goal, times, self._own)
+            return {"x_ref": at.x, "u_ref": at.u, "K": self.regulator.K.T[None]}
+
+        return _compiled_law(self, plant, rows)
+
     def _exported_law(self) -> ModelFunction:
         system, sym = self.system, self.system.symbol.sym
         x, x_ref = sym("x", system.state.nq), sym("x_ref", system.state.nq)
@@ -241,6 +254,20 @@ class TVLQR(Controller):
         u = goal.u[0, self._controls] - gain @ self.system.error(x, goal.x[0])
         return self._saturate(u) if self.saturate else u
 
+    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
+        """The law without Python, for loops; see `FunctionLaw`."""
+        if type(self)._control is not TVLQR._control:
+            return None
+        along, K = self.regulator.trajectory, self.regulator.K
+
+        def rows(times: np.ndarray) -> dict[str, np.ndarray]:
+            at = sample_reference(self.system, along, times + EARLY, self._own)
+            node = np.searchsorted(along.t, times + EARLY, side="right") - 1
+            gains = K[np.clip(node, 0, len(K) - 1)]
+            return {"x_ref": at.x, "u_ref": at.u, "K": gains.transpose(0, 2, 1)}
+
+        return _compiled_law(self, plant, rows)
+
     def _exported_law(self) -> ModelFunction:
         system, sym = self.system, self.system.symbol.sym
         nq, m, n = system.state.nq, *self.regulator.K.shape[1:]
@@ -290,3 +317,27 @@ def _law(name: str, controller: LQR | TVLQR, given: Mapping[str, Value], u: Valu
         u = ca.fmin(ca.fmax(u, controller._lower), controller._upper)
     shapes = {key: given[key].shape for key in ("K",) if key in given}
     return law_function(name, given, {"u": u}, shapes)
+
+
+def _compiled_law(
+    controller: LQR | TVLQR, plant: System, rows: Callable[[np.ndarray], dict[str, np.ndarray]]
+) -> FunctionLaw | None:
+    """A law that is linear in the error, where its parameters stay as they are."""
+    if controller._values.functions or controller.system.state != plant.state:
+        return None
+    limits = (controller._lower, controller._upper) if controller.saturate else None
+    return static_law(controller, _feedback(controller.system), rows, limits)
+
+
+@memoized
+def _feedback(system: System) -> ModelFunction:
+    """``(x, x_ref, u_ref, K) → u``, the same function for all gains."""
+    controls = system.input_index("control").tolist()
+
+    def build(x: Value, x_ref: Value, u_ref: Value, K: Value) -> Value:
+        return u_ref[controls] - K @ system.error(x, x_ref)
+
+    nq, shape = system.state.nq, (len(controls), system.n_errors)
+    shapes = {"x": (nq,), "x_ref": (nq,), "u_ref": (system.n_inputs,), "K": shape}
+    made = trace("feedback", build, shapes, {"u": shape[:1]}, symbol=system.symbol)
+    return exactly(made)

@@ -45,6 +45,7 @@ from lgcontrol.optimal._internal import (
     takes_problem_options,
 )
 from lgcontrol.simulation import CallStatus
+from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory
 from lgcontrol.systems._internal import Parameters, ParameterValues, on_constraints
 
@@ -53,7 +54,7 @@ from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_export import export_mpc
 from ._mpc_info import MPCInfo
-from ._mpc_kernel import ANSWERS, ODD, KernelCalls
+from ._mpc_kernel import ANSWERS, ODD, KernelCalls, kernel_law
 from ._mpc_loop import Loop, Preview, follows
 from ._mpc_plan import Ask, Planner, PlanState
 from ._mpc_rates import InputRates
@@ -772,12 +773,7 @@ class MPC(Controller, metaclass=Fixed):
                 whole = self._whole(self._rules, x, t, reference)
                 self._rules = self._keep_up(self._rules, whole, start, reference)
         kernel, work = self._kernel, self.real_time
-        if kernel.calls is None or not kernel.calls.is_current:
-            self._rules = kernel.caught_up(self._rules, self._estimator)
-            solver: Any = self.solver
-            known = None if self._estimator is None else self._estimator.in_kernel
-            kernel.calls = solver.loop(self.delay, self.dt, self.system.nominal_input, known)
-        calls, outrun = kernel.calls, ""
+        calls, outrun = self._kernel_loop(), ""
         if not kernel.is_ahead:
             estimator, known = self._estimator, self._rules.disturbance
             numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
@@ -790,6 +786,52 @@ class MPC(Controller, metaclass=Fixed):
         u = self._told(t, x, reference, began, outrun)
         assert u is not None  # what comes here is a state
         return u
+
+    def _kernel_loop(self) -> Any:
+        """The loop of the kernel, made anew where functions were compiled in between."""
+        kernel = self._kernel
+        if kernel.calls is None or not kernel.calls.is_current:
+            self._rules = kernel.caught_up(self._rules, self._estimator)
+            solver: Any = self.solver
+            known = None if self._estimator is None else self._estimator.in_kernel
+            kernel.calls = solver.loop(self.delay, self.dt, self.system.nominal_input, known)
+        return kernel.calls
+
+    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:
+        """Calls of the kernel without Python, for loops; see `KernelLaw`."""
+        goal = self.reference if reference is None else reference
+        if (
+            type(self)._control is not MPC._control
+            or self.system.project is not None
+            or self.system.state != plant.state
+            or self._values.functions
+            or self.real_time.budget < np.inf
+            or not self._plans_in_c
+            or not self._kernel_loop().keeps_still(goal)
+        ):
+            return None
+        calls = self._kernel_loop()
+
+        def is_ready() -> bool:
+            kernel = self._kernel
+            return (
+                kernel.is_ahead
+                and kernel.calls is calls
+                and calls.is_current
+                and self._values.constant is self._p
+                and calls.keeps(goal, self._p)
+                and not calls.contradicts
+                and self._plans_in_c
+            )
+
+        def say(t: float, u: np.ndarray, elapsed: float) -> MPCInfo:
+            calls.called(elapsed)
+            restart = self._kernel.began_anew((calls.reference, calls.p), goal, self._p)
+            self._tell(calls.struct.status, elapsed, restart, "")
+            vars(self).update(_time=t, _last=u)
+            return self.info
+
+        return kernel_law(self, calls, is_ready, say)
 
     def _answer(
         self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
@@ -821,7 +863,12 @@ class MPC(Controller, metaclass=Fixed):
         code, restart = kernel.call(t, x, t + self.delay, reference, self._p, began, budget)
         if code == ODD:
             return None
-        seconds = time.perf_counter() - began
+        self._tell(code, time.perf_counter() - began, restart, outrun)
+        return calls.u.copy()
+
+    def _tell(self, code: int, seconds: float, restart: str, outrun: str) -> None:
+        """Say what the last call of the kernel is worth."""
+        calls = self._kernel.calls
         vars(self)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
         if code or outrun or calls.contradicts:
             status, text = self.info.status, calls.why()
@@ -830,7 +877,6 @@ class MPC(Controller, metaclass=Fixed):
             if outrun:
                 status, text = CallStatus.UNSOLVED, "; ".join(filter(None, [outrun, text]))
             self.info = replace(self.info, status=status, message=text)
-        return calls.u.copy()
 
     @property
     def _seconds(self) -> float:

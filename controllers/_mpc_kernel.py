@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lgcontrol.optimal import SolveStatus
+from lgcontrol.optimal._internal import status_of
 from lgcontrol.simulation import CallStatus
+from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import ReferenceLike
 
+from ._mpc_info import MPCInfo
 from ._mpc_loop import Loop
 from ._mpc_plan import PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
@@ -58,16 +62,21 @@ class KernelCalls:
         calls = self.calls
         before = calls.reference, calls.p
         calls.give(start, reference, p)
-        was_due, code = self.due, calls.call(t, x, began, budget)
-        if code == ODD:
-            return code, ""
+        code = calls.call(t, x, began, budget)
+        return code, "" if code == ODD else self.began_anew(before, reference, p)
+
+    def began_anew(
+        self, before: tuple[Any, np.ndarray], reference: ReferenceLike | None, p: np.ndarray
+    ) -> str:
+        """What made the plan of the last call begin anew, by what the call before was given."""
+        calls, was_due = self.calls, self.due
         self.is_ahead, restart = True, calls.cause
         if restart == "jump" or calls.is_due:
             cause = "state" if np.array_equal(p, before[1]) else "parameters"
             cause = cause if is_same(reference, before[0]) else "reference"
             self.due = cause if calls.is_due else ""
             restart = "" if restart != "jump" else (was_due or cause)
-        return code, restart
+        return restart
 
     def caught_up(self, loop: Loop, estimator: DisturbanceEstimator | None) -> Loop:
         """The loop after the calls of the kernel."""
@@ -81,3 +90,43 @@ class KernelCalls:
             loop = loop._replace(disturbance=estimator.estimate(state.disturbance))
         seen = None if state.clock is None else (state.clock, calls.x.copy())
         return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock, seen=seen)
+
+
+def kernel_law(
+    mpc: Any,
+    calls: Any,
+    is_ready: Callable[[], bool],
+    say: Callable[[float, np.ndarray, float], MPCInfo],
+) -> KernelLaw:
+    """Calls of a kernel's loop as a law of loops in C.
+
+    Parameters
+    ----------
+    mpc : MPC
+    calls : KernelLoop
+    is_ready, say : callable
+        As of `KernelLaw`.
+    """
+    entry, arguments = calls.entry
+
+    def took(t: float, u: np.ndarray, told: np.ndarray, elapsed: float) -> None:
+        calls.called(elapsed)
+        info = MPCInfo.of_call(CallStatus.OK, calls, elapsed, "")
+        vars(mpc).update(_time=t, _last=u, info=info)
+
+    def columns(told: np.ndarray, elapsed: np.ndarray) -> dict[str, np.ndarray]:
+        count = len(told)
+        words = [str(status_of(int(ended), bool(by_steps))) for ended, by_steps in told[:, 2:4]]
+        return {
+            "status": np.full(count, str(CallStatus.OK)), "solve_time": elapsed,
+            "message": np.full(count, ""), "qp_time": np.zeros(count),
+            "restart": np.full(count, ""), "iterations": told[:, 0], "cost": told[:, 1],
+            "solve": np.array(words),
+        }  # fmt: skip
+
+    return KernelLaw(
+        entry=entry, arguments=arguments, x=calls.x.ctypes.data, t=calls.place("now")[0],
+        u=calls.u.ctypes.data, odd=ODD, watched=[calls.place("cause"), calls.place("crowded"), calls.due],
+        told=[calls.place(name) for name in ("iterations", "cost", "ended", "stepped")],
+        is_ready=is_ready, say=say, took=took, columns=columns, keep=calls,
+    )  # fmt: skip

@@ -46,6 +46,8 @@ class Backend:
         self.scalar: Kernel | None = None
         self.vector: Kernel | None = None
         self.frames: list[CallFrame] = []
+        self.is_sought = False  # on disk
+        self.calls = 0  # of loops in C
         self._tried: set[bool] = set()
         self._announced: set[bool] = set()
 
@@ -54,6 +56,7 @@ class Backend:
         if contract != self.wanted.contract:
             self._tried.clear()
             self._announced.clear()
+            self.is_sought = False
             self.scalar = self.vector = None
             self.frames = []
         before = self.wanted

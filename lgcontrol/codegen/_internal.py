@@ -23,7 +23,10 @@ from ._interrupt import interruptible as interruptible
 from ._interrupt import was_interrupted as was_interrupted
 from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of
+from ._library import load_built as load_built
 from ._linear import solve_linear as solve_linear
+from ._machine_call import MachineCall as MachineCall
+from ._machine_call import exactly as exactly
 from ._memo import Memo as Memo
 from ._memo import memoized as memoized
 from ._model_function import InPlaceCall as InPlaceCall

@@ -12,7 +12,7 @@ import casadi as ca
 
 from ._compiler import BuildError, find_compiler
 from ._folder import UnsafeFolder
-from ._library import find_or_build, key_of
+from ._library import find_or_build, key_of, load_built
 from ._notice import notice
 from ._program import Program
 from ._source import scalar_source, vector_source
@@ -53,7 +53,12 @@ _failed: set[str] = set()
 
 
 def get_kernel(
-    program: Program, *, vector: bool, contract: bool = True, builds: int = 1
+    program: Program,
+    *,
+    vector: bool,
+    contract: bool = True,
+    builds: int = 1,
+    is_built: bool = False,
 ) -> Kernel | None:
     """Kernel of a program, None (with a notice) where it cannot be had.
 
@@ -67,10 +72,14 @@ def get_kernel(
         Whether a product and a sum may be rounded once (fused multiply-add).
     builds : int
         See `find_or_build`.
+    is_built : bool
+        Whether only code counts that was built before: nothing is built, and nothing said.
     """
     name = program.function.name()
     try:
         compiler = find_compiler()
+        if compiler is None and is_built:
+            return None
         if compiler is None:
             notice(
                 "compiler",
@@ -101,6 +110,11 @@ def get_kernel(
     key = key_of(compiler, flags[0], content)
     if key in _loaded or key in _failed:
         return _loaded.get(key)
+    if is_built:
+        found = load_built(key, _load)
+        return (
+            None if found is None else _loaded.setdefault(key, Kernel(*found[0], width, found[1]))
+        )
     try:
         about = {
             "function": name,

@@ -103,6 +103,11 @@ def find_or_build(
             raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
 
 
+def load_built(key: str, load: Callable[[Path], Loaded]) -> tuple[Loaded, Path] | None:
+    """What `load` makes of the library with this key, if it was built before."""
+    return _load_cached(Cache(), key, load)
+
+
 def _put(texts: Iterable[str], folder: Path, sources: list[Path]) -> Iterator[Path]:
     """Files of the texts one after the other, which are noted as sources."""
     for k, text in enumerate(texts):

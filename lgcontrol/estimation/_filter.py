@@ -19,6 +19,7 @@ from ..codegen import compile as compile_functions
 from ..codegen._internal import (
     UnknownNameError,
     c_default_name,
+    exactly,
     factor_symmetric,
     interruptible,
     read_only,
@@ -26,6 +27,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..integrators import Method
+from ..simulation._internal import CompiledFilter
 from ..systems import Sensor, System, step_derivatives
 from ..systems._internal import BoundSensor, check_start, complete_parameters
 from ._carried import FilterColumn
@@ -46,7 +48,7 @@ from ._given import (
 )
 from ._innovations import Said
 from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of, warn_of_interval
-from ._log import SAME_TIME, Log, Rows, whole_steps
+from ._log import SAME_TIME, ULPS, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
 from ._smoothing import LONG_LOG, BackwardPass, symmetric
@@ -320,6 +322,50 @@ class Filter(ABC):
         if status.is_success:
             total, count = self._squares[sensor]
             self._squares[sensor] = total + self.info["nis"], count + 1
+
+    def compiled_filter(self) -> CompiledFilter | None:
+        """The filter without Python, for loops; None where it goes back for late measurements."""
+        own = type(self)
+        is_other = own.predict is not Filter.predict or own.update is not Filter.update
+        if is_other or self.window > 0 or self.system.is_discrete:
+            return None
+        successes = sum(1 << int(status) for status in UpdateStatus if status.is_success)
+        scales = dict(zip(self.sensors, self.noise_scale.tolist(), strict=True))
+        return CompiledFilter(
+            predict=exactly(self._predict),
+            updates={name: exactly(update) for name, update in self._updates.items()},
+            p=self.p, q=self.densities, scales=scales, successes=successes,
+            rounding=(SAME_TIME, ULPS), state=lambda: (self.column, self.t, self._usual),
+            took=self._took, deviations=self._deviations,
+        )  # fmt: skip
+
+    def _took(
+        self,
+        z: np.ndarray,
+        t: float | None,
+        usual: float,
+        predicted: dict[int, int],
+        corrected: dict[str, tuple[dict[int, int], float, int, np.ndarray | None]],
+    ) -> None:
+        """Go on from where a loop in C has come."""
+        self.column, self.t, self._usual = z, t, usual
+        if predicted:
+            self._behind = 0
+        for status, count in predicted.items():
+            self.counts["predict"][PredictStatus(status).text] += count
+        for name, (counts, squares, used, said) in corrected.items():
+            for status, count in counts.items():
+                self.counts[name][UpdateStatus(status).text] += count
+            total, before = self._squares[name]
+            self._squares[name] = total + squares, before + used
+            if said is not None:
+                status = UpdateStatus(int(said[-1]))
+                self.info = {"sensor": name, "status": status.text, "nis": float(said[-3])}
+
+    def _deviations(self, z: np.ndarray) -> np.ndarray:
+        """Standard deviations of carried columns, shape (k, n)."""
+        variances = np.diagonal(self.covariances(z), axis1=-2, axis2=-1)
+        return np.sqrt(np.maximum(variances, 0.0))
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
         steps = 1

@@ -25,6 +25,8 @@ class StepControl:
         What steps are made with, and where the decay of fast modes keeps those short.
     LOOK_EVERY : int
         Steps between looks at the fastest decay; rejections are looked at, too.
+    before : float
+        Error of the step before.
 
     References
     ----------
@@ -41,18 +43,18 @@ class StepControl:
     LOOK_EVERY = 25
 
     def __init__(self) -> None:
-        self._before = 1.0
+        self.before = 1.0
 
     def accepted(self, error: float, order: int) -> float:
         """Factor to the next step after one with an error up to 1."""
         factor = SAFETY * max(error, 1e-12) ** (-INTEGRAL / order)
-        factor *= self._before ** (PROPORTIONAL / order)
-        self._before = max(error, 1e-4)
+        factor *= self.before ** (PROPORTIONAL / order)
+        self.before = max(error, 1e-4)
         return min(GROW, max(SHRINK, factor))
 
     def rejected(self, error: float, order: int) -> float:
         """Factor to the next try after a step that was too long, or is not finite."""
-        self._before = 1.0
+        self.before = 1.0
         if not (isfinite(error) and error > 1.0):
             return SHRINK
         return max(SHRINK, SAFETY * error ** (-1.0 / order))

@@ -33,3 +33,4 @@ from ._weights import state_weight as state_weight
 from .kernel._loop import CROWDED as CROWDED
 from .kernel._loop import LoopDisturbance as LoopDisturbance
 from .kernel._loop import queue_size as queue_size
+from .kernel._loop import status_of as status_of

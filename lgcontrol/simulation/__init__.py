@@ -21,10 +21,10 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
+from ._loop import SimulationError as SimulationError
 from ._perturbation import robustness as robustness
 from ._result import SimulationResult as SimulationResult
 from ._scaled_plant import scaled_inertia as scaled_inertia
-from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from heapq import heappop, heappush
 from math import gcd, inf, lcm
 from typing import Generic, TypeVar
@@ -146,6 +147,7 @@ class Queue(Generic[Item]):
         return len(self._heap)
 
 
+@lru_cache(maxsize=256)
 def as_fraction(seconds: float) -> Fraction:
     """A time as an exact ratio: 0.1 is 1/10, 1/3 is 1/3."""
     ratio = Fraction(seconds).limit_denominator(_RESOLUTION)

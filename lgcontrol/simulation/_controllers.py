@@ -17,6 +17,7 @@ from ..groups import LieGroup, Product, check_element
 from ..groups._internal import group_difference
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ._clock import Times
+from ._compiled_parts import FunctionLaw, KernelLaw
 from ._contract import ControlLaw
 from ._disturbances import label_of
 
@@ -87,6 +88,11 @@ class ControlStage:
         """Why errors grow in the controller's sampled loop, empty if it does not say so."""
         said = getattr(self.law, "unstable", "")
         return said if isinstance(said, str) else ""
+
+    def compiled_law(self, plant: System, reference: object) -> FunctionLaw | KernelLaw | None:
+        """The controller without Python, where it offers that for this plant."""
+        offer = getattr(self.law, "compiled_law", None)
+        return None if offer is None else offer(plant, reference)
 
     @property
     def system(self) -> System | None:

@@ -40,8 +40,11 @@ class Noise:
 
     def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
         """Draw one value per input, at time t in s."""
-        drawn = self._std * rng.normal(size=len(self.inputs))
-        return dict(zip(self.inputs, drawn, strict=True))
+        return dict(zip(self.inputs, self.draw(rng, 1)[0], strict=True))
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """The values of so many draws, shape (count, number of inputs)."""
+        return self._std * rng.normal(size=(count, len(self.inputs)))
 
     @cached_property
     def _std(self) -> np.ndarray:
@@ -220,6 +223,14 @@ class Disturbances:
     plant : System
     disturbances : sequence of Disturbance, Kick and Pulse, or a single one
     seed : int
+
+    Attributes
+    ----------
+    total : ndarray, shape (n_inputs,)
+    parts : ndarray, shape (count, n_inputs)
+        What each adds, the periodic ones first.
+    draws : list of Timing
+        When the periodic ones change.
     """
 
     def __init__(self, plant: System, disturbances: object, seed: int) -> None:
@@ -252,7 +263,7 @@ class Disturbances:
             rng = stream(seed, "disturbance", key, str(seen[key]))
             self._periodic.append((source, times, rng))
             seen[key] += 1
-        self._parts = np.zeros((len(self._periodic) + len(self._pulses), plant.n_inputs))
+        self.parts = np.zeros((len(self._periodic) + len(self._pulses), plant.n_inputs))
 
     def times(self) -> list[tuple[str, float]]:
         """All times that must fall on ticks, with what they are."""
@@ -275,7 +286,7 @@ class Disturbances:
 
     def schedule(self, clock: Clock, end: int) -> None:
         """Put every change on a tick; warn of what comes after the end, or pushes from there on."""
-        self._draws: list[Timing] = [times.on(clock) for _, times, _ in self._periodic]
+        self.draws: list[Timing] = [times.on(clock) for _, times, _ in self._periodic]
         self._blows = [(clock.ticks("time", time), change) for time, change in self._kicks]
         self._spans: list[tuple[int, float]] = []
         for pulse in self._pulses:
@@ -298,26 +309,53 @@ class Disturbances:
 
     def push(self, now: int, t: float, blame: Callable[[str], None]) -> None:
         """Change what is pushed from a tick on; `blame` is told who acts, for error messages."""
+        due = [k for k, timing in enumerate(self.draws) if timing.is_due(now)]
+        for k in due:
+            blame(self.label(k))
+            self.parts[k] = self.draw(k, t, 1)[0]
+        if self.switch(now) or due:
+            self.total = self.parts.sum(axis=0)
+
+    def label(self, k: int) -> str:
+        """What a periodic disturbance is called."""
+        return self._periodic[k][1].what
+
+    def draw(self, k: int, t: float, most: int) -> np.ndarray:
+        """The next values of a periodic disturbance, which is due at t, shape (count, n_inputs).
+
+        Noise draws as many as may be, all else those of now.
+        """
+        source, times, rng = self._periodic[k]
+        if not isinstance(source, Noise) or type(source) not in (HeldNoise, WhiteNoise):
+            return self._values(source.sample(t, rng), times.what)[None]
+        rows = np.zeros((most, len(self.total)))
+        rows[:, self._positions(source.inputs, times.what)] = source.draw(rng, most)
+        return rows
+
+    def switch(self, now: int) -> bool:
+        """Begin or end the pulses that do at a tick; returns whether one did."""
         changed = False
-        for k, (source, times, rng) in enumerate(self._periodic):
-            if self._draws[k].is_due(now):
-                blame(times.what)
-                self._parts[k] = self._values(source.sample(t, rng), times.what)
-                changed = True
-        for k, (pulse, (start, stop)) in enumerate(
+        for k, (pulse, span) in enumerate(
             zip(self._pulses, self._spans, strict=True), len(self._periodic)
         ):
-            if now in (start, stop):
-                self._parts[k] = self._values(pulse.values if now == start else {}, "Pulse")
+            if now in span:
+                values = pulse.values if now == span[0] else {}
+                self.parts[k] = self._values(values, "Pulse")
                 changed = True
-        if changed:
-            self.total = self._parts.sum(axis=0)
+        return changed
 
     def after(self, now: int) -> float:
         """The next tick at which anything changes, infinite if nothing does."""
-        ticks: list[float] = [timing.after(now) for timing in self._draws]
-        ticks += [tick for tick, _ in self._blows if tick > now]
-        ticks += [tick for span in self._spans for tick in span if tick > now]
+        ticks: list[float] = [timing.after(now) for timing in self.draws]
+        return min(inf, *ticks, self.next_kick(now), self.next_switch(now))
+
+    def next_kick(self, now: int) -> float:
+        """The next tick of a kick, infinite without one."""
+        return min((tick for tick, _ in self._blows if tick > now), default=inf)
+
+    def next_switch(self, now: int) -> float:
+        """The next tick at which a pulse begins or ends, infinite without one."""
+        ticks = (tick for span in self._spans for tick in span if tick > now)
         return min(ticks, default=inf)
 
     def _values(self, values: Mapping[str, float], what: str) -> np.ndarray:

@@ -1,6 +1,9 @@
 """What rooms above need of `lgcontrol.simulation` beyond what users type."""
 
 from ._clock import Clock as Clock
+from ._compiled_parts import CompiledFilter as CompiledFilter
+from ._compiled_parts import FunctionLaw as FunctionLaw
+from ._compiled_parts import KernelLaw as KernelLaw
 from ._contract import FullEstimator as FullEstimator
 from ._logs import BoundedQuantity as BoundedQuantity
 from ._logs import ControllerLog as ControllerLog

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, prepare, trace
-from ..codegen._internal import memoized
+from ..codegen._internal import exactly, memoized
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..integrators._internal import StepControl, decay_rate, embedded_step, nan_as_infinite
@@ -38,6 +38,10 @@ class PlantMotion(ABC):
     ----------
     method : str
         Name of the method.
+    function : ModelFunction
+        What makes a step.
+    calls : int
+        Steps of the whole run, about.
     shortest, longest : float
         Of the steps taken so far, s.
     steps, rejected : int
@@ -49,6 +53,8 @@ class PlantMotion(ABC):
     """
 
     method: str
+    function: ModelFunction
+    calls: int
     shortest = inf
     longest = 0.0
     steps = rejected = 0
@@ -91,38 +97,45 @@ class EqualSteps(PlantMotion):
         Longest step in s.
     seconds : float
         Of the whole run: a long one is worth compiling the steps for.
+
+    Attributes
+    ----------
+    longest_step : float
+        In s.
+    solves : bool
+        Whether steps solve equations, whose residual they return.
     """
 
     def __init__(self, plant: System, method: Method, max_step: float, seconds: float) -> None:
         self.plant, self.method = plant, method.name
-        self._longest = plant.dt if plant.is_discrete else max_step
+        self.longest_step = plant.dt if plant.is_discrete else max_step
         resolved = resolved_step(plant, method, 1)
-        self._solves, self._step = resolved is not None, resolved or plant.step(method)
-        self._total = ceil(seconds / self._longest)
-        prepare(self._step, calls=self._total)
+        self.solves, self.function = resolved is not None, resolved or plant.step(method)
+        self.calls = ceil(seconds / self.longest_step)
+        prepare(self.function, calls=self.calls)
 
     def advance(
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
     ) -> np.ndarray:
         """State after an interval, in as few calls as may be."""
         # Intervals and steps are ratios of short decimals: rounding must not add a step.
-        count = max(1, ceil(seconds / self._longest * (1 - 1e-12)))
+        count = max(1, ceil(seconds / self.longest_step * (1 - 1e-12)))
         dt = seconds / count
         for done in range(0, count, LONGEST_CALL):
             some = min(LONGEST_CALL, count - done)
             times = t + dt * (done + np.arange(some))
             if some == 1:
-                made = self._step(times[0], x, u, p, dt)
+                made = self.function(times[0], x, u, p, dt)
             else:
                 made = self._chain(some)(times[:, None], x, u, p, dt)
-            states, residuals = (made.x_next, made.residual) if self._solves else (made, 0.0)
+            states, residuals = (made.x_next, made.residual) if self.solves else (made, 0.0)
             x = states if some == 1 else states[-1]
             self.check(self.plant, x)
-            self._judge(times, np.ravel(residuals), dt)
+            self.judge(times, np.ravel(residuals), dt)
         self.took(dt, count)
         return x
 
-    def _judge(self, times: np.ndarray, residuals: np.ndarray, dt: float) -> None:
+    def judge(self, times: np.ndarray, residuals: np.ndarray, dt: float) -> None:
         """Note the first step that did not solve its equations."""
         missed = np.flatnonzero(~(residuals <= 1))
         if self.status != RunStatus.COMPLETED or not missed.size:
@@ -139,11 +152,11 @@ class EqualSteps(PlantMotion):
         """A number of steps as one function, kept with the plant for the runs to come."""
 
         def make() -> ModelFunction:
-            made = chain(self._step, count, carry=("x", "x_next"), each=["t"])
-            prepare(made, calls=-(-self._total // count))
+            made = chain(self.function, count, carry=("x", "x_next"), each=["t"])
+            prepare(made, calls=-(-self.calls // count))
             return made
 
-        return self.plant.memo(("simulate", self._step, count), make)
+        return self.plant.memo(("simulate", self.function, count), make)
 
 
 class Adaptive(PlantMotion):
@@ -166,26 +179,41 @@ class Adaptive(PlantMotion):
         Longest step in s, or infinite.
     seconds : float
         Of the whole run.
+
+    Attributes
+    ----------
+    h : float
+        Length of the next step, s.
+    start : float
+        Smallest size of the state so far.
+    control : StepControl
+    look_at : int
+        Number of steps at which the fastest decay is looked at again.
     """
 
     def __init__(self, plant: System, tolerance: float, max_step: float, seconds: float) -> None:
-        self.plant, self.tolerance, self._max_step = plant, tolerance, max_step
-        self._calls = ceil(seconds / min(max_step, FIXED_STEP))
-        self._h = min(max_step, FIXED_STEP)
-        self._start = LARGEST_STATE
-        self._control = StepControl()
+        self.plant, self.tolerance, self.max_step = plant, tolerance, max_step
+        self.calls = ceil(seconds / min(max_step, FIXED_STEP))
+        self.h = min(max_step, FIXED_STEP)
+        self.start = LARGEST_STATE
+        self.control = StepControl()
         self._choose(StepControl.EXPLICIT)
-        self._look_at, self._patience = 0, StepControl.LOOK_EVERY  # in steps
+        self.look_at, self._patience = 0, StepControl.LOOK_EVERY  # in steps
 
     @property
     def method(self) -> str:  # type: ignore[override]
         """Names of the methods used."""
         return " and ".join(self._used)
 
+    @property
+    def order(self) -> int:
+        """Order of the method of the moment."""
+        return self._scheme.order
+
     def _choose(self, scheme: Method) -> None:
-        self._scheme, self._function = scheme, error_step(self.plant, scheme)
+        self._scheme, self.function = scheme, error_step(self.plant, scheme)
         self._used = list(dict.fromkeys([*getattr(self, "_used", []), scheme.name]))
-        prepare(self._function, calls=self._calls)
+        prepare(self.function, calls=self.calls)
 
     def advance(
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
@@ -194,38 +222,38 @@ class Adaptive(PlantMotion):
         allowed = MOTION_SHARE * self.tolerance
         least = StepControl.shortest(t, t + seconds)
         most = MOST_PIECE_STEPS * max(1.0, seconds / FIXED_STEP)
-        h, done, count = self._h, 0.0, 0
-        self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
+        h, done, count = self.h, 0.0, 0
+        self.start = min(self.start, max(1.0, float(np.abs(x).max(initial=0.0))))
         while done < seconds:
-            if self.steps >= self._look_at and seconds > 2 * h:
-                h = self._look(t + done, x, u, p, h, seconds)
+            if self.steps >= self.look_at and seconds > 2 * h:
+                h = self.look(t + done, x, u, p, h, seconds)
             rest = seconds - done
             parts = ceil(rest / h * (1 - 1e-9))  # equal parts: no tiny step at the end
             dt = rest / parts
-            after, error = self._function(t + done, x, u, p, dt)
-            ratio, order = float(error) / allowed, self._scheme.order
+            after, error = self.function(t + done, x, u, p, dt)
+            ratio, order = float(error) / allowed, self.order
             if ratio <= 1.0:
                 x, done, count = after, (seconds if parts == 1 else done + dt), count + 1
                 self.took(dt)
-                factor = self._control.accepted(ratio, order)
+                factor = self.control.accepted(ratio, order)
                 # A step that the end of the interval made short says little of longer ones.
-                h = min(dt * factor if factor < 1.0 else max(h, dt * factor), self._max_step)
+                h = min(dt * factor if factor < 1.0 else max(h, dt * factor), self.max_step)
             else:  # or it is not finite
                 self.rejected += 1
-                self._look_at = min(self._look_at, self.steps + 1)
-                h = dt * self._control.rejected(ratio, order)
+                self.look_at = min(self.look_at, self.steps + 1)
+                h = dt * self.control.rejected(ratio, order)
             if (h < least and done < seconds) or count > most:
-                self._give_up(x, dt)
+                self.give_up(x, dt)
                 return x
-        self._h = h
+        self.h = h
         self.check(self.plant, x)
         return x
 
-    def _look(
+    def look(
         self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, h: float, seconds: float
     ) -> float:
         """Choose the method for the steps to come; the length of the next one."""
-        self._look_at = self.steps + self._patience
+        self.look_at = self.steps + self._patience
         rate = decay_rate(self.plant.problem, t, x, u, p)
         if self._scheme is StepControl.EXPLICIT:
             if STABLE_STEP * h * rate > 1.0 and seconds * rate > MANY_STABLE:
@@ -236,12 +264,12 @@ class Adaptive(PlantMotion):
             h = min(h, 1.0 / rate) if rate else h
         return h
 
-    def _give_up(self, x: np.ndarray, dt: float) -> None:
+    def give_up(self, x: np.ndarray, dt: float) -> None:
         """Say whether the state runs away, or moves too fast for any step."""
         self.check(self.plant, x)
         if self.status != RunStatus.COMPLETED:
             return
-        if np.abs(x).max(initial=0.0) > RUNAWAY * self._start:
+        if np.abs(x).max(initial=0.0) > RUNAWAY * self.start:
             self.status = RunStatus.DIVERGED
             self.trouble = f"{self.plant.name} runs away: steps of {dt:.2g} s do not follow it"
             return
@@ -285,7 +313,7 @@ def error_step(plant: System, method: Method) -> ModelFunction:
             after = plant.project(after, p)
         return [after, largest]
 
-    return trace(
+    made = trace(
         "error_step",
         build,
         {
@@ -298,6 +326,7 @@ def error_step(plant: System, method: Method) -> ModelFunction:
         {"x_next": (group.nq,), "error": ()},
         symbol=symbol,
     )
+    return exactly(made)  # the steps of a run do not depend on who takes them
 
 
 def _magnitudes(group: LieGroup, x: ca.SX, after: ca.SX) -> list[ca.SX | float]:

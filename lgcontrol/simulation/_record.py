@@ -58,7 +58,7 @@ class ControllerRecord:
         if age is not None:
             values["measurement_age"] = age
         if info is not None:
-            values |= _plain(info)
+            values |= plain_values(info)
         self._calls.append((t, answer, values))
 
     def finish(self, unstable: str) -> ControllerLog:
@@ -66,8 +66,10 @@ class ControllerRecord:
         keys = dict.fromkeys(key for _, _, values in self._calls for key in values)
         return ControllerLog(
             t=np.array([t for t, _, _ in self._calls], dtype=np.float64),
-            command=_commands([answer for _, answer, _ in self._calls]),
-            info={key: _column([values.get(key) for _, _, values in self._calls]) for key in keys},
+            command=as_commands([answer for _, answer, _ in self._calls]),
+            info={
+                key: as_column([values.get(key) for _, _, values in self._calls]) for key in keys
+            },
             unstable=unstable,
         )
 
@@ -132,53 +134,75 @@ class Recorder:
         """Keep a call of a controller: its answer, wall time, info, age of what it saw in s."""
         self._controllers[controller].call(t, answer, elapsed, info, age)
 
-    def finish(self, status: RunStatus, message: str) -> SimulationResult:
+    def finish(self, status: RunStatus, message: str, execution: str) -> SimulationResult:
         """Everything as arrays; the input of an interval that was not finished is left out."""
-        run, plant, count = self.run, self.run.plant, len(self._rows)
-        t = np.array([row[0] for row in self._rows])
-        x = np.array([row[1] for row in self._rows])
-        u = np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs)
-        followed = states_followed(plant, run.stages, run.reference, t)
-        motion = run.motion
-        controllers = {
-            stage.name: self._controllers[stage.name].finish(stage.unstable) for stage in run.stages
-        }
-        return SimulationResult(
-            name=plant.name,
-            group=plant.state,
-            t=t,
-            x=x,
-            u=u,
-            input_names=plant.input_names,
-            input_units=tuple(entry.unit for entry in plant.inputs),
-            input_roles=tuple(entry.role for entry in plant.inputs),
-            input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
-            reference=followed,
-            tracked=tracked_errors(plant, run.stages),
-            state_limits=np.array(plant.state_limits) if plant.limits else None,
-            tasks=task_errors(plant, run.stages, run.reference, t, x),
-            bounds=kept_bounds(plant, run.stages, t, x, u, followed),
-            limited=limited_quantities(plant, t, x, u, run.parameters.at(0.0)),
+        count, n = len(self._rows), self.run.plant.n_inputs
+        return make_result(
+            self.run,
+            t=np.array([row[0] for row in self._rows]),
+            x=np.array([row[1] for row in self._rows]),
+            u=np.array(self._inputs[: count - 1]).reshape(count - 1, n),
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
             measurements={name: record.finish() for name, record in self._sensors.items()},
-            controllers=controllers,
-            settings={
-                **run.settings,
-                "shortest_step": motion.shortest if motion.steps else None,
-                "longest_step": motion.longest if motion.steps else None,
-                "steps": motion.steps,
-                "rejected_steps": motion.rejected,
-                "method": motion.method,
+            controllers={
+                stage.name: self._controllers[stage.name].finish(stage.unstable)
+                for stage in self.run.stages
             },
             status=status,
-            message=message or "; ".join(failures(controllers)),
-            scenery=Scenery(
-                plant.look,
-                obstacles_kept(plant, run.stages, t),
-                events=events_of(run.disturbances.events()),
-            ),
+            message=message,
+            execution=execution,
         )
+
+
+def make_result(
+    run: SimulationSetup,
+    *,
+    t: np.ndarray,
+    x: np.ndarray,
+    u: np.ndarray,
+    controllers: Mapping[str, ControllerLog],
+    message: str,
+    execution: str,
+    **columns: Any,
+) -> SimulationResult:
+    """The result of a run, from the columns of its record."""
+    plant, motion = run.plant, run.motion
+    followed = states_followed(plant, run.stages, run.reference, t)
+    return SimulationResult(
+        name=plant.name,
+        group=plant.state,
+        t=t,
+        x=x,
+        u=u,
+        input_names=plant.input_names,
+        input_units=tuple(entry.unit for entry in plant.inputs),
+        input_roles=tuple(entry.role for entry in plant.inputs),
+        input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
+        reference=followed,
+        tracked=tracked_errors(plant, run.stages),
+        state_limits=np.array(plant.state_limits) if plant.limits else None,
+        tasks=task_errors(plant, run.stages, run.reference, t, x),
+        bounds=kept_bounds(plant, run.stages, t, x, u, followed),
+        limited=limited_quantities(plant, t, x, u, run.parameters.at(0.0)),
+        controllers=controllers,
+        scenery=Scenery(
+            plant.look,
+            obstacles_kept(plant, run.stages, t),
+            events=events_of(run.disturbances.events()),
+        ),
+        settings={
+            **run.settings,
+            "shortest_step": motion.shortest if motion.steps else None,
+            "longest_step": motion.longest if motion.steps else None,
+            "steps": motion.steps,
+            "rejected_steps": motion.rejected,
+            "method": motion.method,
+            "execution": execution,
+        },
+        message=message or "; ".join(failures(controllers)),
+        **columns,
+    )
 
 
 def states_followed(
@@ -288,7 +312,7 @@ def _rows(values: list[np.ndarray | None]) -> np.ndarray | None:
     return None if values[0] is None else np.array(values)
 
 
-def _plain(info: object) -> dict[str, Any]:
+def plain_values(info: object) -> dict[str, Any]:
     """Numbers and texts of a mapping, named tuple or object."""
     if isinstance(info, Mapping):
         named: Mapping[Any, Any] = info
@@ -307,7 +331,7 @@ def _value(value: object) -> object:
     return value
 
 
-def _commands(answers: list[Any]) -> np.ndarray | None:
+def as_commands(answers: list[Any]) -> np.ndarray | None:
     """Answers as one array, if they are vectors of one length."""
     try:
         array = np.array(answers)
@@ -316,7 +340,7 @@ def _commands(answers: list[Any]) -> np.ndarray | None:
     return array.astype(np.float64) if array.ndim == 2 and array.dtype.kind in "fiu" else None
 
 
-def _column(values: list[Any]) -> np.ndarray:
+def as_column(values: list[Any]) -> np.ndarray:
     """Numbers as floats, texts as texts; calls that said nothing are NaN or empty."""
     if any(isinstance(value, str) for value in values):
         return np.array(["" if value is None else str(value) for value in values])

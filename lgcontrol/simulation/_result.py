@@ -95,7 +95,8 @@ class SimulationResult(Result):
     settings : dict of str to value
         What else made the run: seed, feedback, p (at the start), method, tolerance (None for equal
         steps), max_step, the lengths of the shortest_step and the longest_step taken in s, the
-        number of steps and of rejected_steps, and when the reference_ends, if that is on its way.
+        number of steps and of rejected_steps, the execution, and when the reference_ends, if that
+        is on its way.
     status : RunStatus
         How it ended; those that did not complete have a message.
     message : str
@@ -258,6 +259,15 @@ class SimulationResult(Result):
         rows = zip(self.x.T, *self.state_limits, self.group.coordinate_units, strict=True)
         own = [BoundedQuantity(x, float(low), float(high), unit) for x, low, high, unit in rows]
         return dict(zip(self.group.coordinate_names, own, strict=True)) | dict(self.limited)
+
+    @property
+    def execution(self) -> str:
+        """What carried the run out: "compiled", with the parts that Python had, or Python and why.
+
+        A compiled loop writes the same record. "interpreted" are parts that it evaluates by
+        CasADi's interpreter, until their machine code pays for its build or is found on disk.
+        """
+        return str(self.settings.get("execution", ""))
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""

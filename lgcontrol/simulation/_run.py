@@ -54,6 +54,8 @@ class SimulationSetup:
         Lower and upper bounds that controls are clipped to.
     settings : mapping
         What the result keeps of all this.
+    repeats : int
+        Runs of this kind that are to come, which decides what is worth compiling.
     """
 
     plant: System
@@ -71,6 +73,7 @@ class SimulationSetup:
     parameters: ParameterValues
     bounds: tuple[np.ndarray, np.ndarray] | None
     settings: Mapping[str, Any]
+    repeats: int = 1
 
 
 def bind_sensors(

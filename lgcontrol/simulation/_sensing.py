@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen._internal import check_shape
+from ..codegen import ModelFunction, Value, trace
+from ..codegen._internal import check_shape, exactly
 from ..groups import LieGroup
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor
@@ -28,7 +29,7 @@ class SimulatedSensor:
     """
 
     def __init__(self, sensor: Sensor, plant: System, seed: int) -> None:
-        self.sensor = sensor
+        self.sensor, self._plant = sensor, plant
         if sensor.dt is None:
             raise ValueError(f"sensor {sensor.name!r} needs dt, the sample time in s")
         self.times = Times(f"sensor {sensor.name!r}", sensor.dt, sensor.offset, sensor.delay)
@@ -45,6 +46,20 @@ class SimulatedSensor:
         """Where measurements live."""
         return self._bound.group
 
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Ends of its range."""
+        return self._bound.limits
+
+    @property
+    def reading(self) -> ModelFunction | None:
+        """``(error, t, x, u, p) → y`` within no range; None where errors depend on the state."""
+        bound, plant = self._bound, self._plant
+        if bound.scale is not None:
+            return None
+        key = "reading", bound.group, bound.function.function.serialize()
+        return plant.memo(key, lambda: _reading(plant, bound))
+
     def _error(self) -> np.ndarray:
         """The next error: independent of those before, or a Gauss–Markov sequence."""
         drawn, tau = self._bound.noise(self._noise), self.sensor.correlation_time
@@ -54,9 +69,26 @@ class SimulatedSensor:
         self._last = drawn
         return drawn
 
+    def draw(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The next errors, shape (count, dim), and the chances of losses, of `measure`."""
+        errors = np.array([self._bias + self._error() for _ in range(count)])
+        return errors.reshape(count, self.group.dim), self._losses.random(count)
+
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""
         error = self._bias + self._bound.scaled(self._error(), t, x, u, p)
         if self._losses.random() < self.sensor.dropout:
             return None
         return self._bound.read(error, t, x, u, p)
+
+
+def _reading(plant: System, bound: BoundSensor) -> ModelFunction:
+    def build(error: Value, t: Value, x: Value, u: Value, p: Value) -> Value:
+        return bound.group.plus(bound.function(t, x, u, p), error)
+
+    shapes = {
+        "error": (bound.group.dim,), "t": (), "x": (plant.state.nq,), "u": (plant.n_inputs,),
+        "p": (plant.n_parameters,),
+    }  # fmt: skip
+    made = trace("reading", build, shapes, {"y": (bound.group.nq,)}, symbol=plant.symbol)
+    return exactly(made)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -13,29 +12,25 @@ from numpy.typing import ArrayLike
 
 from ..codegen import named_options
 from ..codegen._internal import (
-    check_interrupt,
-    interrupt_is_answered,
     level_outside,
-    was_interrupted,
 )
 from ..integrators import Method
 from ..systems import ReferenceLike, Sensor, System, TrimPoint
 from ..systems._internal import Parameters, ParameterValues, check_start, not_a_system
-from ._clock import Queue, check_period
-from ._contract import ControlLaw, Disturbance, Estimator, RunStatus
+from ._clock import check_period
+from ._compiled_loop import make_loop
+from ._contract import ControlLaw, Disturbance, Estimator
 from ._controllers import (
     Cascade,
-    ControlStage,
     alone_with,
     as_reference,
-    check_controls,
     check_model,
     make_stages,
 )
 from ._disturbances import Disturbances, Kick, Pulse
 from ._motion import FIXED_STEP, make_motion
 from ._random import check_seed
-from ._record import Recorder, states_followed
+from ._record import states_followed
 from ._result import SimulationResult
 from ._run import (
     SimulationSetup,
@@ -44,27 +39,13 @@ from ._run import (
     check_step_count,
     choose_feedback,
     early_end,
-    fast_losses,
     make_clock,
     warn_beyond_limits,
 )
-from ._sensing import SimulatedSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
 LONG_PERIOD = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
-
-
-class SimulationError(RuntimeError):
-    """A controller, an estimator or a disturbance failed in the loop.
-
-    Attributes
-    ----------
-    result : SimulationResult
-        The run up to then.
-    """
-
-    result: SimulationResult
 
 
 @named_options(own="seconds record_dt max_step tolerance sensors disturbances seed")
@@ -180,6 +161,14 @@ def simulate(
         a reference ends on its way; if a `Kick` or `Pulse` comes after the end; if a controller was
         to see measurements and never saw one, or the estimator never got one.
 
+    Notes
+    -----
+    The loop runs in C, without Python's lock, and calls Python only for the parts that are written
+    in Python. ``run.execution`` names these parts. Plants, sensors, `LQR`, `TVLQR`, filters and
+    `MPC` with constant references need no Python. A `Cascade`, a machine without a C compiler or
+    the compile policy "off" leave the whole loop to Python. The record is the same; laws and
+    filters agree with those called from Python to rounding.
+
     Examples
     --------
     >>> import casadi as ca
@@ -293,214 +282,4 @@ def simulate(
     if estimator is not None and not any(estimator is law for law in users):  # one may be both
         users.append(estimator)
     with alone_with(users):
-        return RunLoop(run).simulate(progress)
-
-
-class RunLoop:
-    """A run under way: where the plant is, what is known of it, what is held and recorded."""
-
-    def __init__(self, run: SimulationSetup) -> None:
-        plant = run.plant
-        self.run = run
-        self.t, self.x, self.p = 0.0, run.start, run.parameters.at(0.0)
-        self.acting = "the set-up"  # who to blame when something raises
-        self.has_begun = False
-        self.known = plant.nominal_input.copy()  # inputs without disturbances
-        self.u = self.known
-        self.measured, self.measured_at = self.x, np.nan  # the start is what is known at first
-        self.answers: list[Any] = [None] * len(run.stages)  # in effect, of each controller
-        self.effects: list[Queue[Any]] = [Queue() for _ in run.stages]
-        self.deliveries: Queue[tuple[SimulatedSensor, float, np.ndarray]] = Queue()
-        self.record = Recorder(run)
-        self._controls = plant.input_index("control")
-        self._calls = [stage.times.on(run.clock) for stage in run.stages]
-        self._samples = [sensor.times.on(run.clock) for sensor in run.sensors]
-
-    def simulate(self, progress: Callable[[float], None] | None) -> SimulationResult:
-        """Carry the run out to its end, divergence or an interruption."""
-        try:
-            self._prepare()
-            self.has_begun = True
-            self._go(progress)
-            check_interrupt()  # one that was swallowed in the last moment
-            status, message = self._trouble() or (RunStatus.COMPLETED, "")
-        except (KeyboardInterrupt, Exception) as cause:
-            status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
-            if not (isinstance(cause, KeyboardInterrupt) or was_interrupted()):
-                if not self.has_begun and isinstance(cause, ValueError | TypeError):
-                    raise  # what does not fit together is refused before the run
-                raise self._failure(cause) from cause
-            interrupt_is_answered()
-        unseen = self._unseen()
-        if unseen:
-            warnings.warn(unseen, RuntimeWarning, stacklevel=level_outside())
-        return self._result(status, message)
-
-    def _failure(self, cause: Exception) -> SimulationError:
-        """What to raise, with what there is of the run."""
-        message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"
-        error = SimulationError(message)
-        error.result = self._result(RunStatus.FAILED, message)
-        return error
-
-    def _unseen(self) -> str:
-        """Who was to see measurements and never saw one, with the consequence; empty for nobody."""
-        run = self.run
-        if not np.isnan(self.measured_at):
-            return ""
-        names = " or ".join(sensor.sensor.name for sensor in run.sensors)
-        said = []
-        if run.estimator is not None:
-            said.append("the estimator only predicted")
-        if run.stages and run.feedback == "measurement":
-            said.append("the controller saw the start all the time")
-        return f"no measurement of {names} was delivered: {', '.join(said)}" if said else ""
-
-    def _prepare(self) -> None:
-        self.acting = "the estimator"
-        getattr(self.run.estimator, "reset", lambda: None)()
-        for i, stage in enumerate(self.run.stages):
-            self.acting = stage.name
-            check = None if i else stage.told_by("check_reference", self.run.plant)
-            if check is not None:  # before it builds anything
-                check(self.run.reference)
-            stage.reset()
-            # What an inner controller is to follow comes with the first answer of the outer one.
-            state, reference = (None, None) if i else (self._seen(), self.run.reference)
-            stage.prepare(state, reference)
-
-    def _go(self, progress: Callable[[float], None] | None) -> None:
-        """All that happens, in its order."""
-        run, now, shown = self.run, 0, 0
-        while True:
-            self.t = run.clock.seconds(now)
-            check_interrupt()
-            for change in run.disturbances.kicks(now):
-                self.x = run.plant.state.plus(self.x, change)
-            self._measure(now)
-            self._deliver(now)
-            if now < run.end:
-                self._command(now)
-                run.disturbances.push(now, self.t, self._blame)
-            self._keep()
-            if now == run.end:
-                return
-            now = self._move(now, self._next(now))
-            if self._trouble():
-                return
-            if progress is not None and 100 * now // run.end > shown:
-                shown = 100 * now // run.end
-                self.acting = "progress"
-                progress(now / run.end)
-
-    def _trouble(self) -> tuple[RunStatus, str] | None:
-        """What keeps the run from going on, if anything does."""
-        motion, estimator = self.run.motion, self.run.estimator
-        after = f"after t = {self.record.last_time:g} s"
-        if motion.status != RunStatus.COMPLETED:
-            return motion.status, f"{motion.trouble} {after}{self._hint()}"
-        if estimator is not None and not np.isfinite(estimator.x).all():
-            return RunStatus.DIVERGED, f"the estimate is not finite {after}"
-        return None
-
-    def _hint(self) -> str:
-        """What may be behind trouble: losses that controllers are too slow for."""
-        if not self.run.stages:
-            return ""
-        period, rows = self.run.stages[-1].times.dt, self.record
-        found = fast_losses(self.run.plant, self.t, rows.last_state, self.p, period)
-        return f"; {found}" if found else ""
-
-    def _measure(self, now: int) -> None:
-        for sensor, timing in zip(self.run.sensors, self._samples, strict=True):
-            if not timing.is_due(now):
-                continue
-            self.acting = sensor.times.what
-            y = sensor.measure(self.t, self.x, self.u, self.p)
-            self.record.taken(sensor.sensor.name, lost=y is None)
-            if y is not None:
-                self.deliveries.put(now + timing.delay, (sensor, self.t, y))
-
-    def _deliver(self, now: int) -> None:
-        for sensor, taken, y in self.deliveries.due(now):
-            late = sensor.times.delay > sensor.times.dt
-            self.record.measurement(sensor.sensor.name, taken, y, late=late)
-            self.measured, self.measured_at = y, taken
-            if self.run.estimator is not None:
-                self.acting = "the estimator"
-                self.run.estimator.update(sensor.sensor.name, y.copy())
-
-    def _command(self, now: int) -> None:
-        """Call the controllers that are due, from the outer to the inner."""
-        for i, (stage, timing) in enumerate(zip(self.run.stages, self._calls, strict=True)):
-            goal = self.answers[i - 1] if i else self.run.reference
-            if timing.is_due(now) and (i == 0 or goal is not None):
-                self.effects[i].put(now + timing.delay, self._call(i, stage, goal))
-            for answer in self.effects[i].due(now):
-                self.answers[i] = answer
-                if stage is self.run.stages[-1]:
-                    self.known = self.known.copy()
-                    bounds = self.run.bounds
-                    self.known[self._controls] = answer if bounds is None else answer.clip(*bounds)
-
-    def _call(self, i: int, stage: ControlStage, goal: object) -> Any:
-        self.acting = stage.name
-        x = self._seen()
-        started = perf_counter()
-        answer = stage.law(self.t, x, goal)
-        elapsed = perf_counter() - started
-        if stage is self.run.stages[-1]:
-            answer = check_controls(self.run.plant, stage.name, answer)
-        elif answer is None:
-            raise ValueError("it returned None, expected the reference of the next controller")
-        elif isinstance(answer, np.ndarray):
-            answer = answer.copy()
-        age = None if self.run.feedback == "state" else self.t - self.measured_at
-        self.record.call(stage.name, self.t, answer, elapsed, stage.info, age)
-        return answer
-
-    def _seen(self) -> np.ndarray:
-        """What the controllers know of the state."""
-        if self.run.feedback == "estimate" and self.run.estimator is not None:
-            return np.array(self.run.estimator.x, dtype=np.float64)
-        return (self.measured if self.run.feedback == "measurement" else self.x).copy()
-
-    def _next(self, now: int) -> int:
-        """The next tick at which something happens or is recorded."""
-        run = self.run
-        ticks = [run.end, run.disturbances.after(now), self.deliveries.next]
-        ticks += [timing.after(now) for timing in (*self._calls, *self._samples)]
-        ticks += [queue.next for queue in self.effects]
-        if run.record_period:
-            ticks.append(now - now % run.record_period + run.record_period)
-        return int(min(ticks))
-
-    def _move(self, now: int, after: int) -> int:
-        """Move the plant with the inputs held."""
-        run, seconds = self.run, self.run.clock.seconds(after - now)
-        self.acting = run.plant.name
-        self.u, self.p = self.known + run.disturbances.total, run.parameters.at(self.t)
-        self.record.input(self.u)
-        self.x = run.motion.advance(self.x, self.u, self.p, self.t, seconds)
-        if run.estimator is not None and run.motion.status == RunStatus.COMPLETED:
-            self.acting = "the estimator"
-            run.estimator.predict(self.t, self.known.copy(), seconds)
-        return after
-
-    def _keep(self) -> None:
-        """Record state and estimate."""
-        estimator = self.run.estimator
-        if estimator is None:
-            self.record.state(self.t, self.x)
-            return
-        P = getattr(estimator, "P", None)
-        deviation = None if P is None else np.sqrt(np.maximum(np.diagonal(P), 0.0))
-        self.record.state(self.t, self.x, np.array(estimator.x, dtype=np.float64), deviation)
-
-    def _result(self, status: RunStatus, message: str) -> SimulationResult:
-        if not len(self.record):
-            self.record.state(self.t, self.x)  # the estimator may be what failed
-        return self.record.finish(status, message)
-
-    def _blame(self, who: str) -> None:
-        self.acting = who
+        return make_loop(run).simulate(progress)

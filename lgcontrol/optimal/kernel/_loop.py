@@ -245,12 +245,11 @@ class KernelLoop:
         """What calls are given; returns whether it is other than before."""
         if isinstance(reference, list):  # which may change under its name: numbers are compared
             reference = check_shape("the reference's state", reference, (None,), batch=True)
-        if self._is_still and reference is self.reference and p is self.p:
-            if self._bytes is None or reference.tobytes() == self._bytes:
-                return False
+        if self.keeps(reference, p):
+            return False
         solver = self.solver
         setting = solver._given.setting(start + solver._grid, reference, p)
-        self._is_still = not moves(reference) and not solver._given._needs_time
+        self._is_still = self.keeps_still(reference)
         is_array = type(reference) is np.ndarray  # which may change under its name
         self._bytes = reference.tobytes() if is_array else None
         is_new = p is not self.p
@@ -284,6 +283,37 @@ class KernelLoop:
     def _ask(self, _: Any) -> int:
         self.is_late = time.perf_counter() > self._deadline
         return self.is_late
+
+    @property
+    def entry(self) -> tuple[int, tuple[int, ...]]:
+        """Address of what `call` calls, and its arguments, for loops in C."""
+        address = ctypes.cast(self._call, ctypes.c_void_p).value
+        assert address is not None
+        return address, self._addresses
+
+    def place(self, name: str) -> tuple[int, bool]:
+        """Address of a field of the loop, and whether it holds a number, else a whole one."""
+        fields: Any = Loop._fields_
+        is_number = dict(fields)[name] is ctypes.c_double
+        return ctypes.addressof(self.struct) + getattr(Loop, name).offset, is_number
+
+    def keeps_still(self, reference: Any) -> bool:
+        """Whether what calls are given stays the same from one time to another."""
+        return not moves(reference) and not self.solver._given._needs_time
+
+    def keeps(self, reference: Any, p: np.ndarray) -> bool:
+        """Whether the next call needs to be given nothing."""
+        is_same = self._is_still and reference is self.reference and p is self.p
+        return is_same and (self._bytes is None or reference.tobytes() == self._bytes)
+
+    def called(self, elapsed: float) -> None:
+        """Know that the last call, of a loop in C, took so many seconds."""
+        self._began = time.perf_counter() - elapsed
+
+    @property
+    def due(self) -> tuple[int, bool]:
+        """Address of the number that says whether the next plan begins anew."""
+        return self.state[DUE:].ctypes.data, True
 
     def take(
         self,
@@ -359,11 +389,7 @@ class KernelLoop:
     @property
     def ended(self) -> SolveStatus:
         """How the kernel ended."""
-        ended = STATUS[self.struct.ended]
-        is_told = ended in (SolveStatus.FAILED, SolveStatus.INFEASIBLE)
-        if self.is_late and not is_told:
-            return SolveStatus.TIME_LIMIT
-        return SolveStatus.ITERATION_LIMIT if self.struct.stepped and not is_told else ended
+        return status_of(self.struct.ended, bool(self.struct.stepped), self.is_late)
 
     def why(self) -> str:
         """What is wrong with the last call."""
@@ -404,3 +430,13 @@ class KernelLoop:
         log = memory.arrays["log"][: struct.iterations + 1].copy()
         ended = SolveStatus.TIME_LIMIT if self.is_late else None
         return results.solution(struct.ended, log, *given, tolerance=TOLERANCE, ended=ended)
+
+
+def status_of(ended: int, by_steps: bool, is_late: bool = False) -> SolveStatus:
+    """How the kernel ended; steps end at their number."""
+    status = STATUS[ended]
+    if status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
+        return status
+    if is_late:
+        return SolveStatus.TIME_LIMIT
+    return SolveStatus.ITERATION_LIMIT if by_steps else status

@@ -1,0 +1,632 @@
+"""CompiledLoop: a run carried out by the loop in C, which asks for what only Python knows."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..codegen import ModelFunction
+from ..codegen._internal import MachineCall, check_interrupt, was_interrupted
+from ._clock import Timing
+from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
+from ._compiled_record import CompiledRecord, LoopMemory
+from ._compiled_table import ASKS, LoopStruct, SensorStruct, SourceStruct
+from ._driver import Driver, find_driver
+from ._loop import RunLoop
+from ._motion import MOTION_SHARE, Adaptive, EqualSteps
+from ._run import FEEDBACKS, SimulationSetup
+
+NEVER = 2**63 - 1
+BUDGET = 0.05  # s, of one call of the loop: Ctrl-C waits for it
+MOST_DRAWN = 1024  # values of noise that are drawn at once
+FIRST_ROOM = 4096  # rows of a record that there is memory for at first
+MOST_NUMBER = 2**53  # whole numbers that doubles hold
+STATUSES = 16
+
+
+class CompiledLoop(RunLoop):
+    """A run under way in C.
+
+    Parameters
+    ----------
+    run : SimulationSetup
+    driver : Driver
+    """
+
+    def __init__(self, run: SimulationSetup, driver: Driver) -> None:
+        super().__init__(run)
+        self._driver, self._loop = driver, LoopMemory(LoopStruct())
+        self._bound: list[MachineCall] = []
+        self._steps: dict[ModelFunction, MachineCall] = {}
+        self._law: FunctionLaw | KernelLaw | None = None
+        self._filter: CompiledFilter | None = None
+        self._in_python: list[str] = []  # parts that Python has
+        self._interpreted: list[str] = []
+        self._handlers: dict[str, Callable[[], None]] = {
+            name: getattr(self, f"_on_{name}") for name in ASKS if name not in ("done", "pause")
+        }
+        self._set_clock()
+        self._set_plant()
+        self._set_motion()
+        self._set_disturbances()
+        self._sensors = [self._set_sensor(k) for k in range(len(run.sensors))]
+        self._set_sensors()
+        self.record: Any = CompiledRecord(run, self._loop, self._sensors)
+
+    # What the loop is told before it begins
+
+    def _set_clock(self) -> None:
+        run, tick = self.run, self.run.clock.tick
+        self._loop.set(
+            numerator=float(tick.numerator), denominator=float(tick.denominator), end=run.end,
+            record_period=run.record_period, pause=NEVER, budget=BUDGET, measured_at=np.nan,
+        )  # fmt: skip
+
+    def _set_plant(self) -> None:
+        run, loop, plant = self.run, self._loop, self.run.plant
+        nq, nu, controls = plant.state.nq, plant.n_inputs, self._controls
+        loop.set(nq=nq, nu=nu, nm=len(controls), saturates=run.bounds is not None)
+        self.x = loop.put("x", run.start.copy())
+        self.u = loop.put("u", self.known.copy())
+        self.known = loop.put("known", self.known.copy())
+        self.p = loop.put("p", self.p.copy())
+        loop.put("controls", controls, np.int64)
+        lower, upper = run.bounds or (np.zeros(len(controls)), np.zeros(len(controls)))
+        loop.put("lower", lower)
+        loop.put("upper", upper)
+        loop.set(varies=bool(run.parameters.functions))
+        room = min(FIRST_ROOM, run.end + 2)
+        loop.set(row_room=room)
+        loop.put("row_t", np.empty(room))
+        loop.put("row_x", np.empty((room, nq)))
+        loop.put("row_u", np.empty((room, nu)))
+        loop.put("row_z", np.empty((room, 0)))
+
+    def _set_motion(self) -> None:
+        loop, motion = self._loop, self.run.motion
+        loop.put("stepped", np.zeros(loop.struct.nq))
+        loop.put("error", np.zeros(1))
+        loop.set(shortest_taken=inf, missed_t=np.nan)
+        if isinstance(motion, Adaptive):
+            loop.set(
+                adaptive=1, h=motion.h, longest_step=motion.max_step, start=motion.start,
+                before=motion.control.before, look_at=motion.look_at,
+                allowed=MOTION_SHARE * motion.tolerance,
+            )  # fmt: skip
+        else:
+            assert isinstance(motion, EqualSteps)
+            loop.set(longest_step=motion.longest_step, solves=motion.solves)
+        self._bind_step()
+
+    def _bind_step(self) -> None:
+        """Let the loop take steps of the method that the motion has chosen."""
+        loop, motion = self._loop, self.run.motion
+        made = self._steps.get(motion.function)
+        if made is None:
+            found = loop.arrays["stepped"], loop.arrays["error"]
+            memory = dict(zip(motion.function.results, found, strict=False))
+            memory |= {name: loop.arrays[name] for name in ("x", "u", "p")}
+            memory |= {"t": loop.at("step_t"), "dt": loop.at("step_dt")}
+            made = self._bind("step", motion.function, memory, "the plant", motion.calls)
+            self._steps[motion.function] = made
+        loop.struct.step.run, loop.struct.step.table = made.run, made.table
+        if isinstance(motion, Adaptive):
+            loop.set(order=float(motion.order))
+
+    def _bind(
+        self, name: str, function: ModelFunction, memory: Mapping[str, np.ndarray], what: str,
+        calls: int, at: LoopMemory | None = None,
+    ) -> MachineCall:  # fmt: skip
+        """Let a field be a function on memory, for about so many calls."""
+        at = self._loop if at is None else at
+        made = MachineCall(function, memory, self._driver.interpret, calls * self.run.repeats)
+        code = getattr(at.struct, name)
+        code.run, code.table = made.run, made.table
+        self._bound.append(made)
+        if not made.is_compiled and what not in self._interpreted:
+            self._interpreted.append(what)
+        return made
+
+    def _set_disturbances(self) -> None:
+        run, loop = self.run, self._loop
+        pushes, nu = run.disturbances, run.plant.n_inputs
+        sources = (SourceStruct * max(1, len(pushes.draws)))()
+        self._sources = []
+        for k, timing in enumerate(pushes.draws):
+            memory = LoopMemory(sources[k])
+            memory.set(period=timing.period, offset=timing.offset)
+            memory.put("rows", np.zeros((1, nu)))
+            self._sources.append(memory)
+        self._source_array = sources
+        pushes.parts = loop.put("part_inputs", pushes.parts)
+        pushes.total = loop.put("total", pushes.total)
+        loop.set(
+            source=ctypes.addressof(sources), sources=len(self._sources), parts=len(pushes.parts),
+            next_kick=_tick(pushes.next_kick(-1)), next_switch=_tick(pushes.next_switch(-1)),
+        )  # fmt: skip
+
+    def _set_sensors(self) -> None:
+        loop, run = self._loop, self.run
+        most = max([run.plant.state.nq, *(s.group.nq for s in run.sensors)])
+        measured = np.zeros(most)
+        measured[: len(run.start)] = run.start
+        loop.put("measured", measured)
+        loop.set(feedback=FEEDBACKS.index(run.feedback), sensors=len(self._sensors))
+
+    def _set_sensor(self, k: int) -> LoopMemory:
+        run = self.run
+        if k == 0:
+            self._sensor_array = (SensorStruct * len(run.sensors))()
+            self._loop.set(sensor=ctypes.addressof(self._sensor_array))
+        sensor, timing = run.sensors[k], self._samples[k]
+        memory = LoopMemory(self._sensor_array[k])
+        ny, dim = sensor.group.nq, sensor.group.dim
+        queue = timing.delay // timing.period + 2
+        room = min(FIRST_ROOM, run.end // timing.period + 1)
+        memory.set(
+            period=timing.period, offset=timing.offset, delay=timing.delay, ny=ny, dim=dim,
+            queue=queue, room=room, dropout=sensor.sensor.dropout,
+        )  # fmt: skip
+        for name, shape in (
+            ("errors", (0, dim)), ("chances", (0,)), ("error", (dim,)), ("y", (ny,)),
+            ("taken", (queue,)), ("ys", (queue, ny)), ("delivered_t", (room,)),
+            ("delivered_y", (room, ny)), ("y_est", (ny,)),
+        ):  # fmt: skip
+            memory.put(name, np.zeros(shape))
+        for name in ("ticks", "order"):
+            memory.put(name, np.zeros(queue), np.int64)
+        for name in ("counts", "firsts"):
+            memory.put(name, np.zeros(STATUSES), np.int64)
+        read = sensor.reading
+        if read is None:
+            self._in_python.append(f"the sensor {sensor.sensor.name}")
+            return memory
+        loop = self._loop
+        given = {
+            "error": memory.arrays["error"], "t": loop.at("t"), "y": memory.arrays["y"],
+            **{name: loop.arrays[name] for name in ("x", "u", "p")},
+        }  # fmt: skip
+        try:
+            count = run.end // timing.period
+            self._bind("read", read, given, f"the sensor {sensor.sensor.name}", count, memory)
+        except NotImplementedError:
+            self._in_python.append(f"the sensor {sensor.sensor.name}")
+            return memory
+        memory.set(here=1)
+        if sensor.limits is not None:
+            memory.set(limited=1)
+            memory.put("lower", sensor.limits[0])
+            memory.put("upper", sensor.limits[1])
+        return memory
+
+    def _set_estimator(self) -> None:
+        estimator, loop = self.run.estimator, self._loop
+        if estimator is None:
+            loop.put("estimate", self.x.copy())
+            return
+        offer = getattr(estimator, "compiled_filter", None)
+        found = offer() if offer is not None else None
+        loop.set(estimator=2)
+        loop.put("estimate", np.array(estimator.x, dtype=np.float64))
+        if found is None:
+            self._in_python.append("the estimator")
+            return
+        z, _, _ = found.state()
+        for name, size in (("z", z.size), ("z_next", z.size), ("est_u", self.u.size)):
+            loop.put(name, np.zeros(size))
+        for name in ("predicted", "predicted_first"):
+            loop.put(name, np.zeros(STATUSES), np.int64)
+        shared = {"z": loop.arrays["z"], "z_next": loop.arrays["z_next"], "p": found.p.copy()}
+        predict = {
+            "t": loop.at("est_t"), "dt": loop.at("est_dt"), "u": loop.arrays["est_u"],
+            "q": found.q.copy(), "status": loop.put("est_said", np.zeros(1)),
+        }  # fmt: skip
+        try:
+            self._bind("predict", found.predict, shared | predict, "the estimator", self._intervals)
+            for sensor, memory in zip(self.run.sensors, self._sensors, strict=True):
+                name = sensor.sensor.name
+                update = found.updates.get(name)
+                if update is None:  # which raises when it is delivered
+                    continue
+                own = {
+                    "t": loop.at("est_t"), "y": memory.arrays["y_est"],
+                    "r": np.array([found.scales[name]]),
+                }  # fmt: skip
+                count = self.run.end // memory.struct.period
+                made = self._bind("correct", update, shared | own, "the estimator", count, memory)
+                memory.put("said", made.memory["said"])
+                memory.set(says=made.memory["said"].size, updates=1)
+        except NotImplementedError:
+            self._in_python.append("the estimator")
+            return
+        loop.put("row_z", np.empty((loop.struct.row_room, z.size)))
+        loop.put("estimate", loop.arrays["z"])
+        loop.set(
+            estimator=1, nz=z.size, successes=found.successes, est_same=found.rounding[0],
+            est_ulps=found.rounding[1],
+        )  # fmt: skip
+        self._filter = self.record.filter = found
+        self._load_filter()
+
+    def _set_stage(self) -> None:
+        loop, run = self._loop, self.run
+        m = loop.struct.nm
+        loop.put("answer", np.zeros(m))
+        if not run.stages:
+            for name in ("call_t", "call_elapsed", "call_age", "call_here"):
+                loop.put(name, np.zeros(0))
+            loop.put("call_answer", np.zeros((0, m)))
+            loop.put("call_told", np.zeros((0, 1)))
+            return
+        timing: Timing = self._calls[0]
+        queue = timing.delay // timing.period + 2
+        room = max(0, -(-(run.end - timing.offset) // timing.period))
+        room = min(room + 1, FIRST_ROOM)
+        loop.set(
+            staged=1, period=timing.period, offset=timing.offset, delay=timing.delay,
+            effects=queue, call_room=room,
+        )  # fmt: skip
+        loop.put("effect_ticks", np.zeros(queue), np.int64)
+        loop.put("effect_answers", np.zeros((queue, m)))
+        law = run.stages[0].compiled_law(run.plant, run.reference)
+        try:
+            if isinstance(law, FunctionLaw):
+                self._set_function_law(law)
+            elif law is not None:
+                self._set_kernel_law(law)
+        except NotImplementedError:
+            law = None
+        if law is None:
+            self._in_python.append(run.stages[0].name)
+        self._law = self.record.law = law
+        told = loop.struct.told
+        for name in ("call_t", "call_elapsed", "call_age"):
+            loop.put(name, np.zeros(room))
+        loop.put("call_here", np.zeros(room), np.int64)
+        loop.put("call_answer", np.zeros((room, m)))
+        loop.put("call_told", np.zeros((room, told + 1)))
+
+    def _set_function_law(self, law: FunctionLaw) -> None:
+        loop, group, function = self._loop, self.run.plant.state, law.function
+        loop.put("law_x", np.zeros(loop.struct.nq))
+        memory = {"x": loop.arrays["law_x"], function.results[0]: loop.arrays["answer"]}
+        count = self.run.end // loop.struct.period
+        made = self._bind("feedback_law", function, memory, self.run.stages[0].name, count)
+        names = function.arguments[1:]
+        self._tables = {name: made.memory[name] for name in names}
+        addresses = [array.ctypes.data for array in self._tables.values()]
+        loop.put("table_to", addresses, np.int64)
+        loop.put("table_sizes", [array.size for array in self._tables.values()], np.int64)
+        parts = group.unit_parts
+        loop.put("unit_from", [part.start for part in parts], np.int64)
+        loop.put("unit_to", [part.stop for part in parts], np.int64)
+        loop.set(law=1, tables=len(names), units=len(parts), odd=1e-9, law_clips=0)
+        if law.bounds is not None:
+            loop.put("law_lower", law.bounds[0])
+            loop.put("law_upper", law.bounds[1])
+            loop.set(law_clips=1)
+
+    def _set_kernel_law(self, law: KernelLaw) -> None:
+        loop = self._loop
+        loop.put("kernel_arguments", law.arguments, np.int64)
+        for name, kind, places in (
+            ("watch", "watch_kind", law.watched), ("tell", "tell_kind", law.told)
+        ):  # fmt: skip
+            loop.put(name, [address for address, _ in places], np.int64)
+            loop.put(kind, [is_number for _, is_number in places], np.int64)
+        loop.set(
+            law=2, kernel=law.entry, kernel_x=law.x, kernel_t=law.t, kernel_u=law.u,
+            kernel_odd=law.odd, watched=len(law.watched), told=len(law.told),
+        )  # fmt: skip
+
+    @property
+    def _intervals(self) -> int:
+        """Intervals of the run, about."""
+        run = self.run
+        periods = [timing.period for timing in (*self._calls, *self._samples)]
+        periods += [timing.period for timing in run.disturbances.draws]
+        periods += [run.record_period] if run.record_period else []
+        return max([run.end // period for period in periods], default=1)
+
+    # The run
+
+    @property
+    def execution(self) -> str:
+        """What runs where, for people."""
+        parts = "compiled"
+        if self._in_python:
+            parts += f", except for {' and '.join(self._in_python)}, in Python"
+        if self._interpreted:
+            parts += f"; interpreted: {', '.join(self._interpreted)}"
+        return parts
+
+    def _go(self, progress: Callable[[float], None] | None) -> None:
+        run, loop = self.run, self._loop.struct
+        self.acting = "the set-up"
+        self._set_estimator()
+        self._set_stage()
+        go, address, shown = self._driver.go, self._loop.address, 0
+        if progress is not None:
+            loop.pause = -(-run.end // 100)
+        handlers = [self._handlers.get(name) for name in ASKS]
+        try:
+            while True:
+                if loop.law == 2:
+                    loop.law_ready = self._law.is_ready()  # type: ignore[union-attr]
+                elif loop.law:
+                    loop.law_ready = 1
+                asked = go(address)
+                self.t = loop.t
+                handler = handlers[asked]
+                if handler is not None:
+                    handler()
+                    if self._ended:
+                        return
+                    if was_interrupted():  # what happens at this time is recorded first
+                        loop.budget = 0.0
+                    continue
+                if ASKS[asked] == "done":
+                    return
+                check_interrupt()
+                if progress is not None and loop.now >= loop.pause:
+                    shown = 100 * loop.now // run.end
+                    loop.pause = -(-(shown + 1) * run.end // 100)
+                    self.acting = "progress"
+                    progress(loop.now / run.end)
+        finally:
+            self._catch_up()
+
+    _ended = False
+
+    def _catch_up(self) -> None:
+        """Let plant's motion, law and filter know what the loop did."""
+        loop, motion = self._loop.struct, self.run.motion
+        self.t, self.measured_at = loop.t, loop.measured_at
+        motion.shortest, motion.longest = loop.shortest_taken, loop.longest_taken
+        motion.steps, motion.rejected = loop.taken, loop.rejected
+        self._unload_law()
+        self._unload_filter()
+
+    def _unload_law(self) -> None:
+        """Let the controller know of its last call, if the loop made it."""
+        arrays, last = self._loop.arrays, self._loop.struct.calls - 1
+        if self._law is None or last < 0 or last in self.record.infos:
+            return
+        u, told = arrays["call_answer"][last].copy(), arrays["call_told"][last]
+        self._law.took(float(arrays["call_t"][last]), u, told, float(arrays["call_elapsed"][last]))
+
+    def _load_filter(self) -> None:
+        loop, found = self._loop.struct, self._filter
+        assert found is not None
+        z, t, usual = found.state()
+        self._loop.arrays["z"][:] = z
+        loop.est_has_t, loop.est_usual = t is not None, usual
+        loop.est_t = 0.0 if t is None else t
+
+    def _unload_filter(self) -> None:
+        loop, found = self._loop.struct, self._filter
+        if found is None:
+            return
+        arrays = self._loop.arrays
+        predicted = _in_order(arrays["predicted"], arrays["predicted_first"])
+        corrected = {}
+        for k, (sensor, memory) in enumerate(zip(self.run.sensors, self._sensors, strict=True)):
+            counts = _in_order(memory.arrays["counts"], memory.arrays["firsts"])
+            if counts:
+                struct, said = memory.struct, memory.arrays["said"]
+                last = said if k == loop.last_sensor else None
+                corrected[sensor.sensor.name] = counts, struct.squares, struct.used, last
+                struct.squares, struct.used = 0.0, 0
+        loop.order_of_statuses = 0
+        t = loop.est_t if loop.est_has_t else None
+        found.took(arrays["z"].copy(), t, loop.est_usual, predicted, corrected)
+
+    # What the loop asks for
+
+    def _on_kick(self) -> None:
+        now = self._loop.struct.now
+        pushes = self.run.disturbances
+        for change in pushes.kicks(now):
+            self.x[:] = self.run.plant.state.plus(self.x.copy(), change)
+        self._loop.struct.next_kick = _tick(pushes.next_kick(now))
+
+    def _on_measure(self) -> None:
+        k = self._loop.struct.asked
+        sensor, memory = self.run.sensors[k], self._sensors[k]
+        self.acting = sensor.times.what
+        y = sensor.measure(self.t, self.x.copy(), self.u.copy(), self.p.copy())
+        memory.struct.lost = y is None
+        if y is not None:
+            memory.arrays["y"][:] = y
+
+    def _on_noise(self) -> None:
+        k = self._loop.struct.asked
+        sensor, memory = self.run.sensors[k], self._sensors[k]
+        self.acting = sensor.times.what
+        left = (self.run.end - self._loop.struct.now) // memory.struct.period + 1
+        errors, chances = sensor.draw(min(MOST_DRAWN, left))
+        memory.put("errors", errors)
+        memory.put("chances", chances)
+        memory.set(stock=len(errors), next=0)
+
+    def _on_update(self) -> None:
+        estimator, k = self.run.estimator, self._loop.struct.asked
+        assert estimator is not None
+        self.acting = "the estimator"
+        self._unload_filter()
+        y = self._sensors[k].arrays["y_est"].copy()
+        estimator.update(self.run.sensors[k].sensor.name, y)
+        self._know_estimate()
+
+    def _on_predict(self) -> None:
+        estimator, loop = self.run.estimator, self._loop.struct
+        assert estimator is not None
+        self.acting = "the estimator"
+        self._unload_filter()
+        estimator.predict(self.t, self.known.copy(), loop.seconds)
+        self._know_estimate()
+        if not np.isfinite(estimator.x).all():
+            self._ended = True
+
+    def _know_estimate(self) -> None:
+        if self._filter is not None:
+            self._load_filter()
+        else:
+            x = np.array(self.run.estimator.x, dtype=np.float64)  # type: ignore[union-attr]
+            self._loop.put("estimate", x)
+
+    def _on_keep(self) -> None:
+        estimator = self.run.estimator
+        P = getattr(estimator, "P", None)
+        deviation = None if P is None else np.sqrt(np.maximum(np.diagonal(P), 0.0))
+        x = np.array(estimator.x, dtype=np.float64)  # type: ignore[union-attr]
+        self.record.estimates.append((x, deviation))
+
+    def _on_lost(self) -> None:
+        self._ended = True
+
+    def _on_call(self) -> None:
+        self._unload_law()
+        self.measured_at = self._loop.struct.measured_at
+        if self.run.feedback == "measurement":
+            self.measured = self._loop.arrays["measured"][: len(self.x)]
+        if self._filter is not None:
+            self._unload_filter()
+        stage = self.run.stages[0]
+        self._call(0, stage, self.run.reference)
+        self._loop.arrays["call_here"][self._loop.struct.calls] = 0
+
+    def _on_told(self) -> None:
+        assert isinstance(self._law, KernelLaw)
+        self.acting = self.run.stages[0].name
+        loop, u = self._loop.struct, self._loop.arrays["answer"].copy()
+        self.record.tell(self._law.say(self.t, u, loop.elapsed))
+
+    def _on_rows(self) -> None:
+        loop, run = self._loop, self.run
+        assert isinstance(self._law, FunctionLaw)
+        self.acting = run.stages[0].name
+        period, now = loop.struct.period, loop.struct.now
+        left = -(-(run.end - now) // period)
+        ticks = now + period * np.arange(min(MOST_DRAWN, max(1, left)))
+        times = ticks * float(run.clock.tick.numerator) / float(run.clock.tick.denominator)
+        try:
+            rows = self._law.rows(times)
+        except Exception:  # what is wrong with it shows when the controller is called
+            loop.set(law=0)
+            return
+        arrays = [np.ascontiguousarray(rows[name], dtype=float) for name in self._tables]
+        loop.put("table_rows", [array.ctypes.data for array in arrays], np.int64)
+        steps = [array[0].size if len(array) > 1 else 0 for array in arrays]
+        loop.put("table_steps", steps, np.int64)
+        self._rows = arrays
+        loop.set(rows_from=loop.struct.calls, rows_to=loop.struct.calls + len(times))
+
+    def _on_draw(self) -> None:
+        k, loop, pushes = self._loop.struct.asked, self._loop.struct, self.run.disturbances
+        memory = self._sources[k]
+        self.acting = pushes.label(k)
+        left = (self.run.end - loop.now) // memory.struct.period + 1
+        rows = memory.put("rows", pushes.draw(k, self.t, min(MOST_DRAWN, left)))
+        memory.set(stock=len(rows), next=0)
+
+    def _on_switch(self) -> None:
+        pushes, now = self.run.disturbances, self._loop.struct.now
+        pushes.switch(now)
+        self._loop.struct.next_switch = _tick(pushes.next_switch(now))
+
+    def _on_more(self) -> None:
+        loop = self._loop
+        if loop.struct.asked >= 0:
+            memory = self._sensors[loop.struct.asked]
+            memory.struct.room *= 2
+            memory.grow("delivered_t", "delivered_y", room=memory.struct.room)
+        elif loop.struct.asked == -1:
+            loop.struct.call_room *= 2
+            names = ("call_t", "call_answer", "call_elapsed", "call_age", "call_told", "call_here")
+            loop.grow(*names, room=loop.struct.call_room)
+        else:
+            loop.struct.row_room *= 2
+            loop.grow("row_t", "row_x", "row_u", "row_z", room=loop.struct.row_room)
+
+    def _on_parameters(self) -> None:
+        self.acting = self.run.plant.name
+        self.p[:] = self.run.parameters.at(self.t)
+
+    def _on_look(self) -> None:
+        loop, motion = self._loop.struct, self.run.motion
+        assert isinstance(motion, Adaptive)
+        self.acting = self.run.plant.name
+        motion.steps, before = loop.taken, motion.function
+        t = self.t + loop.done
+        loop.h = motion.look(t, self.x, self.u, self.p, loop.h, loop.seconds)
+        loop.look_at = motion.look_at
+        if motion.function is not before:
+            self._bind_step()
+
+    def _on_give_up(self) -> None:
+        motion, loop = self.run.motion, self._loop.struct
+        assert isinstance(motion, Adaptive)
+        motion.start = loop.start
+        motion.give_up(self.x, loop.step_dt)
+        self._ended = True
+
+    def _on_trouble(self) -> None:
+        self.run.motion.check(self.run.plant, self.x)
+        self._took_all()
+
+    def _on_missed(self) -> None:
+        motion, loop = self.run.motion, self._loop.struct
+        assert isinstance(motion, EqualSteps)
+        motion.judge(np.array([loop.missed_t]), np.array([loop.missed]), loop.step_dt)
+        self._took_all()
+
+    def _took_all(self) -> None:
+        """Count the equal steps of an interval, of which the first ones were in vain."""
+        loop = self._loop.struct
+        if not loop.adaptive:
+            loop.shortest_taken = min(loop.shortest_taken, loop.step_dt)
+            loop.longest_taken = max(loop.longest_taken, loop.step_dt)
+            loop.taken += int(loop.most)
+        self._ended = True
+
+    def _on_failed(self) -> NoReturn:
+        self.acting = self.run.plant.name
+        raise RuntimeError(f"a function of {self.run.plant.name} could not be evaluated")
+
+
+def _tick(tick: float) -> int:
+    return NEVER if tick == inf else int(tick)
+
+
+def _in_order(counts: np.ndarray, firsts: np.ndarray) -> dict[int, int]:
+    """Counts of statuses in the order in which they came, which begin anew."""
+    found = sorted(np.flatnonzero(counts).tolist(), key=lambda status: firsts[status])
+    made = {status: int(counts[status]) for status in found}
+    counts[:] = 0
+    return made
+
+
+def make_loop(run: SimulationSetup) -> RunLoop:
+    """The loop in C where there is one for this run, else that in Python."""
+    why, loop = "", None
+    tick = run.clock.tick
+    if len(run.stages) > 1:
+        why = "a cascade"
+    elif max((run.end + 1) * tick.numerator, tick.denominator) >= MOST_NUMBER:
+        why = f"a clock of {tick} s"
+    else:
+        driver = find_driver(build=True)
+        why = "no machine code"
+        if driver is not None:
+            try:
+                loop = CompiledLoop(run, driver)
+            except NotImplementedError as error:
+                why = str(error)
+    if loop is not None:
+        return loop
+    return RunLoop(run, why)

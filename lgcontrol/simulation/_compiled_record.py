@@ -1,0 +1,183 @@
+"""CompiledRecord: what a loop in C wrote down, as a SimulationResult; memory that it works on."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
+from ._contract import RunStatus
+from ._logs import ControllerLog, Measurements
+from ._record import as_column, as_commands, make_result, plain_values
+from ._result import SimulationResult
+from ._run import SimulationSetup
+
+
+class LoopMemory:
+    """A struct and the arrays that it points to."""
+
+    def __init__(self, struct: ctypes.Structure) -> None:
+        self.struct = struct
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def put(self, name: str, array: Any, kind: Any = np.float64) -> np.ndarray:
+        """Let a field point to memory of these values."""
+        array = np.ascontiguousarray(array, dtype=kind)
+        self.arrays[name] = array
+        setattr(self.struct, name, array.ctypes.data)
+        return array
+
+    def at(self, name: str) -> np.ndarray:
+        """A number of the struct, as memory of a function; shape (1,)."""
+        offset = getattr(type(self.struct), name).offset
+        return np.frombuffer(self.struct, np.float64, 1, offset)  # type: ignore[call-overload]
+
+    def set(self, **values: Any) -> None:
+        """Fields that are numbers."""
+        for name, value in values.items():
+            setattr(self.struct, name, value)
+
+    def grow(self, *names: str, room: int) -> None:
+        """More memory for arrays of rows."""
+        for name in names:
+            old = self.arrays[name]
+            new = np.empty((room, *old.shape[1:]), dtype=old.dtype)
+            new[: len(old)] = old
+            self.put(name, new, old.dtype)
+
+    @property
+    def address(self) -> int:
+        """Address of the struct."""
+        return ctypes.addressof(self.struct)
+
+
+class CompiledRecord:
+    """What the loop in C has written down so far.
+
+    Parameters
+    ----------
+    run : SimulationSetup
+    loop : LoopMemory
+    sensors : list of LoopMemory
+    """
+
+    def __init__(self, run: SimulationSetup, loop: LoopMemory, sensors: list[LoopMemory]) -> None:
+        self.run, self._loop, self._sensors = run, loop, sensors
+        self.estimates: list[tuple[np.ndarray, np.ndarray | None]] = []
+        self.infos: dict[int, dict[str, Any]] = {}  # of the calls that Python made, or told of
+        self.law: FunctionLaw | KernelLaw | None = None
+        self.filter: CompiledFilter | None = None
+
+    def __len__(self) -> int:
+        """Number of recorded states."""
+        return self._loop.struct.rows
+
+    @property
+    def last_time(self) -> float:
+        """Time of the last recorded state in s."""
+        rows = len(self)
+        return float(self._loop.arrays["row_t"][rows - 1]) if rows else 0.0
+
+    @property
+    def last_state(self) -> np.ndarray:
+        """The last recorded state, shape (nq,)."""
+        return self._loop.arrays["row_x"][len(self) - 1]
+
+    def state(self, t: float, x: np.ndarray) -> None:
+        """Keep a state before the loop has begun."""
+        arrays = self._loop.arrays
+        arrays["row_t"][0], arrays["row_x"][0], self._loop.struct.rows = t, x, 1
+
+    def call(
+        self, controller: str, t: float, answer: Any, elapsed: float, info: object, age: object
+    ) -> None:
+        """Keep what Python has to say of a call that it made."""
+        self._loop.arrays["answer"][:] = answer
+        self._loop.struct.elapsed = elapsed
+        self.tell(info)
+
+    def tell(self, info: object) -> None:
+        """Keep what the controller says of this call."""
+        self.infos[self._loop.struct.calls] = {} if info is None else plain_values(info)
+
+    def finish(self, status: RunStatus, message: str, execution: str) -> SimulationResult:
+        """Everything as arrays; the input of an interval that was not finished is left out."""
+        arrays, count = self._loop.arrays, len(self)
+        estimate, deviation = self._estimates(count)
+        run = self.run
+        return make_result(
+            run,
+            t=arrays["row_t"][:count].copy(),
+            x=arrays["row_x"][:count].copy(),
+            u=arrays["row_u"][: max(count - 1, 0)].copy(),
+            estimate=estimate,
+            estimate_std=deviation,
+            measurements={
+                sensor.sensor.name: _measurements(memory, sensor.group)
+                for sensor, memory in zip(run.sensors, self._sensors, strict=True)
+            },
+            controllers={stage.name: self._calls(stage.unstable) for stage in run.stages},
+            status=status,
+            message=message,
+            execution=execution,
+        )
+
+    def _estimates(self, count: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if self.filter is not None:
+            z = self._loop.arrays["row_z"][:count]
+            nq = self.run.estimator.x.size  # type: ignore[union-attr]
+            return z[:, :nq].copy(), self.filter.deviations(z)
+        known = self.estimates[:count]
+        if not known:
+            return None, None
+        deviation = None if known[0][1] is None else np.array([row[1] for row in known])
+        return np.array([row[0] for row in known]), deviation
+
+    def _calls(self, unstable: str) -> ControllerLog:
+        loop, arrays = self._loop.struct, self._loop.arrays
+        n = loop.calls
+        elapsed = arrays["call_elapsed"][:n].copy()
+        info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
+        if n and self.run.feedback != "state":
+            info["measurement_age"] = arrays["call_age"][:n].copy()
+        own = np.flatnonzero(arrays["call_here"][:n])
+        own = own[~np.isin(own, list(self.infos))]
+        told: Mapping[str, np.ndarray] = {}
+        if own.size and self.law is not None:
+            told = self.law.columns(arrays["call_told"][own], elapsed[own])
+        if own.size == n:
+            info |= told
+        else:
+            others = [self.infos[k] for k in sorted(self.infos)]
+            first = [told, *others] if own.size and own[0] == 0 else [*others, told]
+            places = sorted(self.infos)
+            for key in dict.fromkeys(key for values in first for key in values):
+                column: list[Any] = [None] * n
+                for k, values in zip(places, others, strict=True):
+                    column[k] = values.get(key)
+                if key in told:
+                    for k, value in zip(own.tolist(), told[key].tolist(), strict=True):
+                        column[k] = value
+                info[key] = as_column(column)
+        answers = arrays["call_answer"][:n].copy()
+        return ControllerLog(
+            t=arrays["call_t"][:n].copy(),
+            command=answers if n else as_commands([]),
+            info=info,
+            unstable=unstable,
+        )
+
+
+def _measurements(memory: LoopMemory, group: Any) -> Measurements:
+    sensor, count = memory.struct, memory.struct.delivered
+    return Measurements(
+        t=memory.arrays["delivered_t"][:count].copy(),
+        y=memory.arrays["delivered_y"][:count].copy(),
+        group=group,
+        taken=sensor.count,
+        lost=sensor.losses,
+        late=count if sensor.delay > sensor.period else 0,
+    )

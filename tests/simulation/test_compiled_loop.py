@@ -1,0 +1,378 @@
+"""Loops in C: the record of the loop in Python, whatever Python has to do in between."""
+
+import dataclasses
+import signal
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.codegen import set_compile_policy
+from lgcontrol.codegen._internal import find_compiler
+from lgcontrol.controllers import LQR, MPC, TVLQR, RealTime
+from lgcontrol.estimation import EKF
+from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.optimal.kernel._planner import NewtonSolver
+from lgcontrol.simulation import (
+    HeldNoise,
+    InputSignal,
+    Kick,
+    Pulse,
+    SimulationError,
+    WhiteNoise,
+    _compiled_loop,
+    simulate,
+)
+from lgcontrol.systems import Input, Parameter, Sensor, System
+
+from ._plants import Feedback, cart, drone, swinging
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler on PATH")
+
+# A gain times an error is summed up in another order.
+ROUNDING = 1e-11
+TIMES = ("call_time", "solve_time")
+
+
+@pytest.fixture
+def twice(monkeypatch):
+    """Return the function that runs a loop in Python and in C."""
+
+    def run(make, **options):
+        found = []
+        for driver in (lambda build: None, _compiled_loop.find_driver):
+            with monkeypatch.context() as patch:
+                patch.setattr(_compiled_loop, "find_driver", driver)
+                plant, own = make()
+                found.append(simulate(plant, **(own | options)))
+        assert found[0].settings["execution"].startswith("in Python")
+        assert found[1].settings["execution"].startswith("compiled")
+        return found
+
+    return run
+
+
+def compare(slow, fast, rounding=0.0):
+    """Assert that two results are the same in all that a record has."""
+
+    def same(one, other, name):
+        assert type(one) is type(other), name
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype and one.shape == other.shape, name
+            if one.dtype.kind == "f" and rounding:
+                np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding, err_msg=name)
+            else:
+                np.testing.assert_array_equal(one, other, err_msg=name)
+        elif isinstance(one, dict):
+            assert list(one) == list(other), name
+            for key in one:
+                if key == "execution":
+                    continue
+                if key in TIMES:
+                    assert one[key].shape == other[key].shape and (other[key] >= 0).all()
+                    continue
+                same(one[key], other[key], f"{name}.{key}")
+        elif dataclasses.is_dataclass(one) and not isinstance(one, type):
+            for field in dataclasses.fields(one):
+                same(getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}")
+        elif isinstance(one, float) and rounding:
+            assert one == pytest.approx(other, rel=rounding), name
+        else:
+            assert one == other, name
+
+    same(slow, fast, "run")
+
+
+class Wave:
+    """A disturbance of one's own."""
+
+    dt = 0.07
+
+    def sample(self, t, rng):
+        return {"wind": np.sin(t) + 0.1 * rng.normal()}
+
+
+class Observer:
+    """An estimator in Python, without a covariance."""
+
+    def __init__(self, x):
+        self.first = np.asarray(x, float)
+
+    def reset(self):
+        self.x = self.first.copy()
+
+    def predict(self, t, u, dt):
+        self.x = self.x + dt * np.array([self.x[1], u[0] / 2.0])
+
+    def update(self, name, y):
+        self.x = self.x + [0.3, 0.1] * (y - self.x[:1])
+
+
+WIND = HeldNoise({"wind": 0.5}, dt=0.03)
+X = Sensor("x", "position", std_discrete=0.01, dt=0.04)
+LATE = Sensor("late", std_discrete=0.01, dt=0.03, delay=0.07, offset=0.01, dropout=0.3)
+
+
+def of_cart(**options):
+    law = Feedback([3.0, 2.0], 0.05)
+    return lambda: (cart(), {"controller": law, "x0": [1.0, 0.0], "seconds": 1.5, **options})
+
+
+CASES = {
+    "free": lambda: (drone(), {"x0": drone().state.random(1), "seconds": 1.0}),
+    "record": of_cart(record_dt=0.013, max_step=0.004),
+    "equal steps": of_cart(method="rk4", max_step=0.007),
+    "one step": of_cart(method="euler", max_step=1.0),
+    "discrete": lambda: (
+        swinging(0.01),
+        {"controller": Feedback([3.0, 1.0], 0.03), "x0": [1.0, 0.0], "seconds": 1.0},
+    ),
+    "stiff": lambda: (
+        System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"]).augment(lag=1e-4),
+        {"x0": [1.0, 0.0, 0.1], "seconds": 0.5, "dt": 0.1},
+    ),
+    "late and clipped": lambda: (
+        cart(),
+        {"controller": Feedback([90.0, 2.0], 0.05, offset=0.02, delay=0.12), "x0": [1.0, 0.0],
+         "seconds": 1.5},
+    ),
+    "not clipped": of_cart(saturate=False, controller=Feedback([90.0, 2.0], 0.05)),
+    "parameters": of_cart(p={"mass": lambda t: 2.0 + t}),
+    "disturbed": of_cart(disturbances=[
+        WIND, WhiteNoise({"wind": 0.1}, dt=0.05, offset=0.3), Wave(),
+        InputSignal(lambda t: {"wind": t}, dt=0.11),
+        Pulse({"wind": 1.0}, start=0.013, duration=0.5), Pulse({"force": 1.0}, start=0.9),
+        Kick(0.0, [0.1, 0.0]), Kick(0.77, {"speed": [1.0]}), Kick(0.77, {"speed": [-0.3]}),
+        Kick(1.5, {"speed": [1.0]}),
+    ]),
+    "seen": of_cart(sensors=[LATE], disturbances=WIND, seed=3),
+    "sensors": of_cart(
+        sensors=[
+            X, LATE,
+            Sensor("slow", "speed", std_discrete=0.3, correlation_time=0.5, dt=0.1, bias=0.2),
+            Sensor("short", "position", std_discrete=0.1, dt=0.1, limits=([0.5], [0.9])),
+            Sensor("scaled", "speed", std_discrete=0.1, dt=0.1, scale=lambda t, x, u, p: 1 + x[0]),
+        ],
+        feedback="state", seed=1,
+    ),
+    "observer": of_cart(
+        sensors=[X, Sensor("other", "position", dt=0.06, delay=0.01)], estimator=Observer([0.8, 0]),
+    ),
+    "no inputs": lambda: (
+        System("turn", Product(a=SO3, b=Rn(1)), lambda t, x, u, p: ca.vertcat(1, t, x[4], -x[4])),
+        {"x0": [0, 0, 0, 1, 1.0], "seconds": 1.0, "dt": 0.1},
+    ),
+    "nothing": lambda: (System("none", Rn(0), lambda t, x, u, p: ca.SX(0, 1)),
+                        {"x0": np.zeros(0), "seconds": 1.0, "dt": 0.1}),
+    "one tick": of_cart(seconds=0.05),
+    "a third": of_cart(seconds=2 / 3, record_dt=1 / 3, controller=Feedback([1.0, 1.0], 1 / 7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loop_in_c_has_the_record_of_that_in_python_bit_by_bit(twice, name):
+    compare(*twice(CASES[name]))
+
+
+@pytest.mark.compiled
+def test_machine_code_gives_the_bits_of_the_interpreter(twice):
+    set_compile_policy("eager")
+    slow, fast = twice(lambda: (drone(), {"x0": drone().state.random(1), "seconds": 0.5}))
+    compare(slow, fast)
+    assert fast.settings["execution"] == "compiled"
+
+
+def lqr():
+    plant = drone()
+    point = plant.trim()
+    law = LQR(plant, point, Q=10, R=1, dt=0.02)
+    start = plant.state.plus(point.x, 0.3 * np.ones(12))
+    return plant, {"controller": law, "x0": start, "seconds": 1.0, "reference": point}
+
+
+def along():
+    plant, options = lqr()
+    way = simulate(plant, **options)
+    along = plant.rollout(way.x[0], way.u[:30], dt=0.02, steps=30)
+    start = plant.state.plus(way.x[0], 0.05 * np.ones(12))
+    return plant, {"controller": TVLQR(plant, along, Q=1, R=1), "x0": start, "seconds": 1.0}
+
+
+def filtered():
+    plant, options = lqr()
+    sensors = [
+        Sensor("pose", "pose", std_discrete=0.01, dt=0.02),
+        Sensor("twist", "twist", std_discrete=0.02, dt=0.03, offset=0.01, dropout=0.2),
+    ]
+    noise = {f"wind_{axis}": 0.1 for axis in "xyz"}
+    ekf = EKF(plant, sensors, options["x0"], std0=0.1, noise=noise, method="euler", iterations=1)
+    return plant, {**options, "sensors": sensors, "estimator": ekf, "seconds": 0.3}
+
+
+@pytest.mark.parametrize("make", [lqr, along, filtered])
+def test_laws_and_filters_of_expressions_agree_to_rounding(twice, make):
+    slow, fast = twice(make)
+    compare(slow, fast, ROUNDING)
+    assert "in Python" not in fast.settings["execution"]
+
+
+def test_a_filter_knows_what_a_loop_in_c_did_with_it(twice):
+    filters = []
+
+    def make():
+        plant, options = filtered()
+        filters.append(options["estimator"])
+        return plant, options
+
+    twice(make)
+    slow, fast = filters
+    np.testing.assert_allclose(slow.column, fast.column, rtol=ROUNDING, atol=ROUNDING)
+    assert slow.t == fast.t and slow.counts == fast.counts
+    assert [list(c) for c in slow.counts.values()] == [list(c) for c in fast.counts.values()]
+    assert slow.info["sensor"] == fast.info["sensor"] and slow.summary() == fast.summary()
+    assert slow.info["nis"] == pytest.approx(fast.info["nis"])
+
+
+def test_a_law_knows_its_last_call(twice):
+    laws = []
+
+    def make():
+        plant, options = lqr()
+        laws.append(options["controller"])
+        return plant, options
+
+    runs = twice(make)
+    assert laws[1].info == laws[0].info and laws[1]._time == laws[0]._time == pytest.approx(0.98)
+    np.testing.assert_array_equal(laws[1]._last, runs[1].command[-1])
+
+
+def pendulum():
+    return System(
+        "pendulum", Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], u[0] + u[1] - ca.sin(x[1])),
+        inputs=[Input("torque", "N m", -0.5, 0.5), Input("push", "N m", role="disturbance")],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def planner():
+    """Return the function that makes an MPC, whose functions are compiled once."""
+    made = {}
+
+    def make(**options):
+        key = str(options)
+        if key not in made:
+            made[key] = MPC(
+                pendulum(), horizon=20, dt=0.1, Q={"angle": 1, "rate": 0.1}, R=0.01,
+                solver=NewtonSolver(), **options,
+            )  # fmt: skip
+        return made[key]
+
+    return make
+
+
+@pytest.mark.parametrize("options", [{"delay": 0.15}, {"real_time": RealTime(restarts="at once")}])
+def test_an_mpc_in_its_kernel_answers_bit_by_bit_as_in_python(twice, planner, options):
+    pushes = [HeldNoise({"push": 0.02}, dt=0.05), Kick(2.0, [2.0, 3.0])]
+    slow, fast = twice(lambda: (pendulum(), {
+        "controller": planner(**options), "x0": [1.0, 0.0, 0.0], "seconds": 4.0,
+        "reference": [1.0, 0.0, 0.0], "disturbances": pushes,
+    }))  # fmt: skip
+    compare(slow, fast)
+    assert "in Python" not in fast.settings["execution"]
+    if "real_time" in options:
+        assert "state" in fast.control["restart"]
+
+
+def test_an_mpc_that_follows_a_function_of_time_is_called_in_python(twice, planner):
+    def goal(t):
+        return [np.cos(t), np.sin(t), 1.0]
+
+    slow, fast = twice(lambda: (pendulum(), {
+        "controller": planner(), "x0": [1.0, 0.0, 0.0], "seconds": 1.0, "reference": goal,
+    }))  # fmt: skip
+    compare(slow, fast)
+    assert "except for MPC, in Python" in fast.settings["execution"]
+
+
+def broken(t):
+    return System("broken", Rn(1), lambda when, x, u, p: u - x * ca.sqrt(t - when), inputs=["u"])
+
+
+TROUBLES = {
+    "no number": lambda: (broken(0.31), {"x0": [1.0], "seconds": 1.0, "dt": 0.1}),
+    "no number, equal steps": lambda: (
+        broken(0.31), {"x0": [1.0], "seconds": 1.0, "dt": 0.1, "method": "rk4"}),
+    "runs away": lambda: (
+        System("away", Rn(1), lambda t, x, u, p: x**2), {"x0": [2.0], "seconds": 1.0, "dt": 0.1}),
+    "large": lambda: (
+        System("large", Rn(1, ("size",)), lambda t, x, u, p: 40 * x),
+        {"x0": [2.0], "seconds": 3.0, "dt": 0.1}),
+    "does not solve": lambda: (
+        System("off", Rn(1), lambda t, x, u, p: -ca.exp(30 * x)),
+        {"x0": [2.0], "seconds": 1.0, "dt": 0.1, "method": "radau_iia5", "max_step": 0.05}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_plant_that_ends_a_run_ends_it_alike(twice, name):
+    slow, fast = twice(TROUBLES[name])
+    compare(slow, fast)
+    assert fast.status != "completed" and fast.message
+
+
+def test_a_controller_that_raises_leaves_the_same_result(monkeypatch):
+    def law(t, x, reference):
+        if t > 0.4:
+            raise ZeroDivisionError("no gain")
+        return [-x[0]]
+
+    found = []
+    for driver in (lambda build: None, _compiled_loop.find_driver):
+        monkeypatch.setattr(_compiled_loop, "find_driver", driver)
+        with pytest.raises(SimulationError, match=r"law failed at t = 0.5 s.*no gain") as error:
+            simulate(cart(), law, x0=[1.0, 0.0], seconds=2.0, dt=0.1)
+        found.append(error.value.result)
+    compare(*found)
+
+
+def test_progress_is_told_as_in_python(twice):
+    told = []
+    for run in twice(of_cart(record_dt=0.001, progress=told.append)):
+        assert run.status == "completed"
+    half = len(told) // 2
+    assert len(told) == 200 and told[:half] == told[half:]
+
+
+@pytest.mark.parametrize("plant", [cart(), swinging(1e-4)])
+def test_ctrl_c_ends_an_interval_that_lasts_for_hours(plant):
+    set_compile_policy("eager")
+    simulate(plant, x0=[1.0, 0.0], seconds=1.0, dt=1.0)  # builds are interrupted elsewhere
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    try:
+        run = simulate(
+            plant, x0=[1.0, 0.0], seconds=4000.0, dt=4000.0,
+            max_step=None if plant.is_discrete else 1e-4,
+        )  # fmt: skip
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert run.status == "interrupted" and len(run.t) == 1
+
+
+def test_runs_say_what_python_did_and_why():
+    plant, options = CASES["sensors"]()
+    run = simulate(plant, **options)
+    assert "except for the sensor scaled and Feedback, in Python" in run.settings["execution"]
+    set_compile_policy("off")
+    run = simulate(plant, **options)
+    assert run.settings["execution"] == "in Python: no machine code"
+
+
+def test_parameters_that_pickle_as_numbers_reach_the_loop(twice):
+    spring = System(
+        "spring", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], -p[0] * x[0]),
+        parameters=[Parameter("stiffness", "N/m", 2.0)],
+    )  # fmt: skip
+    compare(*twice(lambda: (spring, {"x0": [1, 0], "seconds": 1, "dt": 0.1, "p": [5.0]})))
