@@ -126,7 +126,8 @@ def kernel_law(
 
     return KernelLaw(
         entry=entry, arguments=arguments, x=calls.x.ctypes.data, t=calls.place("now")[0],
-        u=calls.u.ctypes.data, odd=ODD, watched=[calls.place("cause"), calls.place("crowded"), calls.due],
+        u=calls.u.ctypes.data, odd=ODD,
+        watched=[calls.place("cause"), calls.place("crowded"), calls.due],
         told=[calls.place(name) for name in ("iterations", "cost", "ended", "stepped")],
         is_ready=is_ready, say=say, took=took, columns=columns, keep=calls,
     )  # fmt: skip
