@@ -19,13 +19,6 @@ from ._criteria import ATTITUDE, POSITION, FrameError
 
 HAND = "panda_hand_tcp"
 READY = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])  # rad
-BODIES = {
-    "base": "panda_link0",
-    "shoulder": "panda_link2",
-    "elbow": "panda_link4",
-    "wrist": "panda_link6",
-    "hand": HAND,
-}
 # Ends and radii in the links' frames, in m: about the covers of the manufacturer's drawings.
 OUTLINE = {
     "panda_link1": ([0.0, 0.0, -0.28], [0.0, 0.0, 0.0], 0.08),

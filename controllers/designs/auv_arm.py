@@ -11,7 +11,6 @@ from lgcontrol.groups import SE3
 from lgcontrol.models import underwater_vehicle_arm, underwater_vehicle_arm_tree
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 
-from ._bodies import VEHICLE_AND_ARM, drawn
 from ._criteria import ATTITUDE, POSITION, FrameError
 
 TOOL = "tool"
@@ -100,7 +99,6 @@ def design(seed: int = 0) -> Task:
             Criterion("way of the vehicle meanwhile", _way, unit="m"),
         ),
         goals=(held,),
-        bodies=drawn(tree, VEHICLE_AND_ARM),
     )
 
 

@@ -14,7 +14,6 @@ from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 from lgcontrol.systems import Parameter, System
 
-from ._bodies import VEHICLE_AND_ARM, drawn
 from ._criteria import ATTITUDE, POSITION, FrameError, failed_calls
 
 TOOL = "tool"
@@ -101,7 +100,6 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         goals=(goal,),
-        bodies=drawn(tree, VEHICLE_AND_ARM),
     )
 
 

@@ -9,10 +9,8 @@ from lgcontrol.models import elastic_panda_tree
 from lgcontrol.simulation import Kick, Task, Vary
 from lgcontrol.systems import Waypoints
 
-from ._bodies import drawn
 from ._criteria import failed_calls
 from ._elastic import heavier, largest_deflection, motor_work, tip_errors
-from ._panda import BODIES
 
 HOME = np.array([0.0, -0.4, 0.0, -2.2, 0.0, 1.8, 0.6])
 AWAY = np.array([0.8, 0.2, 0.3, -1.6, 0.3, 2.2, 1.2])
@@ -58,7 +56,6 @@ def design(seed: int = 0) -> Task:
             motor_work(arm),
             failed_calls(),
         ),
-        bodies=drawn(arm.tree, BODIES),
         perturbed=heavier(arm, "elastic_panda"),
         variations=(
             Vary("mass", 0.95, 1.05, relative=True),

@@ -20,19 +20,11 @@ from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Kick, Task
 from lgcontrol.systems import ReferenceLike, SmoothReference, Waypoints
 
-from ._bodies import drawn
 from ._criteria import failed_calls
 from ._elastic import heavier, largest_deflection, motor_work, tip_errors
 
 PICK = np.array([0.0, -1.2, 1.0, -1.3, -1.5, 0.0])
 PLACE = np.array([1.2, -0.7, 1.6, -1.9, -0.8, 0.8])
-BODIES = {
-    "base": "base_link",
-    "shoulder": "upper_arm_link",
-    "elbow": "forearm_link",
-    "wrist": "wrist_1_link",
-    "flange": "tool0",
-}
 MOVE, REST = 1.0, 0.3  # s: as fast as the speed limits of the joints allow
 BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.array([0.2, 0.2, 0.2, 0.3, 0.3, 0.3])})
 SPREAD = 0.05  # rad, of where it picks and places
@@ -140,6 +132,5 @@ def design(seed: int = 0, law: Literal["flat", "rigid", "mpc"] = "flat") -> Task
             motor_work(arm),
             failed_calls(),
         ),
-        bodies=drawn(arm.tree, BODIES),
         perturbed=heavier(arm, "elastic_ur5"),
     )

@@ -16,7 +16,6 @@ from lgcontrol.models import five_bar_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 
-from ._bodies import drawn
 from ._criteria import failed_calls
 
 DRIVES = ("left", "right")
@@ -101,7 +100,6 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         goals=(robot.tree.placement("tip")(goal),),
-        bodies=drawn(robot.tree, BODIES),
     )
 
 

@@ -23,8 +23,6 @@ from lgcontrol.mechanics.constrained import (
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 from lgcontrol.systems import System
 
-from ._bodies import point_of
-
 HEIGHT, WIDTH = 0.4, 0.3  # m, of the bars, and between their hinges
 LOW, HIGH = (0.0, 0.0, -HEIGHT / 2), (0.0, 0.0, HEIGHT / 2)  # ends of a bar
 BAR, LOAD = 0.5, 6.0  # kg
@@ -79,12 +77,6 @@ def design(seed: int = 0) -> Task:
             ),
             Criterion("largest error of the angle", angle_error, 0.25, "rad"),
         ),
-        bodies={
-            "left": point_of(0, LOW),
-            "left corner": point_of(0, HIGH),
-            "right corner": point_of(2, HIGH),
-            "right": point_of(2, LOW),
-        },
         perturbed=heavier,
     )
 

@@ -13,9 +13,8 @@ from lgcontrol.groups import SE3
 from lgcontrol.models import panda, panda_tree
 from lgcontrol.simulation import Kick, Task
 
-from ._bodies import drawn
 from ._criteria import failed_calls
-from ._panda import BODIES, HAND, READY, arm_limits, hand_criteria, hand_error, noisy_panda
+from ._panda import HAND, READY, arm_limits, hand_criteria, hand_error, noisy_panda
 
 # Joint angles [rad] from READY at which the hand has the poses to reach: the first is that of the
 # benchmark; the second is on the other side; the last is the start.
@@ -97,5 +96,4 @@ def design(seed: int = 0) -> Task:
         options={"disturbances": [noise, KICK]},
         criteria=(*criteria, failed_calls()),
         goals=tuple(targets),
-        bodies=drawn(tree, BODIES),
     )

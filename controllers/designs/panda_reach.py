@@ -16,10 +16,8 @@ from lgcontrol.optimal import Bound, Capsule, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task, Vary
 from lgcontrol.systems import Parameter
 
-from ._bodies import drawn
 from ._criteria import failed_calls
 from ._panda import (
-    BODIES,
     HAND,
     OUTLINE,
     READY,
@@ -127,7 +125,6 @@ def design(seed: int = 0) -> Task:
             Vary("disturbances", 0.0, 3.0, relative=True),
         ),
         goals=(wanted,),
-        bodies=drawn(tree, BODIES),
     )
 
 

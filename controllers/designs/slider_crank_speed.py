@@ -25,7 +25,6 @@ from lgcontrol.mechanics.constrained import (
 from lgcontrol.simulation import Task
 from lgcontrol.systems import Trajectory
 
-from ._bodies import point_of
 from ._criteria import largest_error
 
 RADIUS, ROD = 0.06, 0.2  # m, of the crank, and between the pins of the rod
@@ -92,11 +91,6 @@ def design(seed: int = 0) -> Task:
                 since=SETTLED,
             ),
         ),
-        bodies={
-            "shaft": point_of(0, (0, 0, 0)),
-            "pin": point_of(0, (RADIUS, 0, 0)),
-            "slider": point_of(2, (0, 0, 0)),
-        },
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import unknown_name
-from ..plotting._internal import has_bodies
+from ..plotting._internal import can_be_seen
 from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
 from ._view import show_scenes
 
@@ -145,26 +145,19 @@ def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[
     """Data, figures and animation, as far as they are wanted and the run has them."""
     out, stem = options.out, safe_name(name)
     written = [run.save(out / f"{stem}.npz")]
-    linked = task.bodies is not None
     run = replace(run, name=name)  # its own is the plant's
     if not options.no_plot:
         written.append(out / f"{stem}.png")
         run.plot(criteria=task.criteria).savefig(written[-1], dpi=150)
-    if task.bodies is None and not has_bodies(run.group):
+    if not can_be_seen(run):
         if options.animate:
             print(f"  no animation: the state {run.group} has no block that moves a body in space")
         return written
     if not options.no_plot:
         written.append(out / f"{stem}-path.png")
-        run.plot_path(
-            bodies=task.bodies,
-            goals=task.goals,
-            obstacles=task.obstacles,
-            hull=task.hull,
-            linked=linked,
-        ).savefig(written[-1], dpi=150)
+        run.plot_path().savefig(written[-1], dpi=150)
     if options.animate:
-        written.append(run.animate(out / f"{stem}.gif", bodies=task.bodies, linked=linked))
+        written.append(run.animate(out / f"{stem}.gif"))
     return written
 
 

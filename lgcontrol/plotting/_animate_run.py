@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
+from ._plot_path import known_scene, poses_of_scene
 from ._poses import Bodies, body_poses, is_attitude, is_planar
 from ._run import PlottedRun
+from ._solids import solids_of
 
 SUFFIXES = (".gif", ".mp4")
 LONGEST_FILM = 30.0  # seconds a film takes unless asked otherwise
@@ -66,7 +68,9 @@ def animate_run(
     bodies: Bodies | None = None,
     linked: bool = False,
 ) -> Movie | Path:
-    """Bodies with their frames and trails, moving; the reference is dashed.
+    """Bodies with their trails, moving; the reference is dashed.
+
+    Bodies look as the plant knows them; those without shapes are darts with their frames.
 
     Parameters
     ----------
@@ -116,9 +120,19 @@ def animate_run(
     from ._scene import MovingBodies
 
     times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
-    poses = _at(run, run.x, times, bodies)
-    reference = getattr(run, "reference", None)
-    goal = None if reference is None else _at(run, reference, times, bodies)
+    look = known_scene(run) if bodies is None else None
+    solids = None if look is None else solids_of(look, 2)
+    rows = None
+    if look is None or is_attitude(run.group):
+        poses = _at(run, run.x, times, bodies)
+        reference = getattr(run, "reference", None)
+        goal = None if reference is None else _at(run, reference, times, bodies)
+    else:
+        poses, goal, _ = poses_of_scene(look, None)
+    if look is not None:
+        rows = np.array([look.frame_at(time) for time in times])
+        if not is_attitude(run.group):
+            poses = poses[rows]
     scene = MovingBodies(
         poses,
         goal,
@@ -126,8 +140,12 @@ def animate_run(
         getattr(run, "name", ""),
         speed=speed,
         linked=linked,
-        planar=is_planar(poses) and (goal is None or is_planar(goal)),
+        planar=is_planar(poses)
+        and (goal is None or is_planar(goal))
+        and (solids is None or solids.is_planar),
         attitude=bodies is None and is_attitude(run.group),
+        solids=solids,
+        rows=rows,
     )
     movie = Movie(scene, fps)
     return movie if target is None else movie.save(target)

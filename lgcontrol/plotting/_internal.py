@@ -3,4 +3,4 @@
 from ._animate_run import Movie as Movie
 from ._plot_bodies import plot_bodies as plot_bodies
 from ._plot_consistency import Squares as Squares
-from ._poses import has_bodies as has_bodies
+from ._plot_path import can_be_seen as can_be_seen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +13,27 @@ from numpy.typing import ArrayLike
 from ..codegen import named_options
 from ..codegen._internal import as_numbers, check_shape
 from ..groups import SE3
+from ..scene import Scene
+from ._obstacles import (
+    Obstacles,
+    RoundObstacle,
+    cap,
+    corners_of,
+    draw_in_plane,
+    draw_in_space,
+    label,
+    obstacles_of,
+    outline,
+    round_obstacles,
+    surface,
+)
 from ._poses import (
     Bodies,
     axes_of,
     body_names,
     body_poses,
     extent_of,
+    has_bodies,
     is_attitude,
     is_planar,
     jumps,
@@ -25,12 +41,12 @@ from ._poses import (
     spread,
 )
 from ._run import PlottedRun, check_run
+from ._solids import Solids, draw_solids, solids_of
 from ._style import (
     AXIS_COLORS,
     COLORS,
     DASHES,
     FAINT,
-    GRID,
     INK,
     SMALL,
     head,
@@ -43,10 +59,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]
-"""Balls, capsules, or (centre or both ends of an axis, radius) in m; by name if they have any."""
-
 MOST_HIGH = 7.5  # inches, of a figure
+INSIDE = 0.7  # size of a body within the unit sphere
+WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the first
 
 
 @named_options(own="bodies hull")
@@ -120,37 +135,115 @@ def plot_path(
     from ._figure import new_figure
 
     check_run(run)
-    reference = getattr(run, "reference", None)
-    poses = body_poses(run.group, smooth(run.group, run.x), bodies)
-    goal = None
-    if len(goals):
-        given = as_numbers("goals", goals)
-        goal = check_shape("goals", given[None] if given.ndim == 1 else given, (None, 7))[None]
-    elif reference is not None:
-        goal = body_poses(run.group, smooth(run.group, reference), bodies)
-    frames, capsules = max(2, frames), _capsules(obstacles)
-    hulls = [] if hull is None else _capsules([hull])
+    turns = bodies is None and is_attitude(run.group)
+    scene = known_scene(run) if bodies is None else None
+    given = as_numbers("goals", goals) if len(goals) else np.zeros((0, 7))
+    given = check_shape("goals", given[None] if given.ndim == 1 else given, (None, 7))
+    goal = given[None] if len(given) else None
+    t = getattr(run, "t", np.zeros(1))
+    capsules = obstacles_of(obstacles, t)
+    hulls = [] if hull is None else obstacles_of([hull], t)
+    frames = max(2, frames)
+    solids = None if scene is None else solids_of(scene, frames)
+    if scene is not None:
+        known = [body for body in scene.bodies if body.role == "obstacle"]
+        capsules += [] if capsules else [o for one in known for o in round_obstacles(one, one.name)]
+        own = [replace(one, poses=SE3.identity[None]) for one in scene.bodies if one.role == "hull"]
+        hulls += [] if hulls else [o for one in own for o in round_obstacles(one, "")]
+    if scene is None or turns:
+        reference = getattr(run, "reference", None)
+        poses = body_poses(run.group, smooth(run.group, run.x), bodies)
+        names = body_names(run.group, bodies)
+        if goal is None and reference is not None:
+            goal = body_poses(run.group, smooth(run.group, reference), bodies)
+    else:
+        poses, goal, names = poses_of_scene(scene, goal)
     spreads = None if covariances is None else _spreads(poses, len(run.x), covariances)
-    if bodies is None and is_attitude(run.group):
+    shown = _Shown(poses, goal, capsules, hulls, spreads, solids)
+    if turns:
         figure = figure or new_figure(6.0, 5.6)
-        _draw_attitudes(figure, poses, goal, capsules)
-    elif is_planar(poses) and (goal is None or is_planar(goal)):
-        figure = figure or new_figure(7.0, _height(poses, goal, capsules))
-        ax = _draw_plane(figure, poses, goal, frames, capsules, hulls, spreads)
+        _draw_attitudes(figure, poses, goal, capsules, solids)
+    elif is_planar(poses) and (goal is None or is_planar(goal)) and _is_flat(solids):
+        figure = figure or new_figure(7.0, _height(shown.points()))
+        ax = _draw_plane(figure, shown, frames)
         _join(ax, poses, 2, linked)
     else:
         own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        ax, half = _draw_space(figure, poses, goal, frames, capsules, hulls, spreads)
+        ax, half = _draw_space(figure, shown, frames)
         _join(ax, poses, 3, linked)
         if own:
             fill(figure, ax, half)
     dashed = ["dashed: goal" if len(goals) else "dashed: reference"] * (goal is not None)
-    key = ["hollow: start", "full: end", *dashed, *["grey: obstacles"] * (len(obstacles) > 0)]
+    key = ["pale: early, dark: late", *dashed, *["grey: obstacles"] * (len(capsules) > 0)]
     key += ["ellipses: 2σ"] * (spreads is not None)
+    if solids is not None and solids.scale > 1.0:
+        key.append(f"bodies {solids.scale:.2g}× as large as they are")
     head(figure, getattr(run, "name", ""), key)
-    _name_paths(figure, body_names(run.group, bodies), _path_colors(poses))
+    _name_paths(figure, names, _path_colors(poses))
     return figure
+
+
+class _Shown(NamedTuple):
+    """All that is in a picture of paths."""
+
+    poses: np.ndarray
+    goal: np.ndarray | None
+    capsules: list[RoundObstacle]
+    hulls: list[RoundObstacle]
+    spreads: np.ndarray | None
+    solids: Solids | None
+
+    def points(self) -> np.ndarray:
+        """All points that the picture must hold, shape (N, 3)."""
+        points = [self.poses[..., :3].reshape(-1, 3)]
+        points += [] if self.goal is None else [self.goal[..., :3].reshape(-1, 3)]
+        points += corners_of(self.capsules)
+        points += [] if self.solids is None else [self.solids.points()]
+        return np.concatenate([np.atleast_2d(some) for some in points])
+
+
+def known_scene(run: Any) -> Scene | None:
+    """The scene of a run whose plant knows how it looks."""
+    known = getattr(run, "scenery", None)
+    if known is None or (not isinstance(known, Scene) and known.look is None):
+        return None
+    scene = run.scene()
+    has_trails = any(path.role == "trail" for path in scene.paths)
+    return scene if has_trails or is_attitude(run.group) else None
+
+
+def can_be_seen(run: Any) -> bool:
+    """Whether a run has a path without `bodies`."""
+    return has_bodies(run.group) or known_scene(run) is not None
+
+
+def poses_of_scene(
+    scene: Scene, goal: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Poses of what has a trail (F, k, 7), goals in place of a reference, and names."""
+    trails = [path for path in scene.paths if path.role == "trail"]
+    by_name = {body.name: body for body in scene.bodies if body.role == "body"}
+    poses = np.stack([_along(path.points, by_name[path.name].poses) for path in trails], axis=1)
+    if goal is None and scene.goals:
+        goal = np.stack([one.pose for one in scene.goals])[None]
+    ways = [path.points for path in scene.paths if path.role == "reference"]
+    places = [body.poses[0] for body in scene.bodies if body.role == "reference" and body.is_fixed]
+    if goal is None and ways:
+        goal = np.stack([_along(way, SE3.identity[None]) for way in ways], axis=1)
+    elif goal is None and places:
+        goal = np.stack(places)[None]
+    names = [path.name for path in trails]
+    return poses, goal, names if len(names) > 1 else []
+
+
+def _along(points: np.ndarray, poses: np.ndarray) -> np.ndarray:
+    """Poses with their positions at given points."""
+    return np.hstack([points, np.broadcast_to(poses[:, 3:], (len(points), 4))])
+
+
+def _is_flat(solids: Solids | None) -> bool:
+    return solids is None or solids.is_planar
 
 
 def _name_paths(figure: Any, names: Sequence[str], colors: Sequence[Any]) -> None:
@@ -167,81 +260,9 @@ def _join(ax: Any, poses: np.ndarray, size: int, linked: bool) -> None:
         ax.plot(*poses[row, :, :size].T, color=INK, lw=2.2, alpha=alpha, zorder=1.5)
 
 
-class _Obstacle(NamedTuple):
-    """Both ends of an axis in space, shape (2, 3), the same twice for a ball."""
-
-    ends: np.ndarray
-    radius: float
-    name: str
-
-
-def _capsules(obstacles: Obstacles) -> list[_Obstacle]:
-    """Obstacles as capsules, with their names."""
-    named = (
-        obstacles.items() if isinstance(obstacles, Mapping) else [("", one) for one in obstacles]
-    )
-    found = []
-    for name, one in named:
-        center, radius = _round_body(one)
-        given = as_numbers("center of an obstacle", center)
-        if given.shape not in ((2,), (3,), (2, 2), (2, 3)) or not radius > 0:
-            raise ValueError(f"{_WANTED}, got ({center}, {radius})")
-        ends = np.zeros((2, 3))
-        ends[:, : given.shape[-1]] = given
-        found.append(_Obstacle(ends, float(radius), name))
-    return found
-
-
-_WANTED = (
-    "an obstacle is (center of 2 or 3 numbers, or both ends of an axis, radius > 0), a Sphere or a "
-    "Capsule"
-)
-
-
-def _round_body(one: Any) -> tuple[Any, Any]:
-    """Centre or both ends, and radius, of a ball or a capsule however it is given."""
-    if isinstance(one, tuple | list) and len(one) == 2:
-        return one[0], one[1]
-    for ends in (("center",), ("start", "end")):
-        if isinstance(one, type) or not all(hasattr(one, name) for name in (*ends, "radius")):
-            continue
-        values = {name: getattr(one, name) for name in (*ends, "radius")}
-        for name, value in values.items():
-            if callable(value):
-                raise TypeError(
-                    f"the {name} of {type(one).__name__} is a function (t, p), which has no one "
-                    f"place: draw it where it is at some time, (center, radius) in numbers"
-                )
-        places = [values[name] for name in ends]
-        return (places[0] if len(places) == 1 else places), values["radius"]
-    raise TypeError(f"{_WANTED}; got {one!r}")
-
-
-def _label(ax: Any, place: np.ndarray, name: str) -> None:
-    """A name in small letters, in the plane or in space."""
-    if name:
-        from matplotlib.patheffects import withStroke
-
-        halo = withStroke(linewidth=2.0, foreground="white", alpha=0.8)
-        ax.text(
-            *place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=5,
-            path_effects=[halo],
-        )  # fmt: skip
-
-
-def _everything(
-    poses: np.ndarray, goal: np.ndarray | None, capsules: list[_Obstacle]
-) -> np.ndarray:
-    """All points that the picture must hold, shape (N, 3)."""
-    points = [poses[..., :3].reshape(-1, 3)]
-    points += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
-    points += [ends + sign * radius for ends, radius, _ in capsules for sign in (-1.0, 1.0)]
-    return np.concatenate([np.atleast_2d(some) for some in points])
-
-
-def _height(poses: np.ndarray, goal: np.ndarray | None, capsules: list[_Obstacle]) -> float:
+def _height(everything: np.ndarray) -> float:
     """Height in inches of a figure of a path in the plane, 7 wide, without empty margins."""
-    wide, high = np.ptp(_everything(poses, goal, capsules)[:, :2], axis=0)
+    wide, high = np.ptp(everything[:, :2], axis=0)
     return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.0, MOST_HIGH))
 
 
@@ -251,71 +272,89 @@ def _places(path: np.ndarray, frames: int, length: float) -> np.ndarray:
     return spread(path, max(2, min(frames, 1 + int(way / (1.4 * length)))))
 
 
-def _draw_plane(
-    figure: Any,
-    poses: np.ndarray,
-    goal: np.ndarray | None,
-    frames: int,
-    capsules: list[_Obstacle],
-    hulls: list[_Obstacle],
-    spreads: np.ndarray | None,
-) -> Any:
+def _draw_plane(figure: Any, shown: _Shown, frames: int) -> Any:
     from matplotlib.patches import Polygon
 
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
-    length = 0.06 * extent_of(_everything(poses, goal, capsules)[:, :2])
-    for ends, radius, _ in hulls:  # a body that is small beside its way has short axes
+    everything = shown.points()
+    length = 0.06 * extent_of(everything[:, :2])
+    for ends, radius, *_ in shown.hulls:  # a body that is small beside its way has short axes
         length = min(length, 2.0 * radius + float(np.linalg.norm(np.diff(ends, axis=0))))
-    for ends, radius, name in capsules:
-        ax.add_patch(Polygon(_outline(ends, radius), facecolor=GRID, edgecolor=FAINT, lw=1.0))
-        _label(ax, ends.mean(axis=0)[:2], name)
-    if goal is not None:
-        _draw_reference(ax, goal, length, 2)
-    for k, color in enumerate(_path_colors(poses)):
-        path = poses[:, k]
-        ax.plot(*path[:, :2].T, color=color, lw=1.5)
-        _ends(ax, path[:, :2], color)
-        for i in _places(path[:, :3], frames, length):
-            draw_frame(ax, path[i], length, 2)
-            for ends, radius, _ in hulls:
-                around = _outline(SE3.act(path[i], ends), radius)
+    if shown.goal is not None:
+        _draw_reference(ax, shown.goal, length, 2)
+    if shown.solids is not None:
+        draw_solids(ax, shown.solids, 2)
+    for k, color in enumerate(_path_colors(shown.poses)):
+        path = shown.poses[:, k]
+        _draw_way(ax, path[:, :2], color)
+        places = _places(path[:, :3], frames, length) if shown.solids is None else (
+            shown.solids.places
+        )  # fmt: skip
+        for i in places:
+            if shown.solids is None:
+                draw_frame(ax, path[i], length, 2)
+            for ends, radius, *_ in shown.hulls:
+                around = outline(SE3.act(path[i], ends), radius)
                 ax.add_patch(Polygon(around, fc="none", ec=color, lw=0.8, alpha=0.45))
-            _draw_ellipses(ax, path, i, spreads, 2)
+            _draw_ellipses(ax, path, i, shown.spreads, 2)
+    ax.update_datalim(everything[:, :2])
+    draw_in_plane(ax, shown.capsules, extent_of(everything[:, :2]))
     ax.set_aspect("equal", adjustable="datalim")
     ax.autoscale_view()
     return ax
 
 
-def _draw_space(
-    figure: Any,
-    poses: np.ndarray,
-    goal: np.ndarray | None,
-    frames: int,
-    capsules: list[_Obstacle],
-    hulls: list[_Obstacle],
-    spreads: np.ndarray | None,
-) -> tuple[Any, tuple[float, ...]]:
+def _draw_space(figure: Any, shown: _Shown, frames: int) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
-    everything = _everything(poses, goal, capsules)
+    everything = shown.points()
     length = 0.09 * extent_of(everything)
-    for ends, radius, name in capsules:
-        ax.plot_surface(*surface(ends, radius), color=FAINT, alpha=0.3, lw=0)
-        _label(ax, ends[np.argmax(ends[:, 2])] + [0.0, 0.0, radius], name)
-    if goal is not None:
-        _draw_reference(ax, goal, length, 3)
-    for k, color in enumerate(_path_colors(poses)):
-        path = poses[:, k]
-        ax.plot(*path[:, :3].T, color=color, lw=1.5)
-        _ends(ax, path[:, :3], color)
-        for i in _places(path[:, :3], frames, length):
-            draw_frame(ax, path[i], length)
-            for ends, radius, _ in hulls:
+    draw_in_space(ax, shown.capsules, everything, extent_of(everything))
+    if shown.goal is not None:
+        _draw_reference(ax, shown.goal, length, 3)
+    if shown.solids is not None:
+        draw_solids(ax, shown.solids, 3)
+    for k, color in enumerate(_path_colors(shown.poses)):
+        path = shown.poses[:, k]
+        _draw_way(ax, path[:, :3], color)
+        places = _places(path[:, :3], frames, length) if shown.solids is None else (
+            shown.solids.places
+        )  # fmt: skip
+        for i in places:
+            if shown.solids is None:
+                draw_frame(ax, path[i], length)
+            for ends, radius, *_ in shown.hulls:
                 around = surface(SE3.act(path[i], ends), radius)
                 ax.plot_surface(*around, color=color, alpha=0.12, lw=0)
-            _draw_ellipses(ax, path, i, spreads, 3)
+            _draw_ellipses(ax, path, i, shown.spreads, 3)
     return ax, set_box(ax, everything, margin=length)
+
+
+def _draw_way(ax: Any, path: np.ndarray, color: Any) -> None:
+    """A path that gets darker with time, a hollow mark at its start and a full one at its end."""
+    _ends(ax, path, color)
+    parts = min(WAY_PARTS, max(len(path) - 1, 1))
+    starts = np.linspace(0, len(path) - 1, parts + 1).astype(int)
+    pieces = [path[a : b + 1] for a, b in zip(starts, starts[1:], strict=False)]
+    shades = [_paler(color, PALE * (1.0 - k / max(parts - 1, 1))) for k in range(parts)]
+    options = {"colors": shades, "linewidths": 1.6, "gid": "way", "zorder": 2.4}
+    if path.shape[1] == 2:
+        from matplotlib.collections import LineCollection
+
+        ax.add_collection(LineCollection(pieces, **options))
+        ax.update_datalim(path)
+        return
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+    ax.add_collection3d(Line3DCollection(pieces, **options))
+
+
+def _paler(color: Any, white: float) -> np.ndarray:
+    from matplotlib.colors import to_rgb
+
+    own = np.array(to_rgb(color))
+    return own + white * (1.0 - own)
 
 
 def _spreads(poses: np.ndarray, count: int, covariances: ArrayLike) -> np.ndarray:
@@ -365,60 +404,23 @@ def _rings(center: np.ndarray, covariance: np.ndarray) -> list[np.ndarray]:
     return [center + (lengths[:, list(pair)] @ circle).T for pair in pairs]
 
 
-def _outline(ends: np.ndarray, radius: float) -> np.ndarray:
-    """Points around a capsule in the plane, shape (N, 2)."""
-    along = (ends[1] - ends[0])[:2]
-    heading = np.arctan2(along[1], along[0])
-    turns = heading + np.pi / 2 * np.array([[-1.0], [1.0]]) + np.linspace(0, np.pi, 37)
-    round_ends = ends[::-1, np.newaxis, :2] + radius * np.stack([np.cos(turns), np.sin(turns)], -1)
-    return round_ends.reshape(-1, 2)
-
-
-def surface(ends: np.ndarray, radius: float) -> np.ndarray:
-    """Points of the surface of a capsule, shape (3, M, N), its axis along the rows."""
-    along = ends[1] - ends[0]
-    x, y, z = _triad(along if along.any() else np.array([0.0, 0.0, 1.0]))
-    tilt = np.r_[np.linspace(np.pi, np.pi / 2, 7), np.linspace(np.pi / 2, 0.0, 7)]
-    turn = np.linspace(0, 2 * np.pi, 25)
-    start = np.repeat(ends, 7, axis=0) + radius * np.cos(tilt)[:, np.newaxis] * z
-    ring = np.cos(turn)[:, np.newaxis] * x + np.sin(turn)[:, np.newaxis] * y
-    points = start[:, np.newaxis] + radius * np.sin(tilt)[:, np.newaxis, np.newaxis] * ring
-    return np.moveaxis(points, -1, 0)
-
-
-def cap(center: np.ndarray, radius: float) -> np.ndarray:
-    """Points of the unit sphere within a distance of one of them, shape (3, M, N)."""
-    x, y, z = _triad(center)
-    tilt = np.linspace(0.0, 2 * np.arcsin(min(radius, 2.0) / 2), 13)[:, np.newaxis, np.newaxis]
-    turn = np.linspace(0, 2 * np.pi, 37)[:, np.newaxis]
-    points = np.cos(tilt) * z + np.sin(tilt) * (np.cos(turn) * x + np.sin(turn) * y)
-    return np.moveaxis(points, -1, 0)
-
-
-def _triad(along: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Three directions at right angles, the last along a vector."""
-    z = along / np.linalg.norm(along)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
-    return x, np.cross(z, x), z
-
-
 def _draw_attitudes(
     figure: Any,
     poses: np.ndarray,
     goal: np.ndarray | None,
-    caps: list[_Obstacle],
+    caps: list[RoundObstacle],
+    solids: Solids | None,
 ) -> None:
-    """Tips of the body axes on the unit sphere."""
+    """Tips of the body axes on the unit sphere, and the body at its end."""
     ax = figure.add_subplot(projection="3d")
     style_space(ax, unit="")
     turn = np.linspace(0, 2 * np.pi, 73)
     for axis in range(3):
         ring = np.roll(np.stack([np.cos(turn), np.sin(turn), 0 * turn]), axis, axis=0)
         ax.plot(*ring, color=FAINT, lw=0.6, alpha=0.6)
-    for ends, radius, name in caps:
+    for ends, radius, name, *_ in caps:
         ax.plot_surface(*cap(ends[0], radius), color=FAINT, alpha=0.5, lw=0)
-        _label(ax, 1.05 * ends[0] / np.linalg.norm(ends[0]), name)
+        label(ax, 1.05 * ends[0] / np.linalg.norm(ends[0]), name)
     for k in range(poses.shape[1]):
         tips = axes_of(poses[:, k])
         for axis, color in enumerate(AXIS_COLORS):
@@ -430,6 +432,8 @@ def _draw_attitudes(
             if goal is not None:
                 end = axes_of(goal[-1, k])[:, axis]
                 ax.plot(*np.stack([np.zeros(3), 1.12 * end]).T, color=color, lw=1.0, ls=DASHES)
+    if solids is not None:
+        draw_solids(ax, solids.at_end(INSIDE), 3)
     set_box(ax, np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]), margin=0.15)
 
 

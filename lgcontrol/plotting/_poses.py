@@ -16,6 +16,7 @@ Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndar
 """``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name."""
 
 JUMP = 10.0  # times as long as the steps next to it is a step that is a jump
+LEAST_JUMP = 1e-2  # of the longest step: less is rounding, or a motion that begins
 ARC = 0.1  # rad, the longest that is drawn as a straight line
 
 
@@ -111,7 +112,7 @@ def jumps(lengths: np.ndarray) -> np.ndarray:
         return np.zeros(len(lengths), dtype=bool)
     padded = np.concatenate([[0.0], lengths, [0.0]])
     beside = np.maximum(padded[:-2], padded[2:])
-    return lengths > np.maximum(JUMP * beside, 1e-6 * lengths.max())  # less is rounding
+    return lengths > np.maximum(JUMP * beside, LEAST_JUMP * lengths.max())
 
 
 def is_attitude(group: LieGroup) -> bool:

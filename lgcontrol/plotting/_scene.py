@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.collections import PolyCollection
 from matplotlib.patches import Polygon
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from ._figure import new_figure
 from ._plot_path import set_box
 from ._poses import axes_of, extent_of
+from ._solids import Solids, draw_solids, polygons
 from ._style import AXIS_COLORS, DASHES, FAINT, INK, line_colors, style_axes, style_space
 
 # A dart that points along x with its fin along z: corners in units of its length, and faces.
@@ -39,6 +41,10 @@ class MovingBodies:
         Whether each body is joined to the one before by a line, as in an arm.
     planar, attitude : bool
         Whether all stays in the plane, or only turns.
+    solids : Solids, optional
+        Bodies with shapes, in place of darts and frames.
+    rows : ndarray of int, shape (F,), optional
+        Frames of the scene of the solids at the times of the film.
     """
 
     def __init__(
@@ -52,13 +58,20 @@ class MovingBodies:
         linked: bool,
         planar: bool,
         attitude: bool,
+        solids: Solids | None = None,
+        rows: np.ndarray | None = None,
     ) -> None:
         self.poses, self.goal, self.times = poses, goal, times
         self.pace = "" if speed == 1.0 else f"  ({speed:.3g}×)"
         self.size = 2 if planar else 3
         self.figure = new_figure(5.6, 4.6 if planar else 5.0)
         self.ax: Any = self.figure.add_subplot(projection=None if planar else "3d")
-        everything = poses[..., :3] if goal is None else np.concatenate([poses, goal])[..., :3]
+        self.solids = solids.at_end(1.5) if solids is not None and attitude else solids
+        self.rows = np.zeros(0, dtype=int) if rows is None else rows
+        shown = [poses[..., :3].reshape(-1, 3)]
+        shown += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
+        shown += [] if self.solids is None or attitude else [self.solids.points()]
+        everything = np.concatenate(shown)
         self.length = 1.0 if attitude else 0.16 * extent_of(everything)
         if planar:
             style_axes(self.ax, xlabel="x [m]", ylabel="y [m]")
@@ -78,10 +91,12 @@ class MovingBodies:
         self.trails = [self._line(color=color, lw=1.4) for color in self.colors]
         link = {"color": FAINT, "lw": 4.0, "marker": "o", "ms": 6, "solid_capstyle": "round"}
         self.links = self._line(**link) if linked else None
-        self.glyphs = [] if linked else [self._glyph(color) for color in self.colors]
+        self.bodies = None if self.solids is None else self._solid(self.solids)
+        is_dart = not linked and self.solids is None
+        self.glyphs = [self._glyph(color) for color in self.colors] if is_dart else []
         self.axes_lines = [
             [self._line(color=color, lw=1.6) for color in AXIS_COLORS[: self.size]]
-            for _ in self.colors
+            for _ in (self.colors if self.solids is None else ())
         ]
         self.show(0)
         self.figure.draw_without_rendering()
@@ -95,8 +110,13 @@ class MovingBodies:
             axes, start = axes_of(pose)[: self.size, : self.size], pose[: self.size]
             if self.glyphs:
                 self._move_glyph(self.glyphs[i], start, axes)
-            for line, axis in zip(self.axes_lines[i], axes.T, strict=True):
+            lines = self.axes_lines[i] if self.axes_lines else ()
+            for line, axis in zip(lines, axes.T, strict=False):
                 _place(line, np.stack([start, start + 0.6 * self.length * axis]))
+        if self.solids is not None and self.bodies is not None:
+            corners, colors = polygons(self.solids, int(self.rows[k]), self.size)
+            self.bodies.set_verts(corners)
+            self.bodies.set_facecolor(colors)
         if self.links is not None:
             _place(self.links, self.poses[k, :, : self.size])
 
@@ -104,7 +124,8 @@ class MovingBodies:
         """Everything that `show` changes, in the order to draw it."""
         links = [] if self.links is None else [self.links]
         lines = [line for lines in self.axes_lines for line in lines]
-        return [*self.trails, *links, *self.glyphs, *lines, self.clock]
+        bodies = [] if self.bodies is None else [self.bodies]
+        return [*self.trails, *links, *bodies, *self.glyphs, *lines, self.clock]
 
     def _move_glyph(self, glyph: Any, start: np.ndarray, axes: np.ndarray) -> None:
         if self.size == 2:
@@ -132,6 +153,14 @@ class MovingBodies:
 
     def _line(self, **options: Any) -> Any:
         return self.ax.plot(*[[]] * self.size, **options)[0]
+
+    def _solid(self, solids: Solids) -> Any:
+        """What moves, as one artist; what stays and what is to be reached is drawn for good."""
+        draw_solids(self.ax, solids._replace(moving=()), self.size)
+        corners, colors = polygons(solids, 0, self.size)
+        if self.size == 2:
+            return self.ax.add_collection(PolyCollection(corners, facecolors=colors, lw=0))
+        return self.ax.add_collection3d(Poly3DCollection(corners, facecolors=colors, lw=0))
 
     def _glyph(self, color: Any) -> Any:
         if self.size == 2:

@@ -159,9 +159,6 @@ class Task:
         A ball or capsule in the body's axes, in m, that is drawn along the path.
     goals : sequence of poses, shape (7,)
         To be drawn with the path in place of the reference.
-    bodies : mapping of str to callable, optional
-        ``x of shape (N, nq) → poses of shape (N, 7)`` of what is drawn as paths, joined by lines,
-        such as links of an arm; the blocks of the state that are poses if left out.
     perturbed : callable, optional
         ``(share, factor) → plant, values of its parameters`` that `robustness` tries: masses and
         inertias larger by a share, other coefficients, drag for example, by what the factor stands
@@ -183,7 +180,6 @@ class Task:
     obstacles: Sequence[Any] | Mapping[str, Any] = ()
     hull: tuple[Any, float] | None = None
     goals: Sequence[np.ndarray] = ()
-    bodies: Mapping[str, Callable[[np.ndarray], Any]] | None = None
     perturbed: Callable[[float, float], tuple[System, Mapping[str, float]]] | None = None
     variations: tuple[Vary, ...] = ()
     draw: Callable[[int], Mapping[str, Any]] | None = None

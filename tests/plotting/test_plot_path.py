@@ -1,18 +1,22 @@
 """plot_path: paths, frames, scales."""
 
 import dataclasses
+import re
 from inspect import signature
 
+import casadi as ca
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
+from lgcontrol.models import panda_tree, quadrotor, surface_vessel
 from lgcontrol.optimal import Capsule, HalfSpace, Sphere
 from lgcontrol.plotting import animate_run, plot_path
-from lgcontrol.plotting._plot_path import cap, surface
+from lgcontrol.plotting._obstacles import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
-from lgcontrol.simulation import SimulationResult
+from lgcontrol.simulation import SimulationResult, Task, simulate
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
@@ -23,6 +27,22 @@ PARTS, MANY = 8, 8 * 40 + 1
 
 def in_space(line):
     return np.column_stack(line.get_data_3d())
+
+
+def ways(ax):
+    """Points of the paths, which are drawn in pieces that get darker."""
+    found = []
+    for drawn in ax.collections:
+        if drawn.get_gid() == "way":
+            is_space = hasattr(drawn, "_segments3d")
+            pieces = list(drawn._segments3d) if is_space else drawn.get_segments()
+            found.append(np.concatenate([pieces[0], *(piece[1:] for piece in pieces[1:])]))
+    return found
+
+
+def last_color(ax, k):
+    drawn = [one for one in ax.collections if one.get_gid() == "way"]
+    return to_hex(drawn[k].get_colors()[-1] if hasattr(drawn[k], "get_colors") else 0)
 
 
 def test_a_reference_that_jumps_is_a_frame_at_each_of_its_places():
@@ -38,11 +58,11 @@ def test_a_path_in_space_with_frames_and_reference():
     figure = plot_path(run, frames=5)
     ax = figure.axes[0]
     assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "y [m]", "z [m]"]
-    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
-    np.testing.assert_allclose(paths[0][::PARTS], run.reference[:, :3])
-    np.testing.assert_allclose(paths[1][::PARTS], run.x[:, :3])
+    (path,) = ways(ax)
+    np.testing.assert_allclose(path[::PARTS], run.x[:, :3])
     reference = next(line for line in ax.lines if len(line.get_data_3d()[0]) == MANY)
     assert reference.get_linestyle() == "--"
+    np.testing.assert_allclose(in_space(reference)[::PARTS], run.reference[:, :3])
     frames = [line for line in ax.lines if len(line.get_data_3d()[0]) == 2]
     assert len(frames) == 3 * 5
     assert [line.get_color() for line in frames[:3]] == list(AXIS_COLORS)
@@ -79,8 +99,7 @@ def test_a_path_in_the_plane():
     run = drive(reference=np.tile(SE2.identity, (41, 1)))
     ax = plot_path(run).axes[0]
     assert ax.name == "rectilinear"
-    path = next(line for line in ax.lines if len(line.get_xdata()) == MANY)
-    np.testing.assert_allclose(path.get_xydata()[::PARTS], run.x[:, :2])
+    np.testing.assert_allclose(ways(ax)[0][::PARTS], run.x[:, :2])
     # A constant reference is a dashed frame.
     goal = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert len(goal) == 2 and goal[0].get_xydata()[0].tolist() == [0.0, 0.0]
@@ -118,8 +137,7 @@ def test_trajectories_and_several_bodies():
     assert poses.shape == (41, 2, 7)
     np.testing.assert_allclose(poses[-1, 0], [1, 2, 3, 0, 0, 0, 1])
     ax = plot_path(Trajectory(pair, T, x)).axes[0]
-    lines = [line for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
-    assert len({line.get_color() for line in lines}) == 2
+    assert len(ways(ax)) == 2 and last_color(ax, 0) != last_color(ax, 1)
 
 
 def test_states_without_poses_need_a_function():
@@ -132,10 +150,9 @@ def test_states_without_poses_need_a_function():
         return poses
 
     ax = plot_path(joints(2), bodies=bodies).axes[0]
-    paths = [line for line in ax.lines if len(line.get_xdata()) == MANY]
-    np.testing.assert_allclose(paths[1].get_xydata()[::PARTS], joints(2).x)
+    np.testing.assert_allclose(ways(ax)[1][::PARTS], joints(2).x)
     one = plot_path(joints(2), bodies=lambda x: bodies(x)[:, 1]).axes[0]
-    assert sum(len(line.get_xdata()) == MANY for line in one.lines) == 1
+    assert len(ways(one)) == 1
     with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(321, 1, 3\), "):
         plot_path(joints(2), bodies=lambda x: np.zeros((len(x), 3)))
     with pytest.raises(TypeError, match=r"bodies must be a function .*placement.*got \['tip'\]"):
@@ -151,9 +168,8 @@ def test_bodies_goals_and_obstacles_are_named():
     figure = plot_path(run, bodies=place, goals=[goal], obstacles={"post": ([0, 0, 0], 0.1)},
                        linked=True)  # fmt: skip
     ax = figure.axes[0]
-    paths = [line for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
     named = {text.get_text(): text.get_color() for text in figure.texts}
-    assert [named["left"], named["right"]] == [line.get_color() for line in paths]
+    assert [named["left"], named["right"]] == [last_color(ax, 0), last_color(ax, 1)]
     assert "post" in {text.get_text() for text in ax.texts}
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert len(dashed) == 3 and in_space(dashed[0])[0].tolist() == [1.0, 2.0, 3.0]
@@ -172,7 +188,7 @@ def test_a_body_that_stays_in_place():
 def test_a_coarse_path_is_round():
     """Between records the body moves along the group: a circle of 41 points is no polygon."""
     ax = plot_path(drive()).axes[0]
-    path = next(line for line in ax.lines if len(line.get_xdata()) == MANY).get_xydata()
+    (path,) = ways(ax)
     np.testing.assert_allclose(np.linalg.norm(path - [0.0, 0.25], axis=1), 0.25, atol=1e-12)
 
 
@@ -200,7 +216,7 @@ def test_obstacles_are_drawn_and_fit_into_the_picture():
     flying = result(SE3, SE3.exp(T[:, np.newaxis] * [1.0, 0, 0.5, 0.5, 0, 0]))
     space = plot_path(flying, obstacles=[([0, 0, 5], 1.0), ([[0, 0, 5], [0, 3, 8]], 0.5)]).axes[0]
     assert space.get_zlim()[1] > 8.4
-    with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers, or both ends"):
+    with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers or both ends"):
         plot_path(drive(), obstacles=[([3.0, 1.0], -1.0)])
 
 
@@ -212,15 +228,33 @@ def test_obstacles_of_plans_are_drawn_as_they_are():
     for patch, same in zip(*drawn, strict=True):
         np.testing.assert_array_equal(patch.get_path().vertices, same.get_path().vertices)
     plot_path(drive(), obstacles={"post": told[0]}, hull=told[0])
-    moving = Sphere(lambda t, p: p[:2], 0.5)
     for wrong, text in (
-        (moving, "the center of Sphere is a function .t, p."),
-        (HalfSpace([0, 0], [0, 1]), "an obstacle is .*a Sphere or a Capsule; got HalfSpace"),
-        (Sphere, "a Capsule; got <class"),
-        (3.0, "a Capsule; got 3.0"),
+        (Sphere(lambda t, p: p[:2], 0.5), "the place of Sphere .*depends on parameters"),
+        (Sphere, "a Sphere, Capsule or HalfSpace, or .*; got <class"),
+        (3.0, "a Sphere, Capsule or HalfSpace, or .*; got 3.0"),
     ):
         with pytest.raises(TypeError, match=text):
             plot_path(drive(), obstacles=[wrong])
+
+
+def test_obstacles_that_move_or_have_no_end_are_drawn_like_those_of_plans():
+    """One that moves is paler where it was; a plane does not widen the picture."""
+    moving = Sphere(lambda t, p: ca.vertcat(1.0 + t, 0.0), 0.5)
+    figure = plot_path(drive(), obstacles={"boat": moving})
+    early, late = figure.axes[0].patches
+    for patch, x in ((early, 1.0), (late, 3.0)):
+        np.testing.assert_allclose(np.linalg.norm(patch.get_xy() - [x, 0.0], axis=1), 0.5)
+    assert early.get_alpha() < late.get_alpha()
+
+    plain = plot_path(drive()).axes[0]
+    wall = plot_path(drive(), obstacles={"quay": HalfSpace([0.0, -0.1], [0.0, 2.0])}).axes[0]
+    (patch,) = wall.patches
+    assert patch.get_xy()[:, 1].max() == pytest.approx(-0.1)  # what is kept out of is below
+    assert wall.get_xlim() == plain.get_xlim()
+    assert "quay" in {text.get_text() for text in wall.texts}
+    space = plot_path(flight(), obstacles=[HalfSpace([0.0, 0, -0.1], [0.0, 0, 1.0])]).axes[0]
+    (plate,) = (one for one in space.collections if one.get_gid() == "obstacle")
+    assert np.ptp(np.asarray(plate._faces)[..., 2]) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_surfaces_of_obstacles_are_where_they_say():
@@ -272,7 +306,7 @@ def test_the_hull_goes_along_with_the_frames():
         np.testing.assert_allclose([own.min(axis=0), own.max(axis=0)], [[-0.5, -0.1], [0.9, 0.1]],
                                    atol=1e-12)  # fmt: skip
     ax = plot_path(flight(), hull=(np.zeros(3), 0.3), frames=2).axes[0]
-    assert len(ax.collections) == 2
+    assert len(ax.collections) == 2 + len(ways(ax))
 
 
 def test_no_axis_ends_where_the_place_of_the_axes_does():
@@ -295,6 +329,78 @@ def test_axes_of_a_small_body_beside_a_long_way_are_short():
 
     hull = ([[0.0, 0.0], [2.7, 0.0]], 0.9)
     assert longest(hull=hull) == pytest.approx(2.7 + 1.8) and longest() > 6.0
+
+
+def corners(drawn):
+    """Of the triangles of bodies, in order, (n, 3) or (n, 2)."""
+    return [
+        np.asarray(one._faces).reshape(-1, 3) if hasattr(one, "_faces") else
+        np.concatenate([path.vertices[:3] for path in one.get_paths()])
+        for one in drawn.collections if one.get_gid() == "body"
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def arm_run():
+    arm = panda_tree()
+    q = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+    x0 = np.concatenate([q, np.zeros(7)])
+    plant = arm.system()
+    return arm, simulate(plant, x0=x0, seconds=0.3, max_step=0.02, method="rk4")
+
+
+def test_an_arm_is_drawn_without_being_told_how(arm_run, tmp_path):
+    """The links where the joints put them: pale at the start, full at the end."""
+    arm, run = arm_run
+    for shown in (run, SimulationResult.load(run.save(tmp_path / "fall"))):
+        ax = plot_path(shown).axes[0]
+        assert ax.name == "3d" and not [ln for ln in ax.lines if ln.get_color() in AXIS_COLORS]
+        drawn = [one for one in ax.collections if one.get_gid() == "body"]
+        assert drawn[-2].get_facecolor()[:, 3].max() < drawn[-1].get_facecolor()[:, 3].max()
+        hand = arm.placement("panda_hand_tcp")(run.x[-1, :7])[:3]
+        nearest = np.linalg.norm(corners(ax)[-1] - hand, axis=1).min()
+        assert nearest < 0.06  # m, between the fingers
+        (path,) = ways(ax)
+        np.testing.assert_allclose(path[-1], hand, atol=0.15)
+
+
+def test_a_vehicle_turns_and_moves_with_its_pose():
+    """Seen from above a vessel is where its hull is; earlier ones are paler."""
+    vessel = surface_vessel(current=(0, 0, 0))
+    x0 = np.concatenate([SE2.exp([0, 0, 0.5]), [0.4, 0.0, 0.2]])
+    run = simulate(vessel, x0=x0, seconds=10.0, max_step=0.1, method="rk4")
+    ax = plot_path(run).axes[0]
+    assert ax.name == "rectilinear"
+    first, *_, last = corners(ax)
+    for points, pose in ((first, run.x[0, :4]), (last, run.x[-1, :4])):
+        own = SE2.act(SE2.inverse(pose), points)
+        assert own[:, 0].max() == pytest.approx(-own[:, 0].min(), rel=0.1)
+        assert np.ptp(own[:, 0]) > 3 * np.ptp(own[:, 1]) and np.ptp(own[:, 0]) < 1.6
+    pale, *_, full = (one.get_facecolor()[:, :3].mean() for one in ax.collections
+                      if one.get_gid() == "body")  # fmt: skip
+    assert pale > full + 0.1
+
+
+def test_what_a_run_knows_of_obstacles_and_goals_is_drawn_unasked():
+    vessel = surface_vessel(current=(0, 0, 0))
+    x0 = np.concatenate([SE2.identity, [0.4, 0.0, 0.0]])
+    task = Task(
+        plant=vessel, controller=lambda t, x, reference: np.zeros(3), x0=x0, seconds=2.0,
+        options={"dt": 0.5}, obstacles={"buoy": Sphere([3.0, 1.0], 0.4)},
+        goals=[SE3.from_position([2.0, 0.0, 0.0])],
+    )  # fmt: skip
+    ax = plot_path(task.run()).axes[0]
+    assert "buoy" in {text.get_text() for text in ax.texts}
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert dashed[0].get_xydata()[0].tolist() == [2.0, 0.0]
+
+
+def test_a_small_vehicle_on_a_long_way_is_enlarged_and_says_so():
+    quad = quadrotor()
+    x0 = np.concatenate([SE3.identity, [30.0, 0.0, 0.0], np.zeros(3)])
+    run = simulate(quad, x0=x0, seconds=1.0, max_step=0.05, method="rk4")
+    texts = [text.get_text() for text in plot_path(run).texts]
+    assert any(re.search(r"bodies [2-9].*× as large as they are", text) for text in texts)
 
 
 def test_the_methods_of_a_run_show_the_options():
