@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 MOST_HIGH = 7.5  # inches, of a figure
-INSIDE = 0.7  # size of a body within the unit sphere
+SPHERE_BODY = 0.7  # size of a body within the unit sphere
 WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the first
 
 
@@ -159,7 +159,7 @@ def plot_path(
     else:
         poses, goal, names = poses_of_scene(scene, goal)
     spreads = None if covariances is None else _spreads(poses, len(run.x), covariances)
-    shown = _Shown(poses, goal, capsules, hulls, spreads, solids)
+    shown = _PathPicture(poses, goal, capsules, hulls, spreads, solids)
     if turns:
         figure = figure or new_figure(6.0, 5.6)
         _draw_attitudes(figure, poses, goal, capsules, solids)
@@ -184,7 +184,7 @@ def plot_path(
     return figure
 
 
-class _Shown(NamedTuple):
+class _PathPicture(NamedTuple):
     """All that is in a picture of paths."""
 
     poses: np.ndarray
@@ -272,7 +272,7 @@ def _places(path: np.ndarray, frames: int, length: float) -> np.ndarray:
     return spread(path, max(2, min(frames, 1 + int(way / (1.4 * length)))))
 
 
-def _draw_plane(figure: Any, shown: _Shown, frames: int) -> Any:
+def _draw_plane(figure: Any, shown: _PathPicture, frames: int) -> Any:
     from matplotlib.patches import Polygon
 
     ax = figure.add_subplot()
@@ -305,7 +305,7 @@ def _draw_plane(figure: Any, shown: _Shown, frames: int) -> Any:
     return ax
 
 
-def _draw_space(figure: Any, shown: _Shown, frames: int) -> tuple[Any, tuple[float, ...]]:
+def _draw_space(figure: Any, shown: _PathPicture, frames: int) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
     everything = shown.points()
@@ -433,7 +433,7 @@ def _draw_attitudes(
                 end = axes_of(goal[-1, k])[:, axis]
                 ax.plot(*np.stack([np.zeros(3), 1.12 * end]).T, color=color, lw=1.0, ls=DASHES)
     if solids is not None:
-        draw_solids(ax, solids.at_end(INSIDE), 3)
+        draw_solids(ax, solids.at_end(SPHERE_BODY), 3)
     set_box(ax, np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]), margin=0.15)
 
 

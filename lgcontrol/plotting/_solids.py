@@ -17,8 +17,8 @@ LIGHT = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
 DARKEST = 0.6  # share of a colour on the side away from the light
 GHOST = 0.25  # opacity of what is to be reached, and of an arm at its start
 PALEST = 0.55  # share of white in the colours of the first of many places
-SMALLEST = 0.07  # share of the picture that a single body takes at least
-FEW = 4  # places among which the farthest counts
+SMALLEST_BODY = 0.07  # share of the picture that a single body takes at least
+FEW_PLACES = 4  # places among which the farthest counts
 APART = 0.9  # sizes of a body between two of its places
 
 
@@ -81,10 +81,10 @@ def solids_of(scene: Scene, frames: int) -> Solids | None:
     extent = float(
         np.ptp(np.concatenate([way, *(one.poses[:, :3] for one in wanted)]), axis=0).max()
     )
-    scale = max(1.0, SMALLEST * extent / size) if len(moving) == 1 and not still else 1.0
+    scale = max(1.0, SMALLEST_BODY * extent / size) if len(moving) == 1 and not still else 1.0
     count = max(2, min(frames, 1 + int(max(lengths) / (APART * size * scale))))
     places = spread(way, count)
-    if len(places) < FEW:  # an arm that comes back: where it was farthest, too
+    if len(places) < FEW_PLACES:  # an arm that comes back: where it was farthest, too
         away = np.linalg.norm(way - way[0], axis=1)
         places = np.unique([0, int(np.argmax(away)), len(way) - 1])
     return Solids(moving, still, wanted, places, scale)
