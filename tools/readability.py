@@ -16,12 +16,14 @@ LONGEST = 25  # words of a sentence; the limit of the style
 LIMIT = 0.02  # of the sentences of a page may break a rule
 
 # A sentence begins with its subject, a noun.
-OPENINGS = re.compile(r"^(What is|What are|What was|What has|Where |That of|Those of|Of which|Whose)\b")
+OPENINGS = re.compile(
+    r"^(What is|What are|What was|What has|Where |That of|Those of|Of which|Whose)\b"
+)
 # Words for which the field has its own (docs/glossary.md).
 WORDS = re.compile(
-    r"\b(of which|so many times|by that much|what is off|freedoms|point of rest|a motion of its own|"
-    r"states of their own|share of a step|what nobody sees|nobody can say|goes on from|"
-    r"is no (motion|plan|solution|equilibrium)|surprise)\b",
+    r"\b(of which|so many times|by that much|what is off|freedoms|point of rest|"
+    r"a motion of its own|states of their own|share of a step|what nobody sees|nobody can say|"
+    r"goes on from|is no (motion|plan|solution|equilibrium)|surprise)\b",
     re.IGNORECASE,
 )
 ENDS = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"(])|\n\s*\n|\n(?=\s*[-*|#\d])")
@@ -52,9 +54,14 @@ def prose_of_markdown(text: str) -> str:
 
 
 def prose_of_docstring(text: str) -> str:
-    """Return the sentences of a docstring: without sections of examples and references, and code."""
+    """Return the sentences of a docstring: no examples, references, code or names of arguments."""
     text = re.split(r"^(?:Examples|References)\n-+$", text, flags=re.M)[0]
-    text = re.sub(r"^(\w[\w ,*.\[\]()|=\"'/-]*) : .*$|^[A-Z][a-z]+( [A-Z][a-z]+)?\n-+$", "\n", text, flags=re.M)
+    text = re.sub(
+        r"^(\w[\w ,*.\[\]()|=\"'/-]*) : .*$|^[A-Z][a-z]+( [A-Z][a-z]+)?\n-+$",
+        "\n",
+        text,
+        flags=re.M,
+    )
     return re.sub(r"``.*?``|`[^`]*`", "X", text, flags=re.S)
 
 
@@ -104,7 +111,9 @@ def pages() -> dict[str, str]:
         found[f"notebooks/{path.name}"] = prose_of_markdown(re.sub(r"^%%.*$", "", text, flags=re.M))
     for room in [*(ROOT / "lgcontrol").iterdir(), ROOT / "models", ROOT / "controllers"]:
         if room.is_dir() and not room.is_symlink() and (room / "__init__.py").exists():
-            texts = [text for path in sorted(room.rglob("*.py")) for text in public_docstrings(path)]
+            texts = [
+                text for path in sorted(room.rglob("*.py")) for text in public_docstrings(path)
+            ]
             found[f"docstrings of {room.name}"] = "\n\n".join(map(prose_of_docstring, texts))
     return dict(sorted(found.items()))
 
