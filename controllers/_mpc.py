@@ -756,7 +756,7 @@ class MPC(Controller, metaclass=Fixed):
         work = self.real_time
         return (
             self.solver.has_loop
-            and self.rates is None
+            and (self.rates is None or self._estimator is None)
             and not work.split
             and isinstance(self.guess, str)
             and self._rules.preview is None
@@ -794,7 +794,8 @@ class MPC(Controller, metaclass=Fixed):
             self._rules = kernel.caught_up(self._rules, self._estimator)
             solver: Any = self.solver
             known = None if self._estimator is None else self._estimator.in_kernel
-            kernel.calls = solver.loop(self.delay, self.dt, self.system.nominal_input, known)
+            rates, nominal = self._rates.in_kernel(self._stated), self.system.nominal_input
+            kernel.calls = solver.loop(self.delay, self.dt, nominal, known, rates)
         return kernel.calls
 
     def compiled_law(self, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:

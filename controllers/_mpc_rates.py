@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Rates, with_rates
-from lgcontrol.optimal._internal import ReferenceSamples, beside_inputs
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.optimal._internal import (
+    LoopRates,
+    ReferenceSamples,
+    beside_inputs,
+    sample_reference,
+)
+from lgcontrol.systems import ReferenceLike, System, Trajectory
 
 
 class InputRates:
@@ -29,6 +34,19 @@ class InputRates:
         if self.rates is None:
             return stated
         return with_rates(stated, self.rates, period=self.period)
+
+    def in_kernel(self, stated: OptimalControlProblem) -> LoopRates | None:
+        """The same for calls of the kernel."""
+        if self.rates is None:
+            return None
+        nominal, others = self.system.nominal_input, np.arange(self.system.n_inputs)
+        order = [*self._controls, *np.setdiff1d(others, self._controls)]
+        held = min(self.period, stated.dt)
+        return LoopRates(held, stated, nominal[order], self.sampled)
+
+    def sampled(self, reference: ReferenceLike, t: np.ndarray, p: np.ndarray) -> ReferenceSamples:
+        """A reference of the system at some times as one of the problem."""
+        return self.reference(sample_reference(self.system, reference, t, p))
 
     def state(self, x: np.ndarray, acting: np.ndarray) -> np.ndarray:
         """State of the problem: with rates what acts is beside that of the system."""

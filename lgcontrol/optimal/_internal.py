@@ -32,5 +32,6 @@ from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight
 from .kernel._loop import CROWDED as CROWDED
 from .kernel._loop import LoopDisturbance as LoopDisturbance
+from .kernel._loop import LoopRates as LoopRates
 from .kernel._loop import queue_size as queue_size
 from .kernel._loop import status_of as status_of

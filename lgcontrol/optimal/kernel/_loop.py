@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from .._guess import STARTS, starts_of
 from .._outcome import SolveStatus
 from .._plan import GAINS, NODES, Plan
 from .._problem import OptimalSolution
-from .._reference import TIME_ROUNDING, moves
+from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._transcription import Nodes
 from ._library import load_function
 from ._settings import NewtonSettings
@@ -115,6 +116,27 @@ class LoopDisturbance(NamedTuple):
         ], dtype=float)  # fmt: skip
 
 
+class LoopRates(NamedTuple):
+    """A problem whose controls are rates of what a loop answers with.
+
+    Attributes
+    ----------
+    held : float
+        Time for which an answer is held, s.
+    stated : OptimalControlProblem
+        That without rates, with the limits of the answers.
+    nominal : ndarray
+        Inputs before the first answer; controls first, as the problem with rates has them.
+    sampled : callable
+        ``(reference, times, p) → ReferenceSamples`` of the problem with rates.
+    """
+
+    held: float
+    stated: Any
+    nominal: np.ndarray
+    sampled: Callable[[Any, np.ndarray, np.ndarray], Any]
+
+
 class LoopState(NamedTuple):
     """What lasts from call to call, besides the plan.
 
@@ -151,6 +173,7 @@ class KernelLoop:
     nominal : ndarray
         Inputs before the first answer.
     disturbance : LoopDisturbance, optional
+    rates : LoopRates, optional
 
     Attributes
     ----------
@@ -167,22 +190,27 @@ class KernelLoop:
         period: float,
         nominal: np.ndarray,
         disturbance: LoopDisturbance | None = None,
+        rates: LoopRates | None = None,
     ) -> None:
-        given = disturbance
+        given, self._view = disturbance, rates
         self.solver, self.stages = solver, solver.memory.stages
         memory = KernelMemory(solver.model, self.stages, solver.settings, MOST)
         self.memory = memory
         problem, model = solver.problem, solver.model
         queue = queue_size(delay, period)
         sizes = np.zeros(3, dtype=np.int64)
-        rates = 0 if given is None else problem.system.state.dim
+        slopes = 0 if given is None else problem.system.state.dim
         memory.kernel.loop_sizes(
-            ctypes.addressof(memory.model), problem.horizon, queue, rates, sizes.ctypes.data
+            ctypes.addressof(memory.model), problem.horizon, queue, slopes, sizes.ctypes.data
         )
-        m, limits = model.m, problem.input_limits
+        stated = problem if rates is None else rates.stated
+        m, self._limits = model.m, stated.input_limits
+        limits = self._limits
+        nominal = nominal if rates is None else rates.nominal
         memory.task.tolerance = TOLERANCE
         self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING, odd=ELEMENT_ROUNDING)
-        self.x, self.u = np.zeros(model.group.nq), np.zeros(m)
+        self.struct.held = 0.0 if rates is None else rates.held
+        self.x, self.u = np.zeros(stated.system.state.nq), np.zeros(m)
         self.state = np.zeros(int(sizes[0]))
         self._lower, self._upper = np.zeros(m), np.zeros(m)
         own = {
@@ -203,7 +231,7 @@ class KernelLoop:
             }  # fmt: skip
             self._rate = load_function("rate", given.rate)
             assert self._rate.scratch <= memory.arrays["work"].size
-            self.struct.biased, self.struct.rates = len(given.places), rates
+            self.struct.biased, self.struct.rates = len(given.places), slopes
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
         self._keep, self._disturbance = own, given
         self.is_late, self._began, self._deadline = False, 0.0, np.inf
@@ -224,6 +252,7 @@ class KernelLoop:
         self.p: Any = None
         self._setting: Any = None
         self._is_still, self._bytes, self._limited = False, None, None
+        self._needs_time = depends_on_time(stated.system)
 
     def set(
         self, iterations: int, first_iterations: int, most: int | None, word: str, restarts: int
@@ -248,7 +277,7 @@ class KernelLoop:
         if self.keeps(reference, p):
             return False
         solver = self.solver
-        setting = solver._given.setting(start + solver._grid, reference, p)
+        setting = solver._given.setting(start + solver._grid, self._seen(start, reference, p), p)
         self._is_still = self.keeps_still(reference)
         is_array = type(reference) is np.ndarray  # which may change under its name
         self._bytes = reference.tobytes() if is_array else None
@@ -257,12 +286,21 @@ class KernelLoop:
         if setting is self._setting:
             return is_new
         self._setting = setting
-        self.memory.give(setting, start + solver._grid, self.x, solver._weight(setting))
+        memory = self.memory
+        x0 = memory.arrays["x0"]  # which calls write
+        memory.give(setting, start + solver._grid, x0, solver._weight(setting))
         if self._limited is not setting.p:
             self._limited = setting.p
-            lower, upper = solver.problem.input_limits.exactly(p)[:2]
+            lower, upper = self._limits.exactly(p)[:2]
             self._lower[:], self._upper[:] = lower, upper
         return True
+
+    def _seen(self, start: float, reference: Any, p: np.ndarray) -> Any:
+        """A reference as that of the problem."""
+        if self._view is None:
+            return reference
+        own = p[: self._view.stated.system.n_parameters]
+        return self._view.sampled(reference, start + self.solver._grid, own)
 
     def call(self, t: float, x: np.ndarray, began: float, budget: float) -> int:
         """The answer to a state, to `u`; returns what it is worth, ODD if it is off its group.
@@ -299,7 +337,7 @@ class KernelLoop:
 
     def keeps_still(self, reference: Any) -> bool:
         """Whether what calls are given stays the same from one time to another."""
-        return not moves(reference) and not self.solver._given._needs_time
+        return not (moves(reference) or self._needs_time)
 
     def keeps(self, reference: Any, p: np.ndarray) -> bool:
         """Whether the next call needs to be given nothing."""

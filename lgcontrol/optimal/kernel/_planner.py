@@ -37,7 +37,7 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
-from ._loop import KernelLoop, LoopDisturbance, most_of
+from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
@@ -235,6 +235,7 @@ class NewtonSolver:
         period: float,
         nominal: np.ndarray,
         disturbance: LoopDisturbance | None = None,
+        rates: LoopRates | None = None,
     ) -> KernelLoop:
         """Calls of a controller in one call of the kernel.
 
@@ -246,12 +247,14 @@ class NewtonSolver:
             Inputs before the first answer.
         disturbance : LoopDisturbance, optional
             What is estimated.
+        rates : LoopRates, optional
+            Where the controls are rates of the answers.
 
         Returns
         -------
         KernelLoop
         """
-        return KernelLoop(self, delay, period, nominal, disturbance)
+        return KernelLoop(self, delay, period, nominal, disturbance, rates)
 
     def reset(self) -> None:
         """Forget the plan; the next solve is as the first."""

@@ -171,6 +171,7 @@ size most iterations of any call
 size restarts 0 for none, 1 for jumps, 2 for jumps at once
 size starts which starts a new plan is made from
 number delay from call to effect, s
+number held time for which an answer is held, where controls are rates of the answers, s; else 0
 number early rounding of times, s
 number now time of the call, s
 number odd how far a state may be off its group where it is looked at; 0 where it is not

@@ -105,6 +105,20 @@ static void least_size(int64_t rows, int64_t n, const double *G, const double *b
   }
 }
 
+/* Coordinates of a measured state: the inputs that a problem with rates has behind it are not. */
+static int64_t measured(const lg_model *m, const lg_loop *c) { return m->nq - (c->held > 0 ? m->nv : 0); }
+
+/* Inputs that act when the next answer takes effect, behind the state of a problem with rates: the
+ * last answer, before the first those of the reference. */
+static void put_beside(const lg_model *m, const lg_task *q, const lg_loop *c, double *x)
+{
+  const int64_t n = measured(m, c), queued = (int64_t)c->state[LG_QUEUED];
+  for (int64_t i = 0; i < m->nq - n; i++) {
+    x[n + i] = queued > 0 ? queue_inputs(m, c)[(queued - 1) * m->nv + i] : q->x_ref[n + i];
+    if (!isfinite(x[n + i])) x[n + i] = c->nominal[m->controls[i]];
+  }
+}
+
 /* Move a state on from one time to another under the answers that are on their way, before the first
  * under nominal inputs, and a push; 0 if it is not finite. */
 static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, double end,
@@ -112,10 +126,14 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
 {
   lg_state own, *s = &own;
   double now = from, u[m->nu], v[m->nu], after[m->nq];
+  const int64_t n = measured(m, c);
   open_task(m, q, s);
   copy(u, c->nominal, m->nu);
-  for (int64_t i = 0; i < m->nv; i++)
-    u[m->controls[i]] = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
+  for (int64_t i = 0; i < m->nv; i++) {
+    const double first = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
+    u[m->controls[i]] = n < m->nq ? 0 : first;
+    if (n < m->nq) x[n + i] = first;
+  }
   const int64_t queued = (int64_t)c->state[LG_QUEUED];
   for (int64_t k = 0; k <= queued; k++) {
     const double next = k < queued ? smaller(larger(queue_times(m, c)[k], from), end) : end;
@@ -131,7 +149,7 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
     }
     now = next;
     for (int64_t i = 0; i < m->nv && k < queued; i++)
-      u[m->controls[i]] = queue_inputs(m, c)[k * m->nv + i];
+      *(n < m->nq ? x + n + i : u + m->controls[i]) = queue_inputs(m, c)[k * m->nv + i];
   }
   return all_finite(x, m->nq);
 }

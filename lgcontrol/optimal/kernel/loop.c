@@ -262,15 +262,22 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
   return judged(o, c, status, &found, 1);
 }
 
+/* What a plan begins with. */
+static double planned(const lg_model *m, const lg_task *q, const lg_loop *c, int64_t i)
+{
+  const double v = q->plan[(q->horizon + 1) * m->nq + m->controls[i]];
+  return c->held > 0 ? q->plan[measured(m, c) + i] + c->held * v : v;
+}
+
 /* Inputs to go on with where there is no answer: the last ones, else those of the plan, else those of
  * the reference, nominal ones where that is no number. */
 static int hold(const lg_model *m, const lg_task *q, const lg_loop *c)
 {
   for (int64_t i = 0; i < m->nv; i++) {
     double v = q->u_ref[m->controls[i]];
-    const double *u = q->plan + (q->horizon + 1) * m->nq;
+    if (c->held > 0) v = q->x_ref[measured(m, c) + i];
     if (c->state[LG_ANSWERED] != 0) v = c->state[LG_NUMBERS + i];
-    else if (c->state[LG_PLANNED] != 0) v = u[m->controls[i]];
+    else if (c->state[LG_PLANNED] != 0) v = planned(m, q, c, i);
     if (!isfinite(v)) v = c->nominal[m->controls[i]];
     c->u[i] = clip(v, c->lower[i], c->upper[i]);
   }
@@ -280,11 +287,13 @@ static int hold(const lg_model *m, const lg_task *q, const lg_loop *c)
 /* Whether a state is off its group, or no state. */
 static int is_odd(const lg_model *m, const lg_task *q, const lg_loop *c)
 {
-  double x[m->nq];
-  const double *in[] = {c->x};
+  double x[m->nq], given[m->nq];
+  const double *in[] = {given};
   double *const out[] = {x};
+  copy(given, c->x, measured(m, c));
+  put_beside(m, q, c, given);
   call(&m->element, 1, in, out, q->work);
-  for (int64_t i = 0; i < m->nq; i++)
+  for (int64_t i = 0; i < measured(m, c); i++)
     if (!(fabs(x[i] - c->x[i]) <= c->odd)) return 1;
   return 0;
 }
@@ -298,7 +307,7 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   if (c->odd > 0 && is_odd(m, q, c)) return LG_ODD;
   c->crowded = 0;
   keep_to_clock(m, q, c, t);
-  copy(x, c->x, m->nq);
+  copy(x, c->x, measured(m, c));
   if (c->biased > 0) observe(m, q, c, t, x);
   while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
     drop_first(m, c); /* replaced by a later one */
@@ -318,15 +327,15 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
     return (int)c->status;
   }
   if (c->biased > 0) aim(m, q, c);
+  put_beside(m, q, c, x);
   copy(q->x0, x, m->nq);
   c->status = plan_on(m, q, o, c);
   q->x_ref = x_ref, q->u_ref = u_ref;
   if (c->state[LG_PLANNED] > 0) c->state[LG_STARTED] = start;
-  const double *u = q->plan + (q->horizon + 1) * m->nq;
   int fine = 1;
   for (int64_t i = 0; i < m->nv; i++) {
-    c->u[i] = u[m->controls[i]];
-    fine = fine && isfinite(u[m->controls[i]]);
+    c->u[i] = planned(m, q, c, i);
+    fine = fine && isfinite(c->u[i]);
   }
   if (!fine) c->status = hold(m, q, c);
   for (int64_t i = 0; i < m->nv; i++) c->u[i] = clip(c->u[i], c->lower[i], c->upper[i]);
