@@ -44,7 +44,7 @@ def export_mpc(
     ):  # fmt: skip
         if is_used:
             raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
-    if mpc.delay and mpc.rates is not None:
+    if mpc.delay and mpc.rates is not None and not has_loop:
         raise NotImplementedError(
             "an exported MPC with rates does not predict over its delay: give it the state "
             "then, or model the delay, system.augment(delay=…), and make the MPC with delay=0"
@@ -63,11 +63,12 @@ def export_mpc(
         "iterations": mpc.real_time.iterations, "first_iterations": mpc.real_time.first_iterations,
         "guess": word,
     }  # fmt: skip
-    if mpc.rates is not None:
+    if mpc.rates is not None and not has_loop:
         options["holds"] = False
     if mpc.delay:
         options["delay"] = mpc.delay
-    if mpc.solver.has_loop:
+    if has_loop:
+        options["rates"] = mpc._rates.in_kernel(mpc._stated)
         options["restarts"] = mpc.real_time.looks
         options["most_iterations"] = mpc.real_time.most_iterations
         if mpc._estimator is not None:
@@ -92,10 +93,11 @@ def _case(mpc: Any, word: str, x0: ArrayLike | None, calls: int) -> ExportCase:
         x = check_element("x0", x0, system.state)
     t, states, answers, statuses = mpc.dt * np.arange(calls), [], [], []
     for k in range(calls):
-        states.append(other._whole(other._loop, x, t[k], mpc.reference))
+        with_inputs = mpc.rates is not None and not mpc.solver.has_loop  # whose answers are rates
+        states.append(other._whole(other._loop, x, t[k], mpc.reference) if with_inputs else x)
         u = other(t[k], x)
         assert other._loop.plan.found is not None
-        answers.append(u if mpc.rates is None else other._loop.plan.found.u[0, : len(u)])
+        answers.append(other._loop.plan.found.u[0, : len(u)] if with_inputs else u)
         statuses.append(other.info.status.name)
         x = moved(system, mpc.problem, t[k], x, system.full_input(u), mpc.dt, mpc._own)
     return ExportCase(t, np.array(states), np.array(answers), statuses)

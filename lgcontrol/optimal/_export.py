@@ -171,7 +171,7 @@ def export_interior_point(
             ]
         ),
         f"{name}_test.h": test_vectors(cases),
-        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
+        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD).replace("@nx@", "LG_MPC_NX"),
         "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(text, name) for key, text in files.items()})
@@ -492,7 +492,7 @@ int main(void)
   for (int number = 0; number < LG_MPC_CASES; number++) {
     lg_mpc_reset(&example);
     for (int k = test_first[number]; k < test_first[number + 1]; k++) {
-      const int status = lg_mpc_step(&example, test_t[k], test_x + k * LG_MPC_NX, u);
+      const int status = lg_mpc_step(&example, test_t[k], test_x + k * @nx@, u);
       wrong += status != test_status[k];
       largest = fmax(largest, difference(u, test_u + k * LG_MPC_NU, LG_MPC_NU));
     }

@@ -13,7 +13,7 @@ from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, Plan, SolveStatus
+from lgcontrol.optimal import Bound, Plan, Rates, SolveStatus
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
@@ -440,3 +440,40 @@ def test_no_call_takes_more_iterations_than_it_may(pendulum, options, most, tmp_
     header = (folder / "swing.h").read_text()
     said = 50 if options["real_time"].most_iterations is None else most
     assert f"#define SWING_MOST_ITERATIONS {said} " in " ".join(header.split())
+
+
+def test_rates_of_inputs_and_a_delay_run_in_the_kernel_and_in_firmware(pendulum, plain, tmp_path):
+    """What acts is behind the state, predicted over the delay; rates keep their limit."""
+    given = {
+        "Q": {"angle": 1, "rate": 0.1}, "R": 0.05, "reference": [-1.0, 0.0, 0.0], "delay": 0.15,
+        "rates": Rates(weight=0.01, limit=4.0), "bounds": [Bound("torque", -2.0, "most")],
+        "parameters": [Parameter("most", "N m", 3.0)], "real_time": RealTime(restarts=False),
+    }  # fmt: skip
+    mpc, python = (
+        MPC(pendulum, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)
+    )
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
+    mpc.solver.prepare(), python.solver.prepare()
+    step, rng, rows, answers = pendulum.step("rk4", 2), np.random.default_rng(1), [], []
+    x, rates = np.array([1.0, 0.0, 0.0]), []
+    for k in range(40):
+        t, p = 0.1 * k, {"most": 3.0 if k < 25 else 1.0}
+        measured = np.full(3, np.nan) if k == 17 else x
+        u, same = mpc(t, measured, p=p), python(t, measured, p=p)
+        assert mpc._kernel.is_ahead or k == 17
+        assert u == pytest.approx(same, abs=1e-7) and mpc.info.status == python.info.status
+        status = ("ok", "infeasible", "unsolved", "held").index(str(mpc.info.status))
+        rows.append([t, *measured, p["most"], *u, status])
+        rates.append((u[0] - answers[-1]) / 0.1 if answers else 0.0)
+        answers.append(u[0])
+        acting = answers[k - 1] if k > 0 else 0.0
+        late = answers[k - 2] if k > 1 else 0.0  # the delay is one and a half periods
+        x = step(t, x, [late], mpc._own, 0.05)
+        x = step(t, x, [acting], mpc._own, 0.05)
+        x = np.asarray(pendulum.retract(x, 0.003 * rng.normal(size=2), mpc._own))
+    assert max(map(abs, rates[:25])) == pytest.approx(4.0, abs=1e-3)
+    assert max(answers) > 2.0 and max(answers[25:]) <= 1.0
+    table, place = np.array(rows), mpc.problem.parameter_names.index("most")
+    body = f"    m.p[{place}] = row[4];\n"
+    found = played(folder, tmp_path, table[:, :5], body)
+    assert np.array_equal(found, table[:, 5:])

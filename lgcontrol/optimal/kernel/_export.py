@@ -35,7 +35,7 @@ from .._settings import DEFAULT
 from .._transcription import Setting
 from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
 from ._library import LOOP as LOOP_TEXT
-from ._loop import LoopDisturbance, queue_size
+from ._loop import LoopDisturbance, LoopRates, queue_size
 from ._settings import NewtonSettings
 from ._solver import KernelMemory
 from ._table import LOG, MODEL, header
@@ -62,8 +62,8 @@ class LoopExport:
         0 for none, 1 for jumps, 2 for jumps at once.
     setting : Setting
         Reference, parameters, terminal weight that it begins with.
-    holds : bool
-        Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
+    rates : LoopRates or None
+        Where the controls are rates of the answers.
     disturbance : LoopDisturbance or None
         What is estimated.
     """
@@ -78,7 +78,7 @@ class LoopExport:
         self.starts: tuple[str, ...] = options["starts"]
         self.restarts: int = options["restarts"]
         self.setting: Setting = options["setting"]
-        self.holds: bool = options["holds"]
+        self.rates: LoopRates | None = options["rates"]
         self.disturbance: LoopDisturbance | None = options["disturbance"]
         self.queue = queue_size(self.delay, self.period)
 
@@ -149,7 +149,7 @@ def export_kernel(
         f"{name}.h": _header(model, loop, sizes, bool(taken)),
         f"{name}.c": _without_unused("\n".join(text)),
         f"{name}_test.h": test_vectors(cases),
-        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
+        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD).replace("@nx@", "LG_MPC_NS"),
         "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(value, name) for key, value in files.items()})
@@ -248,8 +248,12 @@ def _constants(model: Any, loop: LoopExport) -> str:
     """Tables, and how the kernel's structs are made of the controller's memory."""
     setting, once, problem = loop.setting, model.transcription, model.problem
     sides, limits = model.sides, problem.input_limits
+    rates = loop.rates
+    nominal = problem.system.nominal_input if rates is None else rates.nominal
+    answers = (problem if rates is None else rates.stated).input_limits
     tables = {
-        "lower": limits.lower, "upper": limits.upper, "nominal": problem.system.nominal_input,
+        "lower": limits.lower, "upper": limits.upper, "nominal": nominal,
+        "answer_lower": answers.lower, "answer_upper": answers.upper,
         "x_ref": setting.x_ref, "u_ref": setting.u_ref, "p": setting.p, "P": setting.terminal.T,
         "arrival_weight": setting.arrival, "limit": np.r_[sides.limit, sides.target],
         "weight": np.r_[sides.weight, np.full(len(sides.equal), np.inf)],
@@ -274,7 +278,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
     numbers = {
         "LG_ELEMENT_TOLERANCE": ELEMENT_TOLERANCE, "LG_ELEMENT_ROUNDING": ELEMENT_ROUNDING,
         "LG_LEAST_WIDTH": LEAST_WIDTH, "LG_ROUNDING": ROUNDING,
-        "LG_CLOCK_ROUNDING": DEFAULT.clock_rounding, "LG_HOLDS": int(loop.holds),
+        "LG_CLOCK_ROUNDING": DEFAULT.clock_rounding,
     }  # fmt: skip
     return "\n".join(
         [
@@ -298,25 +302,26 @@ def _constants(model: Any, loop: LoopExport) -> str:
             f"  c->restarts = {loop.restarts}, c->starts = {sum(STARTS[k] for k in loop.starts)};",
             f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
-            "  c->widest_lower = lg_lower, c->widest_upper = lg_upper;",
+            "  c->widest_lower = lg_answer_lower, c->widest_upper = lg_answer_upper;",
+            *([] if rates is None else [f"  c->held = {c_number(rates.held)};"]),
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
             *estimate,
             "}\n",
-            _tighten(model),
+            _tighten(problem, "tighten"),
+            _tighten(problem if rates is None else rates.stated, "tighten_answer"),
             _soft_weights(model),
         ]
     )
 
 
-def _tighten(model: Any) -> str:
+def _tighten(problem: Any, name: str) -> str:
     """C function that takes bounds of the controls into their limits; see `InputLimits`."""
-    problem, lines = model.problem, []
-    names = problem.parameter_names
+    names, lines = problem.parameter_names, []
     for i, side, limit, _ in problem.input_limits.sides:
         word, pick = (("low", "larger"), ("high", "smaller"))[side]
         text = f"m->p[{names.index(limit)}]" if isinstance(limit, str) else c_number(limit)
         lines.append(f"  {word}[{i}] = {pick}({word}[{i}], {text});")
-    head = "static void tighten(const lg_mpc *m, double *low, double *high)"
+    head = f"static void {name}(const lg_mpc *m, double *low, double *high)"
     return "\n".join([head, "{", "  (void)m, (void)low, (void)high;", *lines, "}", ""])
 
 
@@ -337,10 +342,12 @@ def _soft_weights(model: Any) -> str:
 def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool) -> str:
     problem, system = model.problem, model.problem.system
     state, N = system.state, problem.horizon
-    controls = [system.inputs[i] for i in model.controls]
+    own = system if loop.rates is None else loop.rates.stated.system
+    controls = [own.inputs[i] for i in own.input_index("control")]
     bounds = [
         f"{entry.unit}, {entry.lower:g} to {entry.upper:g}".lstrip(", ") for entry in controls
     ]
+    beside = "" if loop.rates is None else ": without the inputs at the end of a plan's"
     names = problem.parameter_names
     entries: Any = (*system.parameters, *problem.parameters)
     units = {entry.name: entry.unit for entry in entries}
@@ -362,7 +369,8 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         ("N", N, "steps of a plan"),
         ("DT", float(problem.dt), "s, the length of a step"),
         ("PERIOD", float(loop.period), "s, between calls"),
-        ("NX", state.nq, "coordinates of the state"),
+        ("NX", state.nq, "coordinates of a state of the plan"),
+        ("NS", own.state.nq, "coordinates of the measured state" + beside),
         ("NU", model.m, "controls"),
         ("NI", system.n_inputs, "inputs of the model"),
         ("NP", len(names), "parameters"),
@@ -452,10 +460,10 @@ void lg_mpc_reset(lg_mpc *m);
 void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX], const double u_ref[LG_MPC_NI]);
 
 /* Controls u for the measured state x at time t [s]; see the statuses above. */
-int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NS], double u[LG_MPC_NU]);
 
 /* The same from a new plan, iterated to convergence. */
-int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NS], double u[LG_MPC_NU]);
 {_TAKEN_HEAD if has_input else ""}
 #ifdef __cplusplus
 }}

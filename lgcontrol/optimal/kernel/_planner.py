@@ -273,11 +273,11 @@ class NewtonSolver:
         first_iterations: int = 50,
         tolerance: float = 1e-6,
         guess: str | None = None,
-        holds: bool = True,
         delay: float = 0.0,
         restarts: int = 1,
         most_iterations: int | None = None,
         disturbance: LoopDisturbance | None = None,
+        rates: LoopRates | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
@@ -286,7 +286,7 @@ class NewtonSolver:
         ----------
         folder, name, reference, p, period, iterations, first_iterations, tolerance
             As for `InteriorPointSolver.export_c`.
-        guess, holds, delay, cases
+        guess, delay, cases
             As there.
         restarts : int
             0 for none, 1 for jumps of the cost, 2 for jumps at once.
@@ -294,6 +294,8 @@ class NewtonSolver:
             Of any call.
         disturbance : LoopDisturbance, optional
             What is estimated.
+        rates : LoopRates, optional
+            Where the controls are rates of the answers.
 
         Returns
         -------
@@ -313,7 +315,7 @@ class NewtonSolver:
         loop = LoopExport(
             most=most, restarts=looks,
             period=problem.dt if period is None else period, delay=delay, iterations=iterations,
-            first_iterations=first_iterations, tolerance=tolerance, holds=holds,
+            first_iterations=first_iterations, tolerance=tolerance, rates=rates,
             starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p), disturbance=disturbance,
         )  # fmt: skip

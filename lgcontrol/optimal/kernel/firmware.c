@@ -4,48 +4,59 @@
 /* x as an element of the state's group; 0 if it is none. */
 static int element(const double *x, double *state, double *scratch)
 {
+  double given[LG_MPC_NX] = {0};
   int is_off = 0;
-  if (!all_finite(x, LG_MPC_NX)) return 0;
-  lg_element(x, state, scratch);
-  for (int i = 0; i < LG_MPC_NX; i++) {
+  if (!all_finite(x, LG_MPC_NS)) return 0;
+  copy(given, x, LG_MPC_NS);
+  lg_element(given, state, scratch);
+  for (int i = 0; i < LG_MPC_NS; i++) {
     const double off = fabs(state[i] - x[i]);
     if (!(off <= LG_ELEMENT_TOLERANCE)) return 0;
     is_off |= off > LG_ELEMENT_ROUNDING;
   }
-  if (!is_off) copy(state, x, LG_MPC_NX);
+  if (!is_off) copy(state, x, LG_MPC_NS);
   return 1;
 }
 
-/* Limits of the controls for the parameters there are; returns by what they contradict each other:
- * both are the value between them then, or the one next to it that the system allows. Those of the
- * kernel are a little apart. */
+/* Limits between the widest ones, tightened for the parameters there are; returns by what they
+ * contradict each other: both are the value between them then, or the one next to it that the system
+ * allows. */
+static double agreed(const double *least, const double *most, double *low, double *high)
+{
+  double off = 0;
+  for (int i = 0; i < LG_MPC_NU; i++) {
+    if (!(low[i] > high[i])) continue;
+    const double between = clip((low[i] + high[i]) / 2, least[i], most[i]);
+    if (low[i] - high[i] > LG_ROUNDING * larger(1, larger(fabs(low[i]), fabs(high[i]))))
+      off = larger(off, larger(low[i] - between, between - high[i]));
+    low[i] = high[i] = between;
+  }
+  return off;
+}
+
+/* Limits of the controls for the parameters there are, and those of the answers; returns by what they
+ * contradict each other. Those of the kernel are a little apart. */
 static double limit(lg_mpc *m)
 {
-  double most = 0;
-  double *const low = m->exact_lower, *const high = m->exact_upper;
-  for (int i = 0; i < LG_MPC_NU; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];
+  double *const low = m->lower, *const high = m->upper;
+  copy(low, lg_lower, LG_MPC_NU), copy(high, lg_upper, LG_MPC_NU);
+  copy(m->exact_lower, lg_answer_lower, LG_MPC_NU), copy(m->exact_upper, lg_answer_upper, LG_MPC_NU);
   tighten(m, low, high);
+  tighten_answer(m, m->exact_lower, m->exact_upper);
+  agreed(lg_answer_lower, lg_answer_upper, m->exact_lower, m->exact_upper);
+  const double off = agreed(lg_lower, lg_upper, low, high);
   for (int i = 0; i < LG_MPC_NU; i++) {
-    m->lower[i] = low[i], m->upper[i] = high[i];
-    if (low[i] > high[i]) {
-      const double between = clip((low[i] + high[i]) / 2, lg_lower[i], lg_upper[i]);
-      if (low[i] - high[i] > LG_ROUNDING * larger(1, larger(fabs(low[i]), fabs(high[i]))))
-        most = larger(most, larger(low[i] - between, between - high[i]));
-      m->lower[i] = m->upper[i] = low[i] = high[i] = between;
-    }
     const double middle = (low[i] + high[i]) / 2;
     const double need = LG_LEAST_WIDTH * larger(1, fabs(middle)) / 2;
-    if (high[i] - low[i] < 2 * need) m->lower[i] = middle - need, m->upper[i] = middle + need;
+    if (high[i] - low[i] < 2 * need) low[i] = middle - need, high[i] = middle + need;
   }
-  return most;
+  return off;
 }
 
 static int held(lg_mpc *m, const lg_task *q, lg_loop *c, double u[])
 {
   c->u = u;
   m->status = hold(&lg_problem, q, c);
-  for (int i = 0; i < LG_MPC_NU && !LG_HOLDS; i++)
-    u[i] = clip(lg_nominal[lg_controls[i]], m->exact_lower[i], m->exact_upper[i]);
   return m->status;
 }
 
@@ -93,12 +104,12 @@ void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX], const double u_ref[LG
   }
 }
 
-int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
+int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NS], double u[LG_MPC_NU])
 {
   return called(m, t, x, u, 1);
 }
 
-int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
+int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NS], double u[LG_MPC_NU])
 {
   return called(m, t, x, u, 0);
 }
