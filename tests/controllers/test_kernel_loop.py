@@ -86,23 +86,23 @@ def drive(
     ("options", "rounding"),
     [
         ({}, ROUNDING),
-        ({"delay": 0.05}, ROUNDING),
-        ({"delay": 0.23, "real_time": RealTime(iterations=2)}, 1e-9),
+        ({"delay": 0.05}, 1e-9),
+        ({"delay": 0.23, "real_time": RealTime(iterations=2)}, 1e-7),
         ({"real_time": RealTime(period=0.04), "delay": 0.1}, 1e-7),
-        ({"real_time": RealTime(restarts="at once")}, ROUNDING),
+        ({"real_time": RealTime(restarts="at once")}, 1e-9),
         ({"real_time": RealTime(restarts=False)}, ROUNDING),
     ],
     ids=str,
 )
 def test_whole_calls_are_those_of_the_rules_in_python(pendulum, options, rounding):
     both = pair(pendulum, **options)
-    # Behind a delay a quarter of a turn is planned as well without a new start, half a turn is not.
-    last = [1.0, 0.0, 0.0] if both[0].delay else [0.0, 1.0, 0.0]
-    goals = np.array([-1.0, 0.0, 0.0]), np.array(last)
+    # Steps from the last plan lead on as well as those from a new start, but for short calls.
+    goals = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
     at = {"at": lambda k: goals[k // 20 % 2], "rounding": rounding}
     seen, x = drive(both, period=both[0].dt, **at)
     words = {entry[2] for entry in seen}
-    assert ("reference" in words) == (both[0].real_time.restarts is not False)
+    begins_anew = both[0].real_time.restarts == "at once" or both[0].dt < 0.1
+    assert ("reference" in words) == begins_anew
     assert np.isfinite(x).all()
 
 
@@ -436,7 +436,7 @@ def test_no_call_takes_more_iterations_than_it_may(pendulum, options, most, tmp_
         taken.append(mpc.info.iterations)
         x = pendulum.step("rk4", 2)(0.0, x, u, mpc._own, 0.1)
     going_on = most if options["real_time"].restarts == "at once" else min(most, 10)
-    assert taken[0] <= most and max(taken[1:]) == going_on
+    assert taken[0] <= most and min(most, 6) <= max(taken[1:]) <= going_on
     header = (folder / "swing.h").read_text()
     said = 50 if options["real_time"].most_iterations is None else most
     assert f"#define SWING_MOST_ITERATIONS {said} " in " ".join(header.split())

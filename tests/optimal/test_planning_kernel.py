@@ -121,7 +121,7 @@ def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("size", [0.05, 0.5])
+@pytest.mark.parametrize("size", [0.05, 0.2])
 @pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, slow"])
 def test_real_time_steps_in_c_are_those_of_numpy(name, size):
     ready = Ready(*CASES[name])
@@ -142,7 +142,7 @@ def test_real_time_steps_in_c_are_those_of_numpy(name, size):
         assert counts[-1] == ours.factorizations
         np.testing.assert_allclose(ours.x, oracle.it.x, atol=SAME_STEPS)
         np.testing.assert_allclose(ours.u, oracle.it.u, atol=SAME_STEPS)
-    assert size < 0.5 or max(counts) > 1
+    assert size < 0.2 or max(counts) > 1
 
 
 @pytest.mark.compiled
@@ -331,3 +331,20 @@ def test_structs_refuse_fields_that_the_kernel_does_not_have(struct):
         struct(mu_fixed=1)
     with pytest.raises(AttributeError, match="mu_fixed"):
         struct().mu_fixed = 1
+
+
+@pytest.mark.compiled
+def test_real_time_steps_follow_disturbances_with_the_barrier():
+    """It rises at once with what a step is to gain, and a plan that only moves on lets it fall."""
+    ready = Ready(*CASES["slew, far"])
+    solver, times = NewtonKKTSolver(ready.model), ready.nodes.t
+    assert str(solver.solve(ready.nodes, ready.setting, ready.x0).status) == "converged"
+    levels, x, dt = [], ready.x0, times[1] - times[0]
+    for k in range(20):
+        plan = solver.step(times + k * dt, ready.setting, x, shift=k > 0)
+        levels.append(plan.mu)
+        x = plan.x[1]
+        if k == 9:
+            x = np.asarray(ready.model.retract(x, np.full(ready.model.n, 0.1), ready.setting.p))
+    assert levels[10] > 10 * levels[9]
+    assert levels[-1] < 1e-2 * max(levels[10:])

@@ -202,6 +202,7 @@ class NewtonKKT:
         self.weight = np.r_[own, np.full(self.ne, np.inf)]
         self.factorizations = self.evaluations = 0
         self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
+        self.spread = 0.0
         self.taken_steps, self.extends = 0, False
         if going_on is None:
             self._begin(nodes)
@@ -232,7 +233,7 @@ class NewtonKKT:
         names = "s", "z", "e", "y", "zl", "zu", "lam", "nu"
         self.it = PlanIterate(nodes.x.copy(), u, *(parts[name] for name in names))
         self.K, self.d = parts["K"], parts["scales"]
-        for name in ("mu", "scale", "penalty", "dw_last", "dw", "alpha"):
+        for name in ("mu", "scale", "penalty", "dw_last", "dw", "alpha", "spread"):
             setattr(self, name, parts[name])
         self.elastic, self.tiny, self.left, self.error_before = bool(parts["elastic"]), 0, 0, 0.0
         self._set_form()
@@ -1051,9 +1052,10 @@ class NewtonKKT:
         )  # fmt: skip
 
     def recentred(self) -> PlanIterate:
-        """The iterate with the multipliers of bounds that the barrier parameter asks for."""
-        lower, upper = self.rooms(self.it.u)
-        it = replace(self.it, zl=self.mu / lower, zu=self.mu / upper)
+        """The iterate at a larger barrier parameter: multipliers of active limits stay."""
+        (lower, upper), it, root = self.rooms(self.it.u), self.it, np.sqrt(self.mu)
+        zl = np.minimum(self.mu / lower, np.maximum(it.zl, root))
+        it = replace(it, zl=zl, zu=np.minimum(self.mu / upper, np.maximum(it.zu, root)))
         it = self.fit_slacks(it, self.ex.rows, with_multipliers=True)
         active = self.form.active
         return replace(it, z=np.where(active, self.mu / np.where(active, it.s, 1.0), it.z))
@@ -1078,7 +1080,6 @@ class NewtonKKT:
         self.o = replace(o, sigma_most=o.real_time_sigma, rollout=2.0)
         self.priced = o.real_time_penalty
         self._set_form()
-        self.mu = min(self.mu, o.real_time_mu)
         tau = max(o.boundary, 1 - self.mu)
         try:
             with np.errstate(all="ignore"):
@@ -1088,6 +1089,7 @@ class NewtonKKT:
                     self.it = self.warm(rolled[0])
                 else:
                     self.it.x[0] = x0
+                fall = 0.0
                 for number in range(1, most + 1):
                     self.ex = self.expand(self.it)
                     off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost()
@@ -1096,21 +1098,29 @@ class NewtonKKT:
                     is_cheap = cost <= started + o.real_time_dearer * abs(started)
                     if self.has_hard and is_whole and is_cheap and not self.exceeds(rows):
                         kept = self.it
-                    self.off, self.taken_steps = off, number
-                    if self._follow(off, is_first=number == 1):
-                        theta = self.theta(self.it, self.ex.gaps, rows)
-                        self.filter = StepFilter.at(o, theta)
-                    misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
-                    fac, b, sigma = self.regularized()
-                    d = None if fac is None else self.direction(fac, b, sigma, *misses)
-                    if d is None or fac is None or not d.is_finite:
+                    self.off, self.taken_steps, is_first = off, number, number == 1
+                    begins = self._follow(off, is_first=is_first)
+                    fac, d, b, sigma = self._aimed(begins=begins)
+                    if d is None or fac is None:
                         return False
+                    if is_first:
+                        count = max(1.0, self.barriers())
+                        fall = max(-self.slope(d), 0.0) / count
+                        if self.mu < self.highest and fall > o.mu_error * self.mu:
+                            self.mu = min(self.highest, fall)
+                            self.it = self.recentred()
+                            fac, d, b, sigma = self._aimed(begins=True)
+                            if d is None or fac is None:
+                                return False
                     self.K, self.is_linear = fac.K, True
                     found = self.search(d, fac, b, sigma, max(o.boundary, 1 - self.mu))
+                    self.spread = 0.0
                     if found is None:
                         return False
                     self.it, self.alpha = found
-                    is_off = off > o.real_time_far and not abs(self.gain - 1) <= o.real_time_gain
+                    is_modelled = abs(self.gain - 1) <= o.real_time_gain
+                    self.spread = fall if is_modelled and self.alpha == 1 else 0.0
+                    is_off = off > o.real_time_far and not is_modelled
                     is_off = is_off or self.alpha < o.real_time_short
                     is_off = is_off or self.exceeds(self.values(self.it)[2])
                     if (number >= steps and not is_off) or (watch and watch(np.zeros(0))):
@@ -1122,18 +1132,41 @@ class NewtonKKT:
             self.o, self.is_linear, self.priced = o, False, 0.0
             self._set_form()
 
+    def _aimed(self, *, begins: bool) -> tuple[Any, Any, Any, Any]:
+        """Factorization and step of a call; None where there is none."""
+        misses = self.ex.gaps, self.rho(self.it, self.ex.rows), self.missed(self.ex.rows)
+        if begins:
+            self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex.gaps, self.ex.rows))
+        fac, b, sigma = self.regularized()
+        d = None if fac is None else self.direction(fac, b, sigma, *misses)
+        return fac, d if d is not None and d.is_finite else None, b, sigma
+
     def _follow(self, off: float, *, is_first: bool) -> bool:
         """Set the barrier parameter of a plan so far off; whether that is another problem."""
-        o, is_cut = self.o, self.alpha < self.o.real_time_short
-        if self.mu < o.real_time_mu and (is_cut or (is_first and off > o.real_time_far)):
-            self.mu = o.real_time_mu
+        o = self.o
+        if self.alpha < o.real_time_short and self.mu < self.highest:
+            self.mu = max(o.real_time_mu, min(self.highest, o.real_time_rise * self.mu))
             self.it = self.recentred()
             return True
         if is_first:
-            least = off**2 if self.alpha == 1 else o.mu_factor * off
-            least = max(o.mu_factor * self.mu, least)
+            known = off**2 if self.alpha == 1 else o.mu_factor * off
+            least = max(o.mu_factor * self.mu, self.spread if self.spread > 0 else known)
             self.mu = max(o.real_time_mu_last, min(self.mu, least))
+        elif self.spread > 0:
+            self.mu = max(o.real_time_mu_last, o.mu_factor * self.mu)
         return is_first
+
+    @property
+    def highest(self) -> float:
+        """Barrier parameter with which all terms of the barrier weigh as much as the cost."""
+        own = self.scale * abs(self.ex.cost) / max(1.0, self.barriers())
+        return max(self.o.real_time_mu, own)
+
+    def barriers(self) -> float:
+        """Terms of the barrier function."""
+        form, box = self.form, self.setting.box
+        bounds = np.isfinite(box.lower).sum() + np.isfinite(box.upper).sum()
+        return float(self.N * bounds + form.active.sum() + (form.active & form.relaxed).sum())
 
 
 def split(

@@ -19,7 +19,7 @@ from ._table import LOG, WATCH
 
 # Numbers that steps go on with, as `lg_memory` begins: these, then four whole numbers.
 NUMBERS = ("mu", "outer_mu", "penalty", "scale", "dw_last", "dw", "alpha", "error_before",
-           "outer_theta")  # fmt: skip
+           "outer_theta", "spread")  # fmt: skip
 ELASTIC, TINY, LEFT, BEYOND = range(4)
 ITERATE = ("x", "u", "s", "z", "e", "y", "zl", "zu", "lam", "nu")
 # Parts with an entry for each node, or for each step.

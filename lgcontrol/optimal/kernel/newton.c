@@ -356,6 +356,18 @@ static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const 
   return total - s->mu * (logs + log(part));
 }
 
+/* Terms of the barrier function. */
+static double barriers(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  const int64_t na = m->ns + m->ne;
+  double count = 0;
+  for (int64_t j = 0; j < m->nv; j++)
+    count += (double)(q->horizon * (isfinite(s->lower[j]) + isfinite(s->upper[j])));
+  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
+    if (s->active[i] != 0) count += s->elastic[i % na] != 0 ? 2 : 1;
+  return count;
+}
+
 /* Slope of the barrier function along the direction. */
 static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
 {
@@ -1443,6 +1455,13 @@ static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
 }
 
+/* A multiplier for a larger barrier parameter: that of a bound that is active stays, steps move off
+ * the bound. */
+LG_INLINE double centred(double z, double distance, double mu)
+{
+  return smaller(mu / distance, larger(z, sqrt(mu)));
+}
+
 /* Multipliers of bounds and slacks of penalties at the barrier parameter. */
 static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
@@ -1450,8 +1469,9 @@ static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   for (int64_t k = 0; k < q->horizon; k++)
     for (int64_t j = 0; j < m->nv; j++) {
       const double v = s->now.u[k * m->nu + m->controls[j]];
-      s->now.zl[k * m->nv + j] = isfinite(s->lower[j]) ? s->mu / (v - s->lower[j]) : 0;
-      s->now.zu[k * m->nv + j] = isfinite(s->upper[j]) ? s->mu / (s->upper[j] - v) : 0;
+      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
+      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
+      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
     }
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
@@ -1575,7 +1595,6 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
   take_up(m, q, s, o);
   s->priced = o->real_time_penalty;
   set_form(m, q, s);
-  s->mu = s->mem->mu = smaller(s->mu, q->mu_most);
   later(m, q, s, o);
   double tau = larger(o->boundary, 1 - s->mu);
   double f = NAN, x0[m->nq];
@@ -1588,7 +1607,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
   s->extends = 0;
   int status = LG_ITERATIONS;
   const int64_t most = q->max_iterations + q->more;
-  double off = 0, started = 0;
+  double off = 0, started = 0, fall = 0;
   int has_kept = 0;
   for (;;) {
     expand(m, q, s);
@@ -1602,32 +1621,48 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
       copy(s->saved_memory, s->now.x, s->plan);
       has_kept = 1;
     }
-    const int is_first = q->iterations == 0, is_cut = s->mem->alpha < o->real_time_short;
-    const int is_low = s->mu < q->mu_most;
-    if (is_low && (is_cut || (is_first && off > o->real_time_far))) {
-      s->mu = s->mem->mu = q->mu_most;
+    const int is_first = q->iterations == 0, is_calm = s->mem->spread > 0;
+    const int is_cut = s->mem->alpha < o->real_time_short;
+    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, barriers(m, q, s)));
+    const int is_raised = is_cut && s->mu < high;
+    if (is_raised) {
+      s->mu = s->mem->mu = larger(q->mu_most, smaller(high, o->real_time_rise * s->mu));
       recentre(m, q, s, o);
     } else if (is_first) {
-      const double share = o->mu_factor, least = s->mem->alpha == 1 ? off * off : share * off;
-      s->mu = s->mem->mu = larger(o->real_time_mu_last, smaller(s->mu, larger(share * s->mu, least)));
+      const double share = o->mu_factor, known = s->mem->alpha == 1 ? off * off : share * off;
+      const double least = larger(share * s->mu, is_calm ? s->mem->spread : known);
+      s->mu = s->mem->mu = larger(o->real_time_mu_last, smaller(s->mu, least));
+    } else if (is_calm) {
+      s->mu = s->mem->mu = larger(o->real_time_mu_last, o->mu_factor * s->mu);
     }
-    tau = larger(o->boundary, 1 - s->mu);
-    misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-    if (is_first || (is_low && is_cut))
-      begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
     q->iterations++;
-    if (!regularize(m, q, s, o) || !direction(m, q, s, o, s->gap, s->rho, s->missed)) {
+    int is_ready = 0; /* again where the state moved: at a barrier that what is to be gained fits */
+    for (int again = 0; again < 2; again++) {
+      tau = larger(o->boundary, 1 - s->mu);
+      misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+      if (is_first || is_raised)
+        begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+      is_ready = regularize(m, q, s, o) && direction(m, q, s, o, s->gap, s->rho, s->missed);
+      if (!is_ready || !is_first || again) break;
+      fall = larger(0, -slope(m, q, s)) / larger(1, barriers(m, q, s));
+      if (!(fall > o->mu_error * s->mu && s->mu < high)) break;
+      s->mu = s->mem->mu = smaller(high, fall);
+      recentre(m, q, s, o);
+    }
+    if (!is_ready) {
       status = LG_STALLED;
       break;
     }
     s->linear = 1;
     s->mem->alpha = search(m, q, s, o, tau);
+    const int is_modelled = fabs(s->gain - 1) <= o->real_time_gain;
+    s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : 0;
     if (s->mem->alpha == 0) {
       status = LG_STALLED;
       break;
     }
     copy(s->rows, s->t_rows, (N + 1) * m->nr);
-    const int is_far = (off > o->real_time_far && !(fabs(s->gain - 1) <= o->real_time_gain))
+    const int is_far = (off > o->real_time_far && !is_modelled)
       || s->mem->alpha < o->real_time_short || exceeds(m, q, s);
     const int is_due = q->iterations < q->max_iterations || (q->iterations < most && is_far);
     if (is_due && !(q->watch && q->watch(q->log))) continue;

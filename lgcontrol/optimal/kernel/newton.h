@@ -39,6 +39,8 @@ typedef struct {
 typedef struct {
   double mu, outer_mu, penalty, scale, dw_last, dw, alpha;
   double error, outer_theta;
+  double spread; /* what a call's first step was to gain, shared by the terms of the barrier; 0 where
+                    its last step was cut short or gained something else */
   int64_t elastic, tiny, left;
   int64_t beyond; /* whether hard rows were exceeded next to an optimum, or by the last call */
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
