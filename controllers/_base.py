@@ -518,7 +518,7 @@ class Controller(ABC):
 
     def kept_bounds(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
-    ) -> dict[str, tuple[np.ndarray, float, float]]:
+    ) -> Mapping[str, tuple[np.ndarray, float, float, str]]:
         """What the controller keeps within limits besides its inputs, for the record of a run.
 
         Parameters
@@ -534,8 +534,8 @@ class Controller(ABC):
 
         Returns
         -------
-        dict of str to (ndarray of shape (k,), float, float)
-            By name, values with their lower and upper limits.
+        mapping of str to (ndarray of shape (k,), float, float, str)
+            By name, values with their lower and upper limits and their unit.
         """
         return {}
 

@@ -697,9 +697,11 @@ class MPC(Controller, metaclass=Fixed):
 
     def kept_bounds(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
-    ) -> dict[str, tuple[np.ndarray, float, float]]:
+    ) -> dict[str, tuple[np.ndarray, float, float, str]]:
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
-        return self._stated.bounded(times, x, u, self._p, states)
+        stated = self._stated
+        found = stated.bounded(times, x, u, self._p, states)
+        return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
 
     def obstacles(self) -> tuple[dict[str, Any], np.ndarray]:
         """What plans keep bodies out of, by name, and the parameters that places depend on."""

@@ -535,6 +535,21 @@ class OptimalControlProblem(Frozen):
         points = (t, x, held, values, x_ref)
         return bounded_along(self.system, self.bounds, self.parameter_names, points)
 
+    def bound_unit(self, name: str) -> str:
+        """Unit of a bounded quantity: m of a clearance, that of a coordinate or an input.
+
+        Parameters
+        ----------
+        name : str
+            Of `bounded`.
+        """
+        units = dict(
+            zip(self.system.state.coordinate_names, self.system.state.coordinate_units, strict=True)
+        )
+        units |= {one.name: one.unit for one in self.system.inputs}
+        units |= {bound.label: "m" for bound in self.bounds if bound.obstacle is not None}
+        return units.get(name, units.get(name.partition("[")[0], ""))
+
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
         return t0 + self.dt * np.arange(self.horizon + 1)
@@ -775,7 +790,9 @@ class OptimalSolution(Result):
         run: Any = SimpleNamespace(
             name=system.name,
             bounds={
-                name: SimpleNamespace(values=values, lower=lower, upper=upper)
+                name: SimpleNamespace(
+                    values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
+                )
                 for name, (values, lower, upper) in kept.items()
             },
             group=system.state,

@@ -82,7 +82,8 @@ def _draw_parts(cell: Cell, events: Events) -> list[str]:
         if k not in cell.left:
             ax.tick_params(labelleft=False)
             ax.set_ylabel("")
-    _keep_in_view(cell.axes[0], panel, events)
+    beyond = _keep_in_view(cell.axes[0], panel, events)
+    cell.axes[-1].set_title(beyond, loc="right", fontsize=SMALL - 1.5, color=FAINT, pad=15)
     near = [_draw_bounds(ax, part, [INK]) for ax, part in drawn]
     return [*used, *["bounds"] * any(near)]
 
@@ -95,7 +96,9 @@ def draw_panel(ax: Any, panel: Panel, events: Events = ()) -> list[str]:
     used, colors = _draw_lines(ax, panel), _colors(panel)
     if panel.tolerances:
         _draw_tolerances(ax, panel)
-    _keep_in_view(ax, panel, events)
+    beyond = _keep_in_view(ax, panel, events)
+    ax.text(0.98, 0.05, beyond, transform=ax.transAxes, ha="right", va="bottom",
+            fontsize=SMALL - 1.5, color=FAINT, path_effects=halo(), gid="beyond")  # fmt: skip
     if _draw_bounds(ax, panel, colors):
         used.append("bounds")
     if len(panel.labels) > MOST_PARTS:
@@ -211,31 +214,30 @@ def _free_height(ax: Any, panel: Panel, limits: np.ndarray) -> float:
     return max((0.9, 0.5, 0.1), key=lambda place: np.abs(heights - place).min())
 
 
-def _keep_in_view(ax: Any, panel: Panel, events: Events) -> None:
-    """Limits of the axis without what briefly follows an event, if that flattens the rest."""
+def _keep_in_view(ax: Any, panel: Panel, events: Events) -> str:
+    """Limits of the axis without what briefly follows an event, if that flattens the rest.
+
+    Returns what is beyond the axis, in words.
+    """
     span = panel.t[-1] - panel.t[0]
     if not events or panel.tolerances or span <= 0:
-        return
+        return ""
     t = panel.t[: len(panel.values)]
     brief = np.zeros(len(t), dtype=bool)
     for time, _ in events:
         brief |= (t >= time) & (t <= time + AFTER_EVENT * span)
     if brief.all() or not brief.any():
-        return
+        return ""
     parts = [panel.values[~brief]]
     parts += [] if panel.dashed is None else [panel.dashed[:: max(1, len(panel.dashed) // MANY)]]
     rest = np.concatenate([part.ravel() for part in parts])
     low, high = np.nanmin(rest), np.nanmax(rest)
     least, most = np.nanmin(panel.values[brief]), np.nanmax(panel.values[brief])
     if max(most, high) - min(least, low) <= FLATTENED * (high - low):
-        return
+        return ""
     margin = 0.2 * (high - low)
     ax.set_ylim(low - margin, high + margin)
-    ax.text(
-        0.98, 0.05, f"beyond the axis: {least:.3g} to {most:.3g} {panel.unit}".rstrip(),
-        transform=ax.transAxes, ha="right", va="bottom", fontsize=SMALL - 1.5, color=FAINT,
-        path_effects=halo(), gid="beyond",
-    )  # fmt: skip
+    return f"beyond the axis: {least:.3g} to {most:.3g} {panel.unit}".rstrip()
 
 
 def _draw_events(ax: Any, events: Events, *, named: bool) -> None:

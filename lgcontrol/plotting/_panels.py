@@ -24,6 +24,7 @@ _QUANTITY = {
 # Signals of one unit share a panel unless the largest of one is that much larger than of another.
 UNLIKE = 30.0
 NOTHING = 1e-6  # and what is smaller than this part of the largest is next to nothing
+ROUNDING = 1e-13  # of a state: what stays below is zero
 # Letters of a title that fit above one of two columns.
 TITLE_LENGTH = 56
 SHARED = 6  # signals that one axes shows at most; more have an axes each
@@ -179,6 +180,23 @@ def state_panels(
             panel = _attitude(name, block, t, value, goal)
             panels.append(replace(panel, joint=name if block.dim == 1 else ""))
     return _side_by_side(panels)
+
+
+def without_rounding(panels: Sequence[Panel]) -> list[Panel]:
+    """Panels without those, and many signals without those, that are nothing but rounding."""
+    acting = [[k for k in range(len(one.labels)) if _acts(one, k)] for one in panels]
+    if not any(acting):
+        return list(panels)
+    return [
+        one if not one.is_split or len(some) == len(one.labels) else _columns(one, some)
+        for one, some in zip(panels, acting, strict=True)
+        if some
+    ]
+
+
+def _acts(panel: Panel, k: int) -> bool:
+    shown = [panel.values[:, k], *([] if panel.dashed is None else [panel.dashed[:, k]])]
+    return bool((np.abs(np.nan_to_num(np.concatenate(shown), nan=1.0)) > ROUNDING).any())
 
 
 def _side_by_side(panels: list[Panel]) -> list[Panel]:

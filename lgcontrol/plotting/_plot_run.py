@@ -23,6 +23,7 @@ from ._panels import (
     limited_panels,
     state_panels,
     task_panels,
+    without_rounding,
 )
 from ._run import Plant, PlottedNodes, PlottedRun, check_run, events_of
 from ._style import INK, WARN, head
@@ -96,7 +97,8 @@ def plot_run(
     told |= limits or {}
     goal = None if tasks else run.reference
     states = state_panels(run.group, run.t, run.x, goal, _limits(run, told))
-    items += [*signals, *ways, *(one for one in states if not _is_shown(one, signals))]
+    others_shown = [one for one in without_rounding(states) if not _is_shown(one, signals)]
+    items += [*signals, *ways, *others_shown]
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
     limited: Mapping[str, Any] = getattr(run, "limited", {})
     items += limited_panels(run.t, limited)

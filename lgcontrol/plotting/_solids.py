@@ -18,7 +18,8 @@ DARKEST = 0.6  # share of a colour on the side away from the light
 GHOST = 0.25  # opacity of what is to be reached, and of an arm at its start
 PALEST = 0.55  # share of white in the colours of the first of many places
 SMALLEST_BODY = 0.07  # share of the picture that a single body takes at least
-FEW_PLACES = 4  # places among which the farthest counts
+FEW_PLACES = 4  # places of an arm among which the farthest counts
+CLOSE = 0.3  # sizes of an arm between two of its places
 APART = 0.9  # sizes of a body between two of its places
 
 
@@ -81,13 +82,26 @@ def solids_of(scene: Scene, frames: int) -> Solids | None:
     extent = float(
         np.ptp(np.concatenate([way, *(one.poses[:, :3] for one in wanted)]), axis=0).max()
     )
-    scale = max(1.0, SMALLEST_BODY * extent / size) if len(moving) == 1 and not still else 1.0
+    is_one = len(moving) == 1 and not still
+    is_alone = is_one and not any(body.role in ("obstacle", "hull") for body in drawn)
+    scale = max(1.0, SMALLEST_BODY * extent / size) if is_alone else 1.0
     count = max(2, min(frames, 1 + int(max(lengths) / (APART * size * scale))))
     places = spread(way, count)
-    if len(places) < FEW_PLACES:  # an arm that comes back: where it was farthest, too
+    if not is_one:
+        places = _of_assembly(way, places, CLOSE * size)
+    return Solids(moving, still, wanted, places, scale)
+
+
+def _of_assembly(way: np.ndarray, places: np.ndarray, least: float) -> np.ndarray:
+    """Places of an arm: few, the farthest if it comes back, none that only covers the next."""
+    if len(places) < FEW_PLACES:
         away = np.linalg.norm(way - way[0], axis=1)
         places = np.unique([0, int(np.argmax(away)), len(way) - 1])
-    return Solids(moving, still, wanted, places, scale)
+    kept = [int(places[-1])]
+    for place in places[-2::-1]:
+        if np.linalg.norm(way[place] - way[kept], axis=1).min() > least:
+            kept.insert(0, int(place))
+    return np.array(kept)
 
 
 def polygons(solids: Solids, frame: int, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,7 @@ def style_axes(ax: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> 
         ax.spines[side].set_color(FAINT)
         ax.spines[side].set_linewidth(0.8)
     ax.tick_params(colors=INK, labelsize=SMALL, color=FAINT, width=0.8, length=3)
+    ax.yaxis.get_offset_text().set_fontsize(SMALL - 1)
     ax.set_title(title, loc="left", fontsize=SMALL + 1, fontweight="bold", color=INK, pad=4)
     ax.set_xlabel(xlabel, fontsize=SMALL, color=INK)
     ax.set_ylabel(ylabel, fontsize=SMALL, color=INK)

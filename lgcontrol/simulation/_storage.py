@@ -75,7 +75,7 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
         "measurements": {n: describe_group(e.group) for n, e in result["measurements"].items()},
         "counts": {n: [e.taken, e.lost, e.late] for n, e in result["measurements"].items()},
         "tasks": {name: describe_group(task.group) for name, task in result["tasks"].items()},
-        "bounds": list(result["bounds"]),
+        "bounds": {name: entry.unit for name, entry in result["bounds"].items()},
         "limited": {name: entry.unit for name, entry in result["limited"].items()},
         "controllers": {name: list(log.info) for name, log in result["controllers"].items()},
         "unstable": {name: log.unstable for name, log in result["controllers"].items()},
@@ -127,8 +127,8 @@ def _from_plain(
             for i, (name, kind) in enumerate(description.get("tasks", {}).items())
         },
         "bounds": {
-            name: _bound(arrays, "bound", i, n)
-            for i, name in enumerate(description.get("bounds", ()))
+            name: _bound(arrays, "bound", i, n, str(unit))
+            for i, (name, unit) in enumerate(_units(description.get("bounds", {})).items())
         },
         "limited": {
             name: _bound(arrays, "limited", i, n, str(unit))
@@ -149,6 +149,11 @@ def _scene(arrays: Mapping[str, np.ndarray], description: Any) -> Scene | None:
         return None
     own = {k.removeprefix("scene_"): a for k, a in arrays.items() if k.startswith("scene_")}
     return Scene.from_plain(description, own)
+
+
+def _units(bounds: Any) -> dict[str, str]:
+    """Units of what was bounded by name, which earlier files of version 2 do not have."""
+    return dict(bounds) if isinstance(bounds, Mapping) else dict.fromkeys(bounds, "")
 
 
 def _states(x: np.ndarray, group: LieGroup, status: str) -> np.ndarray:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
+import casadi as ca
 import matplotlib
 import numpy as np
 import pytest
@@ -18,7 +19,15 @@ from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs._car import car
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Translation
 from lgcontrol.groups._internal import SO3Group
-from lgcontrol.optimal import Bound, OptimalControlProblem, PathTask, Phase, PhasedProblem
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+    PathTask,
+    Phase,
+    PhasedProblem,
+    Sphere,
+    keep_out,
+)
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.simulation import RunStatus, SimulationResult, simulate
@@ -563,10 +572,30 @@ def test_what_a_controller_keeps_is_drawn_by_itself(tmp_path):
     assert (run.bounds["gap"].lower, run.bounds["v"].upper) == (0.15, 0.5)
     again = SimulationResult.load(run.save(tmp_path / "run"))
     assert repr(again.bounds) == repr(run.bounds)
+    assert [entry.unit for entry in again.bounds.values()] == ["m/s", "N", ""]
     drawn = levels(again.plot())
     assert drawn["velocity (v)"] == {-0.5, 0.5}
     assert drawn["gap (at least 0.15)"] == {0.15}
     assert 1.0 in drawn["inputs (push)"]
+
+
+def test_clearances_have_a_unit():
+    cart = corridor().system
+    post = keep_out(lambda t, x, u, p: ca.vertcat(x[0], 0.5), Sphere([1.0, 0.0], 0.1), name="post")
+    plan = OptimalControlProblem(cart, 5, 0.2, bounds=[post], reference=[1.0, 0.0]).solve([0.0, 0])
+    ax = panel(plan.plot(), "post (at least 0 m)")
+    assert ax.get_ylabel() == "[m]"
+
+
+def test_signals_of_rounding_have_no_panel():
+    t, tiny = np.linspace(0, 1, 41), 1e-16 * np.random.default_rng(0).normal(size=41)
+    units = ("m",) * 7 + ("rad",)
+    x = np.column_stack([np.sin(k * t) if k % 2 else tiny for k in range(8)])
+    x[:, 7] = tiny
+    run = result(Rn(8, tuple("abcdefgh"), units), x)
+    figure = plot_run(run)
+    assert titles(figure) == ["position (b, d, f)"]
+    assert titles(plot_run(result(Rn(1, ("a",), ("m",)), tiny[:, None]))) == ["position (a)"]
 
 
 def test_what_a_plan_keeps_is_drawn_by_itself():
