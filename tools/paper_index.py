@@ -165,8 +165,8 @@ def page(known: list[Paper]) -> tuple[str, list[str]]:
     lines = [
         "# Index of the papers",
         "",
-        "Where each numbered equation, table and figure of the five papers stands: the functions",
-        "whose docstrings cite it, the pages and tests that name it. The command",
+        "The tables list each numbered equation, table and figure of the five papers. They name",
+        "the functions whose docstrings cite it, and the pages and tests. The command",
         "`python tools/paper_index.py` makes this page from the sources.",
     ]
     open_ends: list[str] = []
