@@ -516,7 +516,7 @@ class Controller(ABC):
         """
         return None
 
-    def kept_bounds(
+    def bounded_quantities(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> Mapping[str, tuple[np.ndarray, float, float, str]]:
         """What the controller keeps within limits besides its inputs, for the record of a run.

@@ -128,7 +128,7 @@ class MPC(Controller, metaclass=Fixed):
     settings : Settings, optional
         Tuned numbers of the loop and of its solver; a solver that is given keeps its own.
     delay : float
-        Time from call to effect in s, any share of a period or several. The model predicts over
+        Time from call to effect in s, part of a period or several. The model predicts over
         the delay, with the inputs that are on their way, before it plans.
     real_time : RealTime, optional
         Period of the calls, iterations and time of a call, restarts, split calls:
@@ -695,7 +695,7 @@ class MPC(Controller, metaclass=Fixed):
             weights.append(np.asarray(stated.weight("terminal").at(own)))
         return np.any([weight.any(axis=1) for weight in weights], axis=0)
 
-    def kept_bounds(
+    def bounded_quantities(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float, str]]:
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""

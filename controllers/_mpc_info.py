@@ -21,16 +21,17 @@ class MPCInfo(ControlInfo):
     Parameters
     ----------
     status : CallStatus
-        ``OK`` when the plan keeps its hard bounds from its second node on. Its first is the state
-        that was measured, or predicted over the delay, where no input helps any more: a plant that
-        does not do what was planned exceeds them though all calls are ``OK``, and summaries of runs
-        say by how much. ``INFEASIBLE`` when bounds on the state cannot all be kept (they are
-        exceeded as little as possible) or limits of an input contradict each other; ``UNSOLVED``
-        when the input is that of the last plan, when the first plan, the budget or the steps of a
-        call ended before they kept hard bounds that perhaps can be kept, when the first plan
-        stalled before it was a motion of the system, or when the plan could not follow the system's
-        new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
-        that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        - ``OK``: the plan keeps its hard bounds from its second node on. Its first node is the
+          state that was measured, or predicted over the delay, where no input helps any more. A
+          plant that does not do what was planned may exceed bounds though all calls are ``OK``:
+          summaries of runs say by how much.
+        - ``INFEASIBLE``: bounds on the state cannot all be kept, and are exceeded as little as
+          possible; or limits of an input contradict each other.
+        - ``UNSOLVED``: nobody vouches for the answer, and the message says why. The iterations or
+          the time of the call ended before the plan kept all hard bounds; or the plan has defects;
+          or it diverges, and the input is that of the last plan; or parameters have made modes too
+          fast for the substeps, and the plan has the last ones that it could follow.
+        - ``HELD``: as in `ControlInfo`.
     solve_time : float
         In s.
     message : str

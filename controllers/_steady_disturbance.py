@@ -74,7 +74,7 @@ class DisturbanceEstimator:
 
     With the estimate d the model predicts ``x̂`` from ``x₀``. A measured state x says
     ``error(x, x̂) ≈ G (d* − d)``, with the derivative G of the prediction by differences. A sample
-    of Δt moves the estimate by the share ``1 − exp(−Δt/T)`` of this correction. The target is the
+    of Δt moves the estimate by ``1 − exp(−Δt/T)`` times this correction. The target is the
     steady state next to the reference in the presence of d: it has the rate of the reference at the
     least cost of its error.
 
@@ -178,9 +178,9 @@ class DisturbanceEstimator:
             return state
         asked = np.linalg.lstsq(G, missed, rcond=self.settings.bias_unobservable)[0]
         lower, upper = (limit[self.index] for limit in system.input_bounds)
-        share = 1.0 - np.exp(-seconds / self.settling)
+        gain = 1.0 - np.exp(-seconds / self.settling)
         inputs = state.inputs.copy()
-        inputs[self.index] = np.clip(inputs[self.index] + share * asked, lower, upper)
+        inputs[self.index] = np.clip(inputs[self.index] + gain * asked, lower, upper)
         return state._replace(inputs=inputs)
 
     def target(

@@ -183,7 +183,7 @@ def make_result(
         tracked=tracked_errors(plant, run.stages),
         state_limits=np.array(plant.state_limits) if plant.limits else None,
         tasks=task_errors(plant, run.stages, run.reference, t, x),
-        bounds=kept_bounds(plant, run.stages, t, x, u, followed),
+        bounds=bounded_quantities(plant, run.stages, t, x, u, followed),
         limited=limited_quantities(plant, t, x, u, run.parameters.at(0.0)),
         controllers=controllers,
         scenery=Scenery(
@@ -247,7 +247,7 @@ def task_errors(
     return {name: TaskError(error, group) for name, (error, group) in (found or {}).items()}
 
 
-def kept_bounds(
+def bounded_quantities(
     plant: System,
     stages: Sequence[ControlStage],
     t: np.ndarray,
@@ -256,7 +256,7 @@ def kept_bounds(
     followed: np.ndarray | None,
 ) -> Mapping[str, BoundedQuantity]:
     """What the outermost controller keeps within limits besides its inputs, by name."""
-    tell = stages[0].told_by("kept_bounds", plant) if stages else None
+    tell = stages[0].told_by("bounded_quantities", plant) if stages else None
     if tell is None or stages[0].system.n_inputs != plant.n_inputs:  # type: ignore[union-attr]
         return {}
     found = _told("bounded quantities", lambda: tell(t, x, u, followed))

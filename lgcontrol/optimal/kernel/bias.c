@@ -27,7 +27,7 @@ enum {
 typedef struct {
   double *has_seen, *seen_t, *seen_x; /* the last call: its time and state */
   double *inputs;          /* the estimate, zero for other inputs */
-  double *has_target, *x, *u, *price, *inverse; /* the last target, to go on from */
+  double *has_target, *x, *u, *multipliers, *inverse; /* the last target, to go on from */
 } lg_bias;
 
 static lg_bias bias_of(const lg_model *m, const lg_loop *c)
@@ -35,7 +35,7 @@ static lg_bias bias_of(const lg_model *m, const lg_loop *c)
   double *at = c->state + LG_NUMBERS + m->nv + c->queue * (1 + m->nv);
   lg_bias b;
   b.has_seen = at, b.seen_t = at + 1, b.seen_x = at + 2, b.inputs = b.seen_x + m->nq, b.has_target = b.inputs + m->nu;
-  b.x = b.has_target + 1, b.u = b.x + m->nq, b.price = b.u + m->nv, b.inverse = b.price + c->rates;
+  b.x = b.has_target + 1, b.u = b.x + m->nq, b.multipliers = b.u + m->nv, b.inverse = b.multipliers + c->rates;
   return b;
 }
 
@@ -72,8 +72,8 @@ static void eigen(int64_t n, double *A, double *values_, double *V)
   for (int64_t i = 0; i < n; i++) values_[i] = A[i * (n + 1)];
 }
 
-/* The pseudo-inverse of a symmetric matrix, which is overwritten, to `to`; eigenvalues up to the share
- * `least` of the largest count as zero. */
+/* The pseudo-inverse of a symmetric matrix, which is overwritten, to `to`; eigenvalues up to `least`
+ * times the largest count as zero. */
 static void invert(int64_t n, double *A, double least, double *to, double *V, double *lambda)
 {
   eigen(n, A, lambda, V);
@@ -183,10 +183,10 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   difference(m, q, x, guess, missed);
   if (!fine || !all_finite(missed, nx) || !all_finite(G, nx * n)) return;
   least_size(nx, n, G, missed, c->bias_numbers[LG_UNOBSERVABLE], asked);
-  const double share = 1 - exp(-(t - *b.seen_t) / c->settling);
+  const double gain = 1 - exp(-(t - *b.seen_t) / c->settling);
   for (int64_t j = 0; j < n; j++) {
     const int64_t i = c->bias_places[j];
-    b.inputs[i] = clip(b.inputs[i] + share * asked[j], c->inputs_lower[i], c->inputs_upper[i]);
+    b.inputs[i] = clip(b.inputs[i] + gain * asked[j], c->inputs_lower[i], c->inputs_upper[i]);
   }
 }
 
@@ -219,7 +219,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
     copy(x, b.x, m->nq), has_inverse = 1;
     for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = b.u[i];
   } else {
-    for (int64_t i = 0; i < nd; i++) b.price[i] = 0;
+    for (int64_t i = 0; i < nd; i++) b.multipliers[i] = 0;
   }
   *b.has_target = 0;
   for (int number = 0; number <= (int)set[LG_STEPS]; number++) {
@@ -235,7 +235,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
         sum += set[LG_EFFORT] * scale * (u[r] - u_ref[r]);
       }
       for (int64_t j = 0; j < nd; j++)
-        sum += (i < nx ? by_x[j + i * nd] : by_u[j + m->controls[i - nx] * nd]) * b.price[j];
+        sum += (i < nx ? by_x[j + i * nd] : by_u[j + m->controls[i - nx] * nd]) * b.multipliers[j];
       left[i] = sum;
     }
     for (int64_t i = 0; i < nd; i++) left[own + i] = rate[i] - wanted[i];
@@ -297,7 +297,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
     call(&m->retract, 1, in, out, q->work);
     copy(x, to, m->nq);
     for (int64_t i = 0; i < nv; i++) u[m->controls[i]] += step[nx + i];
-    for (int64_t i = 0; i < nd; i++) b.price[i] += step[own + i];
+    for (int64_t i = 0; i < nd; i++) b.multipliers[i] += step[own + i];
     has_left = 1;
   }
   if (stands) {

@@ -6,7 +6,7 @@ enum { LG_OK, LG_EXCEEDED, LG_UNSOLVED, LG_HELD, LG_ODD };
 enum { LG_GOES_ON, LG_FIRST, LG_FAILED, LG_JUMPED };
 
 typedef struct {
-  double own, cost, off, worst, gap; /* cost and that with penalties, hard rows exceeded in all and
+  double own, cost, off, worst, defect; /* cost and that with penalties, hard rows exceeded in all and
                                         most, defects */
   int64_t steps;
 } lg_verdict;
@@ -104,15 +104,15 @@ static lg_verdict looked_at(const lg_model *m, lg_task *q, const lg_settings *o)
   return v;
 }
 
-/* The plan of the initial guess. Of states that are no motion what counts is where their inputs lead:
- * those at rest cost little. */
+/* The plan of the initial guess. Of states with defects, as those at rest, the cost is low: what counts
+ * is the rollout of their inputs. */
 static lg_verdict guessed(const lg_model *m, lg_task *q, const lg_settings *o, const lg_loop *c,
-                          int must_move)
+                          int must_roll_out)
 {
   q->starts = c->starts;
   lg_newton_start(m, q, o);
   lg_verdict v = looked_at(m, q, o);
-  if (must_move && v.gap > o->acceptable) {
+  if (must_roll_out && v.defect > o->acceptable) {
     q->starts = LG_OWN;
     lg_newton_start(m, q, o);
     v = looked_at(m, q, o);
@@ -133,7 +133,7 @@ static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_v
 {
   c->state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
   if (status == LG_NOT_FINITE) return LG_UNSOLVED;
-  const int open = !is_step && v->gap > o->acceptable;
+  const int open = !is_step && v->defect > o->acceptable;
   if (status == LG_INFEASIBLE && !open) return LG_EXCEEDED;
   if (!is_step && open && (status == LG_INFEASIBLE || status == LG_STALLED)) return LG_UNSOLVED;
   return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
