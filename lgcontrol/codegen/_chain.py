@@ -65,7 +65,10 @@ class ChainFunction(ModelFunction):
             defaults={name: v for name, v in step.defaults.items() if name not in wide},
             transposed=[*step.transposed, *wide],
         )
-        self._backend = Backend(Program(step.function, repeated))
+        # Chains of any number of steps share one program: reading it again takes up to 0.1 s.
+        if repeated not in step._chained:
+            step._chained[repeated] = Program(step.function, repeated)
+        self._backend = Backend(step._chained[repeated])
         self._steps = steps
         self._made_from = (step, steps, carry, tuple(each))
 

@@ -17,6 +17,18 @@ class Memo(Immutable):
     Kept values are no part of the object: copies and pickles compute them again when needed.
     """
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse another value of what functions were traced with: they would keep the old one."""
+        if "_memo" in self.__dict__ and not name.startswith("_") and name in self.__dict__:
+            kind = type(self).__name__
+            raise AttributeError(
+                f"{name} of a {kind} is fixed: its functions hold the old value; make another "
+                f"{kind}, or set parameters by with_parameters({{…}})",
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
+
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
         """Value of ``make()``, computed at the first call with this key.
 

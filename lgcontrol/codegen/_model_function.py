@@ -20,7 +20,7 @@ from ._layout import Layout
 from ._linear import check_serial
 from ._loader import NOT_PLAIN, evaluator, find_binder
 from ._pieces import pieces
-from ._program import Program, solver_in
+from ._program import Chain, Program, solver_in
 from ._threads import run_batch, thread_count
 from ._types import Shape, Value
 from ._validate import UnknownNameError, format_shape, unknown_name
@@ -119,6 +119,7 @@ class ModelFunction:
         self._count = len(self.arguments)
         self._steps = 1
         self._backend = Backend(Program(function))
+        self._chained: dict[Chain, Program] = {}  # programs of its chains
 
     def __call__(self, *values: Value, **named: Value) -> Any:
         """Evaluate; one result is returned as it is, several as a named tuple."""

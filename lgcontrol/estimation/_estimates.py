@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..codegen import named_options
 from ..codegen._internal import check_shape, html_page, html_table
 from ..io._internal import LARGEST_ARCHIVE
 from ..systems import System
@@ -131,6 +132,7 @@ class Estimates:
         return write_estimates(Path(path), self.system, values, *self._said())
 
     @classmethod
+    @named_options
     def load(cls, path: str | Path, system: System, *, largest: int = LARGEST_ARCHIVE) -> Self:
         """Read a file written by `save`.
 

@@ -79,6 +79,7 @@ def measured(
     if not isinstance(name, str) or name not in sensors:
         raise UnknownNameError(unknown_name("sensor", name, sensors))
     bound, y = sensors[name], as_numbers(f"y of {name!r}", y)
+    y = y.reshape(1) if y.ndim == 0 and bound.group.nq == 1 else y
     if y.shape != (bound.group.nq,):
         raise ValueError(
             f"measurement {name!r} has shape {y.shape}, expected ({bound.group.nq},): "
@@ -103,7 +104,7 @@ def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
     -------
     ndarray, shape (..., n_inputs)
     """
-    u = as_numbers(f"u of {what}", u)
+    u = np.atleast_1d(as_numbers(f"u of {what}", u))
     if u.shape[-1:] == (system.n_inputs,):
         return u
     known = np.sort(np.concatenate([system.input_index(r) for r in ("control", "measured")]))

@@ -74,7 +74,8 @@ def scaled_inertia(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0
     errors = plant.errors
     if errors is not None:
         basis, constraints = without_ours(errors.basis), without_ours(errors.constraints)
-        errors = ErrorCoordinates(errors.selection, basis, errors.names, errors.units, constraints)
+        named = errors.names, errors.units, constraints, errors.constraint_names
+        errors = ErrorCoordinates(errors.selection, basis, *named)
     return plant.replaced(
         f=field,
         h=without_ours(plant.h),

@@ -461,7 +461,9 @@ class Augmented:
 
         names = [*inner.names, *state.tangent_names[inside.dim :]]
         units = [*inner.units, *state.tangent_units[inside.dim :]]
-        return ErrorCoordinates(E, basis, names, units, self._static(inner.constraints))
+        return ErrorCoordinates(
+            E, basis, names, units, self._static(inner.constraints), inner.constraint_names
+        )
 
     def _project_derivative(
         self, inner: Callable[..., Value] | None

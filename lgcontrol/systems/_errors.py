@@ -35,6 +35,8 @@ class ErrorCoordinates:
     constraints : callable, optional
         ``(x, p) → column`` that vanishes on the submanifold, where somebody knows it: `trim` solves
         it together with the equations of rest.
+    constraint_names : iterable of str
+        Of its entries, for messages.
 
     See Also
     --------
@@ -46,6 +48,7 @@ class ErrorCoordinates:
     names: tuple[str, ...]
     units: tuple[str, ...]
     constraints: Callable[..., Any] | None
+    constraint_names: tuple[str, ...]
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class ErrorCoordinates:
         names: Iterable[str],
         units: Iterable[str] | None = None,
         constraints: Callable[..., Any] | None = None,
+        constraint_names: Iterable[str] = (),
     ) -> None:
         names = tuple(names)
         E = check_shape("selection", selection, (len(names), None))
@@ -61,7 +65,8 @@ class ErrorCoordinates:
         if len(set(names)) != len(names) or len(units) != len(names):
             raise ValueError(f"error coordinates need {len(E)} different names and units: {names}")
         made = {"selection": E, "basis": basis, "names": names, "units": units}
-        for name, value in (made | {"constraints": constraints}).items():
+        made |= {"constraints": constraints, "constraint_names": tuple(constraint_names)}
+        for name, value in made.items():
             object.__setattr__(self, name, value)
 
     @classmethod

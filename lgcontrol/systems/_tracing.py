@@ -381,7 +381,8 @@ def trace_basis(system: Signature, errors: ErrorCoordinates) -> ErrorCoordinates
     basis = trace_matrices(system, "basis", errors.basis, "x p", results)
     rows = errors.constraints
     held = None if rows is None else trace_static(system, "constraints", rows, None)
-    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units, held)
+    named = errors.names, errors.units, held, errors.constraint_names
+    return ErrorCoordinates(errors.selection, basis, *named)
 
 
 def _trace_column(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..codegen import named_options
-from ..codegen._internal import as_numbers, check_increasing, check_shape, html_page, html_table
+from ..codegen._internal import (
+    as_numbers,
+    check_increasing,
+    check_shape,
+    html_page,
+    html_table,
+    level_outside,
+)
 from ..groups import LieGroup, Product, check_element
 from ..groups._internal import describe_group, group_difference, group_from_description, not_a_group
 from ..io._internal import DAMAGE, damage_reason, read_archive, write_archive
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
 
 TRAJECTORY_SCHEMA, TRAJECTORY_VERSION = "lgcontrol.trajectory", 1
+LIMIT_ROUNDING = 1e-9  # relative excess of a limit that is rounding
 DRIFT = 1e-2  # of the norms of quaternions and circles in responses of python-control's solvers
 _TEXTS = ("name", "unit", "role")
 _NUMBERS = ("lower", "upper", "nominal")
@@ -216,6 +225,11 @@ class Trajectory:
             plan with an error of second order in the spacing. Those of a response are held from
             its times on. States that a solver let drift off the group are brought back onto it.
 
+        Warns
+        -----
+        RuntimeWarning
+            If a plan exceeds limits of inputs: says which, by how much and when.
+
         Raises
         ------
         TypeError
@@ -276,6 +290,8 @@ class Trajectory:
         x = check_shape("the plan's states", np.transpose(states), (len(times), system.state.nq))
         x = check_element("the plan's states", x, system.state, batch=True, tolerance=DRIFT)
         made = cls(system.state, times, x, u, inputs=system.inputs)
+        if is_plan:
+            _warn_of_limits(made)
         return made if is_plan or t is None else made.resample(t)
 
     @classmethod
@@ -552,6 +568,23 @@ def _save(trajectory: Trajectory, path: Path) -> Path:
         "inputs": [[getattr(entry, key) for key in _TEXTS] for entry in inputs],
     }
     return write_archive(path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, arrays, description)
+
+
+def _warn_of_limits(plan: Trajectory) -> None:
+    """Say by how much a plan that knows no limits exceeds those of the inputs."""
+    told = []
+    for entry, u in zip(plan.inputs, plan.u.T, strict=True):
+        excess = np.maximum(u - entry.upper, entry.lower - u)
+        k = int(np.argmax(excess))
+        if excess[k] > LIMIT_ROUNDING * (1 + abs(u[k])):
+            value, limits = (
+                f"{u[k]:.4g} {entry.unit}".rstrip(),
+                f"{entry.lower:g} to {entry.upper:g}",
+            )
+            told.append(f"{entry.name} = {value} at t = {plan.t[k]:.4g} s, its limits are {limits}")
+    if told:
+        text = f"the plan exceeds limits of inputs: {'; '.join(told)}. Give the motion more time"
+        warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
 
 
 def _load(path: Path, group: LieGroup | None, largest: int) -> Trajectory:

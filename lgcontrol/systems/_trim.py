@@ -168,13 +168,19 @@ def trim(
             rows, by_x, by_u = equations.function(t, x, u, p)
             return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, columns]])
 
+        project = system.project if system.errors is not None else None
+        onto = None if project is None else lambda x: np.asarray(project(x, p)).ravel()
         scale, tried = _scales(*box, full[0][1][columns]), []
         rows = row_scales(evaluate, full, scale)
         problem = TrimDescent(
             system.state, evaluate, full[0], columns, box, limits, scale, rows, hold
         )
-        for start in full[:1] if hold else full:
-            tried.append(problem.solve(start))
+        # Free steps come further; where redundant rows stop them, steps on the constraints go on.
+        for way in (problem, replace(problem, onto=onto)) if onto and not hold else (problem,):
+            for start in full[:1] if hold else full:
+                tried.append(way.solve(start))
+                if tried[-1].solved:
+                    break
             if tried[-1].solved:
                 break
         best = min(tried, key=_size)
@@ -626,7 +632,8 @@ def trim_equations(
     ]
     if system.errors is not None and system.errors.constraints is not None:
         held = system.errors.constraints(x, p)
-        rows += [(held[i], f"constraint {i}", "") for i in range(held.shape[0])]
+        labels = system.errors.constraint_names or [f"constraint {i}" for i in range(held.numel())]
+        rows += [(held[i], label, "") for i, label in enumerate(labels)]
     elif system.project is not None:
         away = state.minus(system.project(x, p), x)
         rows += [
@@ -776,6 +783,9 @@ class TrimDescent:
         Factor of each equation; see `row_scales`.
     holds : bool
         Whether x stays what it is, bit by bit.
+    onto : callable, optional
+        Projection of x onto the constraints: steps end on them. Redundant rows have one rank there
+        and another one beside them, where the accelerations are no smooth function of x.
     """
 
     group: LieGroup
@@ -787,6 +797,7 @@ class TrimDescent:
     scale: np.ndarray
     row_scale: np.ndarray
     holds: bool = False
+    onto: Callable[[np.ndarray], np.ndarray] | None = None
 
     def solve(self, start: tuple[np.ndarray, np.ndarray]) -> Nearest:
         """Descend with one weight of the distance after the other."""
@@ -878,6 +889,8 @@ class TrimDescent:
             return x, moved
         at = self.group.normalize(self.group.plus(x, move[:n]))
         self.limits.clip(at)
+        if self.onto is not None and np.isfinite(on := self.onto(at)).all():
+            at = on
         return at, moved
 
 

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, chain, set_threads, trace
+from lgcontrol.codegen import ModelFunction, _program, chain, set_threads, trace
 from lgcontrol.groups import SE3
 from lgcontrol.integrators import get_method
 from lgcontrol.integrators._internal import Problem
@@ -80,6 +80,19 @@ def test_symbols_have_one_column_a_step(rng):
 def test_the_length_of_a_chain_is_not_in_its_code(compiler):
     kernels = {id(pendulum_chain(n).compiled()._backend.scalar) for n in (1, 7, 5000)}
     assert len(kernels) == 1
+
+
+def test_chains_of_one_step_are_read_once(monkeypatch):
+    """A march of another length does not read the tape again."""
+    made = pendulum_step()
+    read = []
+    tape = _program.read_tape
+    monkeypatch.setattr(_program, "read_tape", lambda function: read.append(1) or tape(function))
+    for count in (3, 5, 3):
+        given = chain(made, count, carry=("x", "x_next"), each=["u"])
+        given([1.0, 0.0], np.zeros((count, 1)))
+        _ = given._backend.program.tape
+    assert len(read) <= 1
 
 
 def test_long_chains_are_compiled_at_the_first_call(compiler):

@@ -5,7 +5,10 @@ import gc
 import pickle
 import weakref
 
+import pytest
+
 from lgcontrol.codegen._internal import Memo, memoized
+from lgcontrol.mechanics import Multibody, SpatialInertia
 
 
 class Owner(Memo):
@@ -39,3 +42,13 @@ def test_values_go_with_their_owner():
     del owner
     gc.collect()
     assert gone() is None
+
+
+def test_what_functions_were_traced_with_is_fixed():
+    """A tree would keep the old gravity in the functions that it has."""
+    tree = Multibody().add_body("rod", SpatialInertia.box(1.0, [1, 0.1, 0.1]), "revolute")
+    tree.gravity_forces([0.3])
+    with pytest.raises(AttributeError, match="gravity of a Multibody is fixed.*with_parameters"):
+        tree.gravity = (0.0, 0.0, -1.6)
+    moon = tree.with_parameters({"gravity.z": -1.6})
+    assert moon.gravity == (0.0, 0.0, -1.6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy
 
-from lgcontrol.estimation import EKF, UKF, Log, gnss, zero_velocity
+from lgcontrol.estimation import EKF, UKF, EstimationResult, Log, gnss, zero_velocity
 from lgcontrol.groups import SE23, SO3, Rn
 from lgcontrol.systems import Sensor, System
 
@@ -264,3 +264,19 @@ def test_the_square_root_form_takes_singular_covariances():
     ekf = EKF(EXACT, [PLACE], P0=np.ones((2, 2)), noise={"push": PUSH}, square_root=True)
     ekf.update("place", [0.3], t=0.0)
     np.testing.assert_allclose(ekf.P, np.ones((2, 2)) / 101, atol=1e-14)
+
+
+def test_a_single_number_needs_no_brackets():
+    system = System("sub", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+    depth = Sensor("depth", lambda t, x, u, p: x, Rn(1), std_discrete=0.1)
+    bare, listed = (EKF(system, [depth], [0.0], std0=1.0, noise={}) for _ in range(2))
+    bare.predict(0.0, 0.3, 0.1)
+    bare.update("depth", 0.5)
+    listed.predict(0.0, [0.3], 0.1)
+    listed.update("depth", [0.5])
+    assert bare.x == listed.x and bare.P == listed.P
+
+
+def test_loading_without_the_system_says_so(tmp_path):
+    with pytest.raises(TypeError, match=r"load\(\) lacks system: give system="):
+        EstimationResult.load(tmp_path / "run.npz")

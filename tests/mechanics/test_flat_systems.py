@@ -1,5 +1,7 @@
 """control.flatsys plans for our plants; its plans come back as trajectories that they follow."""
 
+import warnings
+
 import casadi as ca
 import control
 import control.flatsys as flatsys
@@ -75,6 +77,7 @@ def test_flags_are_derivatives_along_the_motion(name, rng):
         np.testing.assert_allclose(told, wanted[: len(told)], rtol=1e-3, atol=1e-3 * 10**k)
 
 
+@pytest.mark.filterwarnings("ignore:the plan exceeds limits of inputs")
 @pytest.mark.parametrize("name", ENDS)
 def test_plans_come_back_as_trajectories_that_the_plant_follows(name):
     plant, (start, end), (first, last), seconds = ends_of(name)
@@ -249,3 +252,18 @@ def test_what_is_no_plan_of_a_system_is_refused():
         Trajectory.from_control([1], plant, [0.0, 1.0])
     with pytest.raises(TypeError, match="system must be a System, not str"):
         Trajectory.from_control(plan, "rover", [0.0, 1.0])
+
+
+def test_plans_beyond_limits_of_inputs_are_told():
+    """Three metres in 0.4 s: python-control plans know no limits of the rover."""
+    plant = rover(kinematic=True)
+    ends = [0, 0, 1, 0], [1, 0], [3, 2, 1, 0], [1, 0]
+    family = flatsys.PolyFamily(8)
+    for seconds, is_told in ((0.4, True), (4.0, False)):
+        plan = flatsys.point_to_point(to_flat_system(plant), seconds, *ends, basis=family)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Trajectory.from_control(plan, plant, np.linspace(0, seconds, 41))
+        told = [str(w.message) for w in caught if "exceeds limits of inputs" in str(w.message)]
+        assert bool(told) == is_told
+        assert not is_told or "speed = 1" in told[0] and "its limits are -2 to 2" in told[0]

@@ -21,6 +21,7 @@ from lgcontrol.mechanics.constrained import (
     MechanismBody,
     MechanismJoint,
     MechanismMotor,
+    angle_drive,
 )
 from lgcontrol.mechanics.constrained._loop import LoopJoint
 from lgcontrol.mechanics.constrained._units import held_by_loop, warn_of_units
@@ -109,6 +110,61 @@ def test_mechanisms_are_trimmed_and_regulated():
     lin = system.linearize(point)
     K, _, _ = control.lqr(lin.to_control(), np.eye(2), np.eye(1))
     assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
+
+
+def hanging_bars():
+    """Four bars of unlike lengths that hang; all joints about z: three rows are redundant."""
+    bodies = [
+        MechanismBody("left", BAR, [0, -0.5, 0, 0, 0, -np.sqrt(0.5), np.sqrt(0.5)]),
+        MechanismBody("top", BAR, [0.5, -1, 0, 0, 0, 0, 1]),
+        MechanismBody("right", BAR, [1, -0.5, 0, 0, 0, -np.sqrt(0.5), np.sqrt(0.5)]),
+    ]
+    joints = [
+        mc.revolute("A", Marker("ground"), Marker("left", [-0.5, 0, 0])),
+        mc.revolute("B", Marker("left", [0.5, 0, 0]), Marker("top", [-0.7, 0, 0])),
+        mc.revolute("C", Marker("top", [0.5, 0, 0]), Marker("right", [0.6, 0, 0])),
+        mc.revolute("D", Marker("ground", [1.1, 0, 0]), Marker("right", [-0.5, 0, 0])),
+    ]
+    return Mechanism("bars", bodies, joints, gravity=[0, -9.81, 0])
+
+
+def test_a_linkage_with_redundant_rows_hangs_where_its_energy_is_least():
+    """Without a motor; beside the manifold the redundant rows have another rank."""
+    bars = hanging_bars()
+    assert "redundant: D" in str(bars.mobility())
+    system = bars.system()
+    assert system.errors.constraint_names[8] == "row B.x_z"
+    point = system.trim(bars.state())
+
+    def height(angle):
+        q = bars.assemble(bars.assemble(point.x[:21]), where={"A": angle})
+        return sum(pose[1] for pose in bars.poses(q).values())
+
+    placed = bars.poses(point.x[:21])["left"]
+    angle = 2 * np.arctan2(placed[5], placed[6])
+    there, before, after = (height(angle + d) for d in (0.0, -1e-3, 1e-3))
+    assert point.kind == "equilibrium" and abs(after - before) < 1e-9
+    assert min(before, after) > there
+
+
+def test_coarse_times_find_the_assembly_of_fine_ones():
+    """Five times in 40 rad of the crank; drives begin at any number of turns."""
+    machine = models.slider_crank_mechanism(drive="motor")
+    i, j = machine.motors["torque"].i, machine.motors["torque"].j
+    driven = machine.with_joints(angle_drive("profile", i, j, lambda t: 20 * t))
+    coarse, fine = (driven.kinematics(np.linspace(0, 2, n)) for n in (5, 161))
+    np.testing.assert_allclose(coarse.q, fine.q[::40], atol=1e-9)
+    late = driven.kinematics(np.linspace(0.5, 2, 121))
+    np.testing.assert_allclose(late.q, fine.q[40:], atol=1e-9)
+    broken = machine.with_joints(angle_drive("step", i, j, lambda t: ca.if_else(t > 0.5, 1.0, 0.0)))
+    assert "positions jump just before t = 0.6 s" in broken.kinematics([0, 0.4, 0.6]).message
+
+
+def test_open_configurations_are_not_drawn(linkage):
+    q = linkage.assemble()
+    q[0] += 0.3
+    with pytest.raises(ValueError, match=r"B\.x is off by 0\.3 m; close them first"):
+        linkage.plot(q)
 
 
 def test_joints_between_bodies_are_errors_and_have_no_value_in_a_state():

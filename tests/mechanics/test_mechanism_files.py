@@ -209,7 +209,7 @@ BAD = {
     "formulation 0": (put("formulation", 0), "formulation: expected a text, got 0"),
     "symbol": (put("symbolic", ["rod.weight"]), r"symbolic: .*rod.weight"),
     "kind": (put("motors", 0, "kind", 0), r"motors\[0\].kind: expected a text, got 0"),
-    "by zero": (put("joints", 2, "angle", "1/0"), r"joints\[2\].angle: .*'1/0' is no finite"),
+    "by zero": (put("joints", 2, "angle", "1/0"), r"joints\[2\].angle: .*'1/0' divides by zero"),
     "power": (put("joints", 2, "angle", "t*9**9**9**9"), r"joints\[2\].angle: .*is no finite"),
     "complex": (put("joints", 2, "angle", "(-8)**0.5"), r"joints\[2\].angle: .*is no finite real"),
     "infinite": (put("joints", 2, "angle", "1e999*t"), r"angle: .*'1e999' is no finite"),
@@ -336,3 +336,9 @@ def test_what_json_cannot_hold_is_named(name, tmp_path):
     with pytest.raises(ValueError, match=f"JSON cannot hold {message}"):
         mechanism.to_json(tmp_path / "it.json")
     assert not (tmp_path / "it.json").exists()
+
+
+@pytest.mark.parametrize("text", ["t/0", "1/(t - t)", "sin(t)/0.0"])
+def test_expressions_that_divide_by_zero_are_refused(text):
+    with pytest.raises(ValueError, match="divides by zero"):
+        Expression(text)

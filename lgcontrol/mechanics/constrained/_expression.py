@@ -106,6 +106,8 @@ def _part(node: ast.AST, known: Mapping[str, Any], text: str, level: int) -> Any
         return known[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         parts = [_value(side, known, text, level + 1) for side in (node.left, node.right)]
+        if isinstance(node.op, ast.Div) and ca.SX(parts[1]).is_zero():
+            raise ValueError(f"{text!r:.100}: {_source(node, text)} divides by zero")
         return ARITHMETIC[type(node.op)](*parts)
     if isinstance(node, ast.UnaryOp) and type(node.op) in ARITHMETIC:
         return ARITHMETIC[type(node.op)](_value(node.operand, known, text, level + 1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -35,6 +35,11 @@ MOST_ITERATIONS = 30
 # others say have some 1e-16 of rounding, and a dead point is reported long before,
 # at `SINGULAR_POSITION`.
 CUT = 1e-11
+# A solution may be another assembly if it is further from its prediction than this ratio to the
+# predicted displacement. Corrections below the first limit never are, those above the second one
+# always [rad or m]. The interval is halved then.
+FAR_FROM_PREDICTION, SMALL_CORRECTION, LARGE_CORRECTION = 0.25, 0.02, 0.2
+HALVED_INTERVALS = 8  # a jump over 1/256 of an interval is one of the drive, or of the assembly
 # Residuals that no longer fall are rounding up to this multiple of the tolerance.
 ROUNDED_GAPS = 100
 
@@ -121,7 +126,7 @@ class KinematicsResult(Result):
             np.array([row[i] for row in found]).reshape(done, size) for i, size in enumerate(sizes)
         )
         counts, unknown = np.zeros(done, dtype=int), np.full(done, np.nan)
-        status = KinematicsStatus.FAILED if message else KinematicsStatus.SOLVED
+        status = KinematicsStatus.FAILED if done < len(t) else KinematicsStatus.SOLVED
         q, v, a, multipliers = columns
         return cls(
             t[:done], q, v, a, multipliers, counts, unknown, (), status, message, state, rows
@@ -257,39 +262,59 @@ def kinematics(
     group, n = constraints.group, constraints.group.dim
     rows: list[tuple[np.ndarray, ...]] = []
     counts, measures, signs, weakest = [], [], [], []
-    v, a, rest = np.zeros(n), np.zeros(n), np.zeros(n)
+    rest, unsolved = np.zeros(n), (np.zeros(0), np.zeros((0, n)), q)
     message, status = "", KinematicsStatus.SOLVED
-    for k, time in enumerate(t):
-        h = 0.0 if k == 0 else time - t[k - 1]
-        q = group.normalize(group.plus(q, h * v + h * h / 2 * a))
-        at = dynamics(time, q, rest, u, p)
+
+    def attempt(found: tuple[Any, ...] | None, last: float, time: float) -> Attempt:
+        nonlocal unsolved
+        q0, v, a = (q, rest, rest) if found is None else found[:3]
+        h = time - last
+        move = h * v + h * h / 2 * a
+        ahead = here = group.normalize(group.plus(q0, move))
+        at = dynamics(time, here, rest, u, p)
         count = 0
         while np.abs(at.phi).max(initial=0.0) > tolerance and count < MOST_ITERATIONS:
             before = np.abs(at.phi).max()
-            q = group.normalize(group.plus(q, -_least(at.G, at.phi)))
-            at = dynamics(time, q, rest, u, p)
+            here = group.normalize(group.plus(here, -_least(at.G, at.phi)))
+            at = dynamics(time, here, rest, u, p)
             count += 1
             gap = np.abs(at.phi).max()
             if before / 2 <= gap <= ROUNDED_GAPS * tolerance:
                 break
-        phi, G = at.phi, at.G
+        G, correction = at.G, group.minus(here, ahead)
+        if not np.abs(at.phi).max(initial=0.0) <= ROUNDED_GAPS * tolerance:
+            unsolved = at.phi, G, here
+            return Attempt(None, move, correction)
+        v = _least(G, at.nu)
+        at = dynamics(time, here, v, u, p)
+        a = _least(at.G, at.gamma)
+        multipliers = _least(at.G.T, at.F - at.M @ a)
+        return Attempt((here, v, a, multipliers, G, count), move, correction)
+
+    def measure(q: np.ndarray, G: np.ndarray) -> None:
         rank = RankOfRows.of(G)
-        counts.append(count)
         measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
         signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
         weakest.append((rank, G, q))
-        if not np.abs(phi).max(initial=0.0) <= ROUNDED_GAPS * tolerance:
-            status, message = _failed(constraints, float(time), phi)
-            break
-        v = _least(G, at.nu)
-        at = dynamics(time, q, v, u, p)
-        a = _least(at.G, at.gamma)
-        multipliers = _least(at.G.T, at.F - at.M @ a)
-        rows.append((q, v, a, multipliers))
+
+    jumps = []
+    for found, jumped in followed(t, attempt):
+        *row, G, count = found
+        counts.append(count)
+        rows.append(tuple(row))
+        measure(row[0], G)
+        jumps += [float(t[len(rows) - 1])] * jumped
     done = len(rows)
+    if done < len(t):
+        phi, G, here = unsolved
+        measure(here, G)
+        status, message = _failed(constraints, float(t[done]), phi)
+    else:
+        message = jump_text(jumps)
     found = _singular(constraints, t, np.array(measures), np.array(signs), weakest, hint)
     if found and status is KinematicsStatus.SOLVED:
-        status, message = KinematicsStatus.SINGULAR, "; ".join(str(entry) for entry in found)
+        told = [str(entry) for entry in found] + [message] * bool(message)
+        status, message = KinematicsStatus.SINGULAR, "; ".join(told)
     elif found:
         message = f"{message}; {found[-1]}"
     sizes = (constraints.group.nq, n, n, constraints.n_rows)
@@ -310,6 +335,74 @@ def kinematics(
         message,
         mechanics.base.state,
         tuple(constraints.row_names),
+    )
+
+
+class Attempt(NamedTuple):
+    """Positions at a time, from those before it.
+
+    Attributes
+    ----------
+    found : tuple or None
+        What belongs to the time, beginning with q, v, a; None if positions could not be solved.
+    predicted, correction : ndarray
+        Displacement from the time before to the prediction, and from there to the solution.
+    """
+
+    found: tuple[Any, ...] | None
+    predicted: np.ndarray
+    correction: np.ndarray
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether the solution is far from the prediction, as another assembly is."""
+        correction = np.abs(self.correction).max(initial=0.0)
+        allowed = FAR_FROM_PREDICTION * np.abs(self.predicted).max(initial=0.0)
+        return not correction <= np.clip(allowed, SMALL_CORRECTION, LARGE_CORRECTION)
+
+
+def followed(
+    t: np.ndarray, attempt: Callable[[tuple[Any, ...] | None, float, float], Attempt]
+) -> Iterator[tuple[tuple[Any, ...], bool]]:
+    """Positions at increasing times, each continued from the one before without a jump.
+
+    Parameters
+    ----------
+    t : ndarray, shape (N,)
+    attempt : callable
+        ``(found, t_before, t) → Attempt`` from what was found before, None at the first time.
+
+    Yields
+    ------
+    tuple
+        What `attempt` found, up to the time where positions could not be solved.
+    bool
+        Whether it jumped on the way.
+    """
+    found, last = None, float(t[0])
+    for time in t:
+        jumped, goals = False, [float(time)]
+        while goals:
+            made = attempt(found, last, goals[-1])
+            is_bad = made.found is None or made.leads_elsewhere
+            if found is not None and is_bad and len(goals) <= HALVED_INTERVALS:
+                goals.append((last + goals[-1]) / 2)
+                continue
+            if made.found is None:
+                return
+            jumped |= found is not None and is_bad
+            found, last = made.found, goals.pop()
+        assert found is not None
+        yield found, jumped
+
+
+def jump_text(times: Sequence[float]) -> str:
+    """What to say of jumps before some times, empty if there are none."""
+    if not times:
+        return ""
+    return (
+        f"positions jump just before t = {', '.join(f'{time:.6g}' for time in times[:3])} s: the "
+        "drive is not continuous there, or the linkage changes into another assembly"
     )
 
 

@@ -20,6 +20,7 @@ from ._basic import GROUND, BasicConstraint, Connection, Direction
 from ._basic_rows import BasicRows
 from ._body import MechanismBody
 from ._joints import MechanismJoint
+from ._kinematics import Attempt, followed, jump_text
 from ._march import March
 from ._system import OFF
 
@@ -237,31 +238,45 @@ class LargeMechanism:
         tolerance : float
             Of the rows.
         """
-        n, found = self.n_bodies, []
-        v, a = np.zeros(6 * n), np.zeros(6 * n)
+        n, message = self.n_bodies, ""
         probe = np.random.default_rng(0).normal(size=6 * n)
-        for k, time in enumerate(t):
-            h = 0.0 if k == 0 else float(time - t[k - 1])
-            d = (h * v + h * h / 2 * a).reshape(n, 6)
-            places = q.reshape(n, 7)
+
+        def attempt(before: tuple[Any, ...] | None, last: float, time: float) -> Attempt:
+            nonlocal message
+            q0, v, a = (q, *np.zeros((2, 6 * n))) if before is None else before[:3]
+            h = time - last
+            move = h * v + h * h / 2 * a
+            d, places = move.reshape(n, 6), q0.reshape(n, 7)
             ahead = np.asarray(SO3.compose(places[:, 3:], SO3.exp(d[:, 3:])))
-            guess = np.hstack([places[:, :3] + d[:, :3], ahead]).ravel()
-            made = self.assemble(guess, float(time), tolerance)
+            guess = np.hstack([places[:, :3] + d[:, :3], ahead])
+            made = self.assemble(guess.ravel(), time, tolerance)
             if made is None:
-                return found, f"positions at t = {time:.6g} s could not be solved"
-            q = made
-            r, A = q.reshape(n, 7)[:, :3], np.asarray(SO3.matrix(q.reshape(n, 7)[:, 3:]))
-            G = self.terms(float(time), r, A, np.zeros(self.m))[1]
+                message = "positions at t = {:.6g} s could not be solved"
+                return Attempt(None, move, move)
+            here = made.reshape(n, 7)
+            turned = np.asarray(SO3.minus(here[:, 3:], guess[:, 3:]))
+            correction = np.hstack([here[:, :3] - guess[:, :3], turned]).ravel()
+            r, A = here[:, :3], np.asarray(SO3.matrix(here[:, 3:]))
+            G = self.terms(time, r, A, np.zeros(self.m))[1]
             left = probe - self._nearest(G, G @ probe)
             if np.linalg.norm(left) > UNDECIDED * np.linalg.norm(probe):
-                return found, f"no drive decides all degrees of freedom at t = {time:.6g} s"
-            v = self._nearest(G, self.rates(float(time), r, A, np.zeros((n, 6)))[0])
-            a = self._nearest(G, self.rates(float(time), r, A, v.reshape(n, 6))[1])
+                message = "no drive decides all degrees of freedom at t = {:.6g} s"
+                return Attempt(None, move, correction)
+            v = self._nearest(G, self.rates(time, r, A, np.zeros((n, 6)))[0])
+            a = self._nearest(G, self.rates(time, r, A, v.reshape(n, 6))[1])
             rest = -self._balance(a.reshape(n, 6), v.reshape(n, 6)[:, 3:]).ravel()
             unit = sp.identity(6 * n, format="csc")
             right = np.concatenate([rest, np.zeros(self.m)])
-            found.append((q, v, a, self.solve(unit, G, right)[6 * n :]))
-        return found, ""
+            multipliers = self.solve(unit, G, right)[6 * n :]
+            return Attempt((made, v, a, multipliers), move, correction)
+
+        found, jumps = [], []
+        for row, jumped in followed(t, attempt):
+            found.append(row)
+            jumps += [float(t[len(found) - 1])] * jumped
+        if len(found) < len(t):
+            return found, message.format(t[len(found)])
+        return found, jump_text(jumps)
 
     def rates(self, t: float, r: Any, A: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ν and γ of ``G v = ν`` and ``G v̇ = γ`` at velocities v, shape (n_bodies, 6)."""

@@ -29,8 +29,8 @@ from ._charts import CHARTS, ChartedMotion
 from ._constraint import Constraints
 from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
 from ._march import March, check_step, march, march_step
-from ._mobility import Mobility, mobility
-from ._refusals import refuse_march, refuse_open
+from ._mobility import Mobility, driven_rows, mobility
+from ._refusals import refuse_gap, refuse_march, refuse_open
 from ._system import (
     ConstrainedMechanics,
     Coordinate,
@@ -233,6 +233,7 @@ class Linkage(Immutable, ABC):
         start, q = self._guess(guess, where), ca.SX.sym("q", self.mechanics.configuration.nq)
         self._check_inertia(start)
         held = [entry for name, value in where.items() for entry in self._held(name, value, q)]
+        held += self._driven_angles(q, t)
         return assemble(self.mechanics, start, q=q, held=held, t=t, p=self._parameters(p))
 
     @named_options
@@ -636,8 +637,22 @@ class Linkage(Immutable, ABC):
         from ...plotting._internal import plot_bodies
 
         values = self._parameters(p)
-        q = self.assemble(p=values) if q is None else self._configuration(q)
+        q = self.assemble(p=values) if q is None else self._closed(q, values)
         return plot_bodies(self.poses(q, p=values), self._points(q, values), figure=figure)
+
+    def _closed(self, q: Any, p: np.ndarray) -> np.ndarray:
+        """A configuration that keeps the joints; of drives any time may be meant."""
+        q = self._configuration(q)
+        phi = np.asarray(self.constraints.position(ca.DM(0.0), ca.DM(q), ca.DM(p))).ravel()
+        still = [i for i, is_driven in enumerate(driven_rows(self.constraints)) if not is_driven]
+        own = self.constraints
+        names, units = ([each[i] for i in still] for each in (own.row_names, own.units))
+        refuse_gap(self.name, np.zeros(1), phi[still, None], names, units)
+        return q
+
+    def _driven_angles(self, q: ca.SX, t: float) -> list[HeldCoordinate]:
+        """Angles that drives give, where their rows also hold half a turn off."""
+        return []
 
     def _configuration(self, q: Any) -> np.ndarray:
         return check_element("q", q, self.mechanics.configuration)

@@ -596,8 +596,10 @@ class Mechanism(Linkage):
     ) -> np.ndarray:
         if self._sparse is not None and not where and p is None:
             found = self._sparse.assemble(self._guess(guess, {}), t)
-            if found is not None:
-                return found
+            q = ca.SX.sym("q", self.equations.configuration.nq)
+            off = ca.vertcat(ca.SX(0, 1), *(entry.off for entry in self._driven_angles(q, t)))
+            if found is not None and (abs(ca.Function("off", [q], [off])(found).full()) < 1).all():
+                return found  # a drive's row holds half a turn off as well
         return super().assemble(guess, where=where, t=t, p=p)
 
     @named_options
@@ -668,6 +670,19 @@ class Mechanism(Linkage):
         bodies = [b for b in (coordinate.i.body, coordinate.j.body) if b != GROUND]
         off = coordinate.off(wished, own.frames(q, bodies))
         yield HeldCoordinate(name, wished, coordinate.unit, off)
+
+    def _driven_angles(self, q: ca.SX, t: float) -> list[HeldCoordinate]:
+        found = []
+        for joint in self.joints.values():
+            kind, given = joint.recipe or ("", {})
+            if kind == angle_drive.__name__:
+                driven = JointCoordinate("rz", given["i"], given["j"])
+                motion, bodies = given["angle"], {driven.i.body, driven.j.body} - {GROUND}
+                angle = float(motion(ca.DM(t))) if callable(motion) else float(motion)
+                off = driven.off(angle, self.equations.frames(q, bodies))
+                if np.isfinite(angle):  # else the row says so
+                    found.append(HeldCoordinate(joint.name, angle, "rad", off))
+        return found
 
     def _base(
         self, inputs: Iterable[Input | str] | None, name: str | None, options: Mapping[str, Any]

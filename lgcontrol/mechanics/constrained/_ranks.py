@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 # Singular values below this share of the largest count as zero.
 RANK_OF_ROWS = 1e-8
@@ -28,7 +27,7 @@ def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.n
     units : sequence of str
         Of the rows; all alike if left out.
     """
-    W = scipy.linalg.solve_triangular(np.linalg.cholesky(M), G.T, lower=True).T
+    W = np.linalg.solve(np.linalg.cholesky(M), G.T).T
     lengths = np.linalg.norm(W, axis=1)
     kinds = np.array(list(units) or [""] * len(W))
     for kind in set(kinds):

@@ -138,7 +138,7 @@ def refuse_gap(
 ) -> None:
     """Say where rows are open, or have no value; φ has a column for each time."""
     gap = np.abs(phi)
-    if (gap <= OFF).all():
+    if not gap.size or (gap <= OFF).all():
         return
     row, k = divmod(int(gap.argmax()), gap.shape[1])  # NaN comes first
     raise ValueError(

@@ -163,7 +163,7 @@ def constrained_system(
         derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
         constrained=kept.constrained,
         errors=ErrorCoordinates(
-            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap, kept.gap_names
         ),
         home=kept.complete(at),
         look=base.look,
@@ -407,6 +407,15 @@ class ConstrainedMechanics:
         """φ, then ``G v − ν``."""
         at = self._terms_at(x, p)
         return ca.vertcat(at[0], at[1] @ self._velocity(x) - at[2])
+
+    @property
+    def gap_names(self) -> tuple[str, ...]:
+        """Names of the entries of `gap`."""
+        own = self.constraints
+        return (
+            *(f"row {name}" for name in own.row_names[: own.n_position]),
+            *(f"rate of row {name}" for name in own.row_names),
+        )
 
     def project(self, x: Value, p: Value) -> Value:
         """State on the constraints: two solves for the positions, one for the velocities."""

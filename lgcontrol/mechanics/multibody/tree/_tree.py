@@ -385,10 +385,10 @@ class Tree(Memo):
                 raise UnknownNameError(unknown_parameter(name, known))
             known[name].check(x)
         changed = {name: x for name, x in given.items() if x != known[name].nominal}
-        made = self._with([changed_link(link, changed) for link in self._added_links])
-        gravity = zip("xyz", self.gravity, strict=True)
-        made.gravity = tuple(changed.get(f"gravity.{axis}", x) for axis, x in gravity)
-        return made
+        axes = zip("xyz", self.gravity, strict=True)
+        gravity = [changed.get(f"gravity.{axis}", x) for axis, x in axes]
+        links = [changed_link(link, changed) for link in self._added_links]
+        return self._with(links, gravity=gravity)
 
     def without_symbols(self) -> Self:
         """The tree with numbers only: what a fit of other numbers starts from."""
@@ -617,9 +617,12 @@ class Tree(Memo):
     # -- inside ---------------------------------------------------------------------------------
 
     def _with(
-        self, links: Iterable[Link] | None = None, frames: Iterable[AddedFrame] | None = None
+        self,
+        links: Iterable[Link] | None = None,
+        frames: Iterable[AddedFrame] | None = None,
+        gravity: Any = None,
     ) -> Self:
-        changed = type(self)(self.name, self.gravity)
+        changed = type(self)(self.name, self.gravity if gravity is None else gravity)
         changed.parameters = self.parameters
         changed._added_links = self._added_links if links is None else tuple(links)
         changed._added_frames = self._added_frames if frames is None else tuple(frames)
