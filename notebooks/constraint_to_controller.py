@@ -1,9 +1,9 @@
 # %% [markdown]
 # # From a constraint to a controller
 #
-# A closed mechanism is a tree of bodies with an equation more. Here: a slider-crank by an equation of our own, a four-bar
-# linkage by a joint that closes its loop, what is redundant and what is singular, its linearization in one independent
-# angle, LQR, and a delta robot under predictive control, all on the manifold of the constraints.
+# A closed mechanism is a tree of bodies with further equations. This notebook closes a slider-crank by an equation of our own,
+# and a four-bar linkage by a joint. It shows redundant constraints and singular positions, and linearizes in one independent angle.
+# LQR and a delta robot under MPC follow. Every step stays on the manifold of the constraints.
 
 # %%
 import control
@@ -18,8 +18,8 @@ from lgcontrol.models import delta_robot_tree, four_bar_tree
 # %% [markdown]
 # ## One equation: a slider-crank
 #
-# Two bars that hang on one another. What is missing is that the end of the second one stays on the x axis: one row
-# `φ(t, q, p)`, written with the position of a frame.
+# Two bars hang on one another. The end of the second bar has to stay on the x axis. That is one row `φ(t, q, p)`, written
+# with the position of a frame.
 
 # %%
 crank, rod = 0.2, 0.5
@@ -46,7 +46,7 @@ print("angles", q.round(4), "| piston at", bars.position("piston")(q).round(12))
 print(slider.mobility(q))
 
 # %% [markdown]
-# The System keeps the state of the whole tree, and every step ends on the constraint: the multiplier is the force of the
+# The System keeps the state of the whole tree, and every step ends on the constraint. The multiplier is the force of the
 # guide on the piston.
 
 # %%
@@ -80,9 +80,9 @@ print(bar.error_names)
 # %% [markdown]
 # ### Linearization on the manifold
 #
-# Six states, of which two are free. With a constant selection E of the crank's angle and rate and a basis N(x) of the
-# tangent space with `E N = 1`, the errors `z = E minus(x, x_ref)` move with `A_z = E (Df − ad_f) N`: exact, at a point of
-# rest as along a motion, and what python-control takes.
+# Two of the six states are independent. E selects the crank's angle and rate, and N(x) is a basis of the tangent space
+# with `E N = 1`. The errors `z = E minus(x, x_ref)` then have the matrix `A_z = E (Df − ad_f) N`. It is exact at an equilibrium and
+# along a motion, and python-control takes it.
 
 # %%
 rest = bar.trim(np.concatenate([q, np.zeros(3)]))
@@ -120,9 +120,9 @@ for position in flat.mobility(through).singular_positions:
     print(position)
 
 # %% [markdown]
-# The other kind concerns the drives. "conditioning" is the share of the mobility of the independent joints that the loop
-# leaves them, 0 where they do not decide the others: a crank leads the linkage through its whole turn, a rocker does not,
-# it stops where crank and coupler are in line. As a quantity of the system it can be bounded in a plan.
+# The other kind of singular position concerns the drives. "conditioning" is 0 where the independent joints do not determine the
+# others. A crank leads the linkage through its whole turn. A rocker does not: it stops where crank and coupler are in line. A plan can
+# bound "conditioning" as a quantity of the system.
 
 # %%
 angles = np.linspace(0, 2 * np.pi, 181)
@@ -180,5 +180,5 @@ axes[1].legend()
 figure.tight_layout()
 
 # %% [markdown]
-# **Try:** `lgcontrol run delta-pick` and `lgcontrol run five-bar-reach`, where a bound on "conditioning" keeps the plan away
-# from a singularity; `two_arms()`, two UR5 that hold one bar; `robot.drive("arm1", lambda t: …)`, a motion in time.
+# **Try:** `lgcontrol run delta-pick`, and `lgcontrol run five-bar-reach`: a bound on "conditioning" keeps its plan away
+# from a singularity. `two_arms()` has two UR5 that hold one bar. `robot.drive("arm1", lambda t: …)` drives a joint in time.

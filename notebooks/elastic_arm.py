@@ -1,10 +1,9 @@
 # %% [markdown]
 # # Why a spring makes computed torque fail, and what flatness does
 #
-# A robot's gear is a spring between motor and link. Laws that do not know it feel that: they sag, ring or
-# are unstable. This notebook takes a planar arm of two links, puts soft springs into its joints, watches
-# computed torque fail in both ways it can be wired, and lets the motion of the links itself say what the
-# motors have to do.
+# A robot's gear is a spring between motor and link. Laws for rigid arms sag, ring or are unstable with it. This notebook
+# takes a planar arm of two links and puts soft springs into its joints. Computed torque fails in both ways in which it can be wired.
+# Then flatness computes what the motors have to do from the motion of the links.
 
 # %%
 import matplotlib.pyplot as plt
@@ -45,8 +44,8 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# Let us insist. The rigid arm has the inertias of the motors as armatures, and its law is fed with what an
-# encoder tells: on the motor's side of the spring, or on the link's. A loop at 1 kHz:
+# We try it anyway. The rigid arm has the inertias of the motors as armatures. Its law takes the angles of an encoder on the
+# motor's side of the spring, or on the link's side. The loop runs at 1 kHz:
 
 # %%
 drives = {
@@ -92,12 +91,12 @@ axes[0].legend(axes[0].lines[1:], ["goal", "shoulder", "elbow"], loc="upper righ
 fig.tight_layout()
 
 # %% [markdown]
-# On motor encoders the motors follow nicely and the links do not: they hang from springs that the law does
-# not know, sag at rest and swing after every move. On link encoders the law sees the error, and is unstable.
+# With motor encoders the motors follow and the links do not. The links hang from springs that the law does not know: they sag
+# at rest and swing after every move. With link encoders the law sees the error, and the loop is unstable.
 #
 # No gain helps. For one joint of inertia M with the PD $-k q - d \dot q$ at its motor, the loop has the
-# polynomial $M B s^4 + (M + B) K s^2 + K d s + K k$: the term $s^3$ is missing, so that by Routh two poles lie to the right
-# for any gains. Those of the spring begin on the imaginary axis and leave it to the wrong side:
+# polynomial $M B s^4 + (M + B) K s^2 + K d s + K k$. The term $s^3$ is missing, so by Routh two poles lie to the right
+# for all gains. The poles of the spring start on the imaginary axis and leave it to the right:
 
 # %%
 M, B, K = 0.5, 0.3, 400.0  # link, motor, spring
@@ -113,9 +112,9 @@ fig.tight_layout()
 # %% [markdown]
 # ## What flatness does
 #
-# Read the equations from the link backwards. The motion of the links says the torque $\tau$ of every spring
-# (inverse dynamics); $\tau$ says the deflection, so where the motor is; two time derivatives say how the
-# motor accelerates, so its torque:
+# Read the equations backwards from the link. The motion of the links determines the torque $\tau$ of every spring
+# (inverse dynamics). The torque determines the deflection, and so the motor's position. Two time derivatives give the motor's
+# acceleration, and so its torque:
 #
 # $$ \theta = q + K^{-1}\tau, \qquad u = B\,(\ddot q + K^{-1}\ddot\tau) + \tau. $$
 #
@@ -141,9 +140,9 @@ fig.tight_layout()
 # The torques of motors are not those of springs: they accelerate the motors as well. A motion
 # whose snap jumps would make them jump, one whose jerk jumps is not possible at all; laws refuse it.
 #
-# A law follows at once. `FlatFeedforward` gives these torques with a PD where it is harmless, at the
-# motors. `FeedbackLinearization` feeds back all four states of each joint, so that errors of the links
-# move as chains of four integrators with poles of our choice, here with the integral of the link error.
+# Two laws follow. `FlatFeedforward` gives these torques plus a PD at the motors, where a PD is stable. `FeedbackLinearization`
+# feeds back all four states of each joint. Errors of the links then move as chains of four integrators with poles of our choice. Here
+# it includes the integral of the link error.
 
 # %%
 laws = {

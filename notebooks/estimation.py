@@ -135,9 +135,9 @@ run.plot_consistency()
 # ## MPC on estimates
 #
 # The same filters close the loop. A vessel docks sideways while wind pushes it; it has fixes once a second that come
-# 0.3 s late, and a compass. The push is a state of the filter's model, and `OffsetFree` has the controller count with
-# it: an MPC that does not know of it comes to rest beside the berth. `simulate` takes controller, estimator and
-# sensors, and the measurements that correct the filter are those that the simulation draws.
+# 0.3 s late, and a compass. The push is a state of the filter's model, and `OffsetFree` passes it to the controller.
+# An MPC without it comes to rest beside the berth. `simulate` takes controller, estimator and sensors. It draws the measurements that correct
+# the filter.
 
 # %%
 vessel = surface_vessel()

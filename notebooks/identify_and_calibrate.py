@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Identify, calibrate and understand an arm
 #
-# Three things that follow from writing the mechanics in closed form: which inertial parameters torques can tell,
-# where the joints really are, and how a mechanism vibrates. The theory is in `docs/theory`.
+# Mechanics in closed form answer three questions. Which inertial parameters do torques determine? At which places are the joints of a real arm? How does a mechanism vibrate? The theory is in `docs/theory`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -73,8 +72,8 @@ plt.show()
 # ## Where the joints are
 #
 # A real arm is not built to its drawing. Here every joint sits up to a millimetre and a milliradian off. A laser
-# tracker measures poses of a probe at 60 configurations; `calibrate` finds the arm that fits, by Gauss–Newton steps
-# on the group with the calibration Jacobian, and estimates the tracker's noise along with it.
+# tracker measures poses of a probe at 60 configurations. `calibrate` fits the arm by Gauss–Newton steps on the group with the
+# calibration Jacobian. It estimates the tracker's noise as well.
 
 # %%
 nominal = arm.add_frame("probe", arm.bodies[-1], [0.05, 0.02, 0.12])
@@ -106,9 +105,9 @@ plt.show()
 # %% [markdown]
 # ## How a chain vibrates
 #
-# `linearized_equations` and `normal_modes` give small motions about a rest position. A hanging chain of 40 links has
-# nearly the frequencies of a continuous one, $\omega_k = \frac{j_{0,k}}{2} \sqrt{g / L}$ with the zeros
-# $j_{0,k}$ of the Bessel function $J_0$ (Daniel Bernoulli, 1732).
+# `linearized_equations` and `normal_modes` give small motions about a rest position. A hanging chain of 40 links has nearly
+# the frequencies of a continuous one. They are $\omega_k = \frac{j_{0,k}}{2} \sqrt{g / L}$ with the zeros $j_{0,k}$ of the Bessel
+# function $J_0$ (Daniel Bernoulli, 1732).
 
 # %%
 count, length = 40, 2.0

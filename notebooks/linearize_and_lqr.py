@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Trim, linearize, LQR: and what the coordinates have to do with it
 #
-# A linear controller needs a linear model, and on a group there is one right way to get it: about the nominal
-# motion, in error coordinates `X = X̄ exp(ε)`. Here it is done at a hover and along a steady turn, and
-# handed to [python-control](https://python-control.org).
+# A linear controller needs a linear model. On a group it is taken about the nominal motion, in error coordinates
+# `X = X̄ exp(ε)`. This notebook linearizes at a hover and along a steady turn, and passes the result to
+# [python-control](https://python-control.org).
 
 # %%
 import casadi as ca
@@ -76,8 +76,8 @@ print("\n".join(run.summary()))
 run.plot()
 
 # %% [markdown]
-# `LQR` is the same as a ready controller, with the gain of the sampled system and weights by name; python-control's
-# `dlqr` on the discretized linearization gives that gain, too.
+# `LQR` is a ready controller with the gain of the sampled system and weights by name. python-control's `dlqr` on the
+# discretized linearization gives the same gain.
 
 # %%
 dt = 0.02
@@ -90,9 +90,9 @@ print("largest difference of the gains:", np.abs(lqr.regulator.K - K_d).max())
 # %% [markdown]
 # ## Along a steady turn
 #
-# A relative equilibrium moves with a constant body-fixed rate: a turn, a climb, a helix. `trim` takes
-# conditions as functions of the state. Here: fly at 2 m/s along a circle of 2 m radius, so with one radian
-# per second, and start at (0, −2, 1), heading along x.
+# A relative equilibrium moves with a constant body-fixed rate: a turn, a climb, a helix. `trim` takes conditions as
+# functions of the state. Here the quadrotor flies at 2 m/s along a circle of 2 m radius, so it turns at 1 rad/s. It starts at (0, −2, 1)
+# and heads along x.
 
 
 # %%
@@ -135,7 +135,7 @@ plot_path(lap)
 # %% [markdown]
 # ## In python-control
 #
-# The closed loop of the hover is a `control` system like any other: here the singular values from gusts, which are
+# The closed loop of the hover is a `control` system like any other. The figure shows the singular values from gusts, which are
 # disturbance inputs of the model, to the position errors.
 
 # %%
@@ -152,5 +152,5 @@ plt.grid(True, which="both", alpha=0.3)
 
 # %% [markdown]
 # **Try:** the helix of an underwater vehicle,
-# `underwater_vehicle().trim(where={"twist": [0.4, 0, 0.1, 0, 0, 0.2], "pose.qx": 0, "pose.qy": 0})`, and its
-# `linearize`; or a current of 0.2 m/s, in which no helix is a relative equilibrium any more, and `trim` says why.
+# `underwater_vehicle().trim(where={"twist": [0.4, 0, 0.1, 0, 0, 0.2], "pose.qx": 0, "pose.qy": 0})`, and its `linearize`. In a current of 0.2 m/s
+# no helix is a relative equilibrium, and `trim` says why.

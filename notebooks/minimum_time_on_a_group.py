@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Minimum time on a group
 #
-# Twice the fastest way from rest to rest, beside what is known: a mass on a line, and a body that turns by half a turn on
-# SO(3), where turning about the axis is *not* the fastest. Then the fastest along a given path on SE(2).
+# The first two problems have known solutions: a mass on a line, and half a turn of a body on SO(3). Both start and end at rest. For the body a turn about the axis is *not* the fastest. The third problem is the fastest motion along a given path
+# on SE(2).
 
 # %%
 import casadi as ca
@@ -66,8 +66,8 @@ plt.legend([entry.name for entry in torques], ncols=3, loc=(0.5, 1.01))
 # %% [markdown]
 # ## Along a given path
 #
-# Where the path is given only its speed is free: `retime` solves a linear program. On SE(2), along a curve through three
-# poses, with bounded velocities and accelerations of the body:
+# If the path is given, only the speed along it is free, and `retime` solves a linear program. Here the path is a curve
+# through three poses on SE(2). Velocities and accelerations of the body are bounded:
 
 # %%
 poses = [SE2.exp([0, 0, 0]), SE2.exp([2, 1, 0.9]), SE2.exp([3, 3, 2.2])]

@@ -52,12 +52,11 @@ mpc = MPC(
 # %% [markdown]
 # ## The closed loop
 #
-# The start is tilted by 170° about an axis between x and y. Gusts of force and torque change every 50 ms, and
-# at 1.5 s a push changes the velocity by 1.4 m/s and the rates by 3.7 rad/s.
+# The start is tilted by 170° about an axis between x and y. Gusts of force and torque change every 50 ms.
+# At 1.5 s a push changes the velocity by 1.4 m/s and the rates by 3.7 rad/s.
 #
-# Before the run `simulate` lets the controller get ready: its functions are compiled, which takes seconds
-# the first time (the code is kept on disk, also for other weights and horizons), and it plans once from the
-# start, so that every call in the loop is a quick one. `mpc.prepare(t, x, reference)` does the same for a loop
+# Before the run `simulate` lets the controller get ready: its functions are compiled. That takes seconds the first time; the code is
+# kept on disk, also for other weights and horizons. Then it plans once from the start, so that every call in the loop is quick. `mpc.prepare(t, x, reference)` does the same for a loop
 # of your own.
 
 # %%
@@ -141,6 +140,4 @@ with tempfile.TemporaryDirectory() as folder:
 print(bool((again.x == run.x).all()), run.to_control().outputs.shape)
 
 # %% [markdown]
-# **Try:** start it from `quad.state.random(seed=7)`; halve `max_thrust` in `quadrotor(...)`; give the model
-# of the controller another mass than the plant (`MPC(quadrotor(mass=0.9), ...)`); shorten the horizon until
-# it fails.
+# **Try:** Start it from `quad.state.random(seed=7)`. Halve `max_thrust` in `quadrotor(...)`. Give the model of the controller another mass than the plant (`MPC(quadrotor(mass=0.9), ...)`). Shorten the horizon until it fails.

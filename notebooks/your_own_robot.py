@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Your own robot file: from URDF to predictive control among obstacles
 #
-# The way of any arm: read its file, put its tool somewhere, follow a path, let predictive control find its way among
-# obstacles, and change what it carries without building anything again.
+# This notebook reads the file of an arm, moves its tool to a pose, and follows a path. MPC then finds a way among
+# obstacles. At the end the payload changes without building anything again.
 
 # %%
 import numpy as np
@@ -61,8 +61,8 @@ run.plot()
 # %% [markdown]
 # ## Predictive control among obstacles, with a payload that may change
 #
-# A ball stands in the way. The links are capsules; the tool's goal, three parameters, and the mass of the lower link (with
-# what it carries) can be changed while it runs: other numbers for the same code.
+# A ball stands in the way. The links are capsules. The tool's goal (three parameters) and the mass of the lower
+# link with its payload can change while the loop runs. Nothing is compiled again.
 
 # %%
 carrying = tree.symbolic("lower.mass")

@@ -37,8 +37,8 @@ car
 #
 # ## Trim and linearize
 #
-# A car at a constant speed and steering angle is no equilibrium, it goes round. It is a relative one: the same at all
-# times, seen from the car.
+# A car at a constant speed and steering angle moves along a circle. It is at a relative equilibrium: seen from the car the motion
+# is the same at all times.
 
 # %%
 turn = car.trim(where={"speed": 14.0, "steering": 0.05}, moving="pose")

@@ -26,7 +26,7 @@ WORDS = re.compile(
     r"goes on from|is no (motion|plan|solution|equilibrium)|surprise)\b",
     re.IGNORECASE,
 )
-ENDS = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"(])|\n\s*\n|\n(?=\s*[-*|#\d])")
+ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Za-z`\"(])|(?<=:)\s+(?=[A-Z`\"(])|\n\s*\n|\n(?=\s*[-*|#\d])")
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|cf|Eq|eq|Fig|fig|vs|No|al|resp)\. ")
 
 
