@@ -20,6 +20,7 @@ from ._style import (
     SMALL,
     WARN,
     halo,
+    inches,
     line_colors,
     name_lines,
     style_axes,
@@ -351,7 +352,8 @@ def draw_strip(ax: Any, strip: Strip) -> None:
 def draw_table(ax: Any, table: VerdictTable) -> None:
     """Verdicts side by side, in as many columns as the figure has."""
     ax.set_axis_off()
-    columns = 2 if ax.figure.get_figwidth() > 8.0 and len(table.lines) > 1 else 1
+    width = inches(ax.figure)[0]
+    columns = 2 if width > 8.0 and len(table.lines) > 1 else 1
     rows = -(-len(table.lines) // columns)
     for k, (mark, text) in enumerate(table.lines):
         column, row = divmod(k, rows)
@@ -359,7 +361,7 @@ def draw_table(ax: Any, table: VerdictTable) -> None:
         color = {OK_MARK: GOOD, FAILED_MARK: WARN}.get(mark, FAINT)
         place = {"transform": ax.transAxes, "va": "center", "fontsize": SMALL - 0.5}
         ax.text(x, y, mark, color=color, fontweight="bold", **place)
-        ax.text(x + 0.5 / ax.figure.get_figwidth(), y, text, color=INK, **place)
+        ax.text(x + 0.5 / width, y, text, color=INK, **place)
 
 
 def _name_times(ax: Any, t: np.ndarray) -> str:

@@ -50,6 +50,7 @@ from ._style import (
     INK,
     SMALL,
     head,
+    inches,
     line_colors,
     style_axes,
     style_space,
@@ -248,9 +249,9 @@ def _is_flat(solids: Solids | None) -> bool:
 
 def _name_paths(figure: Any, names: Sequence[str], colors: Sequence[Any]) -> None:
     """Names of the bodies in the colours of their paths, below the title."""
-    top = 1.0 - 0.36 / figure.get_figheight()
+    height = inches(figure)[1]
     for k, (name, color) in enumerate(zip(names, colors, strict=False)):
-        y = top - 0.17 * k / figure.get_figheight()
+        y = 1.0 - (0.36 + 0.17 * k) / height
         figure.text(0.012, y, name, color=color, fontsize=SMALL + 0.5, va="top", fontweight="bold")
 
 

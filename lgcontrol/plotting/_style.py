@@ -107,6 +107,11 @@ def style() -> dict[str, Any]:
     }
 
 
+def inches(figure: Any) -> tuple[float, float]:
+    """Width and height of a figure or a part of one."""
+    return figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+
+
 def halo() -> list[Any]:
     """White around letters, so that lines do not run through them."""
     from matplotlib.patheffects import withStroke

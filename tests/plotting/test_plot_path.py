@@ -8,15 +8,16 @@ import casadi as ca
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.models import panda_tree, quadrotor, surface_vessel
 from lgcontrol.optimal import Capsule, HalfSpace, Sphere
-from lgcontrol.plotting import animate_run, plot_path
+from lgcontrol.plotting import animate_run, plot_path, plot_run
 from lgcontrol.plotting._obstacles import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
-from lgcontrol.simulation import SimulationResult, Task, simulate
+from lgcontrol.simulation import Criterion, SimulationResult, Task, simulate
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
@@ -401,6 +402,16 @@ def test_a_small_vehicle_on_a_long_way_is_enlarged_and_says_so():
     run = simulate(quad, x0=x0, seconds=1.0, max_step=0.05, method="rk4")
     texts = [text.get_text() for text in plot_path(run).texts]
     assert any(re.search(r"bodies [2-9].*× as large as they are", text) for text in texts)
+
+
+def test_a_part_of_a_figure_can_be_given():
+    pair = Product(a=Translation("xyz"), b=Schoenflies)
+    x = np.tile(pair.identity, (41, 1)) + np.linspace(0, 1, 41)[:, np.newaxis] * [1, 2, 3, *[0] * 5]
+    left, right = Figure(figsize=(9.0, 4.0)).subfigures(1, 2)
+    assert plot_path(Trajectory(pair, T, x), figure=left) is left
+    assert {"a", "b"} <= {text.get_text() for text in left.texts}
+    judged = Criterion("height", lambda run: run.x[:, 2], 5.0, "m")
+    assert plot_run(flight(), criteria=[judged], figure=right) is right
 
 
 def test_the_methods_of_a_run_show_the_options():
