@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol.groups import SE3, SO3, Product, Rn
 from lgcontrol.mechanics import Multibody
-from lgcontrol.models import delta_robot, panda_tree, quadrotor, rover
+from lgcontrol.models import delta_robot, panda_tree, quadrotor, rover, ur5_tree
 from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
 from lgcontrol.optimal import OptimalControlProblem as Problem
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box
@@ -163,3 +163,12 @@ def test_links_of_an_attached_and_moved_tree_keep_their_shapes(tmp_path):
         body = body_of(tree.scene(), name)
         middle = body.points(0).mean(axis=0)
         assert np.allclose(middle, [0, 0, 0.5 + (name != "b")])
+
+
+def test_made_up_inertias_of_a_file_are_no_plates_and_trunks_are_boxes(shared):
+    """ur5.urdf gives its last wrist the inertia of a plate of 1 m."""
+    wrist = body_of(ur5_tree().scene(), "wrist_3_link")
+    assert np.ptp(wrist.points(0), axis=0).max() < 0.25
+    solo = Multibody.from_urdf(shared / "robots" / "solo12.urdf", base="free", on_finding="ignore")
+    trunk = body_of(solo.scene(), "base_link")
+    assert np.allclose(np.ptp(trunk.points(0), axis=0), [0.46, 0.3, 0.1], atol=0.12)

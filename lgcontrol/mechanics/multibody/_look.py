@@ -203,20 +203,29 @@ def carriers(tree: Tree) -> dict[str, tuple[str, np.ndarray]]:
 def derived_shapes(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
     """Capsules from the link's joint to those it carries; where there are none the box of inertia.
 
-    Links that carry three joints and more, such as trunks, are boxes too.
+    Links that carry three joints and more, such as trunks, are boxes too, unless the inertia is
+    that of something larger than the robot, as in files whose inertias are made up.
     """
     segments = _segments(tree, link, reach)
-    is_trunk = len(segments) > 2
+    ends = {tuple(end.round(6)) for end in _far_ends(tree, link, reach)}
     inertia = link.inertia
-    if inertia is None or inertia.mass <= 0 or (segments and not is_trunk):
+    if inertia is None or inertia.mass <= 0 or 0 < len(ends) < 3:
         return segments
     size, _ = inertia_box(inertia)
-    return segments if size.max() > 3 * max(reach, 1e-9) else [*box_of_inertia(inertia), *segments]
+    is_alone = len(tree.bodies) == 1
+    return (
+        segments if size.max() > reach and not is_alone else [*box_of_inertia(inertia), *segments]
+    )
+
+
+def _far_ends(tree: Tree, link: Link, reach: float) -> list[np.ndarray]:
+    """Ends that are not at the link's joint."""
+    start = _start(link)
+    return [end for end in _ends(tree, link) if np.linalg.norm(end - start) > 0.02 * reach]
 
 
 def _segments(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
-    start = _start(link)
-    ends = [end for end in _ends(tree, link) if np.linalg.norm(end - start) > 0.02 * reach]
+    start, ends = _start(link), _far_ends(tree, link, reach)
     length = sum(float(np.linalg.norm(end - start)) for end in ends)
     radius = _radius(tree, link, length, reach)
     return [between(start, end, radius) for end in ends] + _housing(link, start, radius)
