@@ -143,7 +143,7 @@ function encoded(shape, meshes, look) {
 // ---------------------------------------------------------------------------------------- state
 
 let runs = [], three, now = 0, last = 0, playing = false, speed = 1, theme, shows = { frames: false, plots: true };
-let start = 0, end = 0, sliders = [], contacts = [], dirty = true;
+let follows = false, start = 0, end = 0, sliders = [], contacts = [], dirty = true;
 const V = () => new THREE.Vector3(), Q = () => new THREE.Quaternion();
 
 function build(data, buffer, unread) {
@@ -269,10 +269,40 @@ function show(at) {
       if (one.made.visible) { one.made.setDirection(v.normalize()); one.made.setLength(length, 0.25 * length, 0.15 * length); }
     }
   }
+  follow();
   el('t').value = now;
   el('now').textContent = `${now.toFixed(end - start >= 100 ? 1 : 2)} s`;
   showEvent();
   drawCursors();
+  touch();
+}
+
+// The camera goes along with the first body that moves.
+function leader() { return runs[0].bodies.find((body) => body.role === 'body' && !body.fixed); }
+const led = V();
+function follow() {
+  const body = leader();
+  if (!follows || !body) return;
+  const step = body.group.position.clone().sub(led);
+  three.camera.position.add(step);
+  three.controls.target.add(step);
+  led.copy(body.group.position);
+}
+
+function setFollow(on) {
+  const body = leader();
+  follows = on && !!body;
+  el('follow').setAttribute('aria-pressed', follows);
+  if (!follows) return;
+  led.copy(body.group.position);
+  const bounds = new THREE.Box3();
+  body.group.updateMatrixWorld(true);
+  body.group.children.forEach((child) => { if (child !== body.axes) bounds.expandByObject(child); });
+  const radius = Math.max(bounds.getSize(V()).length(), 1e-3 * three.size);
+  const away = three.camera.position.clone().sub(three.controls.target).setLength(Math.min(7 * radius, three.home.distanceTo(three.target)));
+  three.controls.target.copy(led);
+  three.camera.position.copy(led).add(away);
+  three.controls.update();
   touch();
 }
 
@@ -525,7 +555,7 @@ function buildStage(data) {
   const size = Math.max(...[0, 1, 2].map((i) => high[i] - low[i]), 1e-3);
   const center = V().set(...[0, 1, 2].map((i) => (low[i] + high[i]) / 2));
   const given = data[0].scene.camera;
-  const camera = new THREE.PerspectiveCamera(35, 1, 0.005 * size, 60 * size);
+  const camera = new THREE.PerspectiveCamera(35, 1, 0.001 * size, 60 * size);
   camera.up.set(0, 0, 1);
   const radius = 0.5 * Math.hypot(...[0, 1, 2].map((i) => high[i] - low[i])) || size;
   const home = given ? V().set(...given[0]) : center.clone().add(V().set(0.54, -0.75, 0.38).multiplyScalar(3.5 * radius));
@@ -557,6 +587,7 @@ function buildStage(data) {
 }
 
 function resetCamera() {
+  setFollow(false);
   const narrow = Math.max(1, 1.15 / three.camera.aspect); // a tall window needs more distance
   three.camera.position.copy(three.home).sub(three.target).multiplyScalar(narrow).add(three.target);
   three.controls.target.copy(three.target);
@@ -658,6 +689,8 @@ function buildControls() {
   el('theme').onclick = () => setTheme(theme === 'light' ? 'dark' : 'light');
   el('shot').onclick = screenshot;
   el('home').onclick = resetCamera;
+  el('follow').onclick = () => setFollow(!follows);
+  el('follow').hidden = end <= start || !leader();
   el('help').onclick = () => { el('keys').hidden = !el('keys').hidden; };
   el('notices-button').onclick = () => { el('notices').hidden = !el('notices').hidden; };
   if (end <= start) for (const id of ['play', 't', 'now', 'speed']) el(id).hidden = true;
@@ -677,6 +710,7 @@ function buildControls() {
     ' ': () => (playing ? pause() : play()), ArrowRight: (e) => (e.shiftKey ? show(now + 0.1 * (end - start)) : step(1)),
     ArrowLeft: (e) => (e.shiftKey ? show(now - 0.1 * (end - start)) : step(-1)), Home: () => show(start), End: () => show(end),
     f: () => setFrames(!shows.frames), p: () => setPlots(!shows.plots), t: () => el('theme').click(), s: screenshot, r: resetCamera,
+    c: () => setFollow(!follows),
     h: () => el('help').click(), '?': () => el('help').click(),
     '+': () => pace(1), '-': () => pace(-1),
   };
@@ -718,6 +752,7 @@ async function main() {
   setFrames(asked.get('frames') === '1');
   setPlots(asked.get('plots') !== '0');
   resetCamera();
+  setFollow(asked.get('follow') === '1');
   show(asked.has('t') ? +asked.get('t') : start);
   if (contacts.length) findContacts();
   render();
@@ -730,7 +765,7 @@ async function main() {
       const p = V().set(...point).project(three.camera), w = el('view').clientWidth, h = el('view').clientHeight;
       return [((p.x + 1) / 2) * w, ((1 - p.y) / 2) * h];
     },
-    get state() { return { now, playing, start, end, theme, speed, ...shows, frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
+    get state() { return { now, playing, start, end, theme, speed, follows, ...shows, frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
   };
   document.documentElement.dataset.ready = '1';
   if (!asked.has('t') && asked.get('play') !== '0' && end > start && data[0].play) play();
