@@ -459,7 +459,9 @@ class MPC(Controller, metaclass=Fixed):
                 )
             state.check(state_layout(self))
         super().reset()
+        calls = self._kernel.calls
         self._forget()
+        self._kernel.calls = calls  # its memory serves the next loop
         if state is not None and int(state.number("substeps")) != self.problem.substeps:
             self._take(
                 self.problem.integrated_by(self.problem.method, int(state.number("substeps")))

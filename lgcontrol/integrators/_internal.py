@@ -21,5 +21,6 @@ from ._solution import IntegrationStatus as IntegrationStatus
 from ._solution import Statistics as Statistics
 from ._step_control import StepControl as StepControl
 from ._stiffness import decay_rate as decay_rate
+from ._stiffness import error_matrix as error_matrix
 from ._tableau import check_tableau as check_tableau
 from ._tolerance import TOLERATED as TOLERATED

@@ -26,14 +26,14 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
     """
     if not problem.group.dim:
         return 0.0
-    A = _error_matrix(problem)(t, x, u, p)
+    A = error_matrix(problem)(t, x, u, p)
     if not np.isfinite(A).all():
         return 0.0
     return float(max(0.0, -np.linalg.eigvals(A).real.min()))
 
 
 @memoized
-def _error_matrix(problem: Problem) -> ModelFunction:
+def error_matrix(problem: Problem) -> ModelFunction:
     """``Df − ad_f``, the matrix of the errors' equation."""
     group = problem.group
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import ModelFunction
 from ..codegen._internal import MachineCall, check_interrupt, was_interrupted
+from ..integrators._internal import error_matrix
 from ._clock import Timing
 from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
 from ._compiled_record import CompiledRecord, LoopMemory
@@ -22,7 +23,7 @@ from ._run import FEEDBACKS, SimulationSetup
 
 NEVER = 2**63 - 1
 BUDGET = 0.05  # s, of one call of the loop: Ctrl-C waits for it
-MOST_DRAWN = 1024  # values of noise that are drawn at once
+MOST_NOISE = 1024  # values of noise that are drawn at once
 FIRST_ROOM = 4096  # rows of a record that there is memory for at first
 MOST_NUMBER = 2**53  # whole numbers that doubles hold
 STATUSES = 16
@@ -115,7 +116,20 @@ class CompiledLoop(RunLoop):
             self._steps[motion.function] = made
         loop.struct.step.run, loop.struct.step.table = made.run, made.table
         if isinstance(motion, Adaptive):
-            loop.set(order=float(motion.order))
+            loop.set(order=float(motion.order), patience=motion.patience, looks=motion.is_explicit)
+            self._bind_look(motion)
+
+    def _bind_look(self, motion: Adaptive) -> None:
+        """Let the loop see itself, in most cases, that no decay is fast."""
+        loop, dim = self._loop, self.run.plant.state.dim
+        if "decays" in loop.arrays or not dim:
+            loop.struct.looks = loop.struct.looks and bool(dim)
+            return
+        memory = {name: loop.arrays[name] for name in ("x", "u", "p")}
+        memory |= {"t": loop.at("step_t"), "A": loop.put("decays", np.zeros(dim * dim))}
+        calls = motion.calls // motion.patience
+        self._bind("decay", error_matrix(motion.plant.problem), memory, "the plant", calls)
+        loop.set(dim=dim)
 
     def _bind(
         self, name: str, function: ModelFunction, memory: Mapping[str, np.ndarray], what: str,
@@ -448,7 +462,7 @@ class CompiledLoop(RunLoop):
         sensor, memory = self.run.sensors[k], self._sensors[k]
         self.acting = sensor.times.what
         left = (self.run.end - self._loop.struct.now) // memory.struct.period + 1
-        errors, chances = sensor.draw(min(MOST_DRAWN, left))
+        errors, chances = sensor.draw(min(MOST_NOISE, left))
         memory.put("errors", errors)
         memory.put("chances", chances)
         memory.set(stock=len(errors), next=0)
@@ -512,7 +526,7 @@ class CompiledLoop(RunLoop):
         self.acting = run.stages[0].name
         period, now = loop.struct.period, loop.struct.now
         left = -(-(run.end - now) // period)
-        ticks = now + period * np.arange(min(MOST_DRAWN, max(1, left)))
+        ticks = now + period * np.arange(min(MOST_NOISE, max(1, left)))
         times = ticks * float(run.clock.tick.numerator) / float(run.clock.tick.denominator)
         try:
             rows = self._law.rows(times)
@@ -531,7 +545,7 @@ class CompiledLoop(RunLoop):
         memory = self._sources[k]
         self.acting = pushes.label(k)
         left = (self.run.end - loop.now) // memory.struct.period + 1
-        rows = memory.put("rows", pushes.draw(k, self.t, min(MOST_DRAWN, left)))
+        rows = memory.put("rows", pushes.draw(k, self.t, min(MOST_NOISE, left)))
         memory.set(stock=len(rows), next=0)
 
     def _on_switch(self) -> None:
@@ -564,7 +578,7 @@ class CompiledLoop(RunLoop):
         motion.steps, before = loop.taken, motion.function
         t = self.t + loop.done
         loop.h = motion.look(t, self.x, self.u, self.p, loop.h, loop.seconds)
-        loop.look_at = motion.look_at
+        loop.look_at, loop.patience = motion.look_at, motion.patience
         if motion.function is not before:
             self._bind_step()
 

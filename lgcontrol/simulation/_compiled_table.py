@@ -128,6 +128,11 @@ number start
 size taken steps
 size rejected
 size look_at
+size patience
+size looks whether the loop looks at decays
+code decay
+size dim
+numbers decays matrix of the errors' equation
 size count steps in the interval
 size solves whether steps solve equations
 number missed_t

@@ -22,7 +22,6 @@ from ..codegen._internal import (
 from ._compiled_table import LoopStruct, SensorStruct, SourceStruct, header
 
 _TEXT = Path(__file__).with_name("loop.c").read_text(encoding="utf-8")
-BUILD_SECONDS = 0.5
 
 
 class Driver(NamedTuple):

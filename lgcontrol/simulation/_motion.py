@@ -187,8 +187,8 @@ class Adaptive(PlantMotion):
     start : float
         Smallest size of the state so far.
     control : StepControl
-    look_at : int
-        Number of steps at which the fastest decay is looked at again.
+    look_at, patience : int
+        Number of steps at which the fastest decay is looked at again, and after how many more.
     """
 
     def __init__(self, plant: System, tolerance: float, max_step: float, seconds: float) -> None:
@@ -198,7 +198,7 @@ class Adaptive(PlantMotion):
         self.start = LARGEST_STATE
         self.control = StepControl()
         self._choose(StepControl.EXPLICIT)
-        self.look_at, self._patience = 0, StepControl.LOOK_EVERY  # in steps
+        self.look_at, self.patience = 0, StepControl.LOOK_EVERY  # in steps
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -209,6 +209,11 @@ class Adaptive(PlantMotion):
     def order(self) -> int:
         """Order of the method of the moment."""
         return self._scheme.order
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the method of the moment is that of plants that are not stiff."""
+        return self._scheme is StepControl.EXPLICIT
 
     def _choose(self, scheme: Method) -> None:
         self._scheme, self.function = scheme, error_step(self.plant, scheme)
@@ -253,14 +258,14 @@ class Adaptive(PlantMotion):
         self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, h: float, seconds: float
     ) -> float:
         """Choose the method for the steps to come; the length of the next one."""
-        self.look_at = self.steps + self._patience
+        self.look_at = self.steps + self.patience
         rate = decay_rate(self.plant.problem, t, x, u, p)
         if self._scheme is StepControl.EXPLICIT:
             if STABLE_STEP * h * rate > 1.0 and seconds * rate > MANY_STABLE:
                 self._choose(StepControl.STIFF)
         elif h * rate < MANY_STABLE:
             self._choose(StepControl.EXPLICIT)
-            self._patience *= 4  # what did not pay is tried more rarely
+            self.patience *= 4  # what did not pay is tried more rarely
             h = min(h, 1.0 / rate) if rate else h
         return h
 

@@ -113,12 +113,31 @@ static int go_equal(lg_loop *r, double until)
   return FINISHED;
 }
 
+/* Whether no decay about a state can be fast enough for the stiff method: none is faster than the
+ * largest sum of a row; see `Adaptive.look`. Returns -1 where that cannot be told. */
+static int is_slow(lg_loop *r)
+{
+  double most = 0;
+  r->step_t = r->t + r->done;
+  if (evaluate(&r->decay)) return -1;
+  if (!all_finite(r->decays, r->dim * r->dim)) return 1;
+  for (int64_t i = 0; i < r->dim; i++) {
+    double sum = 0;
+    for (int64_t j = 0; j < r->dim; j++) sum += fabs(r->decays[i + j * r->dim]);
+    most = larger(most, sum);
+  }
+  return 0.6 * r->h * most <= 1.0 || r->seconds * most <= 15.0;
+}
+
 /* Steps as long as the tolerance lets them be; see `Adaptive` and `StepControl`. */
 static int go_adaptive(lg_loop *r, double until)
 {
   const int64_t since = r->count;
   while (r->done < r->seconds) {
-    if (r->taken >= r->look_at && r->seconds > 2 * r->h) return ASK_LOOK;
+    if (r->taken >= r->look_at && r->seconds > 2 * r->h) {
+      if (!r->looks || is_slow(r) != 1) return ASK_LOOK;
+      r->look_at = r->taken + r->patience;
+    }
     if (r->count - since >= 4 * SOME_STEPS && wall() > until) return ASK_PAUSE;
     const double rest = r->seconds - r->done;
     const double parts = ceil(rest / r->h * (1 - 1e-9));

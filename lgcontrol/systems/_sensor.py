@@ -154,9 +154,18 @@ class Sensor:
 
     def bind(self, system: SystemDefinition) -> BoundSensor:
         """The sensor on a system: its function traced, its noise checked."""
-        function, group = self._measured(system)
-        factor, scale = self._noise_factor(group.dim), self._scale(system, group)
-        return BoundSensor(self, system, function, group, factor, scale, self._ends(group.nq))
+        kept: BoundSensor | None = self.__dict__.get("_kept")
+        if kept is None or kept.system is not system:
+            function, group = self._measured(system)
+            factor, scale = self._noise_factor(group.dim), self._scale(system, group)
+            ends = self._ends(group.nq)
+            kept = BoundSensor(self, system, function, group, factor, scale, ends)
+            object.__setattr__(self, "_kept", kept)
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the system that it was bound to last."""
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def _ends(self, size: int) -> tuple[np.ndarray, np.ndarray] | None:
         if self.limits is None:
