@@ -251,6 +251,10 @@ class Controller(ABC):
         other.parameters = values
         return other
 
+    def another(self) -> Self:
+        """A controller like this one, at its start, for another loop at the same time."""
+        return self.with_parameters({})
+
     def _copy(self) -> Self:
         """Copy that shares functions, which do not change, and nothing that does."""
         other = copy.copy(self)

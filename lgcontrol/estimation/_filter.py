@@ -526,6 +526,10 @@ class Filter(ABC):
         made.reset()
         return made
 
+    def another(self) -> Self:
+        """A filter like this one, at its first estimate, for another loop at the same time."""
+        return self.with_noise(self.densities, self.noise_scale)
+
     def _loop(self, count: int) -> ModelFunction:
         each = ["t", "dt", "u", "y", "present"]
         return chain(self._row, count, carry=("z", "z_next"), each=each)

@@ -1,6 +1,7 @@
 """Closed loops: plant, controllers, sensors and disturbances, each at its own rate.
 
 - Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
+- Run from many starts, in threads: `simulate_many`.
 - Several controllers at their own rates: `Cascade`.
 - Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
 - Judge: `Task`, `Criterion`; `Vary` what differs from run to run; `robustness` against plants with
@@ -22,6 +23,7 @@ from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
 from ._loop import SimulationError as SimulationError
+from ._many import simulate_many as simulate_many
 from ._perturbation import robustness as robustness
 from ._result import SimulationResult as SimulationResult
 from ._scaled_plant import scaled_inertia as scaled_inertia

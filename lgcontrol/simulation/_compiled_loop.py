@@ -137,7 +137,7 @@ class CompiledLoop(RunLoop):
     ) -> MachineCall:  # fmt: skip
         """Let a field be a function on memory, for about so many calls."""
         at = self._loop if at is None else at
-        made = MachineCall(function, memory, self._driver.interpret, calls * self.run.repeats)
+        made = MachineCall(function, memory, self._driver.interpret, calls * self.run.batch.runs)
         code = getattr(at.struct, name)
         code.run, code.table = made.run, made.table
         self._bound.append(made)
@@ -386,6 +386,8 @@ class CompiledLoop(RunLoop):
                 if ASKS[asked] == "done":
                     return
                 check_interrupt()
+                if run.batch.stop.is_set():
+                    raise KeyboardInterrupt
                 if progress is not None and loop.now >= loop.pause:
                     shown = 100 * loop.now // run.end
                     loop.pause = -(-(shown + 1) * run.end // 100)

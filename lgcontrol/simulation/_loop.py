@@ -127,6 +127,8 @@ class RunLoop:
         while True:
             self.t = run.clock.seconds(now)
             check_interrupt()
+            if run.batch.stop.is_set():
+                raise KeyboardInterrupt
             for change in run.disturbances.kicks(now):
                 self.x = run.plant.state.plus(self.x, change)
             self._measure(now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,25 @@ from ._sensing import SimulatedSensor
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
 AT_REST = 1e-3
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that belong together.
+
+    Attributes
+    ----------
+    runs : int
+        How many are to come, which decides what is worth compiling.
+    stop : threading.Event
+        Set when those that are under way are to end.
+    """
+
+    runs: int = 1
+    stop: Event = field(default_factory=Event)
+
+
+batch_here: ContextVar[Batch] = ContextVar("batch", default=Batch())  # noqa: B039 - never set
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,8 +75,8 @@ class SimulationSetup:
         Lower and upper bounds that controls are clipped to.
     settings : mapping
         What the result keeps of all this.
-    repeats : int
-        Runs of this kind that are to come, which decides what is worth compiling.
+    batch : Batch
+        What it is one of.
     """
 
     plant: System
@@ -73,7 +94,7 @@ class SimulationSetup:
     parameters: ParameterValues
     bounds: tuple[np.ndarray, np.ndarray] | None
     settings: Mapping[str, Any]
-    repeats: int = 1
+    batch: Batch
 
 
 def bind_sensors(

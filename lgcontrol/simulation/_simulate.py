@@ -34,6 +34,7 @@ from ._record import states_followed
 from ._result import SimulationResult
 from ._run import (
     SimulationSetup,
+    batch_here,
     bind_sensors,
     check_estimator,
     check_step_count,
@@ -266,6 +267,7 @@ def simulate(
         estimator=estimator,
         feedback=feedback,
         disturbances=pushes,
+        batch=batch_here.get(),
         parameters=parameters,
         bounds=(lower[controls], upper[controls]) if saturate else None,
         settings={

@@ -22,6 +22,7 @@ from lgcontrol.simulation import (
     WhiteNoise,
     _compiled_loop,
     simulate,
+    simulate_many,
 )
 from lgcontrol.systems import Input, Parameter, Sensor, System
 
@@ -376,3 +377,45 @@ def test_parameters_that_pickle_as_numbers_reach_the_loop(twice):
         parameters=[Parameter("stiffness", "N/m", 2.0)],
     )  # fmt: skip
     compare(*twice(lambda: (spring, {"x0": [1, 0], "seconds": 1, "dt": 0.1, "p": [5.0]})))
+
+
+def test_many_runs_in_threads_have_the_bits_of_single_ones(planner):
+    plant, starts = pendulum(), [[np.cos(a), np.sin(a), 0.0] for a in (0.3, 1.0, 2.0, -1.0)]
+    options = {"seconds": 1.0, "reference": [1.0, 0.0, 0.0]}
+    gust = HeldNoise({"push": 0.2}, dt=0.05)
+    pushes = [[Kick(0.5, [0.1 * k, 0.0]), gust] for k in range(4)]
+    many = simulate_many(
+        plant, planner(), x0=starts, seeds=range(7, 11), threads=3,
+        each={"disturbances": pushes}, **options,
+    )  # fmt: skip
+    for k, run in enumerate(many):
+        own = simulate(
+            plant, planner(), x0=starts[k], seed=7 + k, disturbances=pushes[k], **options
+        )
+        compare(own, run)
+
+
+def test_many_runs_of_a_law_and_a_filter_in_python_have_copies_of_their_own():
+    plant, law, observer = cart(), Feedback([3.0, 2.0], 0.05), Observer([0.8, 0.0])
+    options = {"seconds": 0.5, "sensors": [X], "disturbances": WIND}
+    starts = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, 1.0]])
+    many = simulate_many(plant, law, x0=starts, estimator=observer, threads=2, **options)
+    for k, run in enumerate(many):
+        compare(simulate(plant, law, x0=starts[k], estimator=observer, seed=k, **options), run)
+
+
+def test_many_runs_end_with_the_loop_that_takes_them():
+    plant = cart()
+    for run in simulate_many(plant, x0=np.ones((50, 2)), seconds=1.0, dt=0.1, threads=2):
+        assert run.status == "completed"
+        break
+    with pytest.raises(ValueError, match=r"x0 has shape \(2,\), expected \(n, 2\)"):
+        simulate_many(plant, x0=[1.0, 0.0], seconds=1.0)
+    with pytest.raises(ValueError, match="p has 1 entries for 2 runs: give one each"):
+        simulate_many(plant, x0=np.ones((2, 2)), seconds=1.0, each={"p": [[1.0]]})
+    with pytest.raises(SimulationError, match="no gain"):
+        list(simulate_many(plant, broken_law, x0=np.ones((3, 2)), seconds=1.0, dt=0.1, threads=2))
+
+
+def broken_law(t, x, reference):
+    raise ZeroDivisionError("no gain")
