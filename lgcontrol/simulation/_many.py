@@ -23,7 +23,7 @@ from ._result import SimulationResult
 from ._run import Batch, batch_here
 from ._simulate import simulate
 
-AHEAD = 4  # runs for each thread that may be done before they are taken
+RUNS_AHEAD = 4  # runs for each thread that may be done before they are taken
 
 
 def simulate_many(
@@ -122,7 +122,7 @@ def _in_turn(run: Any, count: int, workers: int, batch: Batch) -> Iterator[Simul
     numbers = iter(range(count))
     try:
         while True:
-            for k in islice(numbers, AHEAD * workers - len(waiting)):
+            for k in islice(numbers, RUNS_AHEAD * workers - len(waiting)):
                 waiting.append(pool.submit(copy_context().run, run, k))
             if not waiting:
                 return

@@ -201,7 +201,7 @@ def simulate(
     if np.ndim(begin) > 1 and np.shape(begin)[-1] == plant.state.nq:
         raise ValueError(
             f"x0 has shape {np.shape(begin)}, expected ({plant.state.nq},): a run has one start, "
-            "many take [simulate(…, x0=x) for x in starts]; a closed loop that is itself a System "
+            "many take simulate_many(…, x0=starts); a closed loop that is itself a System "
             "goes through all of them at once by its rollout(starts, dt=…, steps=…)"
         )
     parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)

@@ -388,7 +388,7 @@ def test_many_runs_in_threads_have_the_bits_of_single_ones(planner):
         plant, planner(), x0=starts, seeds=range(7, 11), threads=3,
         each={"disturbances": pushes}, **options,
     )  # fmt: skip
-    for k, run in enumerate(many):
+    for k, run in enumerate(list(many)):
         own = simulate(
             plant, planner(), x0=starts[k], seed=7 + k, disturbances=pushes[k], **options
         )
@@ -400,7 +400,7 @@ def test_many_runs_of_a_law_and_a_filter_in_python_have_copies_of_their_own():
     options = {"seconds": 0.5, "sensors": [X], "disturbances": WIND}
     starts = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, 1.0]])
     many = simulate_many(plant, law, x0=starts, estimator=observer, threads=2, **options)
-    for k, run in enumerate(many):
+    for k, run in enumerate(list(many)):
         compare(simulate(plant, law, x0=starts[k], estimator=observer, seed=k, **options), run)
 
 
