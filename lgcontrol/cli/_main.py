@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ._campaign import add_campaign
 from ._info import CACHE_ACTIONS, cache_command, info_command, list_command
 from ._paper import paper_command
 from ._registry import CommandError
@@ -84,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     view.add_argument("--free", action="store_true", help="let the base of a robot move freely")
     view.set_defaults(command=view_command)
+
+    add_campaign(commands)
 
     demo = commands.add_parser("demo", help=f"run {' and '.join(DEMO)}")
     _run_options(demo)

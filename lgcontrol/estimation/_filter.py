@@ -473,6 +473,18 @@ class Filter(ABC):
                 lines.append(f"{name}: {of_unlikely(unlikely)}")
         return "\n".join(lines)
 
+    @property
+    def mean_nis(self) -> dict[str, tuple[float, int, int]]:
+        """Mean normalised innovation squared of each measurement, its dimension and their number.
+
+        Of those since the last ``reset()``; the mean of a filter that is right is the dimension.
+        """
+        return {
+            name: (total / count, self.sensors[name].group.dim, count)
+            for name, (total, count) in self._squares.items()
+            if count
+        }
+
     # A whole log
 
     @interruptible

@@ -33,6 +33,7 @@ LAYERS = {
     "mechanics": KERNEL | SERVICES,
     "models": KERNEL | SERVICES | USER | {"mechanics"},
     "controllers": KERNEL | SERVICES | USER | {"mechanics", "optimal", "estimation", "simulation"},
+    "campaigns": KERNEL | SERVICES | USER | {"simulation", "estimation", "controllers"},
 }
 TOOLKIT = set(LAYERS) - {"models", "controllers"}
 LAYERS["lgcontrol"] = TOOLKIT | {"models", "controllers"}  # resolved lazily, from __init__.pyi

@@ -1,0 +1,268 @@
+"""One case, run in whatever process: texts and numbers go in, numbers and bytes come out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import connection, parent_process
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen._internal import unknown_name
+from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
+from ..simulation._internal import check_variations
+from ._design import load, machine
+from ._sampling import Case
+
+_ONE_AT_A_TIME = threading.Lock()  # of threads of a process, which share the task of a design
+WORKER = "LGCONTROL_CAMPAIGN_WORKER"  # set in processes that run cases
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all cases of a campaign share.
+
+    Parameters
+    ----------
+    design : str
+        Text that names it; see `refer`.
+    arguments : dict of str to value
+        Of the design, the same in all cases.
+    variations : tuple of Vary
+    criteria : tuple of Criterion, optional
+        Those of the design if left out.
+    seconds : float, optional
+        Simulated time.
+    samples : int
+        Of each signal of a criterion that are kept.
+    trajectories : {"none", "failed", "all"}
+    """
+
+    design: str
+    arguments: dict[str, Any]
+    variations: tuple[Vary, ...]
+    criteria: tuple[Criterion, ...] | None
+    seconds: float | None
+    samples: int
+    trajectories: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is kept of a case.
+
+    Parameters
+    ----------
+    status : str
+        Of the run; "error" where the design or the loop raised, "killed" where its process died.
+    is_success : bool
+        Whether the run completed and all criteria hold.
+    message : str
+        Why it is none.
+    values : dict of str to float
+        Of the criteria, NaN where there is none.
+    machine : str
+        Processor and compiler.
+    seconds : float
+        That it took.
+    history : bytes
+        Compressed samples of the signals, one row a criterion.
+    trajectory : bytes
+        The saved `SimulationResult`, if it is kept.
+    consistency : dict of str to (float, int, int)
+        Of an estimator: mean normalised square, its dimension and the number of squares; "nees"
+        at the end of the run, and the NIS of each sensor.
+    """
+
+    status: str
+    is_success: bool
+    message: str
+    values: dict[str, float]
+    machine: str = ""
+    seconds: float = 0.0
+    history: bytes = b""
+    trajectory: bytes = b""
+    consistency: dict[str, tuple[float, int, int]] = field(default_factory=dict)
+
+
+def begin_worker() -> None:
+    """Make this process one that runs cases: Ctrl-C is the parent's, and it ends with it."""
+    os.environ[WORKER] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            connection.wait([parent.sentinel])
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+
+
+def task_of(setting: Setting, case: Case) -> Task:
+    """The closed loop of a case."""
+    design, values = load(setting.design), dict(case.values)
+    names = _arguments(setting.design)
+    arguments = dict(setting.arguments)
+    arguments |= {name: values.pop(name) for name in list(values) if name in names}
+    key = json.dumps(arguments, sort_keys=True, default=repr)
+    task = _nominal(setting.design, key, _Given(arguments))
+    if task.draw is None and "seed" in names:  # the seed may decide more than the start
+        task = design(seed=case.seed, **arguments)
+    relative = {one.name for one in setting.variations if one.relative}
+    return task.drawn(case.seed).varied(values, relative & set(values))
+
+
+def check(setting: Setting) -> tuple[str, ...]:
+    """Make the nominal task, refuse what does not fit, and tell the names of the criteria."""
+    task, names = nominal_task(setting), _arguments(setting.design)
+    known = [one for one in setting.variations if one.name not in (*names, "seed")]
+    check_variations(task, known)
+    found = [one.name for one in setting.criteria or task.criteria]
+    if not found:
+        raise ValueError(
+            f"the design {setting.design} has no criteria: give Campaign(criteria=…) what counts "
+            "as success"
+        )
+    return tuple(found)
+
+
+def nominal_task(setting: Setting) -> Task:
+    """Task of the design with the arguments of the campaign, and nothing varied."""
+    names = _arguments(setting.design)
+    for name in setting.arguments:
+        if name not in names:
+            raise ValueError(unknown_name(f"argument of {setting.design}", name, list(names)))
+    task = load(setting.design)(**setting.arguments)
+    if not isinstance(task, Task):
+        raise TypeError(f"the design {setting.design} returned {type(task).__name__}, not a Task")
+    return task
+
+
+def run_case(setting: Setting, case: Case) -> Outcome:
+    """Run a case and judge it; whatever it raises is its outcome."""
+    load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
+    started = time.perf_counter()
+    criteria: Sequence[Criterion] = setting.criteria or ()
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            task = task_of(setting, case)
+            criteria = setting.criteria or task.criteria
+            try:
+                run = task.run(seconds=setting.seconds, seed=case.seed)
+            except SimulationError as error:
+                run = error.result
+            values, histories = _judge(criteria, run, setting.samples)
+            failed = [one.name for one in criteria if not _passes(one, values[one.name])]
+            is_success = run.is_success and not failed
+            keep = setting.trajectories == "all" or (
+                setting.trajectories == "failed" and not is_success
+            )
+            return Outcome(
+                str(run.status),
+                is_success,
+                _first_line(run.message) if not run.is_success else ", ".join(failed),
+                values,
+                machine(),
+                time.perf_counter() - started,
+                zlib.compress(histories.tobytes(), 6),
+                _saved(run) if keep else b"",
+                _consistency(task, run),
+            )
+        except (Exception, MemoryError) as error:  # a design of anybody's
+            return Outcome(
+                "error",
+                False,
+                _first_line(f"{type(error).__name__}: {error}"),
+                {one.name: float("nan") for one in criteria},
+                machine(),
+                time.perf_counter() - started,
+            )
+
+
+def _passes(criterion: Criterion, value: float) -> bool:
+    return bool(criterion.least <= value <= criterion.limit)
+
+
+def _judge(
+    criteria: Sequence[Criterion], run: SimulationResult, samples: int
+) -> tuple[dict[str, float], np.ndarray]:
+    """Values of the criteria, and their signals at equal times of the run."""
+    values: dict[str, float] = {}
+    rows = np.full((len(criteria), samples), np.nan, dtype=np.float32)
+    end = run.t[-1]
+    for k, one in enumerate(criteria):
+        try:
+            values[one.name] = one.value(run)
+            history = one.history(run) if samples else None
+        except Exception:  # of a run that ended early, which may lack what it looks at
+            if run.is_success:
+                raise
+            values[one.name], history = float("nan"), None
+        if history is not None:
+            rows[k] = np.interp(np.linspace(0.0, end, samples), run.t, history)
+    return values, rows
+
+
+def _consistency(task: Task, run: SimulationResult) -> dict[str, tuple[float, int, int]]:
+    """Normalised squares of errors and innovations, where there is an estimator with P."""
+    estimator = task.options.get("estimator")
+    P = np.asarray(getattr(estimator, "P", None), dtype=np.float64)
+    if estimator is None or run.status is not RunStatus.COMPLETED or P.ndim != 2:
+        return {}
+    found: dict[str, tuple[float, int, int]] = {}
+    error = run.estimation_error[-1]
+    if P.shape == (len(error), len(error)):
+        square = float(error @ np.linalg.lstsq(P, error, rcond=None)[0])
+        found["nees"] = (square, len(error), 1)
+    for name, (mean, dimension, count) in getattr(
+        getattr(estimator, "filter", estimator), "mean_nis", {}
+    ).items():
+        found[name] = (mean, dimension, count)
+    return found
+
+
+def _saved(run: SimulationResult) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return run.save(Path(folder) / "run.npz").read_bytes()
+
+
+def _first_line(text: str) -> str:
+    return (text.splitlines() or [""])[0][:500]
+
+
+@lru_cache(maxsize=8)
+def _arguments(design: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(load(design)).parameters)
+
+
+class _Given:
+    """Arguments that a cache finds by their text."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.arguments = arguments
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Given)
+
+
+@lru_cache(maxsize=4)
+def _nominal(design: str, key: str, given: _Given) -> Task:
+    """Task of a process: made once, and compiled once."""
+    return load(design)(**given.arguments)

@@ -1,0 +1,211 @@
+"""Results on disk: an SQLite file that one process writes, and files of trajectories beside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ._case import Outcome
+from ._design import CampaignError
+from ._sampling import Case
+
+APPLICATION, VERSION = 0x4C47_4350, 1  # "LGCP"
+BUSY = 0.5  # s that a lock of another process is waited for
+_TABLES = """
+create table if not exists machine (id integer primary key, text text unique not null);
+create table if not exists outcome (
+    key text primary key, design text not null, number integer not null, seed integer not null,
+    inputs text not null, status text not null, success integer not null, message text not null,
+    outputs text not null, consistency text not null, history blob not null, seconds real not null,
+    machine integer not null references machine(id), finished text default current_timestamp
+);
+"""
+# What SQLite says of a disk and a file that cannot be written.
+_REASONS = (
+    ("disk is full", "is on a full disk: make room"),
+    ("readonly", "cannot be written to: make it writable, or give another store"),
+    ("unable to open", "cannot be opened: give a file in a folder that can be written to"),
+    ("disk I/O", "cannot be written to, the disk reports an error: look after it"),
+    ("locked", "is in use by another campaign: wait for it, or give another store"),
+)
+
+
+class Store:
+    """Outcomes by key. Whatever was added is there after a kill of any process.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        An SQLite file, made if it does not exist; in memory if left out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        with self.explained():
+            self._db = sqlite3.connect(
+                ":memory:" if self.path is None else self.path, timeout=BUSY, isolation_level=None
+            )
+            self._check_version()
+            self._db.row_factory = sqlite3.Row
+            self._machines: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Errors of SQLite in words that help."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            text = str(error)
+            name = "in memory" if self.path is None else str(self.path)
+            for sign, reason in _REASONS:
+                if sign in text:
+                    raise CampaignError(f"the store {name} {reason}") from error
+            if "not a database" in text or "malformed" in text:
+                raise CampaignError(
+                    f"the store {name} is no SQLite file, or a damaged one: give another store"
+                ) from error
+            raise CampaignError(f"the store {name}: {text}") from error
+
+    def _check_version(self) -> None:
+        (application,) = self._db.execute("pragma application_id").fetchone()
+        (version,) = self._db.execute("pragma user_version").fetchone()
+        (count,) = self._db.execute("select count(*) from sqlite_master").fetchone()
+        if count and application != APPLICATION:
+            raise CampaignError(f"{self.path} holds other data than campaigns: give another store")
+        if count and version != VERSION:
+            raise CampaignError(
+                f"the store {self.path} has version {version}, this release reads {VERSION}: use "
+                "the release that wrote it, or give another store"
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only writer, until the end of the block or of the process."""
+        with self._lock(), self.explained():
+            if self.path is not None:
+                self._db.execute("pragma journal_mode = wal")
+                self._db.execute("pragma synchronous = normal")
+            self._db.executescript(
+                f"begin immediate; pragma application_id = {APPLICATION}; "
+                f"pragma user_version = {VERSION}; {_TABLES} commit;"
+            )
+            yield
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """A second database whose lock the system takes back from a process that died."""
+        if self.path is None:
+            yield
+            return
+        with (
+            self.explained(),
+            closing(
+                sqlite3.connect(f"{self.path}.lock", timeout=BUSY, isolation_level=None)
+            ) as lock,
+        ):
+            lock.execute("pragma journal_mode = memory")  # nothing is left after a kill
+            lock.execute("begin exclusive")
+            yield
+            lock.execute("rollback")
+
+    def has(self, key: str) -> bool:
+        """Whether the outcome of a key is there."""
+        return (
+            self._db.execute("select 1 from outcome where key = ?", (key,)).fetchone() is not None
+        )
+
+    def add(self, key: str, design: str, case: Case, outcome: Outcome) -> None:
+        """Keep an outcome; the trajectory comes first, so that each one listed is there."""
+        if outcome.trajectory:
+            self._write_trajectory(key, outcome.trajectory)
+        with self.explained():
+            row = (
+                key, design, case.number, case.seed, json.dumps(case.values), outcome.status,
+                int(outcome.is_success), outcome.message, json.dumps(outcome.values),
+                json.dumps(outcome.consistency), outcome.history, outcome.seconds,
+                self._machine(outcome.machine),
+            )  # fmt: skip
+            self._db.execute(
+                "insert or ignore into outcome (key, design, number, seed, inputs, status, success,"
+                " message, outputs, consistency, history, seconds, machine)"
+                " values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                row,
+            )
+
+    def remove(self, key: str) -> None:
+        """Forget an outcome, to run the case again."""
+        with self.explained():
+            self._db.execute("delete from outcome where key = ?", (key,))
+
+    def row(self, key: str) -> sqlite3.Row | None:
+        """What is kept under a key."""
+        with self.explained():
+            return self._db.execute("select * from outcome where key = ?", (key,)).fetchone()
+
+    def rows(self, keys: Sequence[str], columns: str) -> Iterator[sqlite3.Row]:
+        """Rows of keys that are there, in their order."""
+        with self.explained():
+            statement = f"select {columns} from outcome where key = ?"
+            for key in keys:
+                row = self._db.execute(statement, (key,)).fetchone()
+                if row is not None:
+                    yield row
+
+    def machines(self, keys: Sequence[str]) -> list[str]:
+        """Processors and compilers that outcomes come from."""
+        found = {row["machine"] for row in self.rows(keys, "machine")}
+        return sorted(
+            row["text"]
+            for row in self._db.execute("select * from machine")
+            if row["id"] in found
+        )  # fmt: skip
+
+    def trajectory(self, key: str) -> Path | None:
+        """File of the saved run of a key, if it was kept."""
+        path = self._trajectory_path(key)
+        return path if path is not None and path.is_file() else None
+
+    def _trajectory_path(self, key: str) -> Path | None:
+        if self.path is None:
+            return None
+        return self.path.with_name(f"{self.path.name}.runs") / key[:2] / f"{key}.npz"
+
+    def _write_trajectory(self, key: str, data: bytes) -> None:
+        path = self._trajectory_path(key)
+        if path is None:
+            raise CampaignError("trajectories need a store on disk: give store=FILE")
+        part = path.with_suffix(".part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(data)
+            part.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink()
+            raise CampaignError(
+                f"the trajectory {path} cannot be written: {error.strerror}; make room, or run "
+                'with trajectories="none"'
+            ) from error
+
+    def _machine(self, text: str) -> int:
+        if text not in self._machines:
+            self._db.execute("insert or ignore into machine (text) values (?)", (text,))
+            row = self._db.execute("select id from machine where text = ?", (text,)).fetchone()
+            self._machines[text] = row["id"]
+        return self._machines[text]
+
+
+def key_of(parts: dict[str, Any]) -> str:
+    """Name of a case: a hash of all that decides its bits on one type of processor."""
+    text = json.dumps(parts, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

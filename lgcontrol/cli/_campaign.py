@@ -1,0 +1,138 @@
+"""lgcontrol campaign: many runs of a design that differ, and how sure one can be of it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ._registry import CommandError
+
+OK, FAILED = 0, 1
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE = re.compile(rf"(\*?)({NUMBER}):({NUMBER})\s*(\D.*)?")
+NORMAL = re.compile(rf"(\*?)({NUMBER})(?:±|\+-)({NUMBER})\s*(\D.*)?")
+KEYS = (
+    "design", "cases", "sampling", "seed", "seconds", "arguments", "vary", "executor", "store",
+    "trajectories", "report",
+)  # fmt: skip
+
+
+def add_campaign(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "campaign",
+        help="run a design many times with other starts, masses, delays, seeds",
+        description="Values of the options go before those of a TOML file.",
+    )
+    parser.add_argument(
+        "design", help='a design of `lgcontrol list`, "FILE.py:FUNCTION", or a TOML file'
+    )
+    parser.add_argument(
+        "--vary", action="append", metavar="NAME=LOW:HIGH", default=None,
+        help="NAME=LOW:HIGH[UNIT], NAME=MEAN±DEVIATION, NAME=A,B,C; *LOW:HIGH is relative to the "
+        "nominal value; may be repeated (the design's own variations if left out)",
+    )  # fmt: skip
+    parser.add_argument("--cases", type=int, help="number of cases (100)")
+    parser.add_argument("--sampling", help="sobol, latin, random, grid or saltelli (sobol)")
+    parser.add_argument("--seed", type=int, help="of the first case (0)")
+    parser.add_argument("--seconds", type=float, help="simulated time (the design's own)")
+    parser.add_argument(
+        "--executor", help="number of processes (all processors), or a scheduler's address"
+    )
+    parser.add_argument("--store", help="SQLite file of the results (NAME.db of the design)")
+    parser.add_argument("--trajectories", help="whole runs to keep: none, failed or all (none)")
+    parser.add_argument("--report", help="HTML file to write (NAME.html of the design)")
+    parser.add_argument("--retry", action="store_true", help="run cases that raised once more")
+    parser.set_defaults(command=campaign_command)
+
+
+def campaign_command(options: argparse.Namespace) -> int:
+    """Run or resume a campaign, print what it tells and write the report."""
+    from ..campaigns import Campaign, CampaignError
+
+    given = _settings(options)
+    named = options.design if options.design.endswith(".toml") else str(given["design"])
+    stem = re.sub(r"[^\w.-]", "_", Path(named.partition(":")[0]).stem)
+    executor = given.pop("executor", None)
+    store = given.pop("store", f"{stem}.db")
+    report = given.pop("report", f"{stem}.html")
+    trajectories = given.pop("trajectories", "none")
+    variations = given.pop("vary", None)
+    try:
+        campaign = Campaign(
+            **given, variations=None if variations is None else [_vary(one) for one in variations]
+        )
+        result = campaign.run(
+            executor=_executor(executor),
+            store=store,
+            trajectories=trajectories,
+            retry=options.retry,
+        )
+    except (CampaignError, ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+    print(result)
+    for one in result.worst(count=3):
+        if not one.is_success:
+            print(f"  case {one.number}, key {one.key[:8]}: {one.message or one.status}")
+    print(f"wrote {store}, {result.report(report)}")
+    return OK if result.is_success.all() else FAILED
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Those of the TOML file, if one is given, below those of the command line."""
+    found: dict[str, Any] = {"design": options.design}
+    if options.design.endswith(".toml"):
+        try:
+            found = tomllib.loads(Path(options.design).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise CommandError(f"{options.design} cannot be read: {error.strerror}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise CommandError(f"{options.design} is no TOML file: {error}") from None
+        unknown = sorted(set(found) - set(KEYS))
+        if unknown or "design" not in found:
+            what = f"knows no {unknown[0]!r}" if unknown else "needs a design"
+            raise CommandError(f"{options.design}: a campaign {what}; it takes {', '.join(KEYS)}")
+    for name in KEYS[1:]:
+        value = getattr(options, name, None)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _vary(given: Any) -> Any:
+    """A variation from its text, or from a table of a TOML file."""
+    from ..simulation import Vary
+
+    if isinstance(given, dict):
+        return Vary(**given)
+    name, equals, text = str(given).partition("=")
+    if not equals or not name or not text:
+        raise ValueError(f"--vary {given}: give NAME=LOW:HIGH, NAME=MEAN±DEVIATION or NAME=A,B,C")
+    if found := RANGE.fullmatch(text):
+        star, low, high, unit = found.groups()
+        return Vary(name, float(low), float(high), relative=bool(star), unit=unit or "")
+    if found := NORMAL.fullmatch(text):
+        star, mean, std, unit = found.groups()
+        return Vary(
+            name, mean=float(mean), std=float(std), relative=bool(star), unit=unit or ""
+        )  # fmt: skip
+    return Vary(name, values=tuple(_value(one) for one in text.split(",")))
+
+
+def _value(text: str) -> Any:
+    """A number, true or false, or a text."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _executor(given: Any) -> Any:
+    return int(given) if isinstance(given, str) and given.isdigit() else given

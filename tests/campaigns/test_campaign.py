@@ -1,0 +1,372 @@
+"""Campaigns: the same bits everywhere, nothing lost, nothing twice."""
+
+import base64
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import BrokenExecutor, Future
+
+import numpy as np
+import pytest
+
+from lgcontrol.campaigns import Campaign, CampaignError
+from lgcontrol.campaigns._pool import LocalPool, drive
+from lgcontrol.campaigns._store import Store
+from lgcontrol.cli import main
+from lgcontrol.simulation import Criterion, SimulationResult, Vary
+
+from . import _designs as designs
+
+
+class Here:
+    """Executor of this process."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, function, /, *arguments):
+        self.calls += 1
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+class Ending(Here):
+    """Executor that ends after some cases."""
+
+    def submit(self, function, /, *arguments):
+        if self.calls < 3:
+            return super().submit(function, *arguments)
+        future = Future()
+        future.set_exception(BrokenExecutor())
+        return future
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Two processes for all tests: each takes a second to start."""
+    made = LocalPool(2)
+    yield made
+    made.stop()
+
+
+def bits(result):
+    return [(one.key, one.status, one.values) for one in result.cases]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return Campaign(designs.design, cases=32).run(executor=Here())
+
+
+def test_processes_give_the_same_bits_as_one(pool, result):
+    found = Campaign(designs.design, cases=32).run(executor=pool)
+    assert bits(found) == bits(result)
+    assert [one.number for one in found.cases] == list(range(32))
+
+
+def test_a_replayed_case_is_the_case(result):
+    campaign, case = result.campaign, result.worst()[0]
+    run = campaign.replay(case.key[:10])
+    assert isinstance(run, SimulationResult)
+    values = {one.name: one.value(run) for one in campaign.all_criteria()}
+    assert values == case.values
+    with pytest.raises(ValueError, match="0 cases of this campaign have keys that begin with 'x'"):
+        campaign.replay("x")
+
+
+def test_a_campaign_goes_on_from_its_store(tmp_path, result):
+    store, first, second = tmp_path / "a.db", Here(), Here()
+    Campaign(designs.design, cases=12).run(executor=first, store=store)
+    whole = Campaign(designs.design, cases=32)
+    found = whole.run(executor=second, store=store)
+    assert (first.calls, second.calls) == (12, 20)
+    assert bits(found) == bits(result)
+    assert bits(whole.open(store)) == bits(result)
+    with pytest.raises(ValueError, match="there is no store"):
+        whole.open(tmp_path / "b.db")
+
+
+def test_keys_change_with_all_that_decides_the_bits():
+    base = Campaign(designs.design, [Vary("load", 1, 2)], cases=1)
+    others = [
+        base.replaced(seed=1), base.replaced(seconds=1.0), base.replaced(arguments={"gain": 3.0}),
+        base.replaced(variations=[Vary("load", 1, 2, relative=True)]),
+        base.replaced(criteria=designs.CRITERIA[:1]),
+        base.replaced(criteria=[dataclasses.replace(designs.CRITERIA[0], limit=9.0)]),
+        base.replaced(design=designs.plain, variations=()),
+    ]  # fmt: skip
+    keys = [one.keys()[0] for one in (base, *others)]
+    assert len(set(keys)) == len(keys)
+    assert base.keys() == Campaign(designs.design, [Vary("load", 1, 2)], cases=1).keys()
+
+
+def test_a_changed_file_is_another_design(tmp_path):
+    file = tmp_path / "my_design.py"
+    shutil.copy(designs.__file__, file)
+    keys = Campaign(f"{file}:design", cases=2).keys()
+    assert keys == Campaign(f"{file}:design", cases=2).keys()
+    file.write_text(file.read_text().replace("2.0 * x[1:]", "2.1 * x[1:]"))
+    assert keys != Campaign(f"{file}:design", cases=2).keys()
+
+
+def test_a_killed_worker_loses_no_case(pool, tmp_path, result):
+    """Its case and those beside it run again, alone, and no outcome is there twice."""
+    bomb, store = tmp_path / "bomb", tmp_path / "a.db"
+    bomb.touch()
+    campaign = Campaign(designs.deadly, (), cases=8, arguments={"once": str(bomb)})
+    found = campaign.run(executor=pool, store=store)
+    assert not bomb.exists()
+    assert [one.status for one in found.cases] == ["completed"] * 8
+    assert [one.values for one in found.cases] == [
+        one.values for one in Campaign(designs.design, (), cases=8).run(executor=Here()).cases
+    ]
+    (count,) = sqlite3.connect(store).execute("select count(*) from outcome").fetchone()
+    assert count == 8
+
+
+@pytest.mark.thorough
+def test_only_the_case_that_kills_its_process_alone_is_set_aside(pool):
+    found = Campaign(
+        designs.deadly, [Vary("poison", values=(False, True, False, False))], cases=4,
+        sampling="grid",
+    ).run(executor=pool)  # fmt: skip
+    assert [one.status for one in found.cases] == ["completed", "killed", "completed", "completed"]
+    assert found.failures() == {"its process died 3 times when it ran alone": 1}
+
+
+def test_a_case_that_raises_is_an_outcome_and_may_be_tried_again(tmp_path):
+    campaign = Campaign(designs.raising, [Vary("fails", values=(False, True))], cases=2,
+                        sampling="grid")  # fmt: skip
+    found = campaign.run(executor=Here(), store=tmp_path / "a.db")
+    assert [one.status for one in found.cases] == ["completed", "error"]
+    assert found.cases[1].message == "RuntimeError: no such <cart>"
+    again = Here()
+    campaign.run(executor=again, store=tmp_path / "a.db")
+    assert again.calls == 0
+    campaign.run(executor=again, store=tmp_path / "a.db", retry=True)
+    assert again.calls == 1
+
+
+def test_a_lost_executor_leaves_what_was_done(tmp_path, result):
+    campaign = Campaign(designs.design, cases=32)
+    with pytest.raises(CampaignError, match="the executor ended or lost its scheduler"):
+        campaign.run(executor=Ending(), store=tmp_path / "a.db")
+    assert len(campaign.open(tmp_path / "a.db")) == 3
+    assert bits(campaign.run(executor=Here(), store=tmp_path / "a.db")) == bits(result)
+
+
+def test_ctrl_c_keeps_what_there_is(tmp_path, result):
+    lines = []
+
+    def interrupt(line):
+        lines.append(line)
+        if len(lines) == 1:
+            raise KeyboardInterrupt
+
+    campaign = Campaign(designs.design, cases=32)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run(executor=Here(), store=tmp_path / "a.db", progress=interrupt)
+    assert len(campaign.open(tmp_path / "a.db")) == 1
+    found = campaign.run(executor=Here(), store=tmp_path / "a.db", progress=lines.append)
+    assert bits(found) == bits(result)
+    assert re.fullmatch(r"32 of 32 cases, .*/s, 0 s left; \d+ failed: \d+ × place at the end",
+                        lines[-1])  # fmt: skip
+
+
+SCRIPT = """
+import sys
+from lgcontrol.campaigns import Campaign
+Campaign(sys.argv[1], cases=32).run(executor=2, store=sys.argv[2], progress=print)
+"""
+
+
+@pytest.mark.thorough
+def test_a_killed_campaign_leaves_no_process_and_goes_on(tmp_path, result):
+    store = tmp_path / "a.db"
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    design = f"{designs.__file__}:design"
+    words = [sys.executable, str(script), design, str(store)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+        process.stdout.read()  # ends when all that have the pipe have: the workers, too
+    found = Campaign(design, cases=32).run(executor=Here(), store=store)
+    assert [one.values for one in found.cases] == [one.values for one in result.cases]
+
+
+def test_the_store_of_another_program_or_version_is_refused(tmp_path):
+    campaign = Campaign(designs.design, cases=1)
+    other, newer, damaged = tmp_path / "other.db", tmp_path / "newer.db", tmp_path / "damaged.db"
+    sqlite3.connect(other).execute("create table a (b)")
+    with pytest.raises(CampaignError, match="other.db holds other data than campaigns: give"):
+        campaign.run(executor=Here(), store=other)
+    campaign.run(executor=Here(), store=newer)
+    sqlite3.connect(newer).execute("pragma user_version = 7")
+    with pytest.raises(CampaignError, match="has version 7, this release reads 1: use the"):
+        campaign.run(executor=Here(), store=newer)
+    damaged.write_bytes(b"no database at all" * 100)
+    with pytest.raises(CampaignError, match="is no SQLite file, or a damaged one"):
+        campaign.run(executor=Here(), store=damaged)
+    with pytest.raises(CampaignError, match="cannot be opened: give a file in a folder"):
+        campaign.run(executor=Here(), store=tmp_path / "nowhere" / "a.db")
+
+
+def test_a_store_has_one_campaign_at_a_time(tmp_path):
+    campaign = Campaign(designs.design, cases=2)
+    with Store(tmp_path / "a.db").writing():
+        with pytest.raises(CampaignError, match="is in use by another campaign: wait for it"):
+            campaign.run(executor=Here(), store=tmp_path / "a.db")
+    assert len(campaign.run(executor=Here(), store=tmp_path / "a.db")) == 2
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch, result):
+    """SQLite's own limit of a file says what a full disk says."""
+    campaign, store = Campaign(designs.design, cases=32), tmp_path / "a.db"
+    before = Store.writing
+
+    def full(self):
+        self._db.execute("pragma max_page_count = 9")
+        return before(self)
+
+    monkeypatch.setattr(Store, "writing", full)
+    with pytest.raises(CampaignError, match="a.db is on a full disk: make room"):
+        campaign.run(executor=Here(), store=store)
+    monkeypatch.undo()
+    assert 0 < len(campaign.open(store)) < 32
+    assert bits(campaign.run(executor=Here(), store=store)) == bits(result)
+
+
+def test_trajectories_stand_beside_the_store(tmp_path):
+    campaign, store = Campaign(designs.design, cases=6), tmp_path / "a.db"
+    with pytest.raises(ValueError, match="trajectories are files beside a store: give store="):
+        campaign.run(executor=Here(), trajectories="all")
+    found = campaign.run(executor=Here(), store=store, trajectories="failed")
+    kept = [found.trajectory(one.key) for one in found.cases]
+    assert [path is None for path in kept] == found.is_success.tolist()
+    (first, *_) = [one for one in found.cases if not one.is_success]
+    run = SimulationResult.load(found.trajectory(first.key))
+    assert np.array_equal(run.x, campaign.replay(first.key).x)
+
+
+def test_designs_without_a_draw_are_made_for_each_seed():
+    found = Campaign(designs.plain, cases=3, seed=4).run(executor=Here())
+    for one in found.cases:
+        run = designs.plain(one.seed).run(seed=one.seed)
+        assert one.values["effort"] == designs.effort(run)
+
+
+@pytest.mark.parametrize(("design", "words"), [
+    (lambda seed=0: None, "must be a function of a module or file"),
+    ("quadrotor", "unknown design 'quadrotor'"),
+    ("nowhere.py:design", "there is no file nowhere.py"),
+    ("lgcontrol.groups:warp_drive", "warp_drive"),
+])  # fmt: skip
+def test_designs_that_no_process_could_load_are_refused(design, words):
+    with pytest.raises((ValueError, AttributeError), match=words):
+        Campaign(design)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"cases": 0}, "a campaign needs cases ≥ 1"),
+    ({"sampling": "dice"}, "unknown sampling 'dice'; valid names are sobol"),
+    ({"criteria": [Criterion("x", lambda run: 0.0)]}, "a function or an object of a module"),
+    ({"variations": [Vary("seed", 0, 1)]}, r'Vary\("seed"\) takes values='),
+    ({"sampling": "grid", "cases": 3}, "has at least 4 cases, got 3"),
+])  # fmt: skip
+def test_campaigns_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        Campaign(designs.design, **options)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"variations": [Vary("weight", 0, 1)]}, "unknown variation 'weight'"),
+    ({"arguments": {"gains": 1.0}}, "unknown argument of .*design 'gains'"),
+    ({"design": designs.empty, "variations": ()}, "has no criteria: give Campaign"),
+])  # fmt: skip
+def test_what_a_design_does_not_have_is_refused_before_anything_runs(options, words):
+    here = Here()
+    with pytest.raises(ValueError, match=words):
+        Campaign(**{"design": designs.design, **options}).run(executor=here)
+    assert here.calls == 0
+
+
+def test_executors_are_looked_at():
+    campaign = Campaign(designs.design, cases=1)
+    with pytest.raises(ValueError, match="needs one process at least, got executor=0"):
+        campaign.run(executor=0)
+    with pytest.raises(TypeError, match="an object with submit"):
+        campaign.run(executor=object())  # type: ignore[arg-type]
+
+
+def test_numbers_of_cases_in_flight_are_bounded():
+    """The parent hands on two cases a worker, however many there are."""
+
+    class Counting(Here):
+        workers = 2
+
+        def __init__(self):
+            super().__init__()
+            self.open, self.most = [], 0
+
+        def submit(self, function, /, *arguments):
+            future = Future()
+            self.open.append((future, function, arguments))
+            self.most = max(self.most, sum(not one.done() for one, *_ in self.open))
+            if len(self.open) >= 4 or self.calls == 0:
+                self.finish()
+            self.calls += 1
+            return future
+
+        def finish(self):
+            for future, function, arguments in self.open:
+                future.set_result(function(*arguments))
+            self.open.clear()
+
+    executor = Counting()
+    assert len(Campaign(designs.design, cases=13).run(executor=executor)) == 13
+    assert executor.most == 4
+
+
+def test_the_command_runs_and_resumes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "my.py"
+    shutil.copy(designs.__file__, file)
+    (tmp_path / "a.toml").write_text(
+        f'design = "{file}:design"\ncases = 4\nexecutor = 1\nstore = "a.db"\n'
+        'vary = ["load=0.5:1.0kg", {name = "gain", values = [2.0, 3.0]}]\n'
+    )
+    assert main(["campaign", "a.toml"]) == 0
+    out = capsys.readouterr().out
+    assert "success: 4 of 4" in out and "wrote a.db, a.html" in out
+    assert main(["campaign", "a.toml", "--vary", "load=*8:9", "--vary", "gain=2,3"]) == 1
+    assert re.search(r"failed \d ×: place at the end", capsys.readouterr().out)
+    (tmp_path / "b.toml").write_text('design = "a"\nspeed = 1\n')
+    assert main(["campaign", "b.toml"]) == 2
+    assert "a campaign knows no 'speed'; it takes design" in capsys.readouterr().err
+    assert main(["campaign", str(file) + ":design", "--vary", "load"]) == 2
+    assert "give NAME=LOW:HIGH" in capsys.readouterr().err
+
+
+def test_the_report_is_one_file_that_says_all(tmp_path):
+    campaign = Campaign(designs.raising, [Vary("fails", values=(False, True))], cases=2,
+                        sampling="grid")  # fmt: skip
+    page = campaign.run(executor=Here()).report(tmp_path / "a.html").read_text()
+    assert "no such &lt;cart&gt;" in page and "<cart>" not in page
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    pictures = re.findall(r"data:image/png;base64,([^\"]+)", page)
+    assert len(pictures) == 2
+    assert all(base64.b64decode(one).startswith(b"\x89PNG") for one in pictures)
+
+
+def test_drive_needs_no_cases():
+    drive(Here(), None, [], None)  # type: ignore[arg-type]
