@@ -12,11 +12,11 @@ from typing import Any, Literal
 from ..codegen import named_options
 from ..codegen._internal import unknown_name
 from ..simulation import Criterion, SimulationResult, Task, Vary
-from ._case import WORKER, Outcome, Setting, check, nominal_task, task_of
+from ._case import WORKER, CaseOutcome, CaseSetting, check, nominal_task, task_of
 from ._cluster import Cluster, is_client
 from ._design import CampaignError, code_of, refer
 from ._pool import Executor, LocalPool, drive
-from ._progress import Progress
+from ._progress import CampaignProgress
 from ._result import CampaignResult
 from ._sampling import Case, sample
 from ._store import Store, key_of
@@ -149,12 +149,12 @@ class Campaign:
                     if row["status"] in ("error", "killed"):
                         archive.remove(row["key"])
             left = [k for k, key in enumerate(keys) if not archive.has(key)]
-            shown = Progress(len(keys), len(keys) - len(left), progress)
+            shown = CampaignProgress(len(keys), len(keys) - len(left), progress)
 
             def todo() -> Iterator[tuple[str, Case]]:
                 return ((keys[k], cases[k]) for k in left)
 
-            def deliver(key: str, case: Case, outcome: Outcome) -> None:
+            def deliver(key: str, case: Case, outcome: CaseOutcome) -> None:
                 archive.add(key, setting.design, case, outcome)
                 shown.tell(case, outcome)
 
@@ -241,9 +241,9 @@ class Campaign:
             )
         return found[0]
 
-    def _setting(self, trajectories: str, criteria: Sequence[Criterion] | None) -> Setting:
+    def _setting(self, trajectories: str, criteria: Sequence[Criterion] | None) -> CaseSetting:
         assert isinstance(self.design, str)
-        return Setting(
+        return CaseSetting(
             self.design,
             dict(self.arguments or {}),
             tuple(self.variations or ()),

@@ -31,7 +31,7 @@ WORKER = "LGCONTROL_CAMPAIGN_WORKER"  # set in processes that run cases
 
 
 @dataclass(frozen=True)
-class Setting:
+class CaseSetting:
     """What all cases of a campaign share.
 
     Parameters
@@ -60,7 +60,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """What is kept of a case.
 
     Parameters
@@ -106,12 +106,12 @@ def begin_worker() -> None:
 
         def follow() -> None:
             connection.wait([parent.sentinel])
-            os._exit(1)
+            os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=follow, daemon=True).start()
 
 
-def task_of(setting: Setting, case: Case) -> Task:
+def task_of(setting: CaseSetting, case: Case) -> Task:
     """The closed loop of a case."""
     design, values = load(setting.design), dict(case.values)
     names = _arguments(setting.design)
@@ -125,7 +125,7 @@ def task_of(setting: Setting, case: Case) -> Task:
     return task.drawn(case.seed).varied(values, relative & set(values))
 
 
-def check(setting: Setting) -> tuple[str, ...]:
+def check(setting: CaseSetting) -> tuple[str, ...]:
     """Make the nominal task, refuse what does not fit, and tell the names of the criteria."""
     task, names = nominal_task(setting), _arguments(setting.design)
     known = [one for one in setting.variations if one.name not in (*names, "seed")]
@@ -139,7 +139,7 @@ def check(setting: Setting) -> tuple[str, ...]:
     return tuple(found)
 
 
-def nominal_task(setting: Setting) -> Task:
+def nominal_task(setting: CaseSetting) -> Task:
     """Task of the design with the arguments of the campaign, and nothing varied."""
     names = _arguments(setting.design)
     for name in setting.arguments:
@@ -151,7 +151,7 @@ def nominal_task(setting: Setting) -> Task:
     return task
 
 
-def run_case(setting: Setting, case: Case) -> Outcome:
+def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     """Run a case and judge it; whatever it raises is its outcome."""
     load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
     started = time.perf_counter()
@@ -171,7 +171,7 @@ def run_case(setting: Setting, case: Case) -> Outcome:
             keep = setting.trajectories == "all" or (
                 setting.trajectories == "failed" and not is_success
             )
-            return Outcome(
+            return CaseOutcome(
                 str(run.status),
                 is_success,
                 _first_line(run.message) if not run.is_success else ", ".join(failed),
@@ -183,7 +183,7 @@ def run_case(setting: Setting, case: Case) -> Outcome:
                 _consistency(task, run),
             )
         except (Exception, MemoryError) as error:  # a design of anybody's
-            return Outcome(
+            return CaseOutcome(
                 "error",
                 False,
                 _first_line(f"{type(error).__name__}: {error}"),

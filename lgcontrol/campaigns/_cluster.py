@@ -8,7 +8,7 @@ from typing import Any
 
 from ._design import CampaignError
 
-PATIENCE = 10  # s for a scheduler to answer
+SCHEDULER_PATIENCE = 10  # s for a scheduler to answer
 
 
 class Cluster:
@@ -55,7 +55,7 @@ def _connected(address: str) -> Any:
             'a cluster needs dask.distributed: install it with pip install "lgcontrol[cluster]"'
         ) from None
     try:
-        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        return distributed.Client(address, timeout=SCHEDULER_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise CampaignError(
             f"no scheduler answers at {address}: {str(error).splitlines()[0]}; start one with "

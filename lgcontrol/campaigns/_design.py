@@ -20,7 +20,7 @@ import lgcontrol
 
 from ..codegen._internal import find_compiler, unknown_name
 
-DESIGNS = "lgcontrol.designs"
+DESIGN_GROUP = "lgcontrol.designs"
 SOURCES = (".py", ".c", ".h", ".toml", ".urdf")
 # Programs whose other versions may give other bits.
 LIBRARIES = ("numpy", "scipy", "casadi")
@@ -42,7 +42,7 @@ def refer(design: str | Callable[..., Any]) -> str:
         if ":" in design:
             load(design)
             return design
-        known = {entry.name: entry.value for entry in entry_points(group=DESIGNS)}
+        known = {entry.name: entry.value for entry in entry_points(group=DESIGN_GROUP)}
         if design not in known:
             raise ValueError(unknown_name("design", design, sorted(known)))
         return known[design]

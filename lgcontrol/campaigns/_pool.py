@@ -13,7 +13,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ._case import Outcome, Setting, begin_worker, run_case
+from ._case import CaseOutcome, CaseSetting, begin_worker, run_case
 from ._design import CampaignError
 from ._sampling import Case
 
@@ -104,9 +104,9 @@ def capacity_of(executor: Any) -> int:
 
 def drive(
     executor: Any,
-    setting: Setting,
+    setting: CaseSetting,
     cases: Iterable[tuple[str, Case]],
-    deliver: Callable[[str, Case, Outcome], None],
+    deliver: Callable[[str, Case, CaseOutcome], None],
 ) -> None:
     """Run cases and deliver each outcome as it comes.
 
@@ -171,7 +171,7 @@ def drive(
         if isinstance(executor, LocalPool):
             executor.check()
         text = f"its process died {ALONE} times when it ran alone"
-        deliver(key, case, Outcome("killed", False, text, {}))
+        deliver(key, case, CaseOutcome("killed", False, text, {}))
 
 
 def _next(inbox: SimpleQueue[str], flying: dict[str, tuple[Case, Any]]) -> str | None:
@@ -205,8 +205,8 @@ def _failure(future: Any) -> BaseException | None:
     return None
 
 
-def _outcome(future: Any) -> Outcome | None:
-    """Outcome of a case; None where its process died."""
+def _outcome(future: Any) -> CaseOutcome | None:
+    """CaseOutcome of a case; None where its process died."""
     error = _failure(future)
     if error is None:
         return future.result()

@@ -7,14 +7,14 @@ from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 
-from ._case import Outcome
+from ._case import CaseOutcome
 from ._sampling import Case
 
 EVERY = 0.2  # s between lines
 WINDOW = 200  # outcomes that the rate is taken of
 
 
-class Progress:
+class CampaignProgress:
     """A line that is rewritten, and a table of failures at the end.
 
     Parameters
@@ -39,7 +39,7 @@ class Progress:
             self._print = lambda line: print(f"\r{line:<79}", end="", file=sys.stderr, flush=True)
         self._is_line = self._print is not None and not callable(shown)
 
-    def tell(self, case: Case, outcome: Outcome) -> None:
+    def tell(self, case: Case, outcome: CaseOutcome) -> None:
         """Count an outcome."""
         now = monotonic()
         self.done += 1

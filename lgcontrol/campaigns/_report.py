@@ -13,9 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ._result import CampaignResult
-
-GOOD, BAD = "#2b8a3e", "#c92a2a"
+SUCCESS_COLOR, FAILURE_COLOR = "#2b8a3e", "#c92a2a"
 COLUMNS = 3
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
@@ -24,7 +22,7 @@ border-bottom: 1px solid #ddd } img { max-width: 100% } code { background: #f4f4
 """
 
 
-def figure(result: CampaignResult) -> Figure:
+def figure(result: Any) -> Figure:
     """Histograms of the criteria with their limits, and success over two variations."""
     from matplotlib.figure import Figure
 
@@ -49,7 +47,7 @@ def figure(result: CampaignResult) -> Figure:
     return drawn
 
 
-def telling_pair(result: CampaignResult) -> tuple[str, str] | None:
+def telling_pair(result: Any) -> tuple[str, str] | None:
     """The two variations that say most about success."""
     from ._statistics import rank_correlation
 
@@ -62,7 +60,7 @@ def telling_pair(result: CampaignResult) -> tuple[str, str] | None:
     return names[0], names[1]
 
 
-def write_report(result: CampaignResult, path: Path) -> Path:
+def write_report(result: Any, path: Path) -> Path:
     """Write the page."""
     campaign = result.campaign
     parts = [
@@ -105,17 +103,17 @@ def _histogram(axis: Any, values: np.ndarray, is_success: np.ndarray) -> None:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
     groups = [values[finite & is_success], values[finite & ~is_success]]
     axis.hist(
-        groups, np.linspace(low, high, 31), stacked=True, color=[GOOD, BAD],
+        groups, np.linspace(low, high, 31), stacked=True, color=[SUCCESS_COLOR, FAILURE_COLOR],
         label=["success", "failed"],
     )  # fmt: skip
     axis.set_ylabel("cases")
 
 
-def _cloud(axis: Any, result: CampaignResult, first: str, second: str) -> None:
+def _cloud(axis: Any, result: Any, first: str, second: str) -> None:
     x, y = result.inputs(first), result.inputs(second)
     for chosen, color, label in (
-        (result.is_success, GOOD, "success"),
-        (~result.is_success, BAD, "failed"),
+        (result.is_success, SUCCESS_COLOR, "success"),
+        (~result.is_success, FAILURE_COLOR, "failed"),
     ):
         axis.scatter(x[chosen], y[chosen], s=6, color=color, label=label)
     units = {one.name: one.unit for one in result.campaign.variations or ()}
@@ -125,7 +123,7 @@ def _cloud(axis: Any, result: CampaignResult, first: str, second: str) -> None:
     axis.legend(fontsize=7)
 
 
-def _bands(result: CampaignResult) -> list[str]:
+def _bands(result: Any) -> list[str]:
     """Signals over time, where samples were kept."""
     from matplotlib.figure import Figure
 
@@ -153,7 +151,7 @@ def _bands(result: CampaignResult) -> list[str]:
     return [text, _picture(drawn, "bands of the signals over time")]
 
 
-def _sensitivity(result: CampaignResult) -> str:
+def _sensitivity(result: Any) -> str:
     table = result.sensitivity()
     names = list(next(iter(table.values()), {}))
     if not names:
@@ -169,7 +167,7 @@ def _sensitivity(result: CampaignResult) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def _worst(result: CampaignResult) -> str:
+def _worst(result: Any) -> str:
     rows = ["<tr><th>case</th><th>inputs</th><th>outcome</th><th>again</th></tr>"]
     for one in result.worst(count=8):
         inputs = ", ".join(

@@ -31,8 +31,6 @@ from ._store import Store
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ._campaign import Campaign
-
 MOST_REASONS = 5
 
 
@@ -72,7 +70,7 @@ class CampaignResult:
         Those that are done, in the order of the campaign.
     """
 
-    def __init__(self, campaign: Campaign, store: Store) -> None:
+    def __init__(self, campaign: Any, store: Store) -> None:
         self.campaign, self._store = campaign, store
         self._keys = campaign.keys()
         columns = "key, number, seed, inputs, status, success, message, outputs, consistency"

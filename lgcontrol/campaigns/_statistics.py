@@ -10,7 +10,7 @@ from scipy import stats
 
 from ..codegen._internal import unknown_name
 
-METHODS = {"wilson": "wilson", "clopper-pearson": "exact"}
+INTERVALS = {"wilson": "wilson", "clopper-pearson": "exact"}
 RESAMPLINGS = 200  # of the bootstrap
 
 
@@ -54,13 +54,13 @@ def share(
     >>> print(share(95, 100))
     95 of 100 (95 %, with 95% confidence between 88.82 and 97.85 %)
     """
-    if method not in METHODS:
-        raise ValueError(unknown_name("method", method, list(METHODS)))
+    if method not in INTERVALS:
+        raise ValueError(unknown_name("method", method, list(INTERVALS)))
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     if count == 0:
         return Share(0, 0, 0.0, 1.0, confidence)
-    found = stats.binomtest(int(passed), int(count)).proportion_ci(confidence, METHODS[method])
+    found = stats.binomtest(int(passed), int(count)).proportion_ci(confidence, INTERVALS[method])
     return Share(int(passed), int(count), float(found.low), float(found.high), confidence)
 
 

@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ._case import Outcome
+from ._case import CaseOutcome
 from ._design import CampaignError
 from ._sampling import Case
 
-APPLICATION, VERSION = 0x4C47_4350, 1  # "LGCP"
+STORE_APPLICATION, STORE_VERSION = 0x4C47_4350, 1  # "LGCP"
 BUSY = 0.5  # s that a lock of another process is waited for
 _TABLES = """
 create table if not exists machine (id integer primary key, text text unique not null);
@@ -80,11 +80,11 @@ class Store:
         (application,) = self._db.execute("pragma application_id").fetchone()
         (version,) = self._db.execute("pragma user_version").fetchone()
         (count,) = self._db.execute("select count(*) from sqlite_master").fetchone()
-        if count and application != APPLICATION:
+        if count and application != STORE_APPLICATION:
             raise CampaignError(f"{self.path} holds other data than campaigns: give another store")
-        if count and version != VERSION:
+        if count and version != STORE_VERSION:
             raise CampaignError(
-                f"the store {self.path} has version {version}, this release reads {VERSION}: use "
+                f"the store {self.path} has version {version}, this release reads {STORE_VERSION}: use "
                 "the release that wrote it, or give another store"
             )
 
@@ -96,8 +96,8 @@ class Store:
                 self._db.execute("pragma journal_mode = wal")
                 self._db.execute("pragma synchronous = normal")
             self._db.executescript(
-                f"begin immediate; pragma application_id = {APPLICATION}; "
-                f"pragma user_version = {VERSION}; {_TABLES} commit;"
+                f"begin immediate; pragma application_id = {STORE_APPLICATION}; "
+                f"pragma user_version = {STORE_VERSION}; {_TABLES} commit;"
             )
             yield
 
@@ -124,7 +124,7 @@ class Store:
             self._db.execute("select 1 from outcome where key = ?", (key,)).fetchone() is not None
         )
 
-    def add(self, key: str, design: str, case: Case, outcome: Outcome) -> None:
+    def add(self, key: str, design: str, case: Case, outcome: CaseOutcome) -> None:
         """Keep an outcome; the trajectory comes first, so that each one listed is there."""
         if outcome.trajectory:
             self._write_trajectory(key, outcome.trajectory)

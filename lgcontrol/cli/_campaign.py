@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ._registry import CommandError
+from ._run import FAILED, OK, safe_name
 
-OK, FAILED = 0, 1
-NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-RANGE = re.compile(rf"(\*?)({NUMBER}):({NUMBER})\s*(\D.*)?")
-NORMAL = re.compile(rf"(\*?)({NUMBER})(?:±|\+-)({NUMBER})\s*(\D.*)?")
-KEYS = (
+NUMBER_TEXT = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE_TEXT = re.compile(rf"(\*?)({NUMBER_TEXT}):({NUMBER_TEXT})\s*(\D.*)?")
+NORMAL_TEXT = re.compile(rf"(\*?)({NUMBER_TEXT})(?:±|\+-)({NUMBER_TEXT})\s*(\D.*)?")
+CAMPAIGN_KEYS = (
     "design", "cases", "sampling", "seed", "seconds", "arguments", "vary", "executor", "store",
     "trajectories", "report",
 )  # fmt: skip
@@ -55,7 +55,7 @@ def campaign_command(options: argparse.Namespace) -> int:
 
     given = _settings(options)
     named = options.design if options.design.endswith(".toml") else str(given["design"])
-    stem = re.sub(r"[^\w.-]", "_", Path(named.partition(":")[0]).stem)
+    stem = safe_name(Path(named.partition(":")[0]).stem)
     executor = given.pop("executor", None)
     store = given.pop("store", f"{stem}.db")
     report = given.pop("report", f"{stem}.html")
@@ -91,11 +91,13 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
             raise CommandError(f"{options.design} cannot be read: {error.strerror}") from None
         except tomllib.TOMLDecodeError as error:
             raise CommandError(f"{options.design} is no TOML file: {error}") from None
-        unknown = sorted(set(found) - set(KEYS))
+        unknown = sorted(set(found) - set(CAMPAIGN_KEYS))
         if unknown or "design" not in found:
             what = f"knows no {unknown[0]!r}" if unknown else "needs a design"
-            raise CommandError(f"{options.design}: a campaign {what}; it takes {', '.join(KEYS)}")
-    for name in KEYS[1:]:
+            raise CommandError(
+                f"{options.design}: a campaign {what}; it takes {', '.join(CAMPAIGN_KEYS)}"
+            )
+    for name in CAMPAIGN_KEYS[1:]:
         value = getattr(options, name, None)
         if value is not None:
             found[name] = value
@@ -111,10 +113,10 @@ def _vary(given: Any) -> Any:
     name, equals, text = str(given).partition("=")
     if not equals or not name or not text:
         raise ValueError(f"--vary {given}: give NAME=LOW:HIGH, NAME=MEAN±DEVIATION or NAME=A,B,C")
-    if found := RANGE.fullmatch(text):
+    if found := RANGE_TEXT.fullmatch(text):
         star, low, high, unit = found.groups()
         return Vary(name, float(low), float(high), relative=bool(star), unit=unit or "")
-    if found := NORMAL.fullmatch(text):
+    if found := NORMAL_TEXT.fullmatch(text):
         star, mean, std, unit = found.groups()
         return Vary(
             name, mean=float(mean), std=float(std), relative=bool(star), unit=unit or ""
