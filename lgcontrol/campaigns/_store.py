@@ -84,8 +84,8 @@ class Store:
             raise CampaignError(f"{self.path} holds other data than campaigns: give another store")
         if count and version != STORE_VERSION:
             raise CampaignError(
-                f"the store {self.path} has version {version}, this release reads {STORE_VERSION}: use "
-                "the release that wrote it, or give another store"
+                f"the store {self.path} has version {version}, this release reads {STORE_VERSION}: "
+                "use the release that wrote it, or give another store"
             )
 
     @contextmanager
