@@ -118,7 +118,7 @@ def task_of(setting: CaseSetting, case: Case) -> Task:
     arguments = dict(setting.arguments)
     arguments |= {name: values.pop(name) for name in list(values) if name in names}
     key = json.dumps(arguments, sort_keys=True, default=repr)
-    task = _nominal(setting.design, key, _Given(arguments))
+    task = _nominal(setting.design, key, _DesignArguments(arguments))
     if task.draw is None and "seed" in names:  # the seed may decide more than the start
         task = design(seed=case.seed, **arguments)
     relative = {one.name for one in setting.variations if one.relative}
@@ -249,7 +249,7 @@ def _arguments(design: str) -> tuple[str, ...]:
     return tuple(inspect.signature(load(design)).parameters)
 
 
-class _Given:
+class _DesignArguments:
     """Arguments that a cache finds by their text."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
@@ -259,10 +259,10 @@ class _Given:
         return 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Given)
+        return isinstance(other, _DesignArguments)
 
 
 @lru_cache(maxsize=4)
-def _nominal(design: str, key: str, given: _Given) -> Task:
+def _nominal(design: str, key: str, given: _DesignArguments) -> Task:
     """Task of a process: made once, and compiled once."""
     return load(design)(**given.arguments)

@@ -20,7 +20,7 @@ from ._disturbances import HeldNoise, InputSignal, Kick, Pulse, WhiteNoise
 from ._scaled_plant import DRAG, HEAVINESS, Late, scaled_inertia
 
 # Names of variations that every task has; the others name what they concern after a point.
-FACTORS = ("mass", "drag", "disturbances", "noise")
+FACTOR_NAMES = ("mass", "drag", "disturbances", "noise")
 PARTS = ("start", "input", "noise", "bias", "delay")
 
 
@@ -178,7 +178,7 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
     for name, value in left.items():
         kind, _, part = name.partition(".")
         if kind not in PARTS or not (part or kind in ("noise", "bias")):
-            known = [*plant.parameter_names, *FACTORS, "plant", "delay"]
+            known = [*plant.parameter_names, *FACTOR_NAMES, "plant", "delay"]
             known += [f"{kind}.…" for kind in PARTS]
             raise ValueError(unknown_name("variation", name, known))
         if kind == "start":
@@ -204,7 +204,7 @@ def _refuse_relative(left: Mapping[str, Any], relative: Collection[str]) -> None
     wrong = sorted(
         name
         for name in left
-        if name in relative and name.partition(".")[0] not in FACTORS
+        if name in relative and name.partition(".")[0] not in FACTOR_NAMES
     )  # fmt: skip
     if wrong:
         raise ValueError(
