@@ -279,3 +279,28 @@ def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
     np.testing.assert_allclose(found.u, expected.u, rtol=0, atol=1e-3)
     step = solver.step(found.x[1], t0=0.05)
     assert step.u[0] == pytest.approx(found.u[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["swing, slow", "slew, slow"])
+def test_a_solve_from_a_solution_begins_with_its_multipliers(name):
+    problem, x0 = PROBLEMS[name]
+    solver = NewtonSolver(problem).prepare()
+    known = solver.solve(x0)
+    again = solver.solve(x0, guess=known)
+    assert again.is_success and len(again.iterations) == 1
+    np.testing.assert_array_equal(solver.feedback(again.plan), solver.feedback(known.plan))
+    near = np.asarray(problem.system.retract(x0, np.full(problem.system.n_errors, 1e-4), []))
+    warm, cold = solver.solve(near, guess=known), solver.solve(near, guess=known.trajectory)
+    assert warm.is_success and len(warm.iterations) <= 0.6 * len(cold.iterations)
+    np.testing.assert_allclose(warm.u, cold.u, atol=1e-5)
+    later = solver.solve(near, guess=known, t0=problem.dt)  # of another time: nodes alone
+    assert later.is_success
+    set_compile_policy("off")
+    numpy_warm = NewtonSolver(problem).solve(near, guess=known)
+    assert len(numpy_warm.iterations) == len(warm.iterations)
+    np.testing.assert_allclose(numpy_warm.u, warm.u, atol=1e-6)
+
+
+def test_a_solve_takes_as_many_iterations_as_it_may(soft):
+    solver, x0 = soft
+    assert len(solver.solve(x0, tolerance=0.0, max_iterations=2000).iterations) == 2001

@@ -1057,8 +1057,23 @@ class NewtonKKT:
         zl = np.minimum(self.mu / lower, np.maximum(it.zl, root))
         it = replace(it, zl=zl, zu=np.minimum(self.mu / upper, np.maximum(it.zu, root)))
         it = self.fit_slacks(it, self.ex.rows, with_multipliers=True)
-        active = self.form.active
-        return replace(it, z=np.where(active, self.mu / np.where(active, it.s, 1.0), it.z))
+        hard = self.form.active & ~self.form.relaxed
+        room = np.where(hard, it.s, 1.0)
+        return replace(
+            it, z=np.where(hard, np.minimum(self.mu / room, np.maximum(it.z, root)), it.z)
+        )
+
+    def begin_warm(self) -> None:
+        """Begin a solve at a plan, at the least barrier parameter that it nearly solves."""
+        self.ex = self.expand(self.it)
+        self.residuals()
+        error = self.error(0.0)
+        mu = min(self.o.mu_first, error / self.o.mu_error) if error > self.tolerance else 0.0
+        if mu > self.mu:
+            self.mu = mu
+            self.it = self.recentred()
+        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
+        self.filter, self.alpha, self.dw_last = StepFilter.at(self.o, theta), 1.0, 0.0
 
     def step(
         self,

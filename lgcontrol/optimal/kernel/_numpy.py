@@ -14,7 +14,7 @@ from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
 from ._newton import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, NewtonKKT, PlanIterate
 from ._settings import NewtonSettings
-from ._solver import KernelMemory
+from ._solver import WARM, KernelMemory
 from ._table import LOG, WATCH
 
 # Numbers that steps go on with, as `lg_memory` begins: these, then four whole numbers.
@@ -89,6 +89,12 @@ class NumpyMemory(KernelMemory):
     def _counts(self) -> np.ndarray:
         return self.kept[len(NUMBERS) :].view(np.int64)
 
+    @property
+    def _numbers(self) -> dict[str, Any]:
+        """What is gone on from, besides the parts of a plan."""
+        numbers: dict[str, Any] = dict(zip(NUMBERS, self.kept.tolist(), strict=False))
+        return numbers | {"scales": self.parts["scales"].copy(), "elastic": self._counts[ELASTIC]}
+
     def _keep(self, solver: NewtonKKT, it: PlanIterate, K: Any, rows: np.ndarray) -> None:
         for name in ITERATE:
             self.parts[name][:] = getattr(it, name)
@@ -110,7 +116,13 @@ class NumpyMemory(KernelMemory):
         return 0.0
 
     def _solve(self, nodes: Nodes, taken: int, *, is_elastic: bool) -> int:
-        solver, task = self._newton(nodes), self.task
+        task = self.task
+        if task.resume == WARM and not is_elastic:
+            parts: dict[str, Any] = {name: self.parts[name].copy() for name in OF_NODES}
+            solver = self._newton(nodes, parts | self._numbers)
+            solver.begin_warm()
+        else:
+            solver = self._newton(nodes)
         found = solver.solve(task.max_iterations - taken, is_elastic=is_elastic, watch=self._watch)
         last = taken + len(found.log) - 1
         self.arrays["log"][taken : last + 1] = found.log
@@ -145,9 +157,7 @@ class NumpyMemory(KernelMemory):
         for name, value in parts.items():
             parts[name] = np.concatenate([value[steps:], *[value[-1:]] * min(steps, len(value))])
         moved = moved_on(problem, before, nodes.t, setting, o)
-        numbers: dict[str, Any] = dict(zip(NUMBERS, self.kept.tolist(), strict=False))
-        numbers |= {"scales": self.parts["scales"].copy(), "elastic": self._counts[ELASTIC]}
-        solver = self._newton(moved, parts | numbers)
+        solver = self._newton(moved, parts | self._numbers)
         solver.extends = steps > 0
         x0 = model.first_state(self.arrays["x0"], moved.x[0], setting.p)
         is_fine = solver.step(x0, task.max_iterations, more=task.more, watch=self._watch)

@@ -32,7 +32,7 @@ from .._guess import STARTS, make_guess, starts_of
 from .._outcome import Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
-from .._reference import ReferenceSamples, check_constant
+from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
 from ._export import LoopExport, export_kernel
@@ -41,7 +41,7 @@ from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
-from ._solver import EXACT, NOT_FINITE, KernelMemory
+from ._solver import EXACT, FRESH, NOT_FINITE, WARM, KernelMemory
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
@@ -373,17 +373,20 @@ class NewtonSolver:
         x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
         memory = self.memory
         memory.give(setting, times, x0, self._weight(setting))
-        self._take_guess(guess, x0, times, setting, reference)
+        is_warm = self._take_solution(guess, x0, times, setting)
+        if not is_warm:
+            self._take_guess(guess, x0, times, setting, reference)
         first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
         name = f"plan of {problem.system.name}"
         if not self.is_prepared:
             name += " without machine code, which NewtonSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
+        memory.reserve(max_iterations)
         try:
             memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
             status = memory.run(
-                "plan", tolerance=tolerance,
-                max_iterations=min(max_iterations, memory.most),
+                "plan", tolerance=tolerance, max_iterations=max_iterations,
+                resume=WARM if is_warm else FRESH,
             )  # fmt: skip
         finally:
             memory.task.watch = None
@@ -393,7 +396,7 @@ class NewtonSolver:
             memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
             plan = Plan.of(self.plan_layout, t=times[0], x=first.x, u=first.u)
         else:
-            plan = found = self._plan_of(times[0])
+            plan = found = self._plan_of(times[0], is_warm=is_warm)
         self.plan = plan
         log = memory.arrays["log"][: memory.task.iterations + 1].copy()
         return self._results.solution(
@@ -425,6 +428,21 @@ class NewtonSolver:
         spent = time.perf_counter() - began
         best.times.update({"total": spent, "model": spent})
         return best
+
+    def _take_solution(
+        self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting
+    ) -> bool:
+        """Take the plan of a solution of the same time; whether the guess is one."""
+        plan = guess.plan if isinstance(guess, OptimalSolution) and guess.is_success else None
+        if plan is None or plan.layout != self.plan_layout:
+            return False
+        is_now = abs(plan.number("t") - times[0]) <= TIME_ROUNDING * self.problem.dt
+        if not is_now or plan.number("content") != GAINS or plan.number("is_penalised"):
+            return False
+        memory = self.memory
+        memory.take(plan)
+        memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
+        return True
 
     def _take_guess(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
@@ -518,11 +536,11 @@ class NewtonSolver:
         """Times of the nodes after that of the start."""
         return self.problem.times()
 
-    def _plan_of(self, t: float, content: int = GAINS) -> Plan:
+    def _plan_of(self, t: float, content: int = GAINS, *, is_warm: bool = False) -> Plan:
         """What the memory holds, as a plan from a time on."""
         memory = self.memory
         last = memory.arrays["log"][memory.task.iterations]
-        if not memory.task.iterations and content == GAINS:
+        if not memory.task.iterations and content == GAINS and not is_warm:
             content, memory.arrays["K"][:] = MULTIPLIERS, 0.0
         return memory.plan(t, float(last[0]), content)
 

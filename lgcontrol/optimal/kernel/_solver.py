@@ -33,7 +33,7 @@ from ._table import LOG, Model, Task
 EXACT = replace(DEFAULT, hessian_operations=145_000, hessian_operations_exact=145_000)
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
-FRESH, RESUME, ELASTIC = range(3)
+FRESH, RESUME, ELASTIC, WARM = range(4)
 STATUS = (
     SolveStatus.CONVERGED,
     SolveStatus.ITERATION_LIMIT,
@@ -238,6 +238,12 @@ class KernelMemory:
             arrays[name][:] = value
         arrays["weight"][:] = np.inf
         arrays["weight"][: len(weight)] = weight
+
+    def reserve(self, most: int) -> None:
+        """Make the log hold so many iterations."""
+        if most > self.most:
+            self.most, self.arrays["log"] = most, np.zeros((most + 1, len(LOG)))
+            self.task.log = self.arrays["log"].ctypes.data
 
     def run(self, entry: str, **options: Any) -> int:
         """An entry point of the kernel with options of the task; returns the status."""

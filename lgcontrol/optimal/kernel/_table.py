@@ -123,7 +123,7 @@ TASK = _table("""
 size horizon steps
 size max_iterations of this call
 size more most further real-time steps where a plan is far from optimal
-size resume 0 for a fresh solve, 1 to go on, 2 for a fresh one of the elastic problem first
+size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
 size starts which of the starts are tried
 size exact whether second derivatives are used
 number dt step, s

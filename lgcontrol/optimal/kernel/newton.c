@@ -1358,6 +1358,49 @@ static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   }
 }
 
+/* A multiplier for a larger barrier parameter: that of a bound that is active stays, steps move off
+ * the bound. */
+LG_INLINE double centred(double z, double distance, double mu)
+{
+  return smaller(mu / distance, larger(z, sqrt(mu)));
+}
+
+/* Multipliers of bounds and slacks of penalties at the barrier parameter. */
+static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t na = m->ns + m->ne;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
+      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
+      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
+    }
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
+    if (s->active[i] != 0 && s->elastic[i % na] == 0)
+      s->now.z[i] = centred(s->now.z[i], s->now.s[i], s->mu);
+}
+
+/* Begin at a plan with its multipliers, at the least barrier parameter that it nearly solves. */
+static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  lg_memory *mem = s->mem;
+  double products;
+  take_up(m, q, s, o);
+  expand(m, q, s);
+  residuals(m, q, s);
+  const double error = error_of(m, q, s, o, 0, &products);
+  const double mu = error > q->tolerance ? smaller(o->mu_first, error / o->mu_error) : 0;
+  if (mu > s->mu) {
+    s->mu = mem->mu = mu;
+    recentre(m, q, s, o);
+  }
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  mem->alpha = 1, mem->error = mem->dw_last = 0, mem->tiny = mem->left = 0;
+}
+
 static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
 {
   const int64_t xp = padded(m->nx);
@@ -1370,13 +1413,15 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
   return status;
 }
 
-/* Solve from the nodes of the plan, or its elastic problem first; or go on with the plan of the last
- * call: `resume` says which. */
+/* Solve from the nodes of the plan, or its elastic problem first; from the plan with its multipliers;
+ * or go on with the last call: `resume` says which. */
 LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   lg_state own, *s = &own;
   open_task(m, q, s);
-  if (q->resume != LG_RESUME) {
+  if (q->resume == LG_WARM) {
+    begin_warm(m, q, s, o);
+  } else if (q->resume != LG_RESUME) {
     begin(m, q, s, o);
     if (q->resume == LG_ELASTIC && can_relax(m, q)) begin_elastic(m, q, s, o);
   } else {
@@ -1453,29 +1498,6 @@ static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     for (int64_t j = 0; j < m->nv; j++)
       s->now.u[k * m->nu + m->controls[j]] = u[m->controls[j]];
   }
-}
-
-/* A multiplier for a larger barrier parameter: that of a bound that is active stays, steps move off
- * the bound. */
-LG_INLINE double centred(double z, double distance, double mu)
-{
-  return smaller(mu / distance, larger(z, sqrt(mu)));
-}
-
-/* Multipliers of bounds and slacks of penalties at the barrier parameter. */
-static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
-{
-  const int64_t na = m->ns + m->ne;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
-      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
-      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
-    }
-  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
-  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
-    if (s->active[i] != 0) s->now.z[i] = s->mu / s->now.s[i];
 }
 
 /* Multipliers of the dynamics by an adjoint sweep about a motion, and how far it is from optimal,

@@ -20,7 +20,7 @@ static const lg_v lg_zero = 0;
 #endif
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
-enum { LG_FRESH, LG_RESUME, LG_ELASTIC };
+enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM };
 
 /* An iterate, in one block of memory. */
 typedef struct {

@@ -239,7 +239,7 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   double *const log = q->log, last[LG_LOG];
   lg_newton_sizes(m, q->horizon, sizes);
   copy(q->best, q->plan, sizes[1]);
-  q->resume = LG_FRESH;
+  if (q->resume != LG_WARM) q->resume = LG_FRESH;
   const int status = lg_newton_solve(m, q, o);
   const int64_t taken = q->iterations;
   if (!(status == LG_STALLED || status == LG_INFEASIBLE) || taken >= most || !can_relax(m, q))
