@@ -13,7 +13,10 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import check_shape, html_page, html_table
+from ..groups import check_element
 from ..io._internal import LARGEST_ARCHIVE
+from ..scene import Scene
+from ..scene._internal import Scenery, scene_of_states
 from ..systems import System
 from ._consistency import nees
 from ._innovations import Innovations
@@ -114,6 +117,33 @@ class Estimates:
             error = self.error(times, truth)
         names, units = self.system.error_names, self.system.error_units
         return plot_estimation(times, error, self.std[rows], names, units, self._whitened())
+
+    def scene(self, t: Any = None, truth: Any = None) -> Scene:
+        """What there is to see: the estimates with ellipsoids of 2σ, and the truth.
+
+        Parameters
+        ----------
+        t, truth : array_like, optional
+            Times (K,) and states (K, nq), which are drawn as what was to be found.
+
+        Returns
+        -------
+        Scene
+        """
+        self._check_single()
+        rows = np.arange(len(self.t)) if t is None else self.index(t)
+        times = self.t if t is None else np.asarray(t, dtype=float)
+        group, x = self.system.state, self.x[rows]
+        return scene_of_states(
+            self.system.name,
+            group,
+            times,
+            x,
+            Scenery(self.system.look),
+            reference=None if truth is None else check_element("truth", truth, group, batch=True),
+            estimate=x,
+            covariances=self.P[rows],
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.

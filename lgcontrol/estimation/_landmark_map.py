@@ -23,6 +23,8 @@ from ..codegen._internal import (
 )
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..plotting import plot_map
+from ..scene import Scene, SceneBody
+from ..scene._internal import dart, place_bodies
 from ..systems import Input, Sensor, System
 from ._ekf import EKF
 from ._error_side import ErrorSide
@@ -259,6 +261,17 @@ class LandmarkMap:
             self.landmarks,
             self.landmark_covariances,
         )
+
+    def scene(self) -> Scene:
+        """What there is to see: the robot, and ellipsoids of 2σ of it and of the landmarks."""
+        places = {f"landmark {k}": place for k, place in self.landmarks.items()}
+        spread = {f"landmark {k}": P for k, P in self.landmark_covariances.items()}
+        places["robot"], spread["robot"] = self.pose[: self._size], self._position_covariance(0)
+        pose = self.group.embed(self.pose)[np.newaxis]
+        size = 0.5 * float(np.sqrt(np.trace(spread["robot"])))
+        reach = [float(np.ptp([*places.values()], axis=0).max()), size, 1e-2]
+        robot = SceneBody("robot", [dart(0.06 * max(reach))], pose)
+        return Scene("map", np.zeros(1), [robot, *place_bodies(places, spread)])
 
     @property
     def t(self) -> float | None:

@@ -11,6 +11,8 @@ import numpy as np
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..groups import LieGroup
 from ..plotting import plot_path
+from ..scene import Scene
+from ..scene._internal import Scenery, scene_of_states
 from ..systems import Trajectory
 from ._normal_equations import NormalEquations
 from ._selected_inverse import SelectedInverse
@@ -159,6 +161,22 @@ class Marginals:
         x = self.x[name]
         path: Any = Trajectory(self._groups[name], np.arange(len(x)), x)
         return plot_path(path, covariances=self.covariances[name])
+
+    def scene(self, name: str = "pose") -> Scene:
+        """What there is to see: the path of the poses, with ellipsoids of 2σ of some of them.
+
+        Parameters
+        ----------
+        name : str
+            Variables on SE2 or SE3, in the order of their numbers.
+        """
+        if name not in self._groups:
+            raise UnknownNameError(unknown_name("variables", name, self._groups))
+        x, group = self.x[name], self._groups[name]
+        times = np.arange(len(x), dtype=float)
+        return scene_of_states(
+            name, group, times, x, Scenery(), estimate=x, covariances=self.covariances[name]
+        )
 
 
 NOT_OBSERVED = (

@@ -5,6 +5,7 @@ from ._look import ModelLook as ModelLook
 from ._look import RigidLook as RigidLook
 from ._look import StateLook as StateLook
 from ._look import as_look as as_look
+from ._look import dart as dart
 from ._look import moving_blocks as moving_blocks
 from ._mesh_files import MeshFile as MeshFile
 from ._page import cell_of as cell_of
@@ -30,3 +31,6 @@ from ._shapes import disc as disc
 from ._shapes import ellipsoid as ellipsoid
 from ._shapes import hull as hull
 from ._shapes import turn_z_to as turn_z_to
+from ._uncertainty import place_bodies as place_bodies
+from ._uncertainty import position_ellipsoids as position_ellipsoids
+from ._uncertainty import state_ellipsoids as state_ellipsoids

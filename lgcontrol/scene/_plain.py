@@ -132,10 +132,9 @@ def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
         if kind == "mesh":
             geometry = Mesh(array(given["vertices"], None, 3), arrays[str(given["faces"])])
         elif kind in ("dae", "glb"):
-            scale = tuple(map(float, given["scale"]))
-            geometry = EncodedMesh(
-                kind, arrays[str(given["data"])].astype(np.uint8).tobytes(), scale
-            )  # type: ignore[arg-type]
+            x, y, z = map(float, given["scale"])
+            data = arrays[str(given["data"])].astype(np.uint8).tobytes()
+            geometry = EncodedMesh(kind, data, (x, y, z))
         else:
             make, keys = _SIZES[kind]
             geometry = make(*(_lists(given[key]) for key in keys))
@@ -182,16 +181,16 @@ def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
             for p in description["plots"]
         ],  # fmt: skip
         camera=None if camera is None else check_shape("camera", camera, (2, 3)),
-        joints=[
-            SceneJoint(
-                **{key: str(j[key]) for key in _JOINT_TEXTS},
-                **{key: check_shape(key, j[key], (n,)) for key, n in _JOINT_ROWS.items()},
-                **{key: _infinite(j[key], sign) for key, sign in _JOINT_NUMBERS.items()},
-            )
-            for j in description["joints"]
-        ],
+        joints=[_joint(given) for given in description["joints"]],
         notices=[str(text) for text in description["notices"]],
     )
+
+
+def _joint(given: Mapping[str, Any]) -> SceneJoint:
+    fields: dict[str, Any] = {key: str(given[key]) for key in _JOINT_TEXTS}
+    fields |= {key: check_shape(key, given[key], (n,)) for key, n in _JOINT_ROWS.items()}
+    fields |= {key: _infinite(given[key], sign) for key, sign in _JOINT_NUMBERS.items()}
+    return SceneJoint(**fields)
 
 
 def _numbers(values: Any) -> list[float]:

@@ -15,6 +15,7 @@ from ._look import ModelLook, coordinates_of, look_for
 from ._records import SceneBody, SceneEvent, SceneGoal, SceneJoint, ScenePath, ScenePlot
 from ._scene import Scene
 from ._shapes import UPRIGHT, BodyShape, between, box, turn_z_to
+from ._uncertainty import state_ellipsoids
 
 FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
 POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
@@ -57,6 +58,7 @@ def scene_of_states(
     *,
     reference: np.ndarray | None = None,
     estimate: np.ndarray | None = None,
+    covariances: np.ndarray | None = None,
     plots: Sequence[ScenePlot] = (),
     frames: int | None = None,
 ) -> Scene:
@@ -64,6 +66,15 @@ def scene_of_states(
 
     Parameters
     ----------
+    title : str
+    group : LieGroup
+    t : ndarray, shape (N,)
+    x : ndarray, shape (N, nq)
+    scenery : Scenery
+    reference, estimate : ndarray, shape (N, nq), optional
+    covariances : ndarray, shape (N, dim, dim), optional
+        Of the errors of the estimate.
+    plots : sequence of ScenePlot
     frames : int, optional
         Largest number of frames; chosen by the number of bodies if left out.
 
@@ -108,6 +119,8 @@ def scene_of_states(
                 for k, b in enumerate(drawn)
                 if b.tip is not None
             ]
+            if covariances is not None and covariances.shape[1] == group.dim:
+                bodies += state_ellipsoids(group, estimate[good], covariances[good])
         if scenery.hull is not None and moving:
             first = next(k for k, body in enumerate(drawn) if not body.is_fixed)
             bodies.append(
@@ -208,7 +221,8 @@ def _places(value: Any, t: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Numbers at all times, (N, 3), or (N, 1) of a radius; points of the plane get z = 0."""
     if callable(value):
         time = ca.SX.sym("t")
-        place = ca.Function("place", [time], [ca.vec(value(time, ca.DM(p)))])
+        given: Any = value(time, ca.DM(p))
+        place = ca.Function("place", [time], [ca.vec(ca.SX(given))])
         found = np.asarray(place(ca.DM(t).T)).T
     else:
         found = np.broadcast_to(np.atleast_1d(as_numbers("place of an obstacle", value)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,25 +15,7 @@ from ..scene._internal import SceneEvent, ScenePlot, Scenery, scene_of_states
 LINES = 8  # of a panel
 
 
-class Shown(Protocol):
-    """A run, as far as its scene shows it."""
-
-    name: str
-    group: LieGroup
-    t: np.ndarray
-    x: np.ndarray
-    u: np.ndarray
-    input_names: tuple[str, ...]
-    input_units: tuple[str, ...]
-    input_roles: tuple[str, ...]
-    input_bounds: np.ndarray
-    reference: np.ndarray | None
-    estimate: np.ndarray | None
-    tasks: Mapping[str, Any]
-    scenery: Scenery | Scene | None
-
-
-def scene_of_run(run: Shown, frames: int | None = None) -> Scene:
+def scene_of_run(run: Any, frames: int | None = None) -> Scene:
     """The scene of a run; of one that was loaded as it was saved."""
     if isinstance(run.scenery, Scene):
         return replace(run.scenery, title=run.name, plots=[*_errors(run), *_inputs(run)])
@@ -45,12 +27,18 @@ def scene_of_run(run: Shown, frames: int | None = None) -> Scene:
         run.scenery or Scenery(),
         reference=run.reference,
         estimate=run.estimate,
+        covariances=None if run.estimate_std is None else _diagonal(run.estimate_std),
         plots=[*_errors(run), *_inputs(run)],
         frames=frames,
     )
 
 
-def saved_scene(run: Shown) -> Scene | None:
+def _diagonal(std: np.ndarray) -> np.ndarray:
+    """Covariances of errors whose deviations alone were kept."""
+    return std[:, :, np.newaxis] ** 2 * np.eye(std.shape[1])
+
+
+def saved_scene(run: Any) -> Scene | None:
     """What a file keeps of the scene: all but the panels, which its numbers make again."""
     if run.scenery is None:
         return None
@@ -65,7 +53,7 @@ def events_of(disturbances: Sequence[tuple[str, float]]) -> list[SceneEvent]:
     return [SceneEvent(t, name) for name, t in disturbances]
 
 
-def _errors(run: Shown) -> list[ScenePlot]:
+def _errors(run: Any) -> list[ScenePlot]:
     """Norms of what the controller tracks; of the reference where it tracks nothing else."""
     known = {name: (task.group, task.error) for name, task in run.tasks.items()}
     if not known and run.reference is not None:
@@ -84,7 +72,7 @@ def _errors(run: Shown) -> list[ScenePlot]:
     ]  # fmt: skip
 
 
-def _inputs(run: Shown) -> list[ScenePlot]:
+def _inputs(run: Any) -> list[ScenePlot]:
     """Controls by unit, with limits that all of them share."""
     found = []
     chosen = [k for k, role in enumerate(run.input_roles) if role == "control"]

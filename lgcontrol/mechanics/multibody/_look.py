@@ -167,7 +167,7 @@ def tree_joints(tree: Tree, q: np.ndarray) -> list[SceneJoint]:
             twist = steps[0][1].selection[:, 0]
         else:
             before = SE3.compose(before, SE3.from_matrix(link.joint.transform(at)))
-        lower, upper = float(link.filled.lower[0]), float(link.filled.upper[0])
+        lower, upper = (float(np.ravel(side)[0]) for side in (link.filled.lower, link.filled.upper))
         found.append(
             SceneJoint(
                 link.joint_name,
