@@ -14,6 +14,9 @@ import lgcontrol as lg
 from lgcontrol.controllers import MPC
 from lgcontrol.mechanics import ClosedTree, Multibody, SpatialInertia
 from lgcontrol.models import delta_robot_tree, four_bar_tree
+from lgcontrol.plotting import style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 # %% [markdown]
 # ## One equation: a slider-crank

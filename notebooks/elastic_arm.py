@@ -12,7 +12,10 @@ import numpy as np
 from lgcontrol.controllers import ComputedTorque, FeedbackLinearization, FlatFeedforward
 from lgcontrol.mechanics import JointProperties, Motor, SeriesElastic
 from lgcontrol.models import elastic_planar_arm_tree
+from lgcontrol.plotting import style
 from lgcontrol.systems import Waypoints
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 # %% [markdown]
 # ## The arm, and what it shall do
@@ -171,7 +174,7 @@ soft = SeriesElastic(
 )
 softer = soft.system().step("rk4", 2)
 begin = path.states(soft.system(), 0.0)[0]
-fig, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
+fig, ax = plt.subplots(figsize=(8, 3.8))
 ax.semilogy(t, error(runs["motor encoders"]), label="rigid law, motor encoders")
 for name, law in laws.items():
     law.reset()

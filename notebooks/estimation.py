@@ -24,7 +24,10 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE2, SO3, Rn
 from lgcontrol.io import read_broad, read_plaza
 from lgcontrol.models import surface_vessel
+from lgcontrol.plotting import style
 from lgcontrol.systems import Sensor
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 logs = Path("../tests/data/logs")  # sources and licences: README.md there
 
@@ -51,7 +54,7 @@ total = np.sqrt((error[moves] ** 2).sum(axis=1).mean())
 print(f"root mean square while it moves: {total:.2f}°")
 
 # %%
-fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(8, 4.5), layout="constrained")
+fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(8, 4.5))
 top.plot(t, imu[0], linewidth=0.7, label=["x", "y", "z"])
 top.set_ylabel("rate of turn [rad/s]")
 top.legend(ncols=3, fontsize="small")
@@ -111,7 +114,7 @@ for dt, u in zip(np.diff(log.t), log.u[:-1], strict=True):
     driven.append(SE2.plus(driven[-1], dt * u))
 driven = np.array(driven)
 
-fig, axis = plt.subplots(figsize=(6, 5), layout="constrained")
+fig, axis = plt.subplots(figsize=(6, 5))
 axis.plot(*truth[:, :2].T, "k", linewidth=2.5, alpha=0.3, label="truth")
 axis.plot(*driven[:, :2].T, ":", label="odometry alone")
 axis.plot(*run.x[:, :2].T, linewidth=1, label="filter")
@@ -185,7 +188,7 @@ for name, law, estimator in (
 print("estimated wind", both.bias.round(2), "N")
 
 # %%
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
 for name, done in runs.items():
     left.plot(*done.x[:, :2].T, label=name)
 left.plot(0, 0, "k+", markersize=12, label="berth")

@@ -11,6 +11,9 @@ import scipy.special
 from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.models import ur5_tree
+from lgcontrol.plotting import style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 rng = np.random.default_rng(0)
 arm = ur5_tree()
@@ -57,7 +60,7 @@ error = found.inverse_dynamics(q, v, a) - arm.inverse_dynamics(q, v, a)
 print(f"a fresh motion is predicted within {np.abs(error).max():.3f} N m (noise {noise} N m)")
 
 # %%
-fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 4.5), layout="constrained")
+fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 4.5))
 tau = arm.inverse_dynamics(q, v, a)
 for k, name in enumerate(arm.joints):
     top.plot(t, tau[:, k], label=name)
@@ -92,7 +95,7 @@ print("noise of the tracker:", found.noise[[0, 3]].round(6), "m and rad")
 
 # %%
 fresh = rng.uniform(-2.5, 2.5, (500, 6))
-fig, axis = plt.subplots(figsize=(7, 2.6), layout="constrained")
+fig, axis = plt.subplots(figsize=(7, 2.6))
 for tree, label in ((nominal, "drawing"), (found.tree, "calibrated")):
     miss = np.linalg.norm(real.position("probe")(fresh) - tree.position("probe")(fresh), axis=1)
     axis.hist(1e3 * miss, bins=np.geomspace(1e-3, 10, 60), label=label)
@@ -123,7 +126,7 @@ print("chain of links   ", modes.frequencies[:4].round(4), "rad/s")
 print("continuous chain ", continuous.round(4), "rad/s")
 
 # %%
-fig, axes = plt.subplots(1, 4, sharey=True, figsize=(7, 3), layout="constrained")
+fig, axes = plt.subplots(1, 4, sharey=True, figsize=(7, 3))
 height = -link * np.arange(count + 1)
 depth = length + height
 for k, axis in enumerate(axes):

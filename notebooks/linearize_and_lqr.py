@@ -14,6 +14,9 @@ import numpy as np
 import lgcontrol as lg
 from lgcontrol.controllers import LQR
 from lgcontrol.models import quadrotor
+from lgcontrol.plotting import style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 quad = quadrotor()
 

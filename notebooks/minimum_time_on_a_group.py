@@ -12,7 +12,9 @@ import numpy as np
 import lgcontrol as lg
 from lgcontrol.groups import SE2, SO3, Product, Rn
 from lgcontrol.optimal import Bound, Phase, PhasedProblem, retime
-from lgcontrol.plotting import plot_path
+from lgcontrol.plotting import plot_path, style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 # %% [markdown]
 # ## A mass on a line: 2 √(d / a)

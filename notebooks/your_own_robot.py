@@ -119,6 +119,10 @@ report(loaded)
 # %%
 import matplotlib.pyplot as plt
 
+from lgcontrol.plotting import style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
+
 plt.step(free.t[: len(free.u)], free.u[:, 1], where="post", label="1 kg")
 plt.step(loaded.t[: len(loaded.u)], loaded.u[:, 1], where="post", label="3 kg")
 plt.xlabel("time [s]")

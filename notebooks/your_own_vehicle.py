@@ -13,7 +13,9 @@ import lgcontrol as lg
 from lgcontrol.controllers import LQR, MPC
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.optimal import Bound, Capsule, InteriorPointSolver, keep_out
-from lgcontrol.plotting import plot_path
+from lgcontrol.plotting import plot_path, style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 WHEELBASE = 2.7
 
@@ -130,7 +132,7 @@ parking = lg.OptimalControlProblem(
 )
 plan = InteriorPointSolver(parking).prepare().solve([4.8, 0.0, 1.0, 0.0, 0.0, 0.0])
 print(plan)
-plot_path(plan.trajectory, obstacles=[([one.start, one.end], 0.9) for one in row], hull=own)
+plot_path(plan.trajectory, obstacles=row, hull=own)
 
 # %% [markdown]
 # The plan is a `Trajectory`: `TVLQR(car, plan.trajectory, …)` follows it, `simulate` runs it. `lgcontrol run

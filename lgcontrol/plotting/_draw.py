@@ -14,11 +14,11 @@ from ._style import (
     DASHES,
     FAINT,
     GOOD,
-    GRID,
     INK,
     ODD_COLORS,
     SMALL,
     WARN,
+    draw_band,
     halo,
     inches,
     line_colors,
@@ -128,7 +128,7 @@ def _draw_lines(ax: Any, panel: Panel) -> list[str]:
     for k, (label, color) in enumerate(zip(panel.labels, _colors(panel), strict=True)):
         values = panel.values[:, k]
         if panel.band is not None:
-            _draw_band(ax, *thin(panel.t, panel.band[:, k]))
+            draw_band(ax, *thin(panel.t, panel.band[:, k]))
             used.append("±2σ")
         if panel.steps:
             held = np.append(values, values[-1:])[: len(panel.t)]
@@ -153,13 +153,6 @@ def _says(title: str, label: str) -> bool:
 def _last(values: np.ndarray) -> float:
     good = values[np.isfinite(values)]
     return float(good[-1]) if len(good) else 0.0
-
-
-def _draw_band(ax: Any, t: np.ndarray, half: np.ndarray) -> None:
-    """Grey between edges that are seen without colours."""
-    ax.fill_between(t, -half, half, color=GRID, lw=0, zorder=0.8)
-    for side in (-half, half):
-        ax.plot(t, side, color=FAINT, lw=0.7, zorder=0.9, gid="band")
 
 
 def _draw_tolerances(ax: Any, panel: Panel) -> None:

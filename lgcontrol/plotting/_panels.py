@@ -401,19 +401,18 @@ def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
 
     Those with the same limits share a panel; of many it has those that come nearest to them.
     """
-    together: dict[tuple[float, float], list[str]] = {}
+    together: dict[tuple[float, float, str], list[str]] = {}
     for name, entry in kept.items():
-        together.setdefault((entry.lower, entry.upper), []).append(name)
+        key = (entry.lower, entry.upper, getattr(entry, "unit", ""))
+        together.setdefault(key, []).append(name)
     panels = []
-    for (lower, upper), names in together.items():
+    for (lower, upper, unit), names in together.items():
 
         def slack(name: str, lower: float = lower, upper: float = upper) -> float:
             values = kept[name].values
             return float(np.nanmin([values - lower, upper - values], initial=np.inf))
 
         names.sort(key=slack)
-        units = {getattr(kept[name], "unit", "") for name in names}
-        unit = units.pop() if len(units) == 1 else ""
         what = _entry(names[0]) if len(names) == 1 else "clearances" if unit == "m" else "kept"
         title = f"{what} ({_range(lower, upper, unit)})"
         if len(names) > SHARED:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..codegen import named_options
-from ._style import COLORS, FAINT, GRID, head, style_axes
+from ._style import COLORS, FAINT, GRID, INK, draw_band, head, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,11 +75,11 @@ def plot_consistency(
 
 
 def _draw_squares(ax: Axes, squares: Squares) -> None:
-    ax.axhspan(*squares.band, color=GRID, linewidth=0)
+    ax.axhspan(*squares.band, facecolor=GRID, edgecolor=FAINT, linewidth=0.7)
     size = np.clip(400 / max(1, len(squares.t)), 0.8, 3)
     ax.plot(squares.t, squares.values, ".", color=COLORS[2], markersize=size)
     good = squares.values[np.isfinite(squares.values)]
-    ax.axhline(float(good.mean()) if len(good) else np.nan, color=COLORS[0], linewidth=1.0)
+    ax.axhline(float(good.mean()) if len(good) else np.nan, color=INK, linewidth=1.2)
     ax.set_ylim(0, 1.1 * max(squares.band[1], *np.quantile(good, [0.99]) if len(good) else [1.0]))
 
 
@@ -88,7 +88,7 @@ def _draw_correlations(ax: Axes, whitened: np.ndarray) -> None:
     known = whitened[np.isfinite(whitened).all(axis=1)]
     count = min(LAGS, len(known) - 1)
     band = 1.96 / np.sqrt(max(1, len(known)))
-    ax.axhspan(-band, band, color=GRID, linewidth=0)
+    draw_band(ax, np.array([0.5, count + 0.5]), np.full(2, band))
     square = (known**2).mean(axis=0)
     lags = np.arange(1, count + 1)
     ax.set_xticks(lags[::LAG_TICKS])

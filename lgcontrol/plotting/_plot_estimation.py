@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._style import COLORS, FAINT, GRID, head, style_axes
+from ._style import COLORS, FAINT, INK, draw_band, head, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,11 +47,11 @@ def plot_estimation(
     axes = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         ax = axes[i]
-        ax.fill_between(t, -2 * deviation[:, i], 2 * deviation[:, i], color=GRID, linewidth=0)
-        ax.plot(t, error[:, i], color=COLORS[2], linewidth=0.8)
-        style_axes(ax, name, ylabel=unit)
+        draw_band(ax, t, 2 * deviation[:, i])
+        ax.plot(t, error[:, i], color=INK, linewidth=0.9)
+        style_axes(ax, name, ylabel=f"[{unit}]" if unit else "")
     for ax, (name, (times, values)) in zip(axes[len(names) :], whitened.items(), strict=False):
-        ax.axhspan(-2, 2, color=GRID, linewidth=0)
+        draw_band(ax, np.array([t[0], t[-1]]), np.full(2, 2.0))
         for k, column in enumerate(values.T):
             ax.plot(times, column, ".", color=COLORS[k % len(COLORS)], markersize=1.5)
         style_axes(ax, f"{name}: whitened innovations", ylabel="σ")

@@ -112,6 +112,13 @@ def inches(figure: Any) -> tuple[float, float]:
     return figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
 
 
+def draw_band(ax: Any, t: np.ndarray, half: np.ndarray) -> None:
+    """Grey about zero between edges that are seen without colours."""
+    ax.fill_between(t, -half, half, color=GRID, lw=0, zorder=0.8)
+    for side in (-half, half):
+        ax.plot(t, side, color=FAINT, lw=0.7, zorder=0.9, gid="band")
+
+
 def halo() -> list[Any]:
     """White around letters, so that lines do not run through them."""
     from matplotlib.patheffects import withStroke
