@@ -17,6 +17,9 @@ Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """What `keep_out` takes, or (centre or both ends of an axis, radius) in m; by name if any."""
 
 
+LABELS = 100  # their order: above all that axes in space sort by depth
+
+
 class RoundObstacle(NamedTuple):
     """Capsule in space, a ball where both ends are the same, or a half-space.
 
@@ -148,7 +151,7 @@ def label(ax: Any, place: np.ndarray, name: str) -> None:
     """A name in small letters, in the plane or in space."""
     if name:
         ax.text(
-            *place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=5,
+            *place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=LABELS,
             path_effects=halo(),
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from ..codegen import named_options
 from ..codegen._internal import as_numbers, check_shape
 from ..groups import SE3
 from ..scene import Scene
+from ..scene._internal import obstacle_bodies
 from ._obstacles import (
     Obstacles,
     RoundObstacle,
@@ -67,7 +68,7 @@ WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the
 
 @named_options(own="bodies hull")
 def plot_path(
-    run: PlottedRun,
+    run: PlottedRun | Scene | Any,
     *,
     bodies: Bodies | None = None,
     frames: int = 12,
@@ -80,14 +81,17 @@ def plot_path(
 ) -> Figure:
     """Paths of the bodies with their frames along them, in m with equal axes.
 
-    In the plane where the bodies stay in it, otherwise in space. The body axes x, y, z are red,
-    green, blue; the reference is dashed. A state of attitudes alone is drawn as the paths of the
+    In the plane where the bodies stay in it, otherwise in space. Bodies look as their system knows
+    them, and paths get darker with time. Where no shapes are known, the body axes x, y, z are red,
+    green, blue. The reference is dashed. Obstacles, goals and hull are those of the run unless they
+    are given. A state of attitudes alone is drawn as the paths of the
     tips of the body axes on the unit sphere.
 
     Parameters
     ----------
-    run : SimulationResult or Trajectory
-        Or anything with ``group``, ``x`` and, if it likes, ``name`` and ``reference``.
+    run : SimulationResult, plan, Trajectory or Scene
+        Or anything with ``group``, ``x`` and, if it likes, ``name`` and ``reference``. A trajectory
+        does not know its system: give ``system.scene(trajectory)``.
     bodies : callable or mapping of str to callable, optional
         ``x of shape (N, nq) → poses of shape (N, k, 7)`` on SE(3), for states that are no poses,
         such as the joints of an arm, or one ``→ (N, 7)`` for each body by its name; the state's
@@ -135,9 +139,9 @@ def plot_path(
     """
     from ._figure import new_figure
 
-    check_run(run)
-    turns = bodies is None and is_attitude(run.group)
-    scene = known_scene(run) if bodies is None else None
+    run, known = _subject(run)
+    turns = bodies is None and not isinstance(run, Scene) and is_attitude(run.group)
+    scene = known if bodies is None else None
     given = as_numbers("goals", goals) if len(goals) else np.zeros((0, 7))
     given = check_shape("goals", given[None] if given.ndim == 1 else given, (None, 7))
     goal = given[None] if len(given) else None
@@ -159,7 +163,9 @@ def plot_path(
             goal = body_poses(run.group, smooth(run.group, reference), bodies)
     else:
         poses, goal, names = poses_of_scene(scene, goal)
-    spreads = None if covariances is None else _spreads(poses, len(run.x), covariances)
+    spreads = (
+        None if covariances is None else _spreads(poses, len(getattr(run, "x", poses)), covariances)
+    )
     shown = _PathPicture(poses, goal, capsules, hulls, spreads, solids)
     if turns:
         figure = figure or new_figure(6.0, 5.6)
@@ -176,11 +182,18 @@ def plot_path(
         if own:
             fill(figure, ax, half)
     dashed = ["dashed: goal" if len(goals) else "dashed: reference"] * (goal is not None)
-    key = ["pale: early, dark: late", *dashed, *["grey: obstacles"] * (len(capsules) > 0)]
+    key = [
+        *["pale: early, dark: late"] * (len(t) > 1),
+        *dashed,
+        *["grey: obstacles"] * (len(capsules) > 0),
+    ]
     key += ["ellipses: 2σ"] * (spreads is not None)
     if solids is not None and solids.scale > 1.0:
         key.append(f"bodies {solids.scale:.2g}× as large as they are")
-    head(figure, getattr(run, "name", ""), key)
+    head(figure, getattr(run, "title", getattr(run, "name", "")), key)
+    if scene is not None and len(scene.t) == 1:
+        for body in scene.bodies if len(scene.bodies) > 1 else ():
+            label(ax, body.points(0).mean(axis=0), body.name)
     _name_paths(figure, names, _path_colors(poses))
     return figure
 
@@ -204,6 +217,22 @@ class _PathPicture(NamedTuple):
         return np.concatenate([np.atleast_2d(some) for some in points])
 
 
+def _subject(run: Any) -> tuple[Any, Scene | None]:
+    """What has times, and its scene if it is known: of a run, a plan, or a scene itself."""
+    if isinstance(run, Scene):
+        return run, run
+    if hasattr(run, "problem") and hasattr(run, "trajectory"):
+        system, problem = run.problem.system, run.problem
+        path = run.trajectory
+        if system.look is None or is_attitude(system.state):
+            return path, None
+        scene = system.scene(path)
+        around = obstacle_bodies(problem.obstacles, path.t, problem.nominal_parameters)
+        return path, replace(scene, bodies=[*scene.bodies, *around])
+    check_run(run)
+    return run, known_scene(run)
+
+
 def known_scene(run: Any) -> Scene | None:
     """The scene of a run whose plant knows how it looks."""
     known = getattr(run, "scenery", None)
@@ -225,13 +254,14 @@ def poses_of_scene(
     """Poses of what has a trail (F, k, 7), goals in place of a reference, and names."""
     trails = [path for path in scene.paths if path.role == "trail"]
     by_name = {body.name: body for body in scene.bodies if body.role == "body"}
-    poses = np.stack([_along(path.points, by_name[path.name].poses) for path in trails], axis=1)
+    ways = [_along(path.points, by_name[path.name].poses) for path in trails]
+    poses = np.stack(ways, axis=1) if ways else np.zeros((len(scene.t), 0, 7))
     if goal is None and scene.goals:
         goal = np.stack([one.pose for one in scene.goals])[None]
-    ways = [path.points for path in scene.paths if path.role == "reference"]
+    wanted = [path.points for path in scene.paths if path.role == "reference"]
     places = [body.poses[0] for body in scene.bodies if body.role == "reference" and body.is_fixed]
-    if goal is None and ways:
-        goal = np.stack([_along(way, SE3.identity[None]) for way in ways], axis=1)
+    if goal is None and wanted:
+        goal = np.stack([_along(way, SE3.identity[None]) for way in wanted], axis=1)
     elif goal is None and places:
         goal = np.stack(places)[None]
     names = [path.name for path in trails]

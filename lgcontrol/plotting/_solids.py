@@ -45,7 +45,7 @@ class Solids(NamedTuple):
     @property
     def is_planar(self) -> bool:
         """Whether all that moves stays in the plane and turns about z only."""
-        return all(is_planar(body.poses) for body in self.moving)
+        return bool(self.moving) and all(is_planar(body.poses) for body in self.moving)
 
     def at_end(self, size: float) -> Solids:
         """Only the last place, of a size in m."""
@@ -70,9 +70,9 @@ def solids_of(scene: Scene, frames: int) -> Solids | None:
     """Bodies with shapes, those that move at places that do not cover each other."""
     drawn = [body for body in scene.bodies if _is_drawn(body)]
     moving = [body for body in drawn if body.role == "body" and not body.is_fixed]
-    if not moving:
-        return None
     still = [body for body in drawn if body.role == "body" and body.is_fixed]
+    if not moving:
+        return Solids((), still, (), np.zeros(0, dtype=int), 1.0) if still else None
     wanted = [body for body in drawn if body.role == "reference" and body.is_fixed]
     at_start = np.concatenate([triangles(one, 0, 1.0)[0].reshape(-1, 3) for one in moving])
     size = float(np.ptp(at_start, axis=0).max()) or 1.0

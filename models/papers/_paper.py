@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lgcontrol.plotting import style
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -99,11 +101,11 @@ class Paper:
 
 
 def sheet(columns: int, **options: Any) -> tuple[Figure, list[Any]]:
-    """A figure with axes in a row, and a grid in each; options are those of `add_subplot`."""
+    """A figure with axes in a row; options are those of `add_subplot`."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * columns, 3.8), layout="constrained")
-    axes = [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
-    for axis in axes:
-        axis.grid(True, alpha=0.3)
+    with rc_context(style()):
+        figure = Figure(figsize=(4.6 * columns, 3.8))
+        axes = [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
     return figure, axes

@@ -70,8 +70,13 @@ def test_verbs_have_the_same_arguments_in_the_same_order():
 def test_pictures_show_all_bodies(linkages):
     for linkage in (*linkages.values(), delta_robot_tree()):
         (ax,) = linkage.plot().axes
-        names = {text.get_text() for text in ax.get_legend().get_texts()}
-        assert names == set(linkage.poses(linkage.assemble()))
+        poses = linkage.poses(linkage.assemble())
+        assert {text.get_text() for text in ax.texts} - {""} == set(poses)
+        drawn = [one for one in ax.collections if one.get_gid() == "body"]
+        for pose, body in zip(poses.values(), drawn, strict=True):
+            corners = np.asarray(body._faces).reshape(-1, 3)
+            low, high = corners.min(axis=0) - 1e-9, corners.max(axis=0) + 1e-9
+            assert (low <= pose[:3]).all() and (pose[:3] <= high).all()
 
 
 def test_reactions_of_a_loop_balance_on_both_frames():

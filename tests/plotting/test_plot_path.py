@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.models import panda_tree, quadrotor, surface_vessel
-from lgcontrol.optimal import Capsule, HalfSpace, Sphere
+from lgcontrol.optimal import Capsule, HalfSpace, OptimalControlProblem, Sphere, keep_out
 from lgcontrol.plotting import animate_run, plot_path, plot_run
 from lgcontrol.plotting._obstacles import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
+from lgcontrol.scene import Scene, SceneBody, box
 from lgcontrol.simulation import Criterion, SimulationResult, Task, simulate
 from lgcontrol.systems import Trajectory
 
@@ -402,6 +403,31 @@ def test_a_small_vehicle_on_a_long_way_is_enlarged_and_says_so():
     run = simulate(quad, x0=x0, seconds=1.0, max_step=0.05, method="rk4")
     texts = [text.get_text() for text in plot_path(run).texts]
     assert any(re.search(r"bodies [2-9].*× as large as they are", text) for text in texts)
+
+
+def test_a_scene_and_a_plan_are_drawn_like_a_run(arm_run):
+    arm, run = arm_run
+    scene = arm.system().scene(run.trajectory)
+    np.testing.assert_allclose(corners(plot_path(scene).axes[0])[-1],
+                               corners(plot_path(run).axes[0])[-1])  # fmt: skip
+    vessel = surface_vessel(current=(0, 0, 0))
+    buoy = keep_out(lambda t, x, u, p: x[:2], Sphere([1.0, 0.5], 0.2), radius=0.3, name="buoy")
+    goal = np.concatenate([SE2.exp([2.0, 0, 0]), np.zeros(3)])
+    plan = OptimalControlProblem(vessel, 10, 0.5, bounds=[buoy], reference=goal).solve(
+        vessel.state.identity
+    )
+    ax = plot_path(plan).axes[0]
+    assert "buoy" in {text.get_text() for text in ax.texts}
+    np.testing.assert_allclose(ways(ax)[0][-1], plan.x[-1, :2])
+    assert corners(ax)
+
+
+def test_bodies_that_stay_are_named_where_they_are():
+    post = SceneBody("post", [box((0.1, 0.1, 2.0))], SE3.from_position([[1.0, 0.0, 1.0]]))
+    wall = SceneBody("wall", [box((0.1, 3.0, 2.0))], SE3.from_position([[2.0, 0.0, 1.0]]))
+    ax = plot_path(Scene("yard", np.zeros(1), [post, wall])).axes[0]
+    assert ax.name == "3d" and [t.get_text() for t in ax.texts][:2] == ["post", "wall"]
+    assert len(corners(ax)) == 2
 
 
 def test_a_part_of_a_figure_can_be_given():

@@ -19,9 +19,11 @@ from ...codegen._internal import (
     interruptible,
     unknown_name,
 )
-from ...groups import Product, check_element
+from ...groups import SE3, Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
+from ...scene import Scene, SceneBody
+from ...scene._internal import between
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 # Speeds that break constraints by more than this share of themselves are refused.
+THICKNESS = 0.015  # radius of drawn links next to the size of the linkage
 BROKEN = 1e-9
 
 
@@ -620,7 +623,7 @@ class Linkage(Immutable, ABC):
     def plot(
         self, q: Any = None, *, p: FixedParameters | None = None, figure: Any = None
     ) -> Figure:
-        """Bodies in space: the frame of each, with lines to the points that joints hold.
+        """Bodies in space: capsules to the points that joints hold, and their names.
 
         Parameters
         ----------
@@ -634,11 +637,22 @@ class Linkage(Immutable, ABC):
         -------
         matplotlib.figure.Figure
         """
-        from ...plotting._internal import plot_bodies
+        from ...plotting import plot_path
 
         values = self._parameters(p)
         q = self.assemble(p=values) if q is None else self._closed(q, values)
-        return plot_bodies(self.poses(q, p=values), self._points(q, values), figure=figure)
+        poses, points = self.poses(q, p=values), self._points(q, values)
+        every = np.vstack([*(pose[:3] for pose in poses.values()), *points.values()])
+        thick = THICKNESS * max(float(np.ptp(every, axis=0).max()), 1e-3)
+        bodies = []
+        for name, pose in poses.items():
+            back = SE3.inverse(pose)
+            ends = [SE3.act(back, point) for point in points.get(name, ())]
+            links = [between(np.zeros(3), end, thick) for end in ends] or [
+                between(np.zeros(3), np.zeros(3), 2 * thick)
+            ]
+            bodies.append(SceneBody(name, links, pose[None]))
+        return plot_path(Scene(self.name, np.zeros(1), bodies), figure=figure)
 
     def _closed(self, q: Any, p: np.ndarray) -> np.ndarray:
         """A configuration that keeps the joints; of drives any time may be meant."""
