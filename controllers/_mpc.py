@@ -38,7 +38,9 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._internal import (
     CROWDED,
     ProblemOptions,
+    depends_on_time,
     make_solver,
+    moves,
     prepare_sampling,
     sample_reference,
     starts_of,
@@ -992,6 +994,8 @@ class MPC(Controller, metaclass=Fixed):
     ) -> Loop:
         """Before the first plan: more substeps where modes at its start or goal are too fast."""
         times = self.problem.times(start)
+        if not moves(reference) and not depends_on_time(self.system):
+            times = times[:2]  # all are alike
         goal = sample_reference(self.system, reference, times, self._own)
         goal = self._rates.reference(goal)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
