@@ -106,6 +106,11 @@ def clock_time(t: Any) -> float:
         ) from None
 
 
+def steers(controller: Controller, plant: System) -> bool:
+    """Whether a controller answers with as many controls as a plant has."""
+    return len(controller._controls) == len(plant.input_index("control"))
+
+
 def static_law(
     controller: Controller,
     function: ModelFunction,
@@ -126,7 +131,11 @@ def static_law(
             words = words.astype(f"U{len(str(CallStatus.OK))}")
         return {"status": words, "solve_time": np.zeros(count), "message": np.full(count, "")}
 
-    return FunctionLaw(function=function, rows=rows, bounds=bounds, took=took, columns=columns)
+    values, goal = controller._values, controller.reference
+    return FunctionLaw(
+        function=function, rows=rows, bounds=bounds, took=took, columns=columns,
+        is_ready=lambda: controller._values is values and controller.reference is goal,
+    )  # fmt: skip
 
 
 class LawOptions(TypedDict, total=False):

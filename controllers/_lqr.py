@@ -25,7 +25,7 @@ from lgcontrol.simulation._internal import FunctionLaw
 from lgcontrol.systems import Linearization, ReferenceLike, System, Trajectory, TrimPoint
 from lgcontrol.systems._internal import Parameters, ParameterValues, sample_time
 
-from ._base import Controller, static_law
+from ._base import Controller, static_law, steers
 from ._law_function import law_function
 from ._sampled_loop import Feedback
 
@@ -323,7 +323,8 @@ def _compiled_law(
     controller: LQR | TVLQR, plant: System, rows: Callable[[np.ndarray], dict[str, np.ndarray]]
 ) -> FunctionLaw | None:
     """A law that is linear in the error, where its parameters stay as they are."""
-    if controller._values.functions or controller.system.state != plant.state:
+    fits = controller.system.state == plant.state
+    if controller._values.functions or not fits or not steers(controller, plant):
         return None
     limits = (controller._lower, controller._upper) if controller.saturate else None
     return static_law(controller, _feedback(controller.system), rows, limits)

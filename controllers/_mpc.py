@@ -51,7 +51,7 @@ from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory
 from lgcontrol.systems._internal import Parameters, ParameterValues, on_constraints
 
-from ._base import CLOCK_ROUNDING, Controller, clock_time
+from ._base import CLOCK_ROUNDING, Controller, clock_time, steers
 from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_export import export_mpc
@@ -811,6 +811,7 @@ class MPC(Controller, metaclass=Fixed):
             type(self)._control is not MPC._control
             or self.system.project is not None
             or self.system.state != plant.state
+            or not steers(self, plant)
             or self._values.functions
             or self.real_time.budget < np.inf
             or not self._plans_in_c

@@ -260,8 +260,8 @@ class CompiledLoop(RunLoop):
         loop.put("row_z", np.empty((loop.struct.row_room, z.size)))
         loop.put("estimate", loop.arrays["z"])
         loop.set(
-            estimator=1, nz=z.size, successes=found.successes, est_same=found.rounding[0],
-            est_ulps=found.rounding[1],
+            estimator=1, nz=z.size, est_nq=estimator.x.size, successes=found.successes,
+            est_same=found.rounding[0], est_ulps=found.rounding[1],
         )  # fmt: skip
         self._filter = self.record.filter = found
         self._load_filter()
@@ -369,10 +369,8 @@ class CompiledLoop(RunLoop):
         handlers = [self._handlers.get(name) for name in ASKS]
         try:
             while True:
-                if loop.law == 2:
-                    loop.law_ready = self._law.is_ready()  # type: ignore[union-attr]
-                elif loop.law:
-                    loop.law_ready = 1
+                if self._law is not None:
+                    loop.law_ready = self._law.is_ready() and self._sees_a_state
                 asked = go(address)
                 self.t = loop.t
                 handler = handlers[asked]
@@ -395,6 +393,12 @@ class CompiledLoop(RunLoop):
                     progress(loop.now / run.end)
         finally:
             self._catch_up()
+
+    @property
+    def _sees_a_state(self) -> bool:
+        """Whether what the controllers see has the size of the plant's state."""
+        size = self._loop.arrays["estimate"].size
+        return self.run.feedback != "estimate" or self._filter is not None or size == self.x.size
 
     _ended = False
 

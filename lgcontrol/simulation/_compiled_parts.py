@@ -27,6 +27,8 @@ class FunctionLaw:
         matrices by columns.
     bounds : tuple of ndarray, or None
         What the controls are clipped to.
+    is_ready : callable
+        Whether what was known beforehand still holds; else Python makes the next call.
     took : callable
         ``(t, u, told, elapsed)``: makes the controller know of its last call.
     columns : callable
@@ -37,6 +39,7 @@ class FunctionLaw:
     function: ModelFunction
     rows: Callable[[np.ndarray], Mapping[str, np.ndarray]]
     bounds: tuple[np.ndarray, np.ndarray] | None
+    is_ready: Callable[[], bool]
     took: Callable[[float, np.ndarray, np.ndarray, float], None]
     columns: Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 

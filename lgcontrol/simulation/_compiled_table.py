@@ -151,6 +151,7 @@ number measured_at
 size estimator 0 for none, 1 in the loop, 2 in Python
 code predict
 size nz
+size est_nq
 numbers z
 numbers z_next
 number est_t

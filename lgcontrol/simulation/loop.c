@@ -465,7 +465,7 @@ LG_EXPORT int lg_loop_go(lg_loop *r)
       if (r->estimator && (wanted = predict(r)) >= 0) return wanted; /* fall through */
     case PREDICTED:
       r->now = r->after, r->phase = TICK;
-      if (r->estimator == 1 && !all_finite(r->z, r->nq)) return ASK_LOST;
+      if (r->estimator == 1 && !all_finite(r->z, r->est_nq)) return ASK_LOST;
       if (r->now >= r->pause || wall() > until) return ASK_PAUSE;
   }
 }

@@ -337,6 +337,59 @@ def test_a_controller_that_raises_leaves_the_same_result(monkeypatch):
     compare(*found)
 
 
+def test_an_estimate_of_another_size_is_refused_as_in_python(monkeypatch):
+    class Small(Observer):
+        def predict(self, t, u, dt):
+            pass
+
+        def update(self, name, y):
+            pass
+
+    plant = cart()
+    law = LQR(plant, [0.0, 0.0], dt=0.05)
+    told = []
+    for driver in (lambda build: None, _compiled_loop.find_driver):
+        monkeypatch.setattr(_compiled_loop, "find_driver", driver)
+        with pytest.raises(SimulationError) as error:
+            simulate(plant, law, x0=[1, 0], seconds=1.0, sensors=[X], estimator=Small([1.0]))
+        told.append(str(error.value))
+    assert told[0] == told[1] and "shape (1,)" in told[0]
+
+
+def test_a_law_of_other_controls_is_refused_as_in_python(monkeypatch):
+    pushed = System(
+        "pushed", cart().state, lambda t, x, u, p: [x[1], u[0] + u[1]], inputs=["a", "b"]
+    )
+    law = LQR(pushed, [0.0, 0.0], dt=0.05)
+    for driver in (lambda build: None, _compiled_loop.find_driver):
+        monkeypatch.setattr(_compiled_loop, "find_driver", driver)
+        with pytest.raises(SimulationError, match="the result of LQR has shape"):
+            simulate(cart(), law, x0=[1, 0], seconds=1.0)
+
+
+def test_parameters_that_change_on_the_way_reach_a_law_in_c(twice):
+    def make():
+        plant = System(
+            "cart", cart().state, lambda t, x, u, p: [x[1], u[0] - p[0]], inputs=["push"],
+            parameters=[Parameter("load", "N", 1.0)],
+        )  # fmt: skip
+        law = LQR(plant, [0.0, 0.0], dt=0.05)
+
+        def at(t):
+            if t > 0.5:
+                law.parameters = {"load": 2.0}
+            return {}
+
+        return plant, {
+            "controller": law, "x0": [1, 0], "seconds": 1.0, "reference": [0.5, 0.0],
+            "disturbances": InputSignal(at, dt=0.1),
+        }  # fmt: skip
+
+    slow, fast = twice(make)
+    compare(slow, fast, ROUNDING)
+    assert np.ptp(fast.command[-8:, 0]) > 0.1 or fast.command[-1, 0] > 1.5
+
+
 def test_progress_is_told_as_in_python(twice):
     told = []
     for run in twice(of_cart(record_dt=0.001, progress=told.append)):
