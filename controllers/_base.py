@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from math import isfinite, ulp
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from lgcontrol.codegen._internal import (
     check_shape,
     interruptible,
     level_outside,
+    refuse_attribute,
 )
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import Settings
@@ -183,6 +184,9 @@ class Controller(ABC):
         remedy; empty where they do not, or nobody looked. The summary of a run tells it, and the
         run is no success.
     """
+
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+        __getattr__ = refuse_attribute
 
     _own_checks = "tree"  # arguments that a law itself refuses with better words
 

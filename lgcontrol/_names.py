@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -58,6 +58,40 @@ def hint_for(package: str, name: str) -> str:
             return f"; {was} is no longer public: {reason}"
     homes = [home for home, names in public_names().items() if name in names and home != package]
     return f"; {name} is in {min(homes, key=lambda home: (home.count('.'), home))}" if homes else ""
+
+
+@lru_cache(256)
+def member_hint(owner: type, member: str) -> str:
+    """Say what became of a method, an attribute or an argument, as in ``"assemble(held=)"``.
+
+    Parameters
+    ----------
+    owner : type
+        The class; its bases count as well.
+    member : str
+        Of a constructor's argument ``"(symbolic=)"``.
+
+    Returns
+    -------
+    str
+        "is now …", "is gone: …", or nothing where it never was.
+    """
+    dot = "" if member.startswith("(") else "."
+    return _gone([f"{base.__name__}{dot}{member}" for base in owner.__mro__])
+
+
+def function_hint(argument: str) -> str:
+    """The same for an argument of a function, as in ``"pose_graph(start=)"``."""
+    return _gone([argument])
+
+
+def _gone(names: list[str]) -> str:
+    for entries in renamed().values():
+        for name in names:
+            if name in entries:
+                new, reason = entries[name]
+                return f"is now {PACKAGE}.{new}: {reason}" if new else f"is gone: {reason}"
+    return ""
 
 
 @cache

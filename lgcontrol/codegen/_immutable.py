@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from .._names import member_hint
 from ._validate import unknown_name
+
+
+def refuse_attribute(thing: Any, name: str) -> Any:
+    """Raise the error for an attribute that an object does not have, with its new name.
+
+    Parameters
+    ----------
+    thing : object
+        Whose ``__getattr__`` was asked.
+    name : str
+    """
+    if hasattr(type(thing), name):  # a property whose own error this is
+        return object.__getattribute__(thing, name)
+    kind = type(thing)
+    hint = "" if name.startswith("_") else member_hint(kind, name)
+    text = f"{kind.__name__} has no attribute {name!r}" + f"; it {hint}" * bool(hint)
+    raise AttributeError(text, name=name, obj=thing)
 
 
 class Immutable:
@@ -24,6 +44,12 @@ class Immutable:
             valid = [key for key in (*vars(self), *dir(type(self))) if not key.startswith("_")]
             raise AttributeError(unknown_name(f"attribute of {kind}", name, valid), name=name)
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Say what became of an attribute that there was once."""
+            return refuse_attribute(self, name)
 
     def _finish_making(self) -> None:
         """From here on the names are known."""

@@ -17,6 +17,7 @@ from ._html import html_lines as html_lines
 from ._html import html_page as html_page
 from ._html import html_table as html_table
 from ._immutable import Immutable as Immutable
+from ._immutable import refuse_attribute as refuse_attribute
 from ._interrupt import check_interrupt as check_interrupt
 from ._interrupt import interrupt_is_answered as interrupt_is_answered
 from ._interrupt import interruptible as interruptible

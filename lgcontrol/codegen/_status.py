@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._immutable import refuse_attribute
+
 
 class Status:
     """How something ended, for enumerations: a text, and whether it is a success.
@@ -35,6 +37,12 @@ class Status:
         """The words that summaries, counts and messages use."""
         return self.name.lower().replace("_", " ")
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what became of an attribute that there was once."""
+            return refuse_attribute(self, name)
+
     @property
     def is_success(self) -> bool:
         """Whether what was asked for was done."""
@@ -49,6 +57,12 @@ class Result:
     if TYPE_CHECKING:  # fields or properties, of the status that the result has
         status: Any
         message: Any
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what became of an attribute that there was once."""
+            return refuse_attribute(self, name)
 
     @property
     def is_success(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast, overload
 import casadi as ca
 import numpy as np
 
+from .._names import function_hint, member_hint
 from ._arguments import SHORT_TEXT, Kind, kinds_of, refusal
 from ._interrupt import interruptible
 
@@ -562,7 +563,8 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         name = type(values[0]).__name__ if makes else function.__name__
         for option in options:
             if known is not None and option not in known:
-                raise TypeError(f"{name}(): {unknown_name('argument', option, names)}")
+                text = f"{name}(): {unknown_name('argument', option, names)}"
+                raise TypeError(text + _renamed_argument(function, values, option, makes))
         if len(values) > most:
             own = [entry for entry in ordered if entry not in _BOUND]
             less = len(ordered) - len(own)
@@ -591,6 +593,16 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         return made
     made = checked
     return made
+
+
+def _renamed_argument(function: Any, values: tuple[Any, ...], option: str, makes: bool) -> str:
+    """What became of an argument that there was once."""
+    argument = f"{'' if makes else function.__name__}({option}=)"
+    hint = "" if makes else function_hint(argument)
+    if values and not hint:  # functions of modules are methods, too
+        owner = values[0] if isinstance(values[0], type) else type(values[0])
+        hint = member_hint(owner, argument)
+    return f" {option!r} {hint}" * bool(hint)
 
 
 def check_options(options: Iterable[str], *takers: Any) -> None:

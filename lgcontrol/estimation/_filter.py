@@ -23,6 +23,7 @@ from ..codegen._internal import (
     factor_symmetric,
     interruptible,
     read_only,
+    refuse_attribute,
     solve_factored,
     unknown_name,
 )
@@ -241,13 +242,15 @@ class Filter(ABC):
 
         def __getattr__(self, name: str) -> Any:
             """Say where smoothing is: of logs, and of what the filter remembers."""
-            who, more = type(self).__name__, ""
             if name == "smooth":
-                more = (
-                    f"; smooth a whole log by {who}.run(log).smooth(), the last seconds of a loop "
-                    f"by {who}(…, window=seconds).smoothed(t)"
+                who = type(self).__name__
+                raise AttributeError(
+                    f"{who} has no 'smooth'; smooth a whole log by {who}.run(log).smooth(), the "
+                    f"last seconds of a loop by {who}(…, window=seconds).smoothed(t)",
+                    name=name,
+                    obj=self,
                 )
-            raise AttributeError(f"{who} has no {name!r}{more}", name=name, obj=self)
+            return refuse_attribute(self, name)
 
     # One call at a time
 

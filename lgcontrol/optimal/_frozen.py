@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .._names import member_hint
 from ..codegen._internal import unknown_name
 
 
@@ -59,4 +60,5 @@ def refuse_name(record: object, name: str) -> NoReturn:
     if name.startswith("__"):  # asked by protocols, at every copy
         raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=record)
     text = unknown_name(f"attribute of {kind.__name__}", name, public_names(kind))
-    raise AttributeError(text, name=name, obj=record)
+    hint = member_hint(kind, name)
+    raise AttributeError(text + f" {name!r} {hint}" * bool(hint), name=name, obj=record)

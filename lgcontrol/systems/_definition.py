@@ -234,9 +234,7 @@ class SystemDefinition(Memo, Generic[State]):
                     f"parameter_values() has its value, with_parameters({{{name!r}: …}}) another",
                     name=name,
                 )
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name
-            )
+            return super().__getattr__(name)
 
     # What it is
 

@@ -6,7 +6,10 @@ import sys
 import pytest
 
 import lgcontrol
+from lgcontrol import models
 from lgcontrol._names import public_names, renamed
+from lgcontrol.codegen._internal import Immutable
+from lgcontrol.estimation import EKF, pose_graph
 
 from ._repository import ROOT
 
@@ -93,6 +96,35 @@ def test_the_error_for_an_old_name_says_the_new_one(statement, told):
         eval(statement)
     with pytest.raises(ImportError, match=f"cannot import name '{name}' from '{package}'; {told}"):
         exec(f"from {package} import {name}")
+
+
+def test_old_arguments_and_methods_say_the_new_ones():
+    """Of classes, of methods that a base has, of functions, and of results."""
+    linkage, quad = models.double_pendulum_mechanism(), models.quadrotor()
+    told = {
+        r"'measurements' is now lgcontrol\.estimation\.EKF\(sensors=\)": lambda: EKF(
+            quad, measurements=[]
+        ),
+        r"'held' is now .*Mechanism\.assemble\(where=\)": lambda: linkage.assemble(held={}),
+        r"'x' is now lgcontrol\.systems\.System\.trim\(guess=\)": lambda: quad.trim(x=quad.home),
+        r"'start' is now .*pose_graph\(guess=\)": lambda: pose_graph(None, start="given"),
+        "it is now lgcontrol.mechanics.Multibody.symbolic": lambda: models.panda_tree().parametric,
+        "it is now .*degrees_of_freedom": lambda: linkage.mobility().freedoms,
+        "it is now .*is_success": lambda: linkage.march(linkage.state(), 0.01, 1).is_solved,
+    }
+    for message, ask in told.items():
+        with pytest.raises((TypeError, AttributeError), match=message):
+            ask()
+
+
+def test_the_error_of_a_property_is_its_own():
+    class Broken(Immutable):
+        @property
+        def value(self):
+            raise AttributeError("inner")
+
+    with pytest.raises(AttributeError, match="^inner$"):
+        Broken().value  # noqa: B018
 
 
 def test_the_error_for_an_unknown_name_is_the_usual_one():

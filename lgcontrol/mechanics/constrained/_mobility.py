@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 import scipy
 
+from ...codegen._internal import refuse_attribute
 from ...systems import Trajectory
 from ._constraint import Constraints
 from ._ranks import RANK_OF_ROWS, SHORT, RankOfRows
@@ -79,6 +81,9 @@ class Mobility:
     gap : float
         Largest row on positions [m, rad].
     """
+
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+        __getattr__ = refuse_attribute
 
     degrees_of_freedom: int
     here: int

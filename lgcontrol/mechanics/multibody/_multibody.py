@@ -150,9 +150,7 @@ class Multibody(Tree):
                 raise AttributeError(
                     f"a Multibody has no {name!r}; its system has: tree.system(…).{name}", name=name
                 )
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-            )
+            return super().__getattr__(name)
 
     from_urdf = classmethod(tree_from_urdf)
     from_screws = classmethod(tree_from_screws)
