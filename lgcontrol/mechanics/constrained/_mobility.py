@@ -19,7 +19,7 @@ from ._system import OFF, ConstrainedMechanics
 # How far neighbours are, in m and rad.
 NEARBY = 1e-2
 # Steps back onto the constraints from there, and the gap that may be left.
-RETURNS, CLOSE = 8, 1e-9
+RETURNS, RETURNED = 8, 1e-9
 # On a motion, conditioning below this share of the best one counts as singular.
 NEARLY = 1e-3
 # Share of the weakest combination that a row must have to be named there.
@@ -273,7 +273,7 @@ class _Judged:
                 phi, G = rows(place)
                 step = np.linalg.lstsq(G, phi, rcond=RANK_OF_ROWS)[0] if phi.size else 0 * away
                 place = group.normalize(group.plus(place, -step))
-            if np.abs(rows(place)[0]).max(initial=0.0) < CLOSE:
+            if np.abs(rows(place)[0]).max(initial=0.0) < RETURNED:
                 yield place
 
 
