@@ -543,7 +543,9 @@ def picture():
     from matplotlib.figure import Figure
 
     figure = Figure()
-    figure.add_subplot().plot([0, 1])
+    ax = figure.add_subplot()
+    ax.plot([0, 1])
+    assert not ax.spines["top"].get_visible()  # in the style of the toolkit
     claims = Claim("gap | joint [m]", "0", 1e-3, 0, 1e-2), Claim("size", "a curve", 2.0)
     return Reproduction(figure, claims)
 

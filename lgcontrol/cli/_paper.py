@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ..codegen._internal import unknown_name
+from ..plotting import style
 from ._registry import PAPERS, CommandError, entries, guarded, load, summary, table
 from ._run import check_folder, safe_name
 
@@ -40,6 +42,8 @@ def paper_command(options: argparse.Namespace) -> int:
 
 
 def _compute(name: str, paper: Any, numbers: dict[str, None], options: argparse.Namespace) -> None:
+    from matplotlib import rc_context
+
     check_folder(options.out)
     folder = options.out / safe_name(name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,21 +54,28 @@ def _compute(name: str, paper: Any, numbers: dict[str, None], options: argparse.
         "",
     ]
     for number in numbers:
-        call = paper.figures[number]
-        print(f"{name} {number}: {summary(call)}", flush=True)
-        made = guarded(f"{name} {number}", call, "cannot be computed")
-        rows = [claim.row for claim in made.claims]
-        print("\n".join(table([HEADER, *rows])), flush=True)
-        page += [f"## {summary(call)}", ""]
-        if made.figure is not None and not options.no_plot:
-            file = f"{safe_name(number)}.png"
-            made.figure.savefig(folder / file, dpi=80)
-            print(f"  wrote {folder / file}", flush=True)
-            page += [f"![{summary(call)}]({file})", ""]
-        page += _markdown(rows)
+        with rc_context(style()):
+            page += _compute_one(name, number, paper.figures[number], folder, options)
     path = folder / "README.md"
     path.write_text("\n".join(page).rstrip() + "\n", encoding="utf-8")
     print(f"wrote {path}")
+
+
+def _compute_one(
+    name: str, number: str, call: Any, folder: Path, options: argparse.Namespace
+) -> list[str]:
+    """Print the claims of a figure and write it; lines of the page."""
+    print(f"{name} {number}: {summary(call)}", flush=True)
+    made = guarded(f"{name} {number}", call, "cannot be computed")
+    rows = [claim.row for claim in made.claims]
+    print("\n".join(table([HEADER, *rows])), flush=True)
+    page = [f"## {summary(call)}", ""]
+    if made.figure is not None and not options.no_plot:
+        file = f"{safe_name(number)}.png"
+        made.figure.savefig(folder / file, dpi=80)
+        print(f"  wrote {folder / file}", flush=True)
+        page += [f"![{summary(call)}]({file})", ""]
+    return [*page, *_markdown(rows)]
 
 
 def _markdown(rows: list[tuple[str, ...]]) -> list[str]:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcontrol.plotting import style
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -102,10 +100,7 @@ class Paper:
 
 def sheet(columns: int, **options: Any) -> tuple[Figure, list[Any]]:
     """A figure with axes in a row; options are those of `add_subplot`."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(style()):
-        figure = Figure(figsize=(4.6 * columns, 3.8))
-        axes = [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
-    return figure, axes
+    figure = Figure(figsize=(4.6 * columns, 3.8), layout="constrained")
+    return figure, [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
