@@ -116,7 +116,7 @@ def make_cells(figure: Any, rows: Sequence[_Row]) -> list[Cell]:
                     ends if is_last or len(axes) > 1 else set(),
                     {i for i in range(len(axes)) if i % across == 0},
                     is_last,
-                    k == timed[0] or len(axes) > 1,
+                    k == timed[0],
                 )
             )
     return cells

@@ -97,6 +97,7 @@ def style() -> dict[str, Any]:
         "grid.linewidth": 0.6,
         "legend.fontsize": SMALL - 0.5,
         "legend.frameon": False,
+        "legend.title_fontsize": SMALL - 0.5,
         "lines.linewidth": 1.2,
         "xtick.labelsize": SMALL,
         "ytick.labelsize": SMALL,
