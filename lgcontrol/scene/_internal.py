@@ -1,5 +1,6 @@
 """What rooms above need of `lgcontrol.scene` beyond what users type."""
 
+from ._live_scene import LiveScene as LiveScene
 from ._look import DrawnBody as DrawnBody
 from ._look import ModelLook as ModelLook
 from ._look import RigidLook as RigidLook

@@ -208,9 +208,10 @@ def ends_and_radius(one: Any) -> tuple[list[Any], Any]:
     if isinstance(one, tuple | list) and len(one) == 2:
         places = np.atleast_2d(as_numbers("center of a ball or ends of a capsule", one[0]))
         return [*places], one[1]
-    for names in (("center",), ("start", "end")):
-        if not isinstance(one, type) and all(hasattr(one, key) for key in (*names, "radius")):
-            return [getattr(one, key) for key in names], one.radius
+    for names in (("center", "radius"), ("start", "end", "radius")):
+        if not isinstance(one, type) and all(hasattr(one, key) for key in names):
+            *ends, radius = (getattr(one, key) for key in names)
+            return ends, radius
     raise TypeError(
         "an obstacle is a Sphere, Capsule or HalfSpace, or (center of 2 or 3 numbers or both ends "
         f"of an axis, radius); got {one!r}"

@@ -121,7 +121,17 @@ def disc(
 
 
 def box(size: Sequence[float], center: Any = (0, 0, 0), color: Color | None = None) -> BodyShape:
-    """Box along the axes of the body."""
+    """Box along the axes of the body.
+
+    Parameters
+    ----------
+    size : sequence of 3 floats
+        Lengths of its sides, m.
+    center : array_like, shape (3,)
+        In the axes of the body, m.
+    color : tuple of float, shape (4,), optional
+        Red, green, blue, opacity, each from 0 to 1.
+    """
     a, b, c = (float(length) for length in size)
     return BodyShape(BoxShape((a, b, c)), SE3.from_position(np.asarray(center, dtype=float)), color)
 

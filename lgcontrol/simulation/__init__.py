@@ -2,6 +2,7 @@
 
 - Run: `simulate`, which gives a `SimulationResult` with a `RunStatus`; `SimulationError`.
 - Run from many starts, in threads: `simulate_many`.
+- Run in real time in the browser, with a goal dragged by hand: `live`.
 - Several controllers at their own rates: `Cascade`.
 - Disturb: `Kick`, `Pulse`, `HeldNoise`, `WhiteNoise`, `InputSignal`, a `Disturbance` of your own.
 - Judge: `Task`, `Criterion`; `Vary` what differs from run to run; `robustness` against plants with
@@ -22,6 +23,7 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
+from ._live import live as live
 from ._loop import SimulationError as SimulationError
 from ._many import simulate_many as simulate_many
 from ._perturbation import robustness as robustness
