@@ -17,6 +17,7 @@ from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum
 from .test_interior_point import PROBLEMS, slew, turned
+from .test_phases import parked, posts
 from .user_tasks import TASKS
 
 pytestmark = pytest.mark.compiled
@@ -304,3 +305,46 @@ def test_a_solve_from_a_solution_begins_with_its_multipliers(name):
 def test_a_solve_takes_as_many_iterations_as_it_may(soft):
     solver, x0 = soft
     assert len(solver.solve(x0, tolerance=0.0, max_iterations=2000).iterations) == 2001
+
+
+def test_an_end_within_the_tolerance_has_converged_however_many_iterations_there_may_be():
+    """The barrier goes on falling there: who asks for fewer iterations has the answer sooner."""
+    early = []
+    for name in ("swing, soft", "swing, light", "slew", "slew, slow"):
+        problem, x0 = PROBLEMS[name]
+        solver = NewtonSolver(problem)
+        most = solver.solve(x0).iterations[-1].number
+        ends = [solver.solve(x0, max_iterations=count) for count in range(most + 1)]
+        is_met = [entry.kkt <= 1e-6 for entry in ends]
+        assert not is_met[0] and is_met[-1]
+        assert [entry.is_success for entry in ends] == is_met
+        early += is_met[:-1]
+    assert any(early)
+
+
+def test_a_solve_from_the_solution_of_another_solver_stays_near_it():
+    """Between parked cars, where longer plans are farther from all limits."""
+    task, x0 = parked(*posts())
+    peer = task.solve(x0, solver="ipopt")
+    plan = task.solve(x0, guess=peer, solver=NewtonSolver())
+    assert peer.is_success and plan.is_success and len(plan.solution.iterations) < 20
+    assert plan.cost < 1.0001 * peer.cost
+
+
+@pytest.mark.parametrize("policy", ["auto", "off"])
+def test_a_start_that_runs_away_is_answered(policy):
+    burst = System("burst", Rn(1), lambda t, x, u, p: x**9 + u, inputs=["push"])
+    problem = OptimalControlProblem(burst, 10, 0.1, reference=[0.0])
+    set_compile_policy(policy)
+    assert NewtonSolver(problem).solve([10.0]).status in ("failed", "stalled")
+
+
+@pytest.mark.parametrize("policy", ["auto", "off"])
+def test_a_free_start_stays_strictly_within_its_own_limits(policy):
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=["push"])
+    problem = OptimalControlProblem(
+        cart, 10, 0.1, reference=[0.0, 0.0], free="x0", bounds=[Bound("x0", 0.5, at="start")]
+    )
+    set_compile_policy(policy)
+    found = NewtonSolver(problem).solve([1.0, 0.0])
+    assert found.is_success and 0.5 <= found.x[0, 0] < 0.5 + 1e-5

@@ -219,7 +219,7 @@ class NewtonKKT:
         most = np.where(high, o.push * np.maximum(1.0, np.abs(self.upper)), 0.0)
         width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
         limit = np.r_[model.sides.limit, model.sides.target]
-        hard = ~self.soft & (np.arange(len(limit)) < self.ns)
+        hard = ~self.soft & ~self.start & (np.arange(len(limit)) < self.ns)
         self.limit = limit + hard * self.sign * o.relax * np.maximum(1.0, np.abs(limit))
         return low, high, np.minimum(least, width), np.minimum(most, width)
 
@@ -665,7 +665,7 @@ class NewtonKKT:
         theta, phi = self.theta(trial, gaps, rows), self.phi(trial, cost)
         if not (np.isfinite(theta) and np.isfinite(phi)):
             return False
-        self.gain = (phi - ref.phi) / (alpha * (1 - alpha / 2) * ref.slope)
+        self.gain = float((phi - ref.phi) / np.float64(alpha * (1 - alpha / 2) * ref.slope))
         fuzz = 10 * float(np.finfo(float).eps) * abs(ref.phi)
         if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
             return False

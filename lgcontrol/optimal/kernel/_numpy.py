@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,12 @@ class NumpyMemory(KernelMemory):
         super().give(setting, t, x0, weight)
         self.setting = setting
 
-    def run(self, entry: str, **options: Any) -> int:
+    def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
         for name, value in options.items():
             setattr(self.task, name, value)
         with np.errstate(all="ignore"):
-            return int(getattr(self, f"_{entry}")())
+            return getattr(self, f"_{entry}")()
 
     def _nodes(self) -> Nodes:
         return Nodes(self.arrays["t"].copy(), self.parts["x"].copy(), self.parts["u"].copy())
@@ -69,7 +70,8 @@ class NumpyMemory(KernelMemory):
     def _newton(self, nodes: Nodes, going_on: dict[str, Any] | None = None) -> NewtonKKT:
         count = len(self.stage_model.sides.row)
         return NewtonKKT(
-            self.stage_model, self.setting, nodes, self.arrays["x0"].copy(), self.own_settings,
+            self.stage_model, self.setting, nodes, self.arrays["x0"].copy(),
+            replace(self.own_settings, mu_first=self.settings.mu_first),
             self.task.tolerance, weight=self.arrays["weight"][:count].copy(), going_on=going_on,
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
 from ._settings import NewtonSettings
-from ._solver import EXACT, FRESH, NOT_FINITE, WARM, KernelMemory
+from ._solver import CONVERGED, EXACT, FRESH, ITERATIONS, NOT_FINITE, WARM, KernelMemory
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
@@ -171,7 +171,7 @@ class NewtonSolver:
     def memory(self) -> KernelMemory:
         """What the kernel works on."""
         if self._memory is None:
-            if self._stages is None and load_kernel() is None:
+            if load_kernel() is None:
                 self._memory = NumpyMemory(self.model, self.settings, MOST)
                 return self._memory
             if self._stages is None:
@@ -384,10 +384,18 @@ class NewtonSolver:
         memory.reserve(max_iterations)
         try:
             memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
-            status = memory.run(
-                "plan", tolerance=tolerance, max_iterations=max_iterations,
-                resume=WARM if is_warm else FRESH,
-            )  # fmt: skip
+            status, left = None, max_iterations
+            if isinstance(guess, OptimalSolution) and guess.is_success:
+                with memory.beginning_at(self.settings.real_time_mu):
+                    status = memory.run(
+                        "plan", tolerance=tolerance, max_iterations=left,
+                        resume=WARM if is_warm else FRESH,
+                    )  # fmt: skip
+                left -= memory.task.iterations
+            if status is None or (status not in (CONVERGED, ITERATIONS) and left > 0):
+                memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
+                is_warm = False
+                status = memory.run("plan", tolerance=tolerance, max_iterations=left, resume=FRESH)
         finally:
             memory.task.watch = None
         watch.raise_error()

@@ -23,7 +23,7 @@ from .._problem import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Values
-from ._solver import CONVERGED, INFEASIBLE, NOT_FINITE, STATUS
+from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.
 KEPT = 1e-6
@@ -147,11 +147,11 @@ class KernelResults:
         status, gap = ended or STATUS[code], last.defect
         if code == CONVERGED:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
-        if status is SolveStatus.STALLED and not violations:
-            if last.kkt <= tolerance:
-                status = SolveStatus.CONVERGED
-            elif last.kkt <= ACCEPTABLE_RESIDUAL:
-                status = SolveStatus.ACCEPTABLE
+        is_short = ended is None and code in (ITERATIONS, STALLED)
+        if is_short and not violations and last.kkt <= tolerance:
+            status = SolveStatus.CONVERGED
+        elif status is SolveStatus.STALLED and not violations and last.kkt <= ACCEPTABLE_RESIDUAL:
+            status = SolveStatus.ACCEPTABLE
         if status is SolveStatus.STALLED and not np.isfinite(last.kkt):
             status = SolveStatus.FAILED
         if status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -245,13 +247,23 @@ class KernelMemory:
             self.most, self.arrays["log"] = most, np.zeros((most + 1, len(LOG)))
             self.task.log = self.arrays["log"].ctypes.data
 
-    def run(self, entry: str, **options: Any) -> int:
+    @contextmanager
+    def beginning_at(self, mu: float) -> Iterator[None]:
+        """Solves begin at a barrier parameter that is not larger than this."""
+        before = self.settings.mu_first
+        self.settings.mu_first = min(mu, before)
+        try:
+            yield
+        finally:
+            self.settings.mu_first = before
+
+    def run(self, entry: str, **options: Any) -> Any:
         """An entry point of the kernel with options of the task; returns the status."""
         for name, value in options.items():
             setattr(self.task, name, value)
         given = self.model, self.task, self.settings
         call = getattr(self.kernel, entry)
-        return int(call(*(ctypes.addressof(struct) for struct in given)))
+        return call(*(ctypes.addressof(struct) for struct in given))
 
 
 class NewtonKKTSolver:

@@ -1109,7 +1109,7 @@ static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const l
     s->upper[j] = q->upper[j] + o->relax * larger(1, fabs(q->upper[j]));
   }
   for (int64_t j = 0; j < m->ns + m->ne; j++) {
-    const int hard = j < m->ns && !isfinite(q->weight[j]);
+    const int hard = j < m->ns && !isfinite(q->weight[j]) && !m->start[j];
     s->limit[j] = q->limit[j] + (hard ? m->sign[j] * o->relax * larger(1, fabs(q->limit[j])) : 0);
   }
 }
