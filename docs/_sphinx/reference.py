@@ -24,6 +24,7 @@ ROOMS = {
     "groups": "Groups",
     "integrators": "Integrators",
     "plotting": "Figures",
+    "scene": "Scenes",
     "io": "Files",
     "codegen": "Compiled functions",
 }

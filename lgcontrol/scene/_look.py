@@ -14,6 +14,27 @@ from ._shapes import BodyShape, Mesh
 
 
 @dataclass(frozen=True, eq=False)
+class Push:
+    """A force on a body whose components are inputs.
+
+    Parameters
+    ----------
+    name : str
+    inputs : tuple of str
+        Inputs along x, y, z in N; names that no input has stand for zero.
+    in_world : bool
+        Whether x, y, z are those of the world, not of the body.
+    point : ndarray, shape (3,)
+        Where it acts, in the axes of the body, m.
+    """
+
+    name: str
+    inputs: tuple[str, str, str]
+    in_world: bool
+    point: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class DrawnBody:
     """A body of a model: its shapes, and a point of it whose way is drawn.
 
@@ -25,12 +46,15 @@ class DrawnBody:
         In the axes of the body; no way is drawn if left out.
     is_fixed : bool
         Whether it stays where it is.
+    pushes : sequence of Push
+        Forces on it that are inputs.
     """
 
     name: str
     shapes: Sequence[BodyShape]
     tip: np.ndarray | None = None
     is_fixed: bool = False
+    pushes: Sequence[Push] = ()
 
 
 class ModelLook(Protocol):
@@ -61,17 +85,20 @@ class RigidLook:
         Of the block.
     shapes : sequence of BodyShape
     block : str
+    pushes : sequence of Push
     """
 
     name: str
     group: LieGroup
     shapes: Sequence[BodyShape]
     block: str = "pose"
+    pushes: Sequence[Push] = ()
 
     def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
         """The body."""
         turns = isinstance(self.group, SO3Group)
-        return [DrawnBody(self.name, self.shapes, None if turns else np.zeros(3))]
+        tip = None if turns else np.zeros(3)
+        return [DrawnBody(self.name, self.shapes, tip, pushes=self.pushes)]
 
     def poses(self, q: np.ndarray) -> np.ndarray:
         """Of the body."""

@@ -10,9 +10,9 @@ import casadi as ca
 import numpy as np
 
 from ..codegen._internal import as_numbers
-from ..groups import SE3, LieGroup, check_element
-from ._look import ModelLook, coordinates_of, look_for
-from ._records import SceneBody, SceneEvent, SceneGoal, SceneJoint, ScenePath, ScenePlot
+from ..groups import SE3, SO3, LieGroup, check_element
+from ._look import DrawnBody, ModelLook, coordinates_of, look_for
+from ._records import SceneArrow, SceneBody, SceneEvent, SceneGoal, SceneJoint, ScenePath, ScenePlot
 from ._scene import Scene
 from ._shapes import UPRIGHT, BodyShape, between, box, turn_z_to
 from ._uncertainty import state_ellipsoids
@@ -59,6 +59,8 @@ def scene_of_states(
     reference: np.ndarray | None = None,
     estimate: np.ndarray | None = None,
     covariances: np.ndarray | None = None,
+    inputs: Mapping[str, np.ndarray] | None = None,
+    plan: np.ndarray | None = None,
     plots: Sequence[ScenePlot] = (),
     frames: int | None = None,
 ) -> Scene:
@@ -74,6 +76,10 @@ def scene_of_states(
     reference, estimate : ndarray, shape (N, nq), optional
     covariances : ndarray, shape (N, dim, dim), optional
         Of the errors of the estimate.
+    inputs : mapping of str to ndarray, shape (N,), optional
+        Those that are forces on a body are drawn as arrows.
+    plan : ndarray, shape (M, nq), optional
+        States of a plan, which is drawn dashed.
     plots : sequence of ScenePlot
     frames : int, optional
         Largest number of frames; chosen by the number of bodies if left out.
@@ -105,6 +111,7 @@ def scene_of_states(
     t, x = t[chosen], x[chosen]
     bodies: list[SceneBody] = []
     paths: list[ScenePath] = []
+    arrows: list[SceneArrow] = []
     if look is not None:
         poses = look.poses(coordinates_of(look, group, x))
         bodies, paths = _placed(drawn, poses, "body")
@@ -121,6 +128,14 @@ def scene_of_states(
             ]
             if covariances is not None and covariances.shape[1] == group.dim:
                 bodies += state_ellipsoids(group, estimate[good], covariances[good])
+        arrows = _arrows(drawn, poses, {k: u[good][chosen] for k, u in (inputs or {}).items()})
+        if plan is not None:
+            places = look.poses(coordinates_of(look, group, plan))
+            paths += [
+                ScenePath(f"{b.name}, plan", _way(b.tip, places[:, k]), role="plan")
+                for k, b in enumerate(drawn)
+                if b.tip is not None
+            ]
         if scenery.hull is not None and moving:
             first = next(k for k, body in enumerate(drawn) if not body.is_fixed)
             bodies.append(
@@ -134,6 +149,7 @@ def scene_of_states(
         bodies,
         paths=paths,
         goals=scenery.goals,
+        arrows=arrows,
         events=[event for event in scenery.events if t[0] <= event.t <= t[-1]],
         plots=plots,
         joints=scenery.joints if len(t) == 1 else (),
@@ -271,6 +287,21 @@ def _followed(drawn: Sequence[Any], wanted: np.ndarray) -> tuple[list[SceneBody]
         for k, b in enumerate(drawn)
         if b.tip is not None
     ]
+
+
+def _arrows(
+    drawn: Sequence[DrawnBody], poses: np.ndarray, inputs: Mapping[str, np.ndarray]
+) -> list[SceneArrow]:
+    """Forces that are inputs and ever act."""
+    found, none = [], np.zeros(len(poses))
+    for k, body in enumerate(drawn):
+        for push in body.pushes:
+            force = np.column_stack([inputs.get(name, none) for name in push.inputs])
+            if not force.any():
+                continue
+            turned = force if push.in_world else SO3.act(poses[:, k, 3:], force)
+            found.append(SceneArrow(push.name, SE3.act(poses[:, k], push.point), turned))
+    return found
 
 
 def _way(tip: np.ndarray, poses: np.ndarray) -> np.ndarray:

@@ -281,7 +281,7 @@ class SimulationResult(Result):
     else:
         plot, plot_path, animate = Drawn("plot_run"), Drawn("plot_path"), Drawn("animate_run")
 
-    def scene(self, *, frames: int | None = None) -> Scene:
+    def scene(self, *, frames: int | None = None, plan: Trajectory | None = None) -> Scene:
         """What there is to see: bodies, reference, goals, obstacles, events; and plots of the run.
 
         Parameters
@@ -289,6 +289,8 @@ class SimulationResult(Result):
         frames : int, optional
             Largest number of states that are shown; by the number of bodies if left out. A result
             that was loaded has those that were saved.
+        plan : Trajectory, optional
+            Of the same state, drawn as a dashed path; not on a result that was loaded.
 
         Returns
         -------
@@ -300,7 +302,7 @@ class SimulationResult(Result):
         ValueError
             If nothing in the state moves a body, and the plant does not know how it looks.
         """
-        return scene_of_run(self, frames)
+        return scene_of_run(self, frames, None if plan is None else plan.x)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.

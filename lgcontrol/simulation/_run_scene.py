@@ -15,7 +15,7 @@ from ..scene._internal import SceneEvent, ScenePlot, Scenery, scene_of_states
 LINES = 8  # of a panel
 
 
-def scene_of_run(run: Any, frames: int | None = None) -> Scene:
+def scene_of_run(run: Any, frames: int | None = None, plan: np.ndarray | None = None) -> Scene:
     """The scene of a run; of one that was loaded as it was saved."""
     if isinstance(run.scenery, Scene):
         return replace(run.scenery, title=run.name, plots=[*_errors(run), *_inputs(run)])
@@ -28,6 +28,8 @@ def scene_of_run(run: Any, frames: int | None = None) -> Scene:
         reference=run.reference,
         estimate=run.estimate,
         covariances=None if run.estimate_std is None else _diagonal(run.estimate_std),
+        inputs=_held(run),
+        plan=plan,
         plots=[*_errors(run), *_inputs(run)],
         frames=frames,
     )
@@ -70,6 +72,13 @@ def _errors(run: Any) -> list[ScenePlot]:
              np.column_stack([*own.values()][:LINES]))
         for unit, own in lines.items()
     ]  # fmt: skip
+
+
+def _held(run: Any) -> dict[str, np.ndarray]:
+    """Inputs at all times by name, the last held."""
+    if not len(run.u):
+        return {}
+    return dict(zip(run.input_names, np.concatenate([run.u, run.u[-1:]]).T, strict=True))
 
 
 def _inputs(run: Any) -> list[ScenePlot]:

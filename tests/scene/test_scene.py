@@ -172,3 +172,13 @@ def test_made_up_inertias_of_a_file_are_no_plates_and_trunks_are_boxes(shared):
     solo = Multibody.from_urdf(shared / "robots" / "solo12.urdf", base="free", on_finding="ignore")
     trunk = body_of(solo.scene(), "base_link")
     assert np.allclose(np.ptp(trunk.points(0), axis=0), [0.46, 0.3, 0.1], atol=0.12)
+
+
+def test_pushes_are_arrows_and_plans_dashed_paths(hop):
+    scene = hop.scene(plan=hop.trajectory)
+    (arrow,) = scene.arrows  # a force in world axes, 1 N along x from 0.1 to 0.2 s
+    pushed = (scene.t > 0.1 - 1e-9) & (scene.t < 0.2 - 1e-9)
+    assert np.allclose(arrow.vectors, np.outer(pushed, [1.0, 0, 0]))
+    assert np.allclose(arrow.starts, body_of(scene, "quadrotor").poses[:, :3])
+    (plan,) = [path for path in scene.paths if path.role == "plan"]
+    assert np.allclose(plan.points, hop.block("pose")[:, :3])

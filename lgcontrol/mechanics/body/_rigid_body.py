@@ -26,7 +26,7 @@ from ...systems._internal import check_name
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
-from ..surroundings._look import body_shapes
+from ..surroundings._look import body_pushes, body_shapes
 from ..surroundings._surroundings import Surroundings, check_forces, coefficient_name
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._equations import BodyEquations
@@ -148,7 +148,7 @@ class RigidBody:
     def look(self) -> RigidLook:
         """How it looks in scenes."""
         shapes = self.shapes or body_shapes(self.inertia, self.forces)
-        return RigidLook(self.name, self.group, shapes)
+        return RigidLook(self.name, self.group, shapes, pushes=body_pushes(self.forces))
 
     @property
     def state(self) -> Product:

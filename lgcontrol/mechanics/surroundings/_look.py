@@ -9,10 +9,11 @@ import numpy as np
 from ...groups import SE3
 from ...io._internal import BoxShape, CapsuleShape
 from ...scene import BodyShape, box
-from ...scene._internal import Color, between, disc, turn_z_to
+from ...scene._internal import Color, Push, between, disc, turn_z_to
 from ..inertia._inertia import SpatialInertia
 from ._actuators import Actuators, Rotor, Thruster
 from ._forces import Buoyancy, Force
+from ._wrenches import WrenchInput
 
 DARK: Color = (0.20, 0.22, 0.25, 1.0)
 BLADE: Color = (0.36, 0.55, 0.80, 0.75)
@@ -39,6 +40,17 @@ def body_shapes(inertia: SpatialInertia, forces: Sequence[Force]) -> list[BodySh
     body = _pod(size, pose) if floats else box_of_inertia(inertia)
     thrusters = [a for a in acting if isinstance(a, Thruster)]
     return [*body, *_thruster_shapes(thrusters, float(np.median(size)))]
+
+
+def body_pushes(forces: Sequence[Force]) -> list[Push]:
+    """Forces that are inputs of their own: pushes, gusts, an ideal thrust."""
+    found = []
+    for force in forces:
+        if isinstance(force, WrenchInput) and {"x", "y", "z"} & {*force.axes}:
+            x, y, z = (f"{force.name}.{axis}" for axis in "xyz")
+            point = np.asarray(force.point, dtype=float)
+            found.append(Push(force.name, (x, y, z), force.frame == "world", point))
+    return found
 
 
 def inertia_box(inertia: SpatialInertia) -> tuple[np.ndarray, np.ndarray]:
