@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lgcontrol.controllers import FeedbackLinearization
@@ -37,26 +39,26 @@ def design(seed: int = 0) -> Task:
         Of where it goes from and to.
     """
     arm = elastic_panda_tree()
-    away, home = np.array([AWAY, HOME]) + SPREAD * np.random.default_rng(seed).normal(size=(2, 7))
     stops = np.cumsum([0.0, MOVE, REST, MOVE, REST + 0.4])
-    path = Waypoints(arm.tree.configuration, stops, [home, away, away, home, home], order=9)
-    law = FeedbackLinearization(arm, poles=POLES, integral=True, reference=path, check=False)
-    start = law.reference_states(np.zeros(1))
-    assert start is not None
+
+    def draw(seed: int) -> dict[str, Any]:
+        spread = SPREAD * np.random.default_rng(seed).normal(size=(2, 7))
+        away, home = np.array([AWAY, HOME]) + spread
+        path = Waypoints(arm.tree.configuration, stops, [home, away, away, home, home], order=9)
+        law = FeedbackLinearization(arm, poles=POLES, integral=True, reference=path, check=False)
+        start = law.reference_states(np.zeros(1))
+        assert start is not None
+        tip = tip_errors(arm, path, "panda_hand_tcp", 0.05, 0.5, until=BLOW.time - 0.01)
+        criteria = (*tip, largest_deflection(arm, 0.02), motor_work(arm), failed_calls())
+        return {"controller": law, "x0": start[0], "reference": path, "criteria": criteria}
+
     return Task(
         plant=arm.system("elastic_panda"),
-        controller=law,
-        x0=start[0],
+        **draw(seed),
         seconds=float(stops[-1]),
-        reference=path,
         options={"disturbances": [BLOW]},
-        criteria=(
-            *tip_errors(arm, path, "panda_hand_tcp", 0.05, 0.5, until=BLOW.time - 0.01),
-            largest_deflection(arm, 0.02),
-            motor_work(arm),
-            failed_calls(),
-        ),
         perturbed=heavier(arm, "elastic_panda"),
+        draw=draw,
         variations=(
             Vary("mass", 0.95, 1.05, relative=True),
             Vary("drag", 0.5, 1.5, relative=True),
