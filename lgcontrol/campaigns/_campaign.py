@@ -159,7 +159,7 @@ class Campaign:
                 shown.tell(case, outcome)
 
             if left:
-                with _running(executor, len(left)) as pool:
+                with running(executor, len(left)) as pool:
                     try:
                         drive(pool, setting, todo(), deliver)
                     finally:
@@ -255,7 +255,7 @@ class Campaign:
 
 
 @contextmanager
-def _running(executor: Any, cases: int) -> Iterator[Any]:
+def running(executor: Any, cases: int) -> Iterator[Any]:
     """What runs the cases; it ends with the block if it began here."""
     pool: Any = executor
     if executor is None or isinstance(executor, int):

@@ -1,4 +1,4 @@
-"""lgcontrol campaign: many runs of a design that differ, and how sure one can be of it."""
+"""lgcontrol campaign and tune: many runs of a design that differ, and how sure one can be."""
 
 from __future__ import annotations
 
@@ -21,12 +21,34 @@ CAMPAIGN_KEYS = (
 
 
 def add_campaign(commands: Any) -> None:
-    """Add the command."""
+    """Add both commands."""
     parser = commands.add_parser(
         "campaign",
         help="run a design many times with other starts, masses, delays, seeds",
         description="Values of the options go before those of a TOML file.",
     )
+    _case_options(parser)
+    parser.add_argument("--store", help="SQLite file of the results (NAME.db of the design)")
+    parser.add_argument("--trajectories", help="whole runs to keep: none, failed or all (none)")
+    parser.add_argument("--report", help="HTML file to write (NAME.html of the design)")
+    parser.add_argument("--retry", action="store_true", help="run cases that raised once more")
+    parser.set_defaults(command=campaign_command)
+
+    parser = commands.add_parser(
+        "tune", help="search for arguments of a design with which it goes best"
+    )
+    _case_options(parser)
+    parser.add_argument(
+        "--search", action="append", metavar="NAME=LOW:HIGH", required=True,
+        help="an argument of the design: NAME=LOW:HIGH or NAME=A,B,C; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--trials", type=int, default=50, help="number of trials (50)")
+    parser.add_argument("--minimize", default="failures", help="failures, or a criterion")
+    parser.add_argument("--held-out", type=int, help="cases to judge by (as many as --cases)")
+    parser.set_defaults(command=tune_command)
+
+
+def _case_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "design", help='a design of `lgcontrol list`, "FILE.py:FUNCTION", or a TOML file'
     )
@@ -42,11 +64,34 @@ def add_campaign(commands: Any) -> None:
     parser.add_argument(
         "--executor", help="number of processes (all processors), or a scheduler's address"
     )
-    parser.add_argument("--store", help="SQLite file of the results (NAME.db of the design)")
-    parser.add_argument("--trajectories", help="whole runs to keep: none, failed or all (none)")
-    parser.add_argument("--report", help="HTML file to write (NAME.html of the design)")
-    parser.add_argument("--retry", action="store_true", help="run cases that raised once more")
-    parser.set_defaults(command=campaign_command)
+
+
+def tune_command(options: argparse.Namespace) -> int:
+    """Search, and judge what was found on cases that were held out."""
+    from ..campaigns import Campaign, CampaignError, tune
+
+    given = _settings(options)
+    unused = sorted({"store", "report", "trajectories"} & set(given))
+    if unused:
+        raise CommandError(f"a search takes no {unused[0]}: leave it out")
+    executor = _executor(given.pop("executor", None))
+    variations = given.pop("vary", None)
+    try:
+        campaign = Campaign(
+            **given, variations=None if variations is None else [_vary(one) for one in variations]
+        )
+        found = tune(
+            campaign,
+            [_vary(one) for one in options.search],
+            minimize=options.minimize,
+            trials=options.trials,
+            held_out=options.held_out,
+            executor=executor,
+        )
+    except (CampaignError, ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+    print(found)
+    return OK if found.is_better else FAILED
 
 
 def campaign_command(options: argparse.Namespace) -> int:

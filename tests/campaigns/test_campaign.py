@@ -368,5 +368,35 @@ def test_the_report_is_one_file_that_says_all(tmp_path):
     assert all(base64.b64decode(one).startswith(b"\x89PNG") for one in pictures)
 
 
+@pytest.mark.thorough
+def test_a_cluster_gives_the_same_bits(tmp_path, result):
+    """Scheduler and worker are processes of their own; without a scheduler the remedy is told."""
+    distributed = pytest.importorskip("distributed")
+    address = "tcp://127.0.0.1:18787"
+    campaign = Campaign(f"{designs.__file__}:design", cases=32)
+    with pytest.raises(CampaignError, match="no scheduler answers at tcp://127.0.0.1:1"):
+        campaign.run(executor="tcp://127.0.0.1:1")
+    programs = []
+    try:
+        for words in (
+            ["dask_scheduler", "--host", "127.0.0.1", "--port", "18787"],
+            ["dask_worker", address, "--nthreads", "2"],
+        ):
+            name = f"distributed.cli.{words[0]}"
+            command = [sys.executable, "-m", name, *words[1:], "--no-dashboard"]
+            programs.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL))
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            found = campaign.run(executor=client)
+        programs[0].kill()
+        with pytest.raises(CampaignError):
+            campaign.replaced(seed=99).run(executor=address)
+    finally:
+        for one in reversed(programs):
+            one.kill()
+            one.wait()
+    assert [one.values for one in found.cases] == [one.values for one in result.cases]
+
+
 def test_drive_needs_no_cases():
     drive(Here(), None, [], None)  # type: ignore[arg-type]

@@ -1,12 +1,16 @@
 """What campaigns tell, against numbers that are known."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.campaigns import Campaign
+from lgcontrol.campaigns import Campaign, attraction_level
 from lgcontrol.campaigns._sampling import sample
 from lgcontrol.campaigns._statistics import mcnemar, share, sobol_indices
-from lgcontrol.simulation import Vary
+from lgcontrol.controllers import LQR
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.simulation import Vary, simulate
+from lgcontrol.systems import Input, System
 
 from . import _designs as designs
 from .test_campaign import Here
@@ -147,3 +151,24 @@ def test_a_saltelli_scheme_explains_the_variance():
     assert 0.5 < sum(one.total for one in indices.values()) < 2.0
     with pytest.raises(ValueError, match="need the cases of a Saltelli scheme"):
         campaign.replaced(sampling="sobol", cases=2).run(executor=Here()).sobol_indices("effort")
+
+
+def test_a_pendulum_comes_back_from_the_level_set_and_not_from_far_beyond():
+    """Torque of 0.5 holds up to sin θ = 0.5; random starts at the level, by whole simulations."""
+    pendulum = System(
+        "pendulum", Product(angle=SO2, rate=Rn(1, units="rad/s")),
+        lambda t, x, u, p: ca.vertcat(x[2], u[0] + x[1]),
+        inputs=[Input("torque", "N m", -0.5, 0.5)],
+    )  # fmt: skip
+    law = LQR(pendulum, [1.0, 0.0, 0.0], Q=1.0, R=0.1, dt=0.05)
+    found = attraction_level(law, directions=200)
+    assert found.limiting is not None and not found.contains(found.limiting)
+    assert 1 - (1 - found.share) ** 200 == pytest.approx(0.95)
+    rng, root = np.random.default_rng(1), np.linalg.inv(np.linalg.cholesky(found.P).T)
+    for way in rng.normal(size=(6, 2)):
+        error = np.sqrt(found.level) * root @ (way / np.linalg.norm(way))
+        assert found.contains(0.999 * error) and abs(error[0]) < np.arcsin(0.5)
+        for factor, comes_back in ((0.999, True), (20.0, False)):
+            x0 = pendulum.retract(law.regulator.x, factor * error)
+            run = simulate(pendulum, law, x0=x0, seconds=8.0)
+            assert bool(np.abs(run.error[-1]).max() < 0.05) is comes_back

@@ -1,0 +1,202 @@
+"""Search for arguments of a design, judged by campaigns that share their noise."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen import named_options
+from ..codegen._internal import unknown_name
+from ..simulation import Vary
+from ._campaign import Campaign, running
+from ._design import CampaignError
+from ._result import CampaignResult
+from ._statistics import Comparison
+
+FAILURES = "failures"
+FAILURE_WEIGHT = 10.0  # of the share of failures next to a criterion in units of its nominal mean
+PARTS = 4  # of the cases, after each of which a trial may be given up
+HELD_OUT_SEED = 1_000_000  # what lies between the seeds of search and of judgement
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found.
+
+    Attributes
+    ----------
+    best : dict of str to value
+        Arguments of the design; of several objectives those of the first point of ``pareto``.
+    nominal_score, best_score : float
+        Of the search, by the first objective; smaller is better.
+    comparison : Comparison
+        Nominal with best arguments on cases that the search has not seen.
+    is_better : bool
+        Whether the best arguments fail less often there, or as often with a first objective whose
+        95 % interval is below zero.
+    pareto : tuple of (arguments, scores)
+        Trials that no other one dominates.
+    trials, given_up : int
+    """
+
+    best: dict[str, Any]
+    nominal_score: float
+    best_score: float
+    comparison: Comparison
+    is_better: bool
+    pareto: tuple[tuple[dict[str, Any], tuple[float, ...]], ...]
+    trials: int
+    given_up: int
+
+    def __str__(self) -> str:
+        words = ", ".join(
+            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+            for name, value in self.best.items()
+        )
+        verdict = "better" if self.is_better else "not better"
+        return (
+            f"best of {self.trials} trials ({self.given_up} given up): {words}; score "
+            f"{self.best_score:.4g}, nominal {self.nominal_score:.4g}\n"
+            f"on cases that were held out the best arguments are {verdict}: nominal is the first\n"
+            f"{self.comparison}"
+        )
+
+
+@named_options
+def tune(
+    campaign: Campaign,
+    search: Sequence[Vary],
+    *,
+    minimize: str | Sequence[str] = FAILURES,
+    trials: int = 50,
+    held_out: int | None = None,
+    executor: Any = None,
+    seed: int = 0,
+) -> Tuning:
+    """Search for arguments of a design with which a campaign goes best (extra ``tune``).
+
+    All trials meet the same cases, so noise does not decide between them. A trial that is worse
+    than the median of the others after a quarter of its cases is given up. The best one and the
+    design's own arguments are judged on other cases.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        Its cases are those of each trial.
+    search : sequence of Vary
+        Arguments of the design, by ranges or lists.
+    minimize : str or sequence of str
+        "failures", their share; or a criterion, its mean in units of that of the nominal design,
+        plus ten times the share of failures. Of several the Pareto front is searched.
+    trials : int
+    held_out : int, optional
+        Number of cases to judge by; as many as the campaign has if left out.
+    executor : optional
+        See `Campaign.run`.
+    seed : int
+        Of the search.
+
+    Returns
+    -------
+    Tuning
+
+    Raises
+    ------
+    CampaignError
+        If Optuna is not installed.
+    """
+    try:
+        optuna: Any = import_module("optuna")
+    except ImportError:
+        raise CampaignError(
+            'a search needs Optuna: install it with pip install "lgcontrol[tune]"'
+        ) from None
+    goals = (minimize,) if isinstance(minimize, str) else tuple(minimize)
+    known = (FAILURES, *campaign.criterion_names)
+    for name in goals:
+        if name not in known:
+            raise ValueError(unknown_name("objective", name, list(known)))
+    for one in search:
+        if one.mean is not None or one.relative:
+            raise ValueError(f"search {one.name!r} by a range or a list, absolute")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    count = campaign.cases if held_out is None else held_out
+    with running(executor, campaign.cases) as pool, tempfile.TemporaryDirectory() as folder:
+
+        def outcome(arguments: dict[str, Any], **changes: Any) -> CampaignResult:
+            other = campaign.replaced(arguments={**(campaign.arguments or {}), **arguments})
+            store = Path(folder, "trials.db")
+            return other.replaced(**changes).run(executor=pool, store=store, progress=False)
+
+        nominal = outcome({})
+        units = {name: _mean(nominal, name) for name in goals}
+
+        def objective(trial: Any) -> Any:
+            arguments = {one.name: _suggested(trial, one) for one in search}
+            for part in range(1, PARTS) if len(goals) == 1 else ():
+                some = outcome(arguments, cases=max(part * campaign.cases // PARTS, 1))
+                trial.report(_score(some, goals[0], units), part)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+            found = outcome(arguments)
+            scores = tuple(_score(found, name, units) for name in goals)
+            return scores[0] if len(goals) == 1 else scores
+
+        samplers = optuna.samplers
+        sampler = samplers.TPESampler if len(goals) == 1 else samplers.NSGAIISampler
+        study = optuna.create_study(
+            directions=["minimize"] * len(goals),
+            sampler=sampler(seed=seed),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        )
+        study.optimize(objective, n_trials=trials)
+        front = sorted(study.best_trials, key=lambda one: one.values)
+        if not front:
+            raise CampaignError("no trial was carried out to its end: give more trials")
+        best = dict(front[0].params)
+        other = {"seed": campaign.seed + HELD_OUT_SEED, "cases": count}
+        first, second = outcome({}, **other), outcome(best, **other)
+        comparison = first.compare(second)
+    gained = comparison.only_second - comparison.only_first
+    difference = comparison.differences.get(goals[0], (0.0, 0.0, 0.0))
+    return Tuning(
+        best,
+        _score(nominal, goals[0], units),
+        float(front[0].values[0]),
+        comparison,
+        gained > 0 or (gained == 0 and difference[2] < 0),
+        tuple((dict(one.params), tuple(one.values)) for one in front),
+        len(study.trials),
+        sum(one.state == optuna.trial.TrialState.PRUNED for one in study.trials),
+    )
+
+
+def _suggested(trial: Any, one: Vary) -> Any:
+    if one.values:
+        return trial.suggest_categorical(one.name, list(one.values))
+    return trial.suggest_float(one.name, one.low, one.high, log=one.log)
+
+
+def _mean(result: CampaignResult, name: str) -> float:
+    """Unit of an objective: the mean of the nominal design, one where there is none."""
+    if name == FAILURES:
+        return 1.0
+    values = result.values(name)
+    mean = float(np.abs(values[np.isfinite(values)]).mean()) if np.isfinite(values).any() else 0.0
+    return mean or 1.0
+
+
+def _score(result: CampaignResult, name: str, units: dict[str, float]) -> float:
+    failed = 1.0 - float(result.is_success.mean())
+    if name == FAILURES:
+        return failed
+    values = result.values(name) if name in result.criterion_names else np.array([np.nan])
+    values = values[np.isfinite(values)]
+    mean = float(values.mean()) / units[name] if len(values) else 1.0
+    return mean + FAILURE_WEIGHT * failed

@@ -1,0 +1,214 @@
+"""Campaigns of five designs, what kills leave of a campaign, and the same bits on a cluster.
+
+    python -m tests.benchmarks.campaigns [designs] [kills] [cluster] [rate] [--cases N]
+
+``designs`` stores what five designs stand and why they fail, with a picture; ``kills`` sends
+SIGKILL to workers and campaigns at random times, 50 times, and counts what is there in the end;
+``cluster`` compares the bits of processes with those of a scheduler and workers of
+dask.distributed; ``rate`` measures closed loops with MPC a second, with one worker and with two,
+and the parent's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from lgcontrol.campaigns import Campaign
+from lgcontrol.campaigns._design import machine
+
+FOLDER = Path(__file__).parent / "results"
+RESULTS = FOLDER / "campaigns.json"
+SMALL = Path(__file__).parents[1] / "campaigns" / "_designs.py"
+# Cases of each design: those of arms take seconds each.
+DESIGNS = {
+    "quadrotor-recovery": 256, "vessel-docking": 128, "quadrotor-gnss": 48, "elastic-panda": 16,
+    "panda-reach": 16,
+}  # fmt: skip
+KILLS, KILL_CASES = 50, 4000
+CHILD = """
+import sys
+from lgcontrol.campaigns import Campaign
+if __name__ == "__main__":
+    Campaign(sys.argv[1], cases=int(sys.argv[3])).run(executor=2, store=sys.argv[2])
+"""
+
+
+def designs(store: dict[str, Any], cases: int | None) -> None:
+    """What five designs stand."""
+    for name, count in DESIGNS.items():
+        campaign = Campaign(name, cases=cases or count)
+        started = time.perf_counter()
+        result = campaign.run(executor=2)
+        success = result.success()
+        margin, beyond = result.margin()
+        store["designs"][name] = {
+            "variations": [str(one) for one in campaign.variations or ()],
+            "cases": len(result),
+            "success": success.passed,
+            "interval": [round(success.low, 4), round(success.high, 4)],
+            "failures": result.failures(),
+            "margin": round(margin, 3),
+            "beyond": None if beyond is None else beyond.number,
+            "sensitivity": {
+                criterion: {k: round(v[0], 2) for k, v in row.items() if v[0] == v[0]}
+                for criterion, row in result.sensitivity().items()
+            },
+            "consistency": {
+                k: [round(v, 3) for v in row] for k, row in result.consistency().items()
+            },
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+        result.plot().savefig(FOLDER / f"campaign_{name}.png", dpi=60)
+        print(name, json.dumps(store["designs"][name], ensure_ascii=False), flush=True)
+        keep(store)
+
+
+def kills(store: dict[str, Any], cases: int | None) -> None:
+    """Kill workers and campaigns at random times; no case may be lost or there twice."""
+    chance, count = random.Random(0), cases or KILL_CASES
+    design = f"{SMALL}:design"
+    killed = {"worker": 0, "campaign": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        child, file = Path(folder, "child.py"), Path(folder, "a.db")
+        child.write_text(CHILD)
+        words = [sys.executable, str(child), design, str(file), str(count)]
+        started = time.perf_counter()
+        while True:
+            process = psutil.Popen(words)
+            while sum(killed.values()) < KILLS and process.poll() is None:
+                workers = [
+                    one.pid
+                    for one in process.children(recursive=True)
+                    if "spawn_main" in " ".join(one.cmdline())
+                ]
+                if not workers:
+                    time.sleep(0.1)
+                    continue
+                time.sleep(chance.uniform(0.1, 3.0))
+                try:
+                    if chance.random() < 0.7:
+                        os.kill(chance.choice(workers), signal.SIGKILL)
+                        killed["worker"] += 1
+                    else:
+                        os.kill(process.pid, signal.SIGKILL)
+                        killed["campaign"] += 1
+                except ProcessLookupError:  # it ended by itself
+                    continue
+            if process.wait() == 0:
+                break
+        taken = time.perf_counter() - started
+        rows = sqlite3.connect(file).execute("select key, status, outputs from outcome").fetchall()
+        undisturbed = Campaign(design, cases=count).run(executor=2)
+        right = {one.key: one.values for one in undisturbed.cases}
+        store["kills"] = {
+            "cases": count,
+            **{f"{name} kills": times for name, times in killed.items()},
+            "in the store": len(rows),
+            "distinct": len({key for key, *_ in rows}),
+            "set aside": sum(status == "killed" for _, status, _ in rows),
+            "with other bits": sum(json.loads(out) != right[key] for key, _, out in rows),
+            "seconds": round(taken, 1),
+        }
+    print(store["kills"], flush=True)
+    keep(store)
+
+
+def cluster(store: dict[str, Any], cases: int | None) -> None:
+    """Scheduler and two workers as processes of their own, next to processes of this machine."""
+    count, programs = cases or 64, []
+    dask = [sys.executable, "-m", "distributed.cli"]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            address = "tcp://127.0.0.1:18786"
+            common = ["--no-dashboard"]
+            programs.append(
+                subprocess.Popen(
+                    [
+                        *dask[:2],
+                        "distributed.cli.dask_scheduler",
+                        "--host",
+                        "127.0.0.1",
+                        "--port",
+                        "18786",
+                        *common,
+                    ],
+                    cwd=folder,
+                )  # fmt: skip
+            )
+            time.sleep(5.0)
+            programs += [
+                subprocess.Popen(
+                    [*dask[:2], "distributed.cli.dask_worker", address, "--nthreads", "1", *common],
+                    cwd=folder,
+                )  # fmt: skip
+                for _ in range(2)
+            ]
+            time.sleep(8.0)
+            campaign = Campaign("quadrotor-recovery", cases=count)
+            there = campaign.run(executor=address)
+            here = campaign.run(executor=2)
+            same = [a.values == b.values for a, b in zip(there.cases, here.cases, strict=True)]
+            store["cluster"] = {"cases": count, "same bits": sum(same)}
+    finally:
+        for one in reversed(programs):
+            one.kill()
+            one.wait()
+    print(store["cluster"], flush=True)
+    keep(store)
+
+
+def rate(store: dict[str, Any], cases: int | None) -> None:
+    """Closed loops a second, stored as they come."""
+    count, found = cases or 10_000, {}
+    for workers in (1, 2):
+        campaign = Campaign("quadrotor-recovery", cases=count)
+        campaign.replaced(cases=2).run(executor=workers)  # compiled before it counts
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            campaign.run(executor=workers, store=Path(folder, "a.db"))
+            found[str(workers)] = round(count / (time.perf_counter() - started), 1)
+    store["rate"] = {
+        "cases": count,
+        "loops a second by workers": found,
+        "parent's memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "load before": os.getloadavg()[0],
+    }
+    print(store["rate"], flush=True)
+    keep(store)
+
+
+def keep(store: dict[str, Any]) -> None:
+    """Write what was found so far."""
+    store["machine"] = machine()
+    RESULTS.write_text(json.dumps(store, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run the parts that are named, all if none is."""
+    parts = {"designs": designs, "kills": kills, "cluster": cluster, "rate": rate}
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=", ".join(parts))
+    parser.add_argument("--cases", type=int)
+    options = parser.parse_args()
+    store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    store.setdefault("designs", {})
+    for name in options.parts or parts:
+        parts[name](store, options.cases)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Searches judge by cases that they have not seen, and say when they found nothing."""
+
+import pytest
+
+from lgcontrol.campaigns import Campaign, tune
+from lgcontrol.cli import main
+from lgcontrol.simulation import Vary
+
+from . import _designs as designs
+from .test_campaign import Here
+
+pytest.importorskip("optuna")
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return Campaign(designs.design, [Vary("load", 0.5, 1.5)], cases=12)
+
+
+def test_a_weak_gain_is_found_and_the_better_one_holds_on_other_cases(campaign):
+    """A gain of 0.3 leaves the cart on its way: the search begins there."""
+    weak = campaign.replaced(arguments={"gain": 0.3})
+    found = tune(weak, [Vary("gain", 0.1, 4.0, log=True)], trials=8, executor=Here())
+    assert found.best["gain"] > 0.6 and found.best_score < found.nominal_score
+    assert found.is_better and found.comparison.only_second > found.comparison.only_first
+    assert found.trials == 8 and found.given_up > 0
+    assert "held out the best arguments are better" in str(found)
+
+
+def test_a_search_that_finds_nothing_says_so(campaign):
+    found = tune(campaign, [Vary("gain", values=(0.1, 0.2))], trials=3, executor=Here(), held_out=6)
+    assert not found.is_better and "are not better" in str(found)
+
+
+def test_two_objectives_give_a_front(campaign):
+    found = tune(
+        campaign, [Vary("gain", 0.5, 4.0)], minimize=("effort", "place at the end"), trials=8,
+        executor=Here(), held_out=4,
+    )  # fmt: skip
+    scores = [point for _, point in found.pareto]
+    assert len(scores) > 1
+    assert scores == sorted(scores) and [b for _, b in scores] == sorted(
+        (b for _, b in scores), reverse=True
+    )
+
+
+def test_the_command_says_what_it_found(capsys):
+    words = ["tune", f"{designs.__file__}:design", "--vary", "load=0.5:1.5", "--cases", "2",
+             "--search", "gain=0.1,0.2", "--trials", "1", "--executor", "1"]  # fmt: skip
+    assert main(words) == 1
+    assert (
+        "on cases that were held out the best arguments are not better" in capsys.readouterr().out
+    )
+    assert main([*words, "--minimize", "speed"]) == 2
+    assert "unknown objective 'speed'" in capsys.readouterr().err
+
+
+def test_objectives_and_searches_are_looked_at(campaign):
+    with pytest.raises(ValueError, match="unknown objective 'speed'; valid names are failures"):
+        tune(campaign, [Vary("gain", 1, 2)], minimize="speed")
+    with pytest.raises(ValueError, match="search 'gain' by a range or a list, absolute"):
+        tune(campaign, [Vary("gain", mean=1, std=2)])
