@@ -10,9 +10,9 @@ from ..codegen import named_options
 from ..controllers import LQR
 
 SCALES = 60  # distances at which each direction is looked at
-LARGEST_ANGLE = 3.0  # rad: beyond π error coordinates of rotations name other states
+LARGEST_TURN = 3.0  # rad: beyond π error coordinates of rotations name other states
 SUBSTEPS = 4
-AT_REST = 1e-6  # of the error after one sample at an equilibrium
+STAYS = 1e-6  # of the error after one sample at an equilibrium
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def attraction_level(
     rng, p = np.random.default_rng(seed), system.nominal_parameters
     step = system.step("rk4", SUBSTEPS)
     moved = system.error(step(0.0, x_ref, u_ref, p, law.dt), x_ref)
-    if np.abs(moved).max() > AT_REST:
+    if np.abs(moved).max() > STAYS:
         raise ValueError("attraction_level needs an LQR about an equilibrium, not along a motion")
     sphere = rng.normal(size=(directions, len(P)))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
@@ -109,7 +109,7 @@ def attraction_level(
     reach = largest / np.linalg.norm(ways, axis=1)
     if turning:
         angle = np.linalg.norm(ways[:, turning], axis=1)
-        reach = np.minimum(reach, LARGEST_ANGLE / np.maximum(angle, 1e-12))
+        reach = np.minimum(reach, LARGEST_TURN / np.maximum(angle, 1e-12))
     controls, (lower, upper) = system.input_index("control"), system.input_bounds
     top = float(reach.min())
     best, limiting = top, None

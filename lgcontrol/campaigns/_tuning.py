@@ -21,7 +21,7 @@ from ._statistics import Comparison
 
 FAILURES = "failures"
 FAILURE_WEIGHT = 10.0  # of the share of failures next to a criterion in units of its nominal mean
-PARTS = 4  # of the cases, after each of which a trial may be given up
+PRUNING_PARTS = 4  # of the cases, after each of which a trial may be given up
 HELD_OUT_SEED = 1_000_000  # what lies between the seeds of search and of judgement
 
 
@@ -139,8 +139,8 @@ def tune(
 
         def objective(trial: Any) -> Any:
             arguments = {one.name: _suggested(trial, one) for one in search}
-            for part in range(1, PARTS) if len(goals) == 1 else ():
-                some = outcome(arguments, cases=max(part * campaign.cases // PARTS, 1))
+            for part in range(1, PRUNING_PARTS) if len(goals) == 1 else ():
+                some = outcome(arguments, cases=max(part * campaign.cases // PRUNING_PARTS, 1))
                 trial.report(_score(some, goals[0], units), part)
                 if trial.should_prune():
                     raise optuna.TrialPruned
