@@ -12,6 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import lgcontrol as lg
+from lgcontrol.plotting import style
+
+plt.style.use(style())  # the look of lgcontrol's own figures
 
 J = np.diag([10.0, 14.0, 18.0])  # kg m²
 torques = [lg.Input(f"torque_{axis}", "N m", -2, 2) for axis in "xyz"]

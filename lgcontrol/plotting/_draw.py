@@ -338,7 +338,7 @@ def draw_strip(ax: Any, strip: Strip) -> None:
     if len(values) > 1:
         lines = ax.get_lines()
         told = [f"{line.get_label()}: {(status == line.get_label()).sum()}" for line in lines]
-        heights = np.linspace(1.0, -1.0, len(lines))
+        heights = np.linspace(1.0, -1.0, len(lines)).tolist()
         name_lines(ax, heights, told, [line.get_color() for line in lines], 0.4)
 
 

@@ -41,7 +41,7 @@ from ._poses import (
     smooth,
     spread,
 )
-from ._run import PlottedRun, check_run
+from ._run import check_run
 from ._solids import Solids, draw_solids, solids_of
 from ._style import (
     AXIS_COLORS,
@@ -68,7 +68,7 @@ WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the
 
 @named_options(own="bodies hull")
 def plot_path(
-    run: PlottedRun | Scene | Any,
+    run: Any,
     *,
     bodies: Bodies | None = None,
     frames: int = 12,
@@ -140,7 +140,8 @@ def plot_path(
     from ._figure import new_figure
 
     run, known = _subject(run)
-    turns = bodies is None and not isinstance(run, Scene) and is_attitude(run.group)
+    is_scene = run is known
+    turns = bodies is None and not is_scene and is_attitude(run.group)
     scene = known if bodies is None else None
     given = as_numbers("goals", goals) if len(goals) else np.zeros((0, 7))
     given = check_shape("goals", given[None] if given.ndim == 1 else given, (None, 7))
@@ -167,6 +168,7 @@ def plot_path(
         None if covariances is None else _spreads(poses, len(getattr(run, "x", poses)), covariances)
     )
     shown = _PathPicture(poses, goal, capsules, hulls, spreads, solids)
+    ax = None
     if turns:
         figure = figure or new_figure(6.0, 5.6)
         _draw_attitudes(figure, poses, goal, capsules, solids)
@@ -191,7 +193,7 @@ def plot_path(
     if solids is not None and solids.scale > 1.0:
         key.append(f"bodies {solids.scale:.2g}× as large as they are")
     head(figure, getattr(run, "title", getattr(run, "name", "")), key)
-    if scene is not None and len(scene.t) == 1:
+    if scene is not None and ax is not None and len(scene.t) == 1:
         for body in scene.bodies if len(scene.bodies) > 1 else ():
             label(ax, body.points(0).mean(axis=0), body.name)
     _name_paths(figure, names, _path_colors(poses))

@@ -159,7 +159,7 @@ class MovingBodies:
         draw_solids(self.ax, solids._replace(moving=()), self.size)
         corners, colors = polygons(solids, 0, self.size)
         if self.size == 2:
-            return self.ax.add_collection(PolyCollection(corners, facecolors=colors, lw=0))
+            return self.ax.add_collection(PolyCollection([*corners], facecolors=colors, lw=0))
         return self.ax.add_collection3d(Poly3DCollection(corners, facecolors=colors, lw=0))
 
     def _glyph(self, color: Any) -> Any:

@@ -165,7 +165,7 @@ def _draw(
         from matplotlib.collections import PolyCollection
 
         ax.add_collection(
-            PolyCollection(corners, facecolors=colors, edgecolors="face", linewidths=0.2,
+            PolyCollection([*corners], facecolors=colors, edgecolors="face", linewidths=0.2,
                            zorder=2.2, gid="body"),
         )  # fmt: skip
         return

@@ -54,7 +54,7 @@ def style_axes(ax: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> 
     ax.set_ylabel(ylabel, fontsize=SMALL, color=INK)
 
 
-def style() -> dict[str, Any]:
+def style() -> dict[Any, Any]:
     """Settings of matplotlib that give figures of one's own the look of those made here.
 
     Returns

@@ -9,9 +9,11 @@ import pytest
 from PIL import Image, ImageChops
 
 from lgcontrol.groups import SE2, SE3, Rn
+from lgcontrol.models import panda_tree
 from lgcontrol.plotting import animate_run
 from lgcontrol.plotting._animate_run import _at
 from lgcontrol.plotting._scene import MovingBodies
+from lgcontrol.simulation import simulate
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, turn
@@ -161,3 +163,18 @@ def test_a_film_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         animate_run(drive(), path, fps=1)
     assert path.read_bytes() == old and os.listdir(tmp_path) == ["a.gif"]
+
+
+def test_a_film_shows_the_bodies_of_an_arm_where_its_joints_put_them():
+    arm = panda_tree()
+    q = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+    run = simulate(arm.system(), x0=np.concatenate([q, np.zeros(7)]), seconds=0.4, max_step=0.02,
+                   method="rk4")  # fmt: skip
+    film = animate_run(run, fps=5)._scene
+    place = arm.placement("panda_hand_tcp")
+    for k, time in enumerate(film.times):
+        film.show(k)
+        corners = np.asarray(film.bodies._faces).reshape(-1, 3)
+        hand = place(run.trajectory(time).x[:7])[:3]
+        assert np.linalg.norm(corners - hand, axis=1).min() < 0.06  # m, between the fingers
+    assert not film.glyphs and len(film.trails) == 1
