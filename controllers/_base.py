@@ -26,8 +26,7 @@ from lgcontrol.codegen._internal import (
     refuse_attribute,
 )
 from lgcontrol.groups import LieGroup, check_element
-from lgcontrol.optimal import Settings
-from lgcontrol.optimal._internal import points_of, sample_reference
+from lgcontrol.optimal._internal import CLOCK_ROUNDING, points_of, sample_reference
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import FunctionLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System
@@ -48,8 +47,6 @@ from ._sampled_loop import (
     told,
 )
 
-# Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
-CLOCK_ROUNDING = Settings.clock_rounding
 EXPORT_EXAMPLES = 5  # test vectors of an exported law
 _MEMORY_TOLD = (
     "Memory: where the next call has NAME, hand it what NAME_next was in this one. With first = 1",

@@ -251,7 +251,8 @@ class MPC(Controller, metaclass=Fixed):
                 disturbance = SteadyDisturbance(disturbance)
             self._estimator = DisturbanceEstimator(
                 system, disturbance, numbers.bias_settling * self.dt, method=planned.method,
-                substeps=planned.substeps, Q=stated.Q, settings=numbers,
+                substeps=planned.substeps, Q=stated.Q,
+                unobservable=numbers.bias_unobservable,
             )  # fmt: skip
         self._forget()
         self._warn_of_limits()
@@ -621,11 +622,8 @@ class MPC(Controller, metaclass=Fixed):
 
         Reference and parameters are those of this controller, and may be written at run time; a
         reference that moves is refused. The first plan starts as `guess` says. Firmware predicts
-        over the delay as Python does. With `NewtonSolver` it looks for jumps as Python does; with
-        other solvers it does not: call ``_reset`` after one. It does not decide whether equalities
-        can be satisfied: a first plan may be `unsolved` that Python calls `infeasible`. With
-        `rates` the state ends with the inputs that act, and answers are rates of these, which
-        firmware integrates; for a state that is not finite they are zero.
+        over the delay, looks for jumps, estimates disturbances and integrates `rates` as Python
+        does: it is the same text.
 
         Parameters
         ----------

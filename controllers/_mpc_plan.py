@@ -174,7 +174,7 @@ class Planner:
             if work.restarts == "at once":
                 return self.first(state._replace(found=found), ask, due, going_on, taken)
             if found.iterations[-1].number == work.iterations:
-                more = self._step(ask, found.plan, rules.steps_more)
+                more = self._step(ask, found.plan, rules.real_time_more)
                 taken += more.iterations[-1].number
                 found = found if more.status is SolveStatus.FAILED else more
         dearest = max(found.iterations[0].cost, going_on)

@@ -12,8 +12,7 @@ import numpy as np
 from lgcontrol.codegen import ModelFunction, named_options, prepare
 from lgcontrol.codegen._internal import UnknownNameError, check_shape, memoized, unknown_name
 from lgcontrol.integrators import Method
-from lgcontrol.optimal import Settings
-from lgcontrol.optimal._internal import LoopDisturbance, ReferenceSamples
+from lgcontrol.optimal._internal import SEARCH, LoopDisturbance, ReferenceSamples
 from lgcontrol.systems import System
 from lgcontrol.systems._internal import symbols_of
 
@@ -88,8 +87,8 @@ class DisturbanceEstimator:
         Of the model's steps.
     Q : ndarray, shape (n, n)
         Weight on errors of the target.
-    settings : Settings
-        Of the differences and of the search for a target.
+    unobservable : float
+        Singular value, relative, below which a direction of the disturbance is.
 
     References
     ----------
@@ -107,9 +106,9 @@ class DisturbanceEstimator:
         method: str | Method,
         substeps: int,
         Q: np.ndarray,
-        settings: Settings,
+        unobservable: float,
     ) -> None:
-        self.system, self.Q, self.settings = system, Q, settings
+        self.system, self.Q, self.unobservable = system, Q, unobservable
         self.settling = settling if given.settling is None else float(given.settling)
         self.index = np.array(_places(system, given.of))
         self._step = system.step(method, substeps)
@@ -124,7 +123,9 @@ class DisturbanceEstimator:
     def in_kernel(self) -> LoopDisturbance:
         """The same for calls of the kernel."""
         sizes = self.system.n_inputs, *self._sizes
-        return LoopDisturbance(self.index, self.settling, self.Q, self.settings, self._rate, sizes)
+        return LoopDisturbance(
+            self.index, self.settling, self.Q, self.unobservable, self._rate, sizes
+        )
 
     def by_name(self, state: DisturbanceEstimate) -> dict[str, float]:
         """The estimate."""
@@ -165,7 +166,7 @@ class DisturbanceEstimator:
         """Correct an estimate by the state x that follows on x0 after some inputs."""
         system, count, seconds = self.system, len(self.index), 0.0
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
-        shift = self.settings.bias_difference
+        shift = SEARCH.difference
         shifts[1:, self.index] = shift * np.vstack([np.eye(count), -np.eye(count)])
         guesses = np.tile(x0, (len(shifts), 1))
         for start, u, length in pieces:
@@ -176,7 +177,7 @@ class DisturbanceEstimator:
         missed = system.error(x, guess)
         if not (np.isfinite(missed).all() and np.isfinite(G).all()):
             return state
-        asked = np.linalg.lstsq(G, missed, rcond=self.settings.bias_unobservable)[0]
+        asked = np.linalg.lstsq(G, missed, rcond=self.unobservable)[0]
         lower, upper = (limit[self.index] for limit in system.input_bounds)
         gain = 1.0 - np.exp(-seconds / self.settling)
         inputs = state.inputs.copy()
@@ -216,7 +217,7 @@ class DisturbanceEstimator:
         u += state.inputs
         for _ in range(2):
             here = self._rate(t, samples.x, u, p)
-            inverse = np.linalg.pinv(here.by_u[..., controls], rcond=self.settings.rank)
+            inverse = np.linalg.pinv(here.by_u[..., controls], rcond=SEARCH.rank)
             u[:, controls] += (inverse @ (wanted - here.rate)[..., None])[..., 0]
         return state, ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
 
@@ -233,13 +234,13 @@ class DisturbanceEstimator:
         Begins at the last one, with its inverse as secants left it: the estimate moves little from
         call to call.
         """
-        system, n, settings = self.system, self.system.n_errors, self.settings
+        system, n = self.system, self.system.n_errors
         controls = system.input_index("control")
         wanted = self._rate(t, x_ref, u_ref, p).rate
         scale, own = np.abs(self.Q).max() or 1.0, n + len(controls)
         H = np.zeros((own, own))
-        H[:n, :n] = self.Q + settings.target_error * scale * np.eye(n)
-        H[n:, n:] = settings.target_effort * scale * np.eye(len(controls))
+        H[:n, :n] = self.Q + SEARCH.error * scale * np.eye(n)
+        H[n:, n:] = SEARCH.effort * scale * np.eye(len(controls))
 
         def missed(x: np.ndarray, u: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, ...]:
             here = self._rate(t, x, u, p)
@@ -254,18 +255,18 @@ class DisturbanceEstimator:
             u[controls] = held
         state, shortest = state._replace(target=None), np.inf
         left, J = missed(x, u, multipliers)
-        for _ in range(settings.target_steps):
+        for _ in range(SEARCH.steps):
             if not (np.isfinite(left).all() and np.isfinite(J).all()):
                 return state, x_ref, u_ref + state.inputs
             if inverse is None:
                 matrix = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
-                inverse = np.linalg.pinv(matrix, rcond=settings.rounding, hermitian=True)
+                inverse = np.linalg.pinv(matrix, rcond=SEARCH.rounding, hermitian=True)
             step = -inverse @ left
             x, u = system.retract(x, step[:n], p), u.copy()
             u[controls] += step[n:own]
             multipliers = multipliers + step[own:]
             size = np.abs(step[:own]).max(initial=0.0)
-            if size < settings.target_found * (1.0 + np.abs(u).max(initial=0.0)):
+            if size < SEARCH.found * (1.0 + np.abs(u).max(initial=0.0)):
                 break
             before, (left, J) = left, missed(x, u, multipliers)
             if size > shortest:  # it is no inverse any more
@@ -273,7 +274,7 @@ class DisturbanceEstimator:
                 continue
             turned, shortest = inverse @ (left - before), size
             along = step @ inverse
-            if abs(step @ turned) > settings.target_same * (step @ step):
+            if abs(step @ turned) > SEARCH.same * (step @ step):
                 inverse = inverse + np.outer(step - turned, along) / (step @ turned)
         if inverse is not None:
             state = state._replace(target=(x, u[controls], multipliers, inverse))

@@ -349,8 +349,8 @@ static void solve(@ *e)
   else
     e->status = @_window_step(w, e->begin, e->mean, answer);
   e->is_new = 0, e->has_plan = e->count > 0;
-  if ((e->status > $_WINDOW_INFEASIBLE && !w->is_planned) ||
-      !all_finite(w->x[0], (N + 1) * NQ) || !all_finite(w->u[0], N * NU)) {
+  if (e->status == $_WINDOW_HELD || !(w->state[0] > 0) || /* no plan, or one that leads nowhere */
+      !all_finite(w->plan.x[0], (N + 1) * NQ) || !all_finite(w->plan.u[0], N * NU)) {
     memcpy(e->x[0], e->mean, sizeof e->mean);
     for (int k = 0; k <= N; k++) {
       for (int i = 0; i < OFFSET; i++) e->u[k][i] = 0;
@@ -359,8 +359,8 @@ static void solve(@ *e)
     e->has_plan = 0, e->unsolved++;
     @_window_reset(w);
   } else {
-    memcpy(e->x, w->x, sizeof e->x);
-    for (int k = 0; k < N; k++) memcpy(e->u[k], w->u[k], OFFSET * sizeof(double));
+    memcpy(e->x, w->plan.x, sizeof e->x);
+    for (int k = 0; k < N; k++) memcpy(e->u[k], w->plan.u[k], OFFSET * sizeof(double));
   }
   carry(e);
 }

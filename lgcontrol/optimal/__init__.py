@@ -12,7 +12,6 @@
 
 from .. import _names
 from ._bounds import Bound as Bound
-from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
 from ._node_plans import plan_layout as plan_layout
 from ._obstacles import Capsule as Capsule
@@ -43,5 +42,6 @@ from ._settings import Settings as Settings
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual
+from .kernel._planner import InteriorPointSolver as InteriorPointSolver
 
 _names.answer(__name__)

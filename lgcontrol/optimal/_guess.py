@@ -13,6 +13,7 @@ from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
 from ._bounds import ROUNDING
 from ._problem import OptimalControlProblem, OptimalSolution
+from ._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from ._settings import DEFAULT, Settings
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
@@ -20,7 +21,7 @@ from ._transcription import Nodes, Setting, Transcription
 Feedback = Callable[[int, np.ndarray], np.ndarray]
 """Controls by the number of a node and its state."""
 
-# Starts that a word asks for, and what `_start.c`, which makes the same ones, calls them.
+# Starts that a word asks for, and what `start.c`, which makes the same ones, calls them.
 STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 # Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
 # they cost little and are no motions.
@@ -292,21 +293,17 @@ def follow(
     return Nodes(times, np.array(states), inputs)
 
 
-def steps_later(
-    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, settings: Settings = DEFAULT
-) -> tuple[int, bool]:
+def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
     """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
-    return steps_between(problem, float(last.t[0]), float(times[0]), settings)
+    return steps_between(problem, float(last.t[0]), float(times[0]))
 
 
-def steps_between(
-    problem: OptimalControlProblem, before: float, now: float, settings: Settings
-) -> tuple[int, bool]:
+def steps_between(problem: OptimalControlProblem, before: float, now: float) -> tuple[int, bool]:
     """The same by the starts of two plans in s."""
     steps = _elapsed(problem, before, now) / problem.dt
     whole = round(steps)
-    rounding = settings.same_node_roundings * ulp(now) / problem.dt
-    rounding = max(settings.same_node, rounding)
+    rounding = SAME_NODE_ROUNDINGS * ulp(now) / problem.dt
+    rounding = max(SAME_NODE, rounding)
     return whole, abs(steps - whole) < rounding and 0 <= whole <= 1
 
 
@@ -320,7 +317,6 @@ def moved_on(
     last: Nodes,
     times: np.ndarray,
     setting: Setting,
-    settings: Settings = DEFAULT,
 ) -> Nodes:
     """What was found last at the times of new nodes; beyond its end the last controls are held.
 
@@ -333,7 +329,6 @@ def moved_on(
     last : Nodes
     times : ndarray, shape (N + 1,)
     setting : Setting
-    settings : Settings
 
     Returns
     -------
@@ -347,7 +342,7 @@ def moved_on(
         made[:, controls] = u[:, controls]
         return made
 
-    whole, is_shift = steps_later(problem, last, times, settings)
+    whole, is_shift = steps_later(problem, last, times)
     if is_shift:
         x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))
         if whole == 1:
@@ -358,5 +353,5 @@ def moved_on(
     plan = Trajectory.unchecked(system.state, problem.times(0.0), last.x, last.u)
     later = problem.times(_elapsed(problem, float(last.t[0]), float(times[0])))
     # Rounding takes no input of the node before.
-    begun = later[:-1] + settings.same_node * problem.dt
+    begun = later[:-1] + SAME_NODE * problem.dt
     return Nodes(times, plan(later).x, following(plan(begun).u))

@@ -1,6 +1,5 @@
 """What rooms above need of `lgcontrol.optimal` beyond what users type."""
 
-from ._export import ExportCase as ExportCase
 from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
@@ -10,6 +9,7 @@ from ._problem import ProblemOptions as ProblemOptions
 from ._problem import make_solver as make_solver
 from ._problem import takes_problem_options as takes_problem_options
 from ._rates import beside_inputs as beside_inputs
+from ._reference import CLOCK_ROUNDING as CLOCK_ROUNDING
 from ._reference import TIME_ROUNDING as TIME_ROUNDING
 from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import check_constant as check_constant
@@ -30,7 +30,9 @@ from ._weights import WeightLike as WeightLike
 from ._weights import error_weight as error_weight
 from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight
+from .kernel._export import ExportCase as ExportCase
 from .kernel._loop import CROWDED as CROWDED
+from .kernel._loop import SEARCH as SEARCH
 from .kernel._loop import LoopDisturbance as LoopDisturbance
 from .kernel._loop import LoopRates as LoopRates
 from .kernel._loop import queue_size as queue_size

@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 
-VERSION = 1
+VERSION = 2
 MOST_NAMED = 3  # parts in a message
-# Numbers of a solver: start in s, barrier parameter, step length, cost, whether hard constraints
-# are penalised, largest barrier parameter of the next call, and what there is besides nodes.
-NUMBERS = ("t", "mu", "step", "cost", "is_penalised", "mu_most", "content")
-START, IS_PENALISED, MU_MOST = 0, 4, 5  # places among them
+# Numbers of a solver: start in s, barrier parameter, step length, cost, whether the iterate is one
+# of the elastic problem, and what there is besides nodes.
+NUMBERS = ("t", "mu", "step", "cost", "is_elastic", "content")
 NODES, MULTIPLIERS, GAINS = 0, 1, 2  # contents: nodes alone; multipliers, too; gains, too
 # Numbers before those of the parts: version, key of the layout, sum of the rest.
 HEAD = 3

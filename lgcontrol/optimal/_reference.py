@@ -18,12 +18,15 @@ from ..systems._internal import (
     coordinate_sizes,
     field_derivatives,
 )
-from ._settings import Settings
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 TIME_ROUNDING = 1e-9
+# Difference of times, in steps and in roundings of a time, up to which nodes are the same.
+SAME_NODE, SAME_NODE_ROUNDINGS = 1e-6, 4.0
+# Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
+CLOCK_ROUNDING = 1e-3
 # Singular values of the effect of inputs that count as none, as shares of the largest.
-RANK = Settings.rank
+RANK = 1e-9
 # Calls that a loop is taken to last for.
 CALLS = 1000
 

@@ -15,8 +15,6 @@ from ..integrators import MuntheKaas, Tableau, get_method
 from ..integrators._internal import combine
 from ..systems import System, step_derivatives
 from ..systems._internal import resolved_step
-from ._node_plans import plan_layout
-from ._plan import PlanLayout
 from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
@@ -111,23 +109,6 @@ class StageModel:
         """Without the calls, which are bound to memory."""
         return self.__dict__ | {"_calls": {}}
 
-    @property
-    def iterate_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what iterations change: those of `Point`, then gains and rows."""
-        n, m = self.n, self.m
-        N, ns, ne = self.problem.horizon, len(self.sides.row), len(self.sides.equal)
-        return {
-            "x": (N + 1, self.group.nq), "u": (N, self.problem.system.n_inputs),
-            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
-            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
-            "K": (N, n, m), "rows": (N + 1, len(self.transcription.rows.names)),
-        }  # fmt: skip
-
-    @cached_property
-    def plan_layout(self) -> PlanLayout:
-        """Where the parts of a plan of this problem are."""
-        return plan_layout(self.problem, self.iterate_shapes)
-
     def prepare(self) -> None:
         """Compile the functions, as `set_compile_policy` says."""
         stages = self.problem.horizon
@@ -139,22 +120,6 @@ class StageModel:
             assert self.end_curvature is not None
             prepare(self.end_curvature, calls=CALLS)
         self._calls.clear()
-
-    @property
-    def has_hard_rows(self) -> bool:
-        """Whether rows are to be kept at any price: equalities, or limits without a weight."""
-        return bool(len(self.sides.equal) or np.isinf(self.sides.weight).any())
-
-    @cached_property
-    def hard_limits(self) -> np.ndarray:
-        """Rows with hard limits, equalities apart."""
-        row = self.sides.row
-        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
-
-    def hard_excess(self, rows: np.ndarray) -> float:
-        """Sum of what values (N + 1, rows) exceed one-sided hard limits by."""
-        hard = self.hard_limits
-        return float(self.transcription.rows.excess(rows)[:, hard].sum()) if len(hard) else 0.0
 
     @cached_property
     def is_implicit(self) -> bool:
@@ -343,10 +308,7 @@ class StageModel:
         values = self.transcription._functions.stage_values
         if self.problem.system.errors is not None:  # the basis would bend, too
             return None
-        size, tableau = self._operations, self._tableau
-        if tableau is not None:
-            size *= tableau.stages / get_method(self.problem.method).stages
-        if size > self.settings.hessian_operations:
+        if self._operations > self.settings.hessian_operations:
             return None
         terms = self.transcription._functions.stage_terms
         return self._hessian(values, terms, "curvature", with_controls=True)
@@ -378,13 +340,7 @@ class StageModel:
         method = get_method(self.problem.method)
         if self.problem.system.is_discrete or not isinstance(method, MuntheKaas):
             return None
-        rule = get_method("midpoint")
-        assert isinstance(rule, MuntheKaas)
-        is_dear = (
-            self._operations > self.settings.hessian_operations_exact
-            and method.stages > rule.stages
-        )
-        return (rule if is_dear else method).tableau
+        return method.tableau
 
     def _hessian(
         self, values: ModelFunction, terms: ca.Function, name: str, *, with_controls: bool

@@ -1,16 +1,15 @@
-"""The planning kernel beside the solver in use and IPOPT: one run, the same problems and starts.
+"""The interior point on many plants from many starts, beside IPOPT.
 
     python -m tests.benchmarks.planning [--starts N] [--ipopt N] [--seconds S] [NAME ...]
     python -m tests.benchmarks.planning --rules [--starts N] [NAME ...]
 
 Plants are problems A, B and C, the users' tasks, the designs that plan, and the test problems.
-Their first start is the task's own; the others are drawn around it with stored seeds. All
-contenders begin at the nodes that the solver in use chooses. Stored of each plant: how many solves
-converge or are said to be infeasible, the median of iterations and of the thread's time on the
-processor, and where the costs of converged solves differ. IPOPT runs on the first `--ipopt` starts
-of a plant. With ``--rules`` the kernel alone runs, with one rule or number changed at a time: how
-many more solves converge, by how much iterations change (geometric mean over plants), and how many
-plans end at another optimum.
+Their first start is the task's own; the others are drawn around it with stored seeds. Stored of
+each plant: how many solves converge or are said to be infeasible, the median of iterations and of
+the thread's time on the processor, and where the costs of converged solves differ. IPOPT runs on
+the first `--ipopt` starts of a plant, from the same nodes. With ``--rules`` one setting is changed
+at a time: how many more solves converge, by how much iterations change (geometric mean over
+plants), and how many plans end at another optimum.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,11 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lgcontrol.controllers import MPC
-from lgcontrol.optimal import InteriorPointSolver, NLPSolver, OptimalControlProblem
-from lgcontrol.optimal._stage_model import StageModel
-from lgcontrol.optimal._transcription import Nodes
-from lgcontrol.optimal.kernel._settings import NewtonSettings
-from lgcontrol.optimal.kernel._solver import EXACT, NewtonKKTSolver
+from lgcontrol.optimal import InteriorPointSolver, NLPSolver, OptimalControlProblem, Settings
 from tests.benchmarks import _solver_problems as problems
 from tests.controllers import problem_a
 from tests.optimal.test_interior_point import PROBLEMS
@@ -66,7 +60,7 @@ class Plant(NamedTuple):
     problem : OptimalControlProblem
     starts : ndarray, shape (k, nq)
     guess : object
-        Of the solver in use.
+        As for `InteriorPointSolver.solve`.
     reference : object
         Of the first call, where a design moves it.
     """
@@ -133,53 +127,28 @@ class Bench:
     """Solvers of one plant, made ready once."""
 
     def __init__(self, plant: Plant) -> None:
-        self.plant = plant
-        self.old = InteriorPointSolver(plant.problem).prepare()
-        self.model = StageModel(self.old.transcription, settings=EXACT)
-        self.times = plant.problem.times()
-        reference = plant.problem.reference if plant.reference is None else plant.reference
-        self.reference = reference
-        self.setting = self.old._setting(self.times, reference, None, None)
-        self.nodes: dict[int, Nodes] = {}
-        self.ipopt: NLPSolver | None = None
+        self.plant, self.ipopt = plant, None
+        self.reference = plant.problem.reference if plant.reference is None else plant.reference
+        self.solver = InteriorPointSolver(plant.problem).prepare()
 
-    def first(self, k: int) -> Nodes:
-        """Nodes of the start that the solver in use chooses."""
-        if k not in self.nodes:
-            x0, options = self.plant.starts[k], (self.times, self.setting, self.reference)
-            found, _ = self.old._first_nodes(self.plant.guess, x0, *options)
-            self.nodes[k] = Nodes(found.t, found.x.copy(), found.u.copy())
-        return self.nodes[k]
-
-    def of_old(self, k: int) -> dict[str, Any]:
-        """The solver in use."""
+    def of_kernel(self, k: int, **settings: float) -> dict[str, Any]:
+        """The interior point, with other settings where some are given."""
+        solver = self.solver
+        if settings:
+            own = Settings(**settings)
+            solver = InteriorPointSolver(self.plant.problem, settings=own).prepare()
         began = time.thread_time()
-        plan = self.old.solve(
+        plan = solver.solve(
             self.plant.starts[k], guess=self.plant.guess, reference=self.reference,
             tolerance=TOLERANCE, max_iterations=MOST,
         )  # fmt: skip
         return told(str(plan.status), plan.cost, plan.iterations[-1].number, began)
 
-    def of_kernel(self, k: int, solver: NewtonKKTSolver) -> dict[str, Any]:
-        """The kernel."""
-        nodes, began = self.first(k), time.thread_time()
-        plan = solver.solve(
-            nodes, self.setting, self.plant.starts[k], tolerance=TOLERANCE, max_iterations=MOST
-        )
-        rows = self.old.transcription
-        cost = plan.cost
-        if len(rows.rows.names):
-            soft = rows.rows.weights(self.setting.p) * self.plant.problem.dt
-            excess, finite = rows.rows.excess(plan.rows), np.isfinite(soft)
-            over = excess[:, finite]
-            cost += float((soft[finite] * (over + over**2 / 2)).sum())
-        return told(plan.status, cost, plan.iterations, began)
-
     def of_ipopt(self, k: int, seconds: float) -> dict[str, Any]:
         """IPOPT on the same transcription."""
         if self.ipopt is None:
             self.ipopt = NLPSolver(self.plant.problem, plugin="ipopt").prepare()
-        start = self.old.solve(
+        start = self.solver.solve(
             self.plant.starts[k], guess=self.plant.guess, reference=self.reference, max_iterations=0
         ).trajectory
         began = time.thread_time()
@@ -232,8 +201,8 @@ def rules(names: list[str], starts: int) -> None:
             continue
         bench = Bench(make())
         for rule, changes in ({"as it is": {}} | RULES).items():
-            solver = NewtonKKTSolver(bench.model, replace(NewtonSettings(), **changes), most=MOST)
-            found[rule][name] = [bench.of_kernel(k, solver) for k in range(len(bench.plant.starts))]
+            count = range(len(bench.plant.starts))
+            found[rule][name] = [bench.of_kernel(k, **changes) for k in count]
     base, told_of = found.pop("as it is"), {}
     for rule, runs in found.items():
         rows = {name: summary(runs[name], base[name]) for name in base}
@@ -261,7 +230,7 @@ def means(runs: list[dict[str, Any]], others: list[dict[str, Any]]) -> float:
 def table_row(name: str, row: dict[str, Any]) -> str:
     """A line for people."""
     text = f"{name:24}"
-    for key in ("in use", "kernel", "IPOPT"):
+    for key in ("kernel", "IPOPT"):
         if key in row:
             s = row[key]
             text += (
@@ -290,16 +259,12 @@ def main() -> None:
         if options.names and name not in options.names:
             continue
         bench = Bench(make())
-        solver = NewtonKKTSolver(bench.model, NewtonSettings(), most=MOST)
         count = range(len(bench.plant.starts))
-        new, old = [], []
-        for k in count:  # in turns
-            new.append(bench.of_kernel(k, solver))
-            old.append(bench.of_old(k))
-        row = {"in use": summary(old, new), "kernel": summary(new, old)}
-        if options.ipopt:
-            peers = [bench.of_ipopt(k, options.seconds) for k in count[: options.ipopt]]
-            row["IPOPT"] = summary(peers, new)
+        own = [bench.of_kernel(k) for k in count]
+        peers = [bench.of_ipopt(k, options.seconds) for k in count[: options.ipopt]]
+        row = {"kernel": summary(own, peers or own)}
+        if peers:
+            row["IPOPT"] = summary(peers, own)
         kept[name] = row
         print(table_row(name, row), flush=True)
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")

@@ -1,10 +1,9 @@
-"""Designs that plan with the planning kernel beside the solver in use: criteria and call times.
+"""Designs that plan: criteria, calls that did not end well, iterations and times of calls.
 
     python -m tests.benchmarks.planning_designs [--seeds N] [--seconds S] [NAME ...]
 
-Each design runs once with each solver, from the same seeds, in turns. Stored of each: its criteria
-with the share of their limit that is used, calls that did not end well, iterations a call, the
-mean cost of the plans, and the wall time of calls.
+Stored of each design and seed: its criteria, the statuses of calls, iterations a call, the mean
+cost of the plans, and the wall time of calls.
 """
 
 from __future__ import annotations
@@ -17,27 +16,19 @@ from typing import Any
 
 import numpy as np
 
-import lgcontrol.optimal.kernel._planner  # noqa: F401  enters the solver by its name
-from lgcontrol.optimal import _problem
-
 RESULTS = Path(__file__).parent / "results" / "planning_designs.json"
 DESIGNS = (
     "auv-arm-reach", "auv-helix", "auv-usbl", "car-lane-change", "car-parking", "delta-pick",
     "elastic-ur5", "five-bar-reach", "panda-mpc", "panda-reach", "quadrotor-field",
     "quadrotor-flip", "quadrotor-gnss", "quadrotor-recovery", "satellite-slew", "vessel-docking",
 )  # fmt: skip
-SOLVERS = {"in use": "interior_point", "kernel": "newton"}
 
 
-def run(name: str, solver: str, seed: int, seconds: float | None) -> dict[str, Any]:
+def run(name: str, seed: int, seconds: float | None) -> dict[str, Any]:
     """One run of a design."""
     (entry,) = (e for e in entry_points(group="lgcontrol.designs") if e.name == name)
-    before, _problem.DEFAULT_SOLVER = _problem.DEFAULT_SOLVER, solver
-    try:
-        task = entry.load()(seed=seed)
-        result = task.run(seed=seed, seconds=seconds)
-    finally:
-        _problem.DEFAULT_SOLVER = before
+    task = entry.load()(seed=seed)
+    result = task.run(seed=seed, seconds=seconds)
     told: dict[str, Any] = {
         "criteria": {v.criterion.name: v.value for v in task.judge(result)},
         "ok": {v.criterion.name: bool(v.passed) for v in task.judge(result)},
@@ -72,19 +63,14 @@ def main() -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and options.names else {}
     for name in options.names or DESIGNS:
         for seed in range(options.seeds):
-            row = kept.setdefault(name, {}).setdefault(str(seed), {})
-            for word, solver in SOLVERS.items():
-                row[word] = run(name, solver, seed, options.seconds)
+            row = run(name, seed, options.seconds)
+            kept.setdefault(name, {})[str(seed)] = row
             print(name, seed, flush=True)
-            for criterion, value in row["in use"]["criteria"].items():
-                other = row["kernel"]["criteria"][criterion]
-                marks = [" " if row[w]["ok"][criterion] else "!" for w in SOLVERS]
-                print(f"   {criterion:44} {value:11.4g}{marks[0]} {other:11.4g}{marks[1]}")
-            for key in row["in use"]:
-                if key in ("criteria", "ok", "end"):
-                    continue
-                for word in SOLVERS:
-                    print(f"   {key} {word}: {row[word].get(key)}", flush=True)
+            for criterion, value in row["criteria"].items():
+                print(f"   {criterion:44} {value:11.4g}{' ' if row['ok'][criterion] else '!'}")
+            for key, value in row.items():
+                if key not in ("criteria", "ok", "end"):
+                    print(f"   {key}: {value}", flush=True)
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -391,7 +391,7 @@ def over_horizons(plant: Any, horizons: tuple[int, ...] = (20, 40, 100, 200, 400
     found = {}
     for horizon in horizons:
         case = problems.quadrotor_flip(plant, horizon)
-        solver = InteriorPointSolver(case.problem, shooting="rollout").prepare()
+        solver = InteriorPointSolver(case.problem).prepare()
         x0 = case.starts[-1]
         guess = solver.solve(x0, max_iterations=0).trajectory
         spent: dict[int, list[float]] = {2: [], 12: []}

@@ -54,13 +54,9 @@ from lgcontrol.optimal import (
     OptimalControlProblem,
     Rates,
     Residual,
-    Settings,
-    _kernel,
 )
-from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
-from lgcontrol.optimal._kernel import load
-from lgcontrol.optimal._stage_model import StageModel
-from lgcontrol.optimal._transcription import Transcription
+from lgcontrol.optimal.kernel import _library
+from lgcontrol.optimal.kernel._export import STATUSES, ExportCase
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints, with_accelerations
 from lgcontrol.systems._internal import TrajectoryPoint
 
@@ -246,7 +242,7 @@ def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypat
     found = find_compiler()
     given = {entry.name: getattr(found, entry.name) for entry in fields(found)}
     plain = Plain(**given | {"native": (), "width": 1})
-    monkeypatch.setattr(_kernel, "find_compiler", lambda: plain)
+    monkeypatch.setattr(_library, "find_compiler", lambda: plain)
     task, _ = parked(*posts())
     solver, N = InteriorPointSolver(task.problem).prepare(), task.problem.horizon
     assert solver.is_compiled
@@ -408,19 +404,6 @@ def test_an_exported_plan_by_accelerations_hands_out_torques(tmp_path):
     # The torques lead the plant where the plan's first step ends.
     after = plant.step("semi_implicit_euler")(0.0, x, np.r_[found, np.zeros(6)], [], 0.1)
     np.testing.assert_allclose(after, controller.plan.x[1], atol=1e-9)
-
-
-@pytest.mark.usually(name=("policy, ends at rest",))
-@needs_compiler
-@pytest.mark.parametrize("name", ["hard limit that cannot be kept", "policy, ends at rest"])
-def test_the_work_memory_is_what_the_kernel_takes(name):
-    problem = CASES[name]()[0].problem
-    told, taken = [], []
-    for horizon in (problem.horizon, 41):  # the scratch memory of a stage is the same
-        model = StageModel(Transcription(problem.with_arguments(horizon=horizon)))
-        told.append(work_doubles(model, 0))
-        taken.append(load(model).work(horizon, Settings().equality_sweeps_most))
-    assert told[1] - told[0] == taken[1] - taken[0] > 0
 
 
 def test_what_has_no_c_is_refused_by_name(tmp_path):

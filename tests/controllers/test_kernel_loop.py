@@ -13,9 +13,8 @@ from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, Plan, Rates, SolveStatus
+from lgcontrol.optimal import Bound, InteriorPointSolver, Plan, Rates, SolveStatus
 from lgcontrol.optimal.kernel import _library
-from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
 from tests.codegen.test_export import built
 
@@ -32,7 +31,7 @@ def pendulum():
     )  # fmt: skip
 
 
-class InPython(NewtonSolver):
+class InPython(InteriorPointSolver):
     """The same solver without a loop of its own."""
 
     has_loop = False
@@ -47,7 +46,9 @@ def pair(system, **options):
         "bounds": [Bound("rate", -1.5, 1.5, soft="price")],
         "parameters": [Parameter("price", "1", 5.0)],
     } | options  # fmt: skip
-    return [MPC(system, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)]
+    return [
+        MPC(system, 20, 0.1, solver=solver(), **given) for solver in (InteriorPointSolver, InPython)
+    ]
 
 
 def drive(
@@ -184,7 +185,7 @@ def test_limits_that_contradict_each_other_are_named():
         inputs=[Input("push", "N", -5, 5)],
     )  # fmt: skip
     mpc = MPC(
-        cart, 10, 0.1, reference=[1.0, 0.0], solver=NewtonSolver(),
+        cart, 10, 0.1, reference=[1.0, 0.0], solver=InteriorPointSolver(),
         bounds=[Bound("push", "least", 5.0)], parameters=[Parameter("least", "N", -1.0)],
     )  # fmt: skip
     x = np.zeros(2)
@@ -424,7 +425,7 @@ def test_no_call_takes_more_iterations_than_it_may(pendulum, options, most, tmp_
     options = {"bounds": [Bound("rate", -1.5, 1.5)], "real_time": RealTime(**options)}
     mpc = MPC(
         pendulum, 20, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=[-1.0, 0.0, 0.0],
-        solver=NewtonSolver(), **options,
+        solver=InteriorPointSolver(), **options,
     )  # fmt: skip
     folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0], calls=2)
     x, taken, rng = np.array([1.0, 0.0, 0.0]), [], np.random.default_rng(2)
@@ -450,7 +451,8 @@ def test_rates_of_inputs_and_a_delay_run_in_the_kernel_and_in_firmware(pendulum,
         "parameters": [Parameter("most", "N m", 3.0)], "real_time": RealTime(restarts=False),
     }  # fmt: skip
     mpc, python = (
-        MPC(pendulum, 20, 0.1, solver=solver(), **given) for solver in (NewtonSolver, InPython)
+        MPC(pendulum, 20, 0.1, solver=solver(), **given)
+        for solver in (InteriorPointSolver, InPython)
     )
     folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
     mpc.solver.prepare(), python.solver.prepare()

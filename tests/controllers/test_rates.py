@@ -9,7 +9,7 @@ from lgcontrol import simulate
 from lgcontrol.controllers import LQR, MPC, RealTime
 from lgcontrol.groups import Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates, Residual, with_rates
-from lgcontrol.optimal._export import STATUSES
+from lgcontrol.optimal.kernel._export import STATUSES
 from lgcontrol.systems import Input, Parameter, System
 from lgcontrol.systems._internal import with_input_rates
 

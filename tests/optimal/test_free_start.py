@@ -13,7 +13,7 @@ from lgcontrol.optimal import (
 from lgcontrol.systems import Input, System, Trajectory
 
 from ..benchmarks._sqp_peer import SQPSolver
-from .test_interior_point import SATELLITE, STILL, turned
+from .test_interior_point import SATELLITE, STILL, in_numpy, turned
 
 
 def cart(limit: float = np.inf) -> System:
@@ -128,12 +128,10 @@ def drive() -> tuple[OptimalControlProblem, np.ndarray]:
 
 @pytest.mark.usually(name=("drive",))
 @pytest.mark.compiled
-@pytest.mark.parametrize("shooting", ["states", "rollout"])
 @pytest.mark.parametrize("name", ["drive", "all", "bounded"])
-def test_c_and_numpy_take_the_same_steps(name, shooting):
+def test_c_and_numpy_take_the_same_steps(name):
     problem, x0 = drive() if name == "drive" else (slews()[name], turned(2.0))
-    plain = InteriorPointSolver(problem, shooting=shooting)
-    built = InteriorPointSolver(problem, shooting=shooting).prepare()
+    plain, built = in_numpy(problem), InteriorPointSolver(problem).prepare()
     assert built.is_compiled and not plain.is_compiled
     for count in (1, 3):
         a, b = (s.solve(x0, guess="rest", max_iterations=count) for s in (plain, built))

@@ -7,9 +7,9 @@ import pytest
 from lgcontrol.groups import SE2, SO2, LieGroup, PlanarHelical, Product, Rn
 from lgcontrol.integrators import MuntheKaas, Tableau
 from lgcontrol.optimal import Bound, Cost, InteriorPointSolver, OptimalControlProblem, Residual
-from lgcontrol.optimal._kernel import _identity_of_parts
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
+from lgcontrol.optimal.kernel._library import identity_of_parts
 from lgcontrol.systems import Input, System
 
 from .examples import pendulum
@@ -92,7 +92,7 @@ def test_other_functions_are_different():
     """Wherever the text of the functions differs that of the statement does."""
     problems = [stated(), *(make() for make in OTHERS.values())]
     found = [identity(problem) for problem in problems]
-    derived = [_identity_of_parts(StageModel(Transcription(problem))) for problem in problems]
+    derived = [identity_of_parts(StageModel(Transcription(problem))) for problem in problems]
     assert len(set(zip(found, derived, strict=True))) == len(set(found))
     assert len(set(derived)) >= len(problems) - 2  # one projects to where it is
 

@@ -9,7 +9,6 @@ import pytest
 from lgcontrol.codegen import set_threads
 from lgcontrol.groups import SO2
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
-from lgcontrol.optimal._guess import STARTS, make_guess
 
 from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from .examples import pendulum
@@ -72,21 +71,6 @@ def test_many_run_side_by_side_as_soon_as_a_build_beside_is_done(monkeypatch):
     finally:
         set_threads(None)
     assert len(names) == 3
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("word", [None, "cheapest", *STARTS])
-def test_starts_in_c_are_those_in_numpy(word):
-    solver = InteriorPointSolver(PROBLEM).prepare()
-    times = PROBLEM.times()
-    setting = solver._given.setting(times)
-    for x0 in STATES[[0, 4, 9]]:
-        nodes, gap = solver._first_nodes(word, x0, times, setting, None)
-        want = make_guess(solver.transcription, word, x0, times, setting, None)
-        np.testing.assert_allclose(nodes.x, want.x, atol=1e-9)
-        np.testing.assert_allclose(nodes.u, want.u, atol=1e-9)
-        gaps = solver.transcription.values(want, setting).gaps
-        np.testing.assert_allclose(gap, np.abs(gaps).max(), atol=1e-9)
 
 
 @pytest.mark.thorough

@@ -8,11 +8,17 @@ import pytest
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.groups import SO2, Product, Rn
-from lgcontrol.optimal import Bound, OptimalControlProblem, Plan, Rates, with_rates
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Plan,
+    Rates,
+    with_rates,
+)
 from lgcontrol.optimal._guess import STARTS, make_guess
 from lgcontrol.optimal._settings import DEFAULT
 from lgcontrol.optimal._stage_model import StageModel
-from lgcontrol.optimal.kernel._planner import NewtonSolver
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum
@@ -27,7 +33,7 @@ FAST = turned(2.0, 2) + np.r_[np.zeros(4), 1.5, 0.0, 0.0]  # beyond its limit at
 @pytest.fixture(scope="module")
 def soft():
     problem, x0 = PROBLEMS["swing, soft"]
-    return NewtonSolver(problem).prepare(), x0
+    return InteriorPointSolver(problem).prepare(), x0
 
 
 @pytest.mark.parametrize("word", ["rest", "screw", "reference", "regulators", "cheapest", "policy"])
@@ -38,7 +44,7 @@ def test_starts_are_those_of_numpy(word):
         problem, x0 = task.problem, task.x0
         if problem.system.policy is None:
             pytest.skip("no policy")
-    solver, times = NewtonSolver(problem), problem.times()
+    solver, times = InteriorPointSolver(problem), problem.times()
     found = solver.solve(x0, guess=word, max_iterations=0)
     setting = solver._given.setting(times, None, None, None)
     nodes = make_guess(solver.transcription, word, x0, times, setting, None, DEFAULT)
@@ -82,13 +88,13 @@ def test_a_plan_is_a_value(soft):
     moved = np.array(solver.problem.system.retract(x0, [0.02, -0.01], []))
     first = solver.step(moved, plan=plan, t0=0.1)
     solver.solve(np.array(solver.problem.system.home))  # something else in between
-    other = NewtonSolver(solver.problem).prepare()
+    other = InteriorPointSolver(solver.problem).prepare()
     copies = pickle.loads(pickle.dumps(plan)), Plan.from_column(solver.plan_layout, plan.column())
     for copied in copies:
         again = other.step(moved, plan=copied, t0=0.1)
         assert np.array_equal(again.plan.numbers, first.plan.numbers)
     with pytest.raises(ValueError, match="the plan is of"):
-        NewtonSolver(PROBLEMS["slew, slow"][0]).step(x0, plan=plan)
+        InteriorPointSolver(PROBLEMS["slew, slow"][0]).step(x0, plan=plan)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.1, 0.03, 0.17, 0.4, -1.0, 1e6])
@@ -113,7 +119,7 @@ def _setting(solver, found):
 
 def test_what_cannot_be_kept_is_named():
     problem = slew(bounds=[Bound("rate", -0.5, 0.5)])
-    found = NewtonSolver(problem).prepare().solve(FAST)
+    found = InteriorPointSolver(problem).prepare().solve(FAST)
     assert found.status == "infeasible" and found.defect < 1e-6
     assert "exceeds its bound by" in found.message
     assert "at their limits" in found.message
@@ -131,7 +137,7 @@ def test_parameters_limits_and_prices_are_those_of_the_call():
         bounds=[Bound("v", -1.0, 0.5, soft="price"), Bound("push", -5.0, "most")],
         parameters=[Parameter("price", "1", 10.0), Parameter("most", "N", 2.0)],
     )  # fmt: skip
-    solver = NewtonSolver(problem).prepare()
+    solver = InteriorPointSolver(problem).prepare()
     fastest = [
         solver.solve([0.0, 0.0], p={"price": price}).x[:, 1].max() for price in (0.01, 1.0, 100.0)
     ]
@@ -154,7 +160,7 @@ def test_an_mpc_runs_with_it():
         pendulum, 20, 0.05, Q={"angle": 1, "rate": 0.1}, R=0.1, delay=0.07,
         real_time=RealTime(split=True),
         bounds=[Bound("rate", -1.0, 1.0, soft=10.0)], reference=[-1.0, 0.0, 0.0],
-        solver=NewtonSolver(),
+        solver=InteriorPointSolver(),
     )  # fmt: skip
     mpc.prepare(0.0, [1.0, 0.0, 0.0])
     x, fastest = np.array([1.0, 0.0, 0.0]), 0.0
@@ -203,7 +209,7 @@ def test_an_interrupted_step_leaves_no_callback_behind(soft, monkeypatch):
 
 
 def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
-    solver = NewtonSolver(slew(bounds=[Bound("rate", -0.5, 0.5)])).prepare()
+    solver = InteriorPointSolver(slew(bounds=[Bound("rate", -0.5, 0.5)])).prepare()
     kept = solver.solve(turned(2.0, 2) + np.zeros(7))
     first = solver.step(FAST, plan=kept.plan, t0=0.0, iterations=30)
     second = solver.step(FAST, plan=first.plan, t0=0.0, iterations=30)
@@ -213,8 +219,8 @@ def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
 
 def test_nothing_is_derived_for_machine_code_that_exists(monkeypatch):
     problem, x0 = PROBLEMS["swing, stopped"]
-    wanted = NewtonSolver(problem).prepare().solve(x0)
-    fresh = NewtonSolver(problem)
+    wanted = InteriorPointSolver(problem).prepare().solve(x0)
+    fresh = InteriorPointSolver(problem)
 
     def derived(*_):
         raise AssertionError("functions were derived")
@@ -231,7 +237,7 @@ def test_a_problem_with_rates_plans_the_same_after_pickling():
     )
     problem = with_rates(problem, Rates(0.01, 5.0))
     plan, other = (
-        each.solve([1.0, 0.0, 0.0, 0.0], solver="newton")
+        each.solve([1.0, 0.0, 0.0, 0.0], solver="interior_point")
         for each in (problem, pickle.loads(pickle.dumps(problem)))
     )
     assert plan.is_success and np.array_equal(plan.x, other.x)
@@ -240,11 +246,11 @@ def test_a_problem_with_rates_plans_the_same_after_pickling():
 @pytest.mark.parametrize("name", ["swing, soft", "swing, stopped", "slew, far", "slew, too fast"])
 def test_without_a_kernel_numpy_goes_the_same_way(name):
     problem, x0 = PROBLEMS[name] if name in PROBLEMS else (PROBLEMS["slew, slow"][0], FAST)
-    own = NewtonSolver(problem)
+    own = InteriorPointSolver(problem)
     known = own.solve(x0)
     later = own.step(known.x[1], t0=problem.dt)
     set_compile_policy("off")
-    solver = NewtonSolver(problem)
+    solver = InteriorPointSolver(problem)
     found = solver.solve(x0)
     assert own.has_loop and not solver.has_loop
     assert found.status is known.status and len(found.iterations) == len(known.iterations)
@@ -253,7 +259,7 @@ def test_without_a_kernel_numpy_goes_the_same_way(name):
     assert step.status is later.status
     np.testing.assert_allclose(step.u, later.u, atol=1e-6)
     set_compile_policy("auto")  # what NumPy found is a plan that machine code goes on from
-    again = NewtonSolver(problem).step(known.x[1], t0=problem.dt, plan=found.plan)
+    again = InteriorPointSolver(problem).step(known.x[1], t0=problem.dt, plan=found.plan)
     if known.is_success:  # multipliers of penalised rows, a difference from the penalty, are noise
         np.testing.assert_allclose(again.u, later.u, atol=1e-6)
 
@@ -272,7 +278,7 @@ def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
         reference=np.zeros(2),
         bounds=[Bound("x1", -0.3)],
     )
-    solver = NewtonSolver(problem).prepare()
+    solver = InteriorPointSolver(problem).prepare()
     assert not solver.is_compiled and solver.has_loop
     found, expected = solver.solve([1.0, 0.0]), problem.solve([1.0, 0.0], solver="ipopt")
     assert found.status == "converged"
@@ -285,7 +291,7 @@ def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
 @pytest.mark.parametrize("name", ["swing, slow", "slew, slow"])
 def test_a_solve_from_a_solution_begins_with_its_multipliers(name):
     problem, x0 = PROBLEMS[name]
-    solver = NewtonSolver(problem).prepare()
+    solver = InteriorPointSolver(problem).prepare()
     known = solver.solve(x0)
     again = solver.solve(x0, guess=known)
     assert again.is_success and len(again.iterations) == 1
@@ -297,7 +303,7 @@ def test_a_solve_from_a_solution_begins_with_its_multipliers(name):
     later = solver.solve(near, guess=known, t0=problem.dt)  # of another time: nodes alone
     assert later.is_success
     set_compile_policy("off")
-    numpy_warm = NewtonSolver(problem).solve(near, guess=known)
+    numpy_warm = InteriorPointSolver(problem).solve(near, guess=known)
     assert len(numpy_warm.iterations) == len(warm.iterations)
     np.testing.assert_allclose(numpy_warm.u, warm.u, atol=1e-6)
 
@@ -312,7 +318,7 @@ def test_an_end_within_the_tolerance_has_converged_however_many_iterations_there
     early = []
     for name in ("swing, soft", "swing, light", "slew", "slew, slow"):
         problem, x0 = PROBLEMS[name]
-        solver = NewtonSolver(problem)
+        solver = InteriorPointSolver(problem)
         most = solver.solve(x0).iterations[-1].number
         ends = [solver.solve(x0, max_iterations=count) for count in range(most + 1)]
         is_met = [entry.kkt <= 1e-6 for entry in ends]
@@ -326,7 +332,7 @@ def test_a_solve_from_the_solution_of_another_solver_stays_near_it():
     """Between parked cars, where longer plans are farther from all limits."""
     task, x0 = parked(*posts())
     peer = task.solve(x0, solver="ipopt")
-    plan = task.solve(x0, guess=peer, solver=NewtonSolver())
+    plan = task.solve(x0, guess=peer, solver=InteriorPointSolver())
     assert peer.is_success and plan.is_success and len(plan.solution.iterations) < 20
     assert plan.cost < 1.0001 * peer.cost
 
@@ -336,7 +342,7 @@ def test_a_start_that_runs_away_is_answered(policy):
     burst = System("burst", Rn(1), lambda t, x, u, p: x**9 + u, inputs=["push"])
     problem = OptimalControlProblem(burst, 10, 0.1, reference=[0.0])
     set_compile_policy(policy)
-    assert NewtonSolver(problem).solve([10.0]).status in ("failed", "stalled")
+    assert InteriorPointSolver(problem).solve([10.0]).status in ("failed", "stalled")
 
 
 @pytest.mark.parametrize("policy", ["auto", "off"])
@@ -346,5 +352,5 @@ def test_a_free_start_stays_strictly_within_its_own_limits(policy):
         cart, 10, 0.1, reference=[0.0, 0.0], free="x0", bounds=[Bound("x0", 0.5, at="start")]
     )
     set_compile_policy(policy)
-    found = NewtonSolver(problem).solve([1.0, 0.0])
+    found = InteriorPointSolver(problem).solve([1.0, 0.0])
     assert found.is_success and 0.5 <= found.x[0, 0] < 0.5 + 1e-5

@@ -199,20 +199,6 @@ def test_a_solve_from_an_optimum_stays():
     assert beside.is_success and easier.cost < beside.cost < 1.02 * easier.cost
 
 
-@pytest.mark.compiled
-def test_what_is_tried_at_a_price_is_no_worse_than_what_was_had():
-    """An excess that is less, where the end of the plan is missed by more, is no better."""
-    problem, x0 = parked(*posts())
-    seen = []
-    plan = problem.solve(
-        x0, solver=InteriorPointSolver(problem.problem).prepare(), callback=seen.append
-    )
-    again = [k for k, entry in enumerate(seen) if entry.number == 0][1:]
-    assert len(again) > 1 and not plan.is_success  # what is tried, too, ends nowhere
-    missed = max(entry.amount for entry in plan.solution.violations)
-    assert missed <= 1.01 * seen[again[0] - 1].violation
-
-
 @pytest.mark.thorough
 def test_the_slew_of_a_symmetric_body():
     """Half a turn from rest to rest, each torque within ±1: 3.2431, about an axis √(4π) = 3.5449.
@@ -584,7 +570,7 @@ def test_an_impossible_plan_names_what_is_bounded_and_the_duration_at_its_limit(
 
 
 def test_plans_that_take_seconds_say_how_far_they_are(monkeypatch, caplog):
-    monkeypatch.setattr(_notice, "PATIENCE", 1e-3)
+    monkeypatch.setattr(_notice, "PATIENCE", 0.0)
     problem = PhasedProblem(Phase(cart(-1, 1), 4, (0.5, 5), bounds=STOP), time_weight=1)
     for solver in ("interior_point", "ipopt"):
         caplog.clear()

@@ -1,7 +1,7 @@
 """The planning kernel: in C as in NumPy, against IPOPT, infeasible problems, its fields."""
 
 import ctypes
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import casadi as ca
 import numpy as np
@@ -9,13 +9,13 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, set_compile_policy
 from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver
+from lgcontrol.optimal._settings import Settings
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._interpreter import Interpreted
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
-from lgcontrol.optimal.kernel._settings import NewtonSettings
-from lgcontrol.optimal.kernel._solver import ELASTIC, EXACT, FRESH, STATUS, NewtonKKTSolver
+from lgcontrol.optimal.kernel._solver import ELASTIC, FRESH, STATUS, NewtonKKTSolver
 from lgcontrol.optimal.kernel._table import (
     LOG,
     MODEL,
@@ -57,10 +57,10 @@ class Ready:
 
     def __init__(self, problem, x0):
         solver = InteriorPointSolver(problem)
-        self.model = StageModel(solver.transcription, settings=EXACT)
+        self.model = StageModel(solver.transcription)
         self.x0, times = x0, problem.times()
-        self.setting = solver._setting(times, problem.reference, None, None)
-        found, _ = solver._first_nodes(None, x0, times, self.setting, problem.reference)
+        self.setting = solver._given.setting(times, problem.reference, None)
+        found = solver.solve(x0, max_iterations=0)
         x = found.x.copy()
         x[0] = self.model.first_state(x0, x[0], self.setting.p)
         self.nodes = Nodes(times, x, found.u.copy())
@@ -75,7 +75,7 @@ class Ready:
 
     def in_numpy(self, most=500):
         with np.errstate(all="ignore"):
-            given = self.model, self.setting, self.nodes, self.x0, NewtonSettings(), TOLERANCE
+            given = self.model, self.setting, self.nodes, self.x0, Settings(), TOLERANCE
             return NewtonKKT(*given).solve(most)
 
 
@@ -99,7 +99,7 @@ def test_the_elastic_problem_first_goes_the_way_of_numpy():
     solver = NewtonKKTSolver(ready.model)
     given = ready.setting, ready.x0, ELASTIC, TOLERANCE, 500
     ours = solver._solve(ready.nodes, *given)
-    state = ready.model, ready.setting, ready.nodes, ready.x0, NewtonSettings(), TOLERANCE
+    state = ready.model, ready.setting, ready.nodes, ready.x0, Settings(), TOLERANCE
     oracle = NewtonKKT(*state).solve(500, is_elastic=True)
     assert ours.status == STATUS[oracle.status] == "converged"
     assert ours.log[0, -1] == 1 and ours.log[-1, -1] == 0  # the elastic problem, then the problem
@@ -127,7 +127,7 @@ def test_real_time_steps_in_c_are_those_of_numpy(name, size):
     ready = Ready(*CASES[name])
     solver = NewtonKKTSolver(ready.model)
     solver.solve(ready.nodes, ready.setting, ready.x0, tolerance=TOLERANCE)
-    given = ready.model, ready.setting, ready.nodes, ready.x0, NewtonSettings(), TOLERANCE
+    given = ready.model, ready.setting, ready.nodes, ready.x0, Settings(), TOLERANCE
     oracle = NewtonKKT(*given)
     oracle.solve(500)
     rng, counts = np.random.default_rng(0), []
@@ -271,23 +271,15 @@ def test_the_interpreter_knows_what_casadi_does(rng):
 
 def test_header_has_all_fields():
     text = header()
-    names = [field.name for field in (*MODEL, *TASK, *fields(NewtonSettings))]
+    names = [field.name for field in (*MODEL, *TASK, *fields(Settings))]
     assert all(f"{name};" in text for name in names)
     assert f"LG_LOG = {len(LOG)}" in text
-
-
-def test_settings_are_told_and_checked():
-    told = NewtonSettings.__doc__
-    assert all(field.name in told for field in fields(NewtonSettings))
-    assert len(fields(NewtonSettings)) <= 60
-    with pytest.raises(ValueError, match="mu_first is nan, expected a finite number"):
-        replace(NewtonSettings(), mu_first=float("nan"))
 
 
 def test_second_derivatives_of_long_steps_are_exact():
     task = TASKS["circle"]()
     transcription = InteriorPointSolver(task.problem).transcription
-    model = StageModel(transcription, settings=EXACT)
+    model = StageModel(transcription)
     ready = Ready(task.problem, task.x0)
     rng, k, step = np.random.default_rng(0), 3, 1e-4
     N, n, m = task.problem.horizon, model.n, model.m

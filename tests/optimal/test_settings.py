@@ -1,7 +1,6 @@
 """Settings: every tuned number is in one record, and Python, C and firmware read it there."""
 
 import ast
-import ctypes
 import re
 from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
@@ -14,22 +13,21 @@ from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
     Settings,
-    _kernel,
 )
-from lgcontrol.optimal._settings import settings_mirror
 
 from ..benchmarks._sqp_peer import SQPSolver
 from .examples import pendulum
+from .test_interior_point import in_numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMAL, CONTROLLERS = ROOT / "lgcontrol" / "optimal", ROOT / "controllers"
 # Texts of the interior point and of the loop around it.
+KERNEL = OPTIMAL / "kernel"
 TEXTS = [
     *(OPTIMAL / f"_{name}.py" for name in (
-        "interior_point", "interior_solver", "interior_results", "runs", "least_violation", "guess",
-        "kernel", "export", "outcome", "stage_model", "given", "solutions",
+        "guess", "outcome", "stage_model", "given", "solutions",
     )),
-    *(OPTIMAL / f"_{name}.c" for name in ("interior_point", "start", "controller")),
+    *sorted(KERNEL.glob("*.py")), *sorted(KERNEL.glob("*.[ch]")),
     *(CONTROLLERS / f"_{name}.py" for name in (
         "mpc", "mpc_delay", "mpc_export", "mpc_loop", "mpc_plan", "mpc_rates", "real_time",
         "steady_disturbance",
@@ -37,17 +35,38 @@ TEXTS = [
 ]  # fmt: skip
 # Numbers that are no settings, and what they are.
 OTHERS = {
-    ("_interior_solver.py", 1e-6): "default of the option `tolerance`",
-    ("_interior_point.c", 1e-17): "half a unit in the last place",
-    ("_interior_point.c", 1e-200): "far from what doubles cannot hold",
-    ("_interior_point.c", 1e200): "far from what doubles cannot hold",
-    ("_interior_point.c", 30): "a bound of Jacobi's sweeps that none comes near",
-    ("_runs.py", 0.1): "between two looks at an interrupt, s",
-    ("_runs.py", 1e-9): "no time of a clock is shorter, s",
-    ("_kernel.py", 3): "of the code that is written, not of what it finds",
-    ("_kernel.py", 100_000): "of the code that is written, not of what it finds",
-    ("_kernel.py", 1e-6): "of the check of a build",
-    ("_kernel.py", 0.1): "of the check of a build",
+    ("_interpreter.py", 8): "as the interpreter's text has it",
+    ("_interpreter.py", 999): "as the interpreter's text has it",
+    ("_library.py", 3): "of the code that is written, not of what it finds",
+    ("_library.py", 100_000): "of the code that is written, not of what it finds",
+    ("_library.py", 1e-6): "of the check of a build",
+    ("_library.py", 0.1): "of the check of a build",
+    ("_loop.py", 1e-3): "arithmetic of the search for a steady state",
+    ("_loop.py", 1e-6): "the same, and the default of the option `tolerance`",
+    ("_loop.py", 1e-8): "arithmetic of the search for a steady state",
+    ("_loop.py", 1e-9): "arithmetic of the search for a steady state",
+    ("_loop.py", 1e-13): "arithmetic of the search for a steady state",
+    ("_loop.py", 1000): "iterations that a log holds",
+    ("_planner.py", 1e-6): "default of the option `tolerance`",
+    ("_planner.py", 1000): "iterations that a log holds",
+    ("_solver.py", 1e-6): "default of the option `tolerance`",
+    ("_results.py", 1e-6): "the same, of steps",
+    ("_results.py", 1e-3): "what a message counts as met",
+    ("_results.py", 1e-2): "what a message counts as kept",
+    ("_results.py", 20): "iterations behind which a message says more",
+    ("_newton.py", 1e-300): "far from what doubles cannot hold",
+    ("_newton.py", 1e-3): "a violation that is rounding to refinements",
+    ("_newton.py", 1e-2): "of the tolerance, and of a violation, as one step leaves them",
+    ("_newton.py", 10): "roundings of IPOPT's line search; ends of the elastic problem",
+    ("newton.c", 1e-300): "far from what doubles cannot hold",
+    ("newton.c", 1e-200): "far from what doubles cannot hold",
+    ("newton.c", 1e200): "far from what doubles cannot hold",
+    ("newton.c", 2.220446049250313e-16): "a unit in the last place",
+    ("newton.c", 1e-3): "a violation that is rounding to refinements",
+    ("newton.c", 1e-2): "of the tolerance, and of a violation, as one step leaves them",
+    ("firmware.c", 2.220446049250313e-16): "a unit in the last place",
+    ("bias.c", 1e-15): "units in the last place",
+    ("bias.c", 1e-32): "square of a rounding",
     ("_mpc.py", 8): "names in a message",
     ("_mpc_export.py", 0.1): "where test vectors begin",
 }
@@ -82,7 +101,7 @@ def numbers_of_c(path):
 
 
 def numbers_of(path):
-    read = numbers_of_c if path.suffix == ".c" else numbers_of_python
+    read = numbers_of_c if path.suffix in (".c", ".h") else numbers_of_python
     return {value for value in read(path) if value not in PLAIN}
 
 
@@ -112,10 +131,14 @@ def test_a_setting_says_what_it_is(entry):
     about = entry.metadata
     assert about["low"] <= entry.default <= about["high"] and about["low"] < about["high"]
     assert all(about[key] for key in ("meaning", "source", "falls", "unit"))
-    texts = [path.read_text(encoding="utf-8") for path in (*TEXTS, *sorted(OPTIMAL.glob("*.py")))]
+    texts = [path.read_text(encoding="utf-8") for path in (*TEXTS, *OPTIMAL.glob("*.py"))]
     texts += [(CONTROLLERS / "_base.py").read_text(encoding="utf-8")]
     uses = re.compile(rf"[.>]{entry.name}\b")
     assert any(uses.search(text) for text in texts), f"nothing reads {entry.name}"
+
+
+def test_there_are_few():
+    assert len(fields(Settings)) <= 60
 
 
 def test_the_page_has_the_table():
@@ -125,13 +148,13 @@ def test_the_page_has_the_table():
 
 def test_settings_out_of_range_are_refused_by_name():
     for given, message in (
-        ({"boundary": 1.5}, "boundary must be between 0.5 and 0.9999, got 1.5: leave it out"),
-        ({"far": np.nan}, "far must be between .* got nan"),
+        ({"boundary": 1.5}, "boundary must be between 0.5 and 0.999999, got 1.5: leave it out"),
+        ({"real_time_far": np.nan}, "real_time_far must be between .* got nan"),
     ):
         with pytest.raises(ValueError, match=message):
             Settings(**given)
     for given, message in (
-        ({"steps_more": 1.5}, "steps_more must be a whole number, got 1.5"),
+        ({"real_time_more": 1.5}, "real_time_more must be a whole number, got 1.5"),
         ({"armijo": [1e-4, 1e-4]}, "armijo must be a number"),
     ):
         with pytest.raises(TypeError, match=message):
@@ -154,14 +177,7 @@ def swing(**options):
     )  # fmt: skip
 
 
-OTHER = Settings(
-    boundary=0.9,
-    equality_sweeps_most=9,
-    barrier=0.3,
-    push=0.05,
-    step_good=0.6,
-    real_time_barrier=1e-2,
-)
+OTHER = Settings(boundary=0.9, mu_first=0.1, push=0.05, fast_step=0.6, real_time_mu=1e-2)
 
 
 @pytest.mark.compiled
@@ -170,10 +186,9 @@ def test_c_reads_the_settings_that_numpy_reads():
     problem = swing().problem.with_arguments(reference=np.array(UP))
     x0, found = np.array([np.cos(0.5), np.sin(0.5), 0.0]), {}
     for name, settings in (("usual", Settings()), ("other", OTHER)):
-        plain, built = (InteriorPointSolver(problem, settings=settings) for _ in range(2))
-        built.prepare()
+        built = InteriorPointSolver(problem, settings=settings).prepare()
         assert built.is_compiled
-        for solver in (plain, built):
+        for solver in (in_numpy(problem, settings=settings), built):
             found[name, solver.is_compiled] = solver.solve(x0, max_iterations=6)
             step = solver.step(x0, t0=0.1)
             found[name, solver.is_compiled, "step"] = step
@@ -183,18 +198,6 @@ def test_c_reads_the_settings_that_numpy_reads():
             np.testing.assert_allclose(a.x, b.x, atol=1e-9)
             np.testing.assert_allclose(a.u, b.u, atol=1e-9)
     assert np.abs(found["usual", True].u - found["other", True].u).max() > 1e-3
-
-
-@pytest.mark.compiled
-def test_a_mirror_of_another_size_is_not_used(monkeypatch):
-    class Short(ctypes.Structure):
-        _fields_ = settings_mirror(Settings())._fields_[:-1]
-
-    monkeypatch.setattr(_kernel, "settings_mirror", lambda settings: Short())
-    told = []
-    monkeypatch.setattr(_kernel, "notice", lambda key, text: told.append(text))
-    assert not InteriorPointSolver(swing().problem).prepare().is_compiled
-    assert re.search(r"Short has \d+ bytes in Python and \d+ in C", told[0])
 
 
 def test_a_controller_takes_settings_and_keeps_them():

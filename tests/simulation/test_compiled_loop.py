@@ -12,7 +12,7 @@ from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import LQR, MPC, TVLQR, RealTime
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import SO2, SO3, Product, Rn
-from lgcontrol.optimal.kernel._planner import NewtonSolver
+from lgcontrol.optimal import InteriorPointSolver
 from lgcontrol.simulation import (
     HeldNoise,
     InputSignal,
@@ -265,7 +265,7 @@ def planner():
         if key not in made:
             made[key] = MPC(
                 pendulum(), horizon=20, dt=0.1, Q={"angle": 1, "rate": 0.1}, R=0.01,
-                solver=NewtonSolver(), **options,
+                solver=InteriorPointSolver(), **options,
             )  # fmt: skip
         return made[key]
 

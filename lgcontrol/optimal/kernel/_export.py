@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,15 @@ from ...codegen._internal import (
 )
 from ...groups._internal import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
 from .._bounds import ROUNDING
-from .._export import EXAMPLE, INPUT, ExportCase, test_vectors
 from .._expressions import entries_of
 from .._guess import STARTS
 from .._input_limits import LEAST_WIDTH
-from .._reference import TIME_ROUNDING
-from .._settings import DEFAULT
+from .._reference import CLOCK_ROUNDING, TIME_ROUNDING
+from .._settings import Settings
 from .._transcription import Setting
 from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
 from ._library import LOOP as LOOP_TEXT
 from ._loop import LoopDisturbance, LoopRates, queue_size
-from ._settings import NewtonSettings
 from ._solver import KernelMemory
 from ._table import LOG, MODEL, header
 
@@ -44,6 +42,33 @@ from ._table import LOG, MODEL, header
 ARRAYS = ("K", "rows", "scales", "weight", "state", "before", "other", "best", "memory", "log",
           "work", "aim_x", "aim_u")  # fmt: skip
 FIRMWARE = Path(__file__).with_name("firmware.c").read_text(encoding="utf-8")
+
+# What calls return, as `firmware.c` names it.
+STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
+
+# The quantity of a system that its controls take: torques of `with_accelerations`.
+INPUT = "input"
+
+
+@dataclass(frozen=True, eq=False)
+class ExportCase:
+    """Calls of a controller from its start on, one test of an export.
+
+    Attributes
+    ----------
+    t : ndarray, shape (calls,)
+    x : ndarray, shape (calls, nq)
+        Measured states.
+    u : ndarray, shape (calls, m)
+        Answers.
+    status : sequence of str
+        Of `STATUSES`.
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    status: Sequence[str]
 
 
 class LoopExport:
@@ -86,7 +111,7 @@ class LoopExport:
 def export_kernel(
     memory: KernelMemory,
     model: Any,
-    settings: NewtonSettings,
+    settings: Settings,
     loop: LoopExport,
     folder: str | Path,
     name: str,
@@ -99,7 +124,7 @@ def export_kernel(
     memory : KernelMemory
         Of the problem.
     model : StageModel
-    settings : NewtonSettings
+    settings : Settings
     loop : LoopExport
     folder : path
     name : str
@@ -149,7 +174,7 @@ def export_kernel(
         f"{name}.h": _header(model, loop, sizes, bool(taken)),
         f"{name}.c": _without_unused("\n".join(text)),
         f"{name}_test.h": test_vectors(cases),
-        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD).replace("@nx@", "LG_MPC_NS"),
+        "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
         "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
     return write_package(folder, {key: _renamed(value, name) for key, value in files.items()})
@@ -238,7 +263,7 @@ def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
     return "\n".join([*tables, f"{head}\n  {', '.join(values)}\n}};\n"])
 
 
-def _settings(settings: NewtonSettings) -> str:
+def _settings(settings: Settings) -> str:
     values = ", ".join(c_number(float(value)) for value in astuple(settings))
     assert len(fields(settings)) == len(astuple(settings))
     return f"static const lg_settings lg_given = {{{values}}};\n"
@@ -278,7 +303,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
     numbers = {
         "LG_ELEMENT_TOLERANCE": ELEMENT_TOLERANCE, "LG_ELEMENT_ROUNDING": ELEMENT_ROUNDING,
         "LG_LEAST_WIDTH": LEAST_WIDTH, "LG_ROUNDING": ROUNDING,
-        "LG_CLOCK_ROUNDING": DEFAULT.clock_rounding,
+        "LG_CLOCK_ROUNDING": CLOCK_ROUNDING,
     }  # fmt: skip
     return "\n".join(
         [
@@ -496,5 +521,55 @@ void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u
   for (int i = 0; i < LG_MPC_NI; i++) every[i] = m->u_ref[0][i];
   for (int i = 0; i < LG_MPC_NU; i++) every[lg_controls[i]] = u[i];
   lg_taken(&t, x, every, m->p, r, m->work);
+}
+"""
+
+
+def test_vectors(cases: Sequence[ExportCase]) -> str:
+    """Measured states and answers of the cases."""
+    none = ExportCase(np.zeros(0), np.zeros(0), np.zeros(0), [])
+    cases = list(cases) or [none]
+    first = [0, *np.cumsum([len(case.t) for case in cases])]
+    return "\n".join(
+        [
+            c_comment("lg_mpc: test vectors, a row a call; each case begins from nothing"),
+            "#include <math.h>\n",
+            f"enum {{ LG_MPC_CASES = {len(cases)} }};",
+            c_table("int", "test_first", np.array(first)),
+            c_table("double", "test_t", np.concatenate([case.t for case in cases])),
+            c_table("double", "test_x", np.concatenate([case.x.ravel() for case in cases])),
+            c_table("double", "test_u", np.concatenate([case.u.ravel() for case in cases])),
+            c_table(
+                "int",
+                "test_status",
+                np.array([STATUSES.index(entry) for case in cases for entry in case.status]),
+            ),
+        ]
+    )
+
+
+EXAMPLE = """\
+/* Example of lg_mpc: prints sizes and checks the test vectors. */
+#include "lg_mpc.h"
+#include "lg_mpc_test.h"
+@head@
+static lg_mpc example;
+
+int main(void)
+{
+  double u[LG_MPC_NU], largest = 0;
+  int wrong = lg_mpc_init(&example) != LG_MPC_OK;
+  for (int number = 0; number < LG_MPC_CASES; number++) {
+    lg_mpc_reset(&example);
+    for (int k = test_first[number]; k < test_first[number + 1]; k++) {
+      const int status = lg_mpc_step(&example, test_t[k], test_x + k * LG_MPC_NS, u);
+      wrong += status != test_status[k];
+      largest = fmax(largest, difference(u, test_u + k * LG_MPC_NU, LG_MPC_NU));
+    }
+  }
+  printf("code of this program: %lu bytes\\n", code_size());
+  printf("workspace: %lu bytes\\n", (unsigned long)sizeof example);
+  printf("largest difference from Python: %.3g, other statuses: %d\\n", largest, wrong);
+  return largest <= 1e-9 && !wrong ? 0 : 1;
 }
 """

@@ -25,9 +25,9 @@ from ...codegen._internal import (
     notice,
     unit_source,
 )
+from .._settings import Settings
 from .._stage_model import StageModel
 from ._interpreter import Called, Interpreted, interpreter_source
-from ._settings import NewtonSettings
 from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
@@ -255,8 +255,8 @@ def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np
     return sizes
 
 
-def numbers_of(settings: NewtonSettings) -> ctypes.Structure:
-    """NewtonSettings as the struct that the kernel takes."""
+def numbers_of(settings: Settings) -> ctypes.Structure:
+    """Settings as the struct that the kernel takes."""
     return Numbers(*(float(value) for value in astuple(settings)))
 
 
@@ -372,6 +372,12 @@ class Stages(NamedTuple):
     places: dict[str, list[int]]
 
 
+def identity_of_parts(model: StageModel) -> str:
+    """Text of the functions themselves, but for second derivatives, which follow from the rest."""
+    parts = plain_parts(model).items()
+    return "\n".join(f"{key} {shared} {one.program.identity}" for key, (one, shared) in parts)
+
+
 def load_stages(model: StageModel) -> Stages | None:
     """Machine code of the functions of a problem; None (said once) without it."""
     compiler = _compiler()
@@ -381,10 +387,7 @@ def load_stages(model: StageModel) -> Stages | None:
     try:
         identity = model.transcription.identity
         if identity is None:
-            identity = "\n".join(
-                f"{key} {function.program.identity}"
-                for key, (function, _) in plain_parts(model).items()
-            )
+            identity = identity_of_parts(model)
 
         def sizes() -> list[int]:
             return [f.program.operations for f, _ in plain_parts(model).values()]
@@ -399,7 +402,7 @@ def load_stages(model: StageModel) -> Stages | None:
         content = [
             _sources(), identity, f"{model.problem.method} {model.problem.substeps}",
             f"{model.curved} {model.controls.tolist()}",
-            f"{model.settings.hessian_operations} {model.settings.hessian_operations_exact}",
+            f"{model.settings.hessian_operations}",
         ]  # fmt: skip
         found, _ = find_or_build(
             key_of(compiler, compiler.flags(0, True), content),

@@ -16,9 +16,9 @@ from .._outcome import SolveStatus
 from .._plan import GAINS, NODES, Plan
 from .._problem import OptimalSolution
 from .._reference import TIME_ROUNDING, depends_on_time, moves
+from .._settings import Settings
 from .._transcription import Nodes
 from ._library import load_function
-from ._settings import NewtonSettings
 from ._solver import STATUS, KernelMemory
 from ._table import WATCH, Loop
 
@@ -53,7 +53,7 @@ def queue_size(delay: float, period: float) -> int:
 
 
 def most_of(
-    settings: NewtonSettings,
+    settings: Settings,
     iterations: int,
     first_iterations: int,
     restarts: int,
@@ -64,7 +64,7 @@ def most_of(
 
     Parameters
     ----------
-    settings : NewtonSettings
+    settings : Settings
     iterations, first_iterations, restarts : int
         As a loop has them.
     wanted : int or None
@@ -81,6 +81,38 @@ def most_of(
     return min(most if wanted is None else min(wanted, most), limit)
 
 
+class TargetSearch(NamedTuple):
+    """Arithmetic of the search for a steady state in the presence of a disturbance.
+
+    Attributes
+    ----------
+    difference : float
+        Step of the differences of a prediction.
+    rank, rounding : float
+        Singular values, relative, that count as zero.
+    error, effort : float
+        Weights on errors beyond Q and on inputs, relative, which make it unique.
+    steps : int
+        Newton steps.
+    found : float
+        Size of the last of them, relative.
+    same : float
+        Share of a step by which a secant must differ from zero.
+    """
+
+    difference: float = 1e-3
+    rank: float = 1e-9
+    error: float = 1e-6
+    effort: float = 1e-8
+    steps: int = 12
+    found: float = 1e-8
+    same: float = 1e-3
+    rounding: float = 1e-13
+
+
+SEARCH = TargetSearch()
+
+
 class LoopDisturbance(NamedTuple):
     """Disturbances that a loop estimates.
 
@@ -92,7 +124,8 @@ class LoopDisturbance(NamedTuple):
         Time constant of the estimate, s.
     Q : ndarray, shape (n, n)
         Weight on errors of the target.
-    settings : Settings
+    unobservable : float
+        Singular value, relative, below which a direction of it is.
     rate : ModelFunction
         ``(t, x, u, p) → rate, by_x, by_u``.
     sizes : tuple of int
@@ -102,17 +135,17 @@ class LoopDisturbance(NamedTuple):
     places: np.ndarray
     settling: float
     Q: np.ndarray
-    settings: Any
+    unobservable: float
     rate: Any
     sizes: tuple[int, ...]
 
     @property
     def numbers(self) -> np.ndarray:
         """Those of the search, as `bias.c` has them."""
-        o = self.settings
+        o = SEARCH
         return np.array([
-            o.bias_difference, o.bias_unobservable, o.rank, o.target_error, o.target_effort,
-            o.target_steps, o.target_found, o.target_same, o.rounding,
+            o.difference, self.unobservable, o.rank, o.error, o.effort, o.steps, o.found, o.same,
+            o.rounding,
         ], dtype=float)  # fmt: skip
 
 
@@ -167,7 +200,7 @@ class KernelLoop:
 
     Parameters
     ----------
-    solver : NewtonSolver
+    solver : InteriorPointSolver
     delay, period : float
         In s.
     nominal : ndarray

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._settings import Settings
 from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting
-from ._settings import NewtonSettings
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 MOST_LEFT = 10  # times that a solved elastic problem is left
@@ -86,13 +86,13 @@ class ConstraintForm(NamedTuple):
 class StepFilter:
     """Pairs of violation θ and barrier function φ that no later iterate may be worse than."""
 
-    o: NewtonSettings
+    o: Settings
     most: float
     least: float
     pairs: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def at(cls, o: NewtonSettings, theta: float) -> StepFilter:
+    def at(cls, o: Settings, theta: float) -> StepFilter:
         """An empty one."""
         return cls(o, o.theta_most * max(1.0, theta), o.theta_least * max(1.0, theta))
 
@@ -163,7 +163,7 @@ class NewtonKKT:
         Where it starts, the first state as it is to be.
     x0 : ndarray, shape (nq,)
         The given start.
-    settings : NewtonSettings
+    settings : Settings
     tolerance : float
     weight : ndarray, optional
         Penalty weights of one-sided constraints, infinite for hard ones.
@@ -177,7 +177,7 @@ class NewtonKKT:
         setting: Setting,
         nodes: Nodes,
         x0: np.ndarray,
-        settings: NewtonSettings,
+        settings: Settings,
         tolerance: float,
         *,
         weight: np.ndarray | None = None,

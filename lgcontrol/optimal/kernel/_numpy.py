@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._guess import STARTS, best_start, moved_on, steps_between
+from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
 from ._newton import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, NewtonKKT, PlanIterate
-from ._settings import NewtonSettings
 from ._solver import WARM, KernelMemory
 from ._table import LOG, WATCH
 
@@ -33,15 +33,15 @@ class NumpyMemory(KernelMemory):
     Parameters
     ----------
     model : StageModel
-    settings : NewtonSettings
+    settings : Settings
     most : int
         Iterations that the log holds.
     """
 
     has_kernel = False
 
-    def __init__(self, model: StageModel, settings: NewtonSettings, most: int) -> None:
-        self.stage_model, self.own_settings = model, settings
+    def __init__(self, model: StageModel, settings: Settings, most: int) -> None:
+        self.stage_model = model
         super().__init__(model, Stages({}, 1, {}, places_of(model)), settings, most)
 
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
@@ -155,10 +155,10 @@ class NumpyMemory(KernelMemory):
         problem, nodes, o = model.problem, self._nodes(), self.own_settings
         before = nodes._replace(t=problem.times(task.start))
         parts = {name: self.parts[name].copy() for name in OF_NODES}
-        steps, _ = steps_between(problem, task.start, float(nodes.t[0]), o)
+        steps, _ = steps_between(problem, task.start, float(nodes.t[0]))
         for name, value in parts.items():
             parts[name] = np.concatenate([value[steps:], *[value[-1:]] * min(steps, len(value))])
-        moved = moved_on(problem, before, nodes.t, setting, o)
+        moved = moved_on(problem, before, nodes.t, setting)
         solver = self._newton(moved, parts | self._numbers)
         solver.extends = steps > 0
         x0 = model.first_state(self.arrays["x0"], moved.x[0], setting.p)

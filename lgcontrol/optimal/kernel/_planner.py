@@ -1,4 +1,4 @@
-"""NewtonSolver: the planning kernel by the contract of solvers."""
+"""InteriorPointSolver: the planning kernel by the contract of solvers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ from ...codegen._internal import (
 )
 from ...systems import ReferenceLike
 from ...systems._internal import check_state, on_constraints
-from .._export import ExportCase
 from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
 from .._outcome import Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
+from .._settings import DEFAULT, Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Transcription
-from ._export import LoopExport, export_kernel
+from ._export import ExportCase, LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
-from ._settings import NewtonSettings
-from ._solver import CONVERGED, EXACT, FRESH, ITERATIONS, NOT_FINITE, WARM, KernelMemory
+from ._solver import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, WARM, KernelMemory
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
@@ -87,17 +86,31 @@ class Watch:
             raise self.error
 
 
-class NewtonSolver:
+class InteriorPointSolver:
     """Solves an `OptimalControlProblem` by a primal-dual interior point with a filter line search.
 
-    Its steps are Riccati sweeps, its kernel is one for all problems: functions of the problem are
-    compiled by `prepare`, and interpreted without.
+    IPOPT's algorithm with Riccati sweeps along the horizon: its time is linear in the number of
+    steps. States are unknowns beside the controls (multiple shooting) and move on their groups.
+    Controls that it hands out are within their limits. Hard constraints that cannot be kept are
+    violated by as little as possible.
+
+    One kernel in C, built once a machine, solves all problems. `prepare` compiles the functions of
+    this one, found on disk the next time; before, or without, they are interpreted. Where there is
+    no compiler at all NumPy goes the same way, slower.
+
+    Real-time steps go on from a plan with its multipliers, moved on by the time between. One is
+    taken, up to four more where the plan was far off, was cut short or leaves hard constraints
+    violated; its status says that it was taken, not that the plan is optimal.
 
     Parameters
     ----------
     problem : OptimalControlProblem, optional
         Without it the solver stands for its settings.
-    settings : NewtonSettings, optional
+    second_derivatives : bool
+        Whether the exact Hessian of the Lagrangian is used where it is not too large, or that of
+        Gauss–Newton alone.
+    settings : Settings, optional
+        Tuned numbers; other ones need no new build.
 
     Attributes
     ----------
@@ -105,6 +118,26 @@ class NewtonSolver:
         Whether functions are compiled, as far as they are to be.
     plan : Plan or None
         That of the last solve or step.
+
+    References
+    ----------
+    A. Wächter and L. Biegler, On the implementation of an interior-point filter line-search
+    algorithm for large-scale nonlinear programming, Mathematical Programming 106, 2006.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.optimal import OptimalControlProblem
+    >>> from lgcontrol.systems import Input, System
+    >>> pendulum = System(
+    ...     "pendulum", Product(angle=SO2, rate=Rn(1)),
+    ...     lambda t, x, u, p: ca.vertcat(x[2], u - ca.sin(x[1])),
+    ...     inputs=[Input("torque", "N m", -0.5, 0.5)])
+    >>> problem = OptimalControlProblem(
+    ...     pendulum, 60, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.01, reference=[-1.0, 0.0, 0.0])
+    >>> print(InteriorPointSolver(problem).solve([1.0, 0.0, 0.0]).status)
+    converged
     """
 
     has_feedback = has_export = True
@@ -113,14 +146,19 @@ class NewtonSolver:
         self,
         problem: OptimalControlProblem | None = None,
         *,
-        settings: NewtonSettings | None = None,
+        second_derivatives: bool = True,
+        settings: Settings = DEFAULT,
     ) -> None:
-        self.settings = settings or NewtonSettings()
+        if not isinstance(settings, Settings):
+            raise TypeError(f"settings must be Settings(name=value, …), not {settings!r}")
+        self.second_derivatives, self.settings = second_derivatives, settings
         self.plan: Plan | None = None
         self._model: StageModel | None = None
         self._forget_build()
         if problem is not None:
-            self._model = StageModel(Transcription(problem), settings=EXACT)
+            self._model = StageModel(
+                Transcription(problem), curved=second_derivatives, settings=settings
+            )
             self._given, self._results = Given(problem), KernelResults(self._model)
 
     def _forget_build(self) -> None:
@@ -138,13 +176,13 @@ class NewtonSolver:
         """The system of its problem, and the build that goes on."""
         of = "" if self._model is None else repr(self.problem.system.name)
         build = "" if self._build is None else f", {self._build}"
-        return f"NewtonSolver({of}{build})"
+        return f"InteriorPointSolver({of}{build})"
 
     @property
     def model(self) -> StageModel:
         """Functions of the problem."""
         if self._model is None:
-            raise ValueError(f"{self!r} has no problem yet: NewtonSolver(problem, …)")
+            raise ValueError(f"{self!r} has no problem yet: InteriorPointSolver(problem, …)")
         return self._model
 
     @property
@@ -184,12 +222,14 @@ class NewtonSolver:
         """Whether there is a kernel with the rules of a loop; NumPy has solves and steps."""
         return load_kernel() is not None if self._memory is None else self._memory.has_kernel
 
-    def for_problem(self, problem: OptimalControlProblem) -> NewtonSolver:
+    def for_problem(self, problem: OptimalControlProblem) -> InteriorPointSolver:
         """A solver with the same settings for a problem."""
-        return NewtonSolver(problem, settings=self.settings)
+        return InteriorPointSolver(
+            problem, second_derivatives=self.second_derivatives, settings=self.settings
+        )
 
     @interruptible
-    def prepare(self, *, wait: bool = True) -> NewtonSolver:
+    def prepare(self, *, wait: bool = True) -> InteriorPointSolver:
         """Compile the functions of the problem, and return the solver.
 
         Parameters
@@ -199,7 +239,7 @@ class NewtonSolver:
 
         Returns
         -------
-        NewtonSolver
+        InteriorPointSolver
         """
         if self.is_prepared:
             return self
@@ -284,10 +324,24 @@ class NewtonSolver:
 
         Parameters
         ----------
-        folder, name, reference, p, period, iterations, first_iterations, tolerance
-            As for `InteriorPointSolver.export_c`.
-        guess, delay, cases
-            As there.
+        folder : path
+            New, empty, or exported before.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        reference, p : optional
+            What it begins with.
+        period : float, optional
+            Time between calls in s; dt if left out.
+        iterations, first_iterations : int
+            Of a call, and until the first plan has converged.
+        tolerance : float
+            Residual of a plan that has converged.
+        guess : str, optional
+            Where a first plan starts, a word as for `solve`.
+        delay : float
+            Time from call to effect in s, over which the model predicts.
+        cases : sequence of ExportCase
+            Test vectors.
         restarts : int
             0 for none, 1 for jumps of the cost, 2 for jumps at once.
         most_iterations : int, optional
@@ -344,8 +398,33 @@ class NewtonSolver:
 
         Parameters
         ----------
-        x0, guess, reference, t0, p, arrival, tolerance, max_iterations, time_limit, callback
-            As for `InteriorPointSolver.solve`.
+        x0 : array_like, shape (nq,)
+            Start.
+        guess : Trajectory, OptimalSolution, controller, str or a tuple of these, optional
+            Several in a tuple are tried one after the other, and the best result is the answer:
+            the cheapest of those that succeed. A controller is followed from x0. Words: "policy",
+            the motion under that of the system; "reference", that under the inputs of the
+            reference; "regulators", those with linear-quadratic regulators about it; "rest", a
+            state that stays at x0; "screw", states on the way from x0 to the end of the reference,
+            as `interpolate` goes; "cheapest", the cheapest of these but the last. Without a guess
+            "policy" where there is one, else "cheapest". From a solution that succeeded an optimum
+            is looked for near it, and elsewhere where that fails.
+        reference : optional
+            Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
+        t0 : float
+            Time of the start, s.
+        p : mapping or array_like, optional
+            Parameters of the system and of the problem, by name or all of them.
+        arrival : array_like, shape (n, n), optional
+            Weight on the error of a free first state from x0; that of the problem if left out.
+        tolerance : float
+            Largest optimality residual that counts as converged.
+        max_iterations : int
+            At least 0.
+        time_limit : float
+            In s.
+        callback : callable, optional
+            Called with every `Iteration`; the solve stops when it returns True.
 
         Returns
         -------
@@ -379,7 +458,7 @@ class NewtonSolver:
         first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
         name = f"plan of {problem.system.name}"
         if not self.is_prepared:
-            name += " without machine code, which NewtonSolver(problem).prepare() builds"
+            name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
         memory.reserve(max_iterations)
         try:
@@ -445,7 +524,7 @@ class NewtonSolver:
         if plan is None or plan.layout != self.plan_layout:
             return False
         is_now = abs(plan.number("t") - times[0]) <= TIME_ROUNDING * self.problem.dt
-        if not is_now or plan.number("content") != GAINS or plan.number("is_penalised"):
+        if not is_now or plan.number("content") != GAINS or plan.number("is_elastic"):
             return False
         memory = self.memory
         memory.take(plan)
@@ -461,7 +540,7 @@ class NewtonSolver:
             which = sum(STARTS[word] for word in starts_of(self.problem.system, guess))
             memory.run("start", starts=which)
             return
-        nodes = make_guess(self.transcription, guess, x0, times, setting, reference, EXACT)
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference, self.settings)
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
 
@@ -497,7 +576,7 @@ class NewtonSolver:
         left = iter(range(len(starts)))  # taken from by whoever is free
         lock = Lock()
 
-        def work(solver: NewtonSolver) -> None:
+        def work(solver: InteriorPointSolver) -> None:
             while True:
                 with lock:
                     k = next(left, None)
@@ -518,7 +597,7 @@ class NewtonSolver:
                     raise
         return found
 
-    def _twin(self) -> NewtonSolver:
+    def _twin(self) -> InteriorPointSolver:
         """The same solver with memory of its own, for another thread."""
         _ = self.memory  # stages that all share, where there is a kernel
         other = copy.copy(self)
@@ -686,4 +765,4 @@ class NewtonSolver:
         return plan["K"][0].copy()
 
 
-SOLVERS["newton"] = NewtonSolver
+SOLVERS["interior_point"] = InteriorPointSolver

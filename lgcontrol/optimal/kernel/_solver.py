@@ -6,7 +6,6 @@ import ctypes
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from .._bounds import ROUNDING
 from .._node_plans import plan_layout
 from .._outcome import SolveStatus
 from .._plan import HEAD, Plan, PlanLayout
-from .._settings import DEFAULT
+from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import (
@@ -27,12 +26,7 @@ from ._library import (
     numbers_of,
     sizes_of,
 )
-from ._settings import NewtonSettings
 from ._table import LOG, Model, Task
-
-# Second derivatives of a step are exact up to so many operations, and left out beyond: those of the
-# Panda and of the underwater arm have five times the operations of a stage.
-EXACT = replace(DEFAULT, hessian_operations=145_000, hessian_operations_exact=145_000)
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 FRESH, RESUME, ELASTIC, WARM = range(4)
@@ -119,10 +113,8 @@ class KernelMemory:
 
     has_kernel = True
 
-    def __init__(
-        self, model: StageModel, stages: Stages, settings: NewtonSettings, most: int
-    ) -> None:
-        self.stages, self.most = stages, most
+    def __init__(self, model: StageModel, stages: Stages, settings: Settings, most: int) -> None:
+        self.stages, self.most, self.own_settings = stages, most, settings
         self.settings = numbers_of(settings)
         self.constants: dict[str, np.ndarray] = {}
         self.model = self._model_of(model)
@@ -168,10 +160,9 @@ class KernelMemory:
         ).tolist()
         return work, plan, memory, kept
 
-    @staticmethod
-    def _asked(model: StageModel) -> int:
+    def _asked(self, model: StageModel) -> int:
         """How often a start asks the policy in a step."""
-        problem, period = model.problem, NewtonSettings().policy_period
+        problem, period = model.problem, self.own_settings.policy_period
         if problem.system.is_discrete:
             return 1
         return max(1, int(np.ceil(problem.dt / period - ROUNDING)))
@@ -220,7 +211,7 @@ class KernelMemory:
         """What the arrays hold, as a plan from a time on."""
         task = self.task
         self.parts["kept"][:] = self.kept
-        numbers = t, task.mu, float(self.kept[6]), cost, float(task.elastic), 0.0, float(content)
+        numbers = t, task.mu, float(self.kept[6]), cost, float(task.elastic), float(content)
         self.column[HEAD : HEAD + len(numbers)] = numbers
         return Plan._taking(self.layout, self.column.copy(), _head=numbers)
 
@@ -273,7 +264,7 @@ class NewtonKKTSolver:
     ----------
     model : StageModel
         Of the problem.
-    settings : NewtonSettings, optional
+    settings : Settings, optional
     most : int
         Iterations that the log holds.
     interprets : bool
@@ -288,12 +279,12 @@ class NewtonKKTSolver:
     def __init__(
         self,
         model: StageModel,
-        settings: NewtonSettings | None = None,
+        settings: Settings | None = None,
         *,
         most: int = 1000,
         interprets: bool = False,
     ) -> None:
-        self.model, self.settings = model, settings or NewtonSettings()
+        self.model, self.settings = model, settings or Settings()
         stages = None if interprets else load_stages(model)
         if stages is None:
             stages = interpreted_stages(model)

@@ -6,7 +6,8 @@ import ctypes
 from dataclasses import fields
 from typing import NamedTuple
 
-from ._settings import NewtonSettings
+from .._reference import SAME_NODE, SAME_NODE_ROUNDINGS
+from .._settings import Settings
 
 # Asked after every iteration, with a row of the log, whether a solve ends.
 WATCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double))
@@ -226,13 +227,15 @@ def _mirror(name: str, members: list[tuple[str, type]]) -> type[ctypes.Structure
 Model = structure("Model", MODEL)
 Task = structure("Task", TASK)
 Loop = structure("Loop", LOOP)
-Numbers = _mirror("Numbers", [(field.name, ctypes.c_double) for field in fields(NewtonSettings)])
+Numbers = _mirror("Numbers", [(field.name, ctypes.c_double) for field in fields(Settings)])
 
 
 def header() -> str:
     """C text of the structs."""
     parts = [
         "#include <stdint.h>",
+        f"#define LG_SAME_NODE {SAME_NODE!r}",
+        f"#define LG_SAME_NODE_ROUNDINGS {SAME_NODE_ROUNDINGS!r}",
         "typedef struct {\n  void (*call)(const void *own, int64_t items, const double *const *in,",
         "               double *const *out, double *scratch);\n  const void *own;\n} lg_function;",
         "typedef int (*lg_factor)(const void *, const void *, void *, double, int, int);",
@@ -243,7 +246,7 @@ def header() -> str:
     for name, table in (("lg_model", MODEL), ("lg_task", TASK), ("lg_loop", LOOP)):
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]
         parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
-    lines = [f"  double {field.name};" for field in fields(NewtonSettings)]
+    lines = [f"  double {field.name};" for field in fields(Settings)]
     parts.append("\n".join(["typedef struct {", *lines, "} lg_settings;"]))
     parts.append(f"enum {{ LG_LOG = {len(LOG)} }};")
     return "\n".join(parts) + "\n"

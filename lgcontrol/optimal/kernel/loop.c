@@ -155,7 +155,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
     open_task(m, q, s);
     for (int64_t i = 0; i < q->horizon * m->nv; i++)
       memset(s->K + i * padded(m->nx), 0, (size_t)padded(m->nx) * sizeof(double));
-    later(m, q, s, o);
+    later(m, q, s);
     first_state(m, q, s, s->now.x);
     last = looked_at(m, q, o);
     copy(kept, q->plan, sizes[1]);

@@ -1469,12 +1469,12 @@ static void shift(const lg_model *m, const lg_task *q, lg_state *s)
 /* The plan at the times of the task: nodes between those that it has where it is not later by a
  * whole step; beyond its end the last controls are held. Other inputs follow the reference. A clock
  * that jumped says no more than no time, or that of a whole plan. */
-static void later(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+static void later(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   const double steps = clip((q->t[0] - q->start) / q->dt, 0, (double)N), whole = nearbyint(steps);
-  const double slack = larger(o->same_node,
-    o->same_node_roundings * 2.220446049250313e-16 * fabs(q->t[0]) / q->dt);
+  const double slack = larger(LG_SAME_NODE,
+    LG_SAME_NODE_ROUNDINGS * 2.220446049250313e-16 * fabs(q->t[0]) / q->dt);
   double *u = s->trial.u;
   if (fabs(steps - whole) < slack && whole <= 1) {
     if (whole == 1) move_on(s->now.x, N + 1, m->nq), move_on(s->now.u, N, m->nu);
@@ -1617,7 +1617,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *g
   take_up(m, q, s, o);
   s->priced = o->real_time_penalty;
   set_form(m, q, s);
-  later(m, q, s, o);
+  later(m, q, s);
   double tau = larger(o->boundary, 1 - s->mu);
   double f = NAN, x0[m->nq];
   copy(x0, s->now.x, m->nq);
