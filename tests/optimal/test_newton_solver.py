@@ -354,3 +354,13 @@ def test_a_free_start_stays_strictly_within_its_own_limits(policy):
     set_compile_policy(policy)
     found = InteriorPointSolver(problem).solve([1.0, 0.0])
     assert found.is_success and 0.5 <= found.x[0, 0] < 0.5 + 1e-5
+
+
+def test_many_are_each_as_alone_in_machine_code(soft):
+    solver, x0 = soft
+    starts = np.array([x0, SO2.exp([0.3]).tolist() + [0.1], SO2.exp([2.0]).tolist() + [-0.2]])
+    assert solver.is_compiled and solver._twin().is_compiled
+    for one, x in zip(solver.solve_many(starts), starts, strict=True):
+        alone = solver.solve(x)
+        assert one.status is alone.status
+        np.testing.assert_array_equal(one.u, alone.u)

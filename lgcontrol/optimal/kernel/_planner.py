@@ -605,6 +605,7 @@ class InteriorPointSolver:
         other._model.transcription = copy.copy(self.transcription)
         other._given, other._results = copy.copy(self._given), KernelResults(other._model)
         other.plan, other._memory = None, None
+        other._stages, other.is_prepared = self._stages, self.is_prepared  # copies forget them
         return other
 
     def _weight(self, setting: Setting) -> np.ndarray:
