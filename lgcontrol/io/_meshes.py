@@ -11,6 +11,8 @@ LARGEST_MESH = 2**26
 
 MOST_TRIANGLES = 2_000_000
 FINEST_GRID = 512  # cells along the longest side of what is decimated
+# Odd numbers that spread the bits of a product.
+MIXERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
 
 
@@ -87,11 +89,12 @@ def decimated(vertices: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.nd
     vertices, faces : ndarray
     most : int
     """
-    cells = FINEST_GRID
+    cells = float(FINEST_GRID)
     found = vertices, faces
     while len(found[1]) > most and cells > 1:
-        found = _clustered(vertices, faces, cells)
-        cells = int(cells / 1.3)
+        found = _clustered(vertices, faces, max(int(cells), 1))
+        # The number of triangles of a surface grows with the square of that of cells.
+        cells *= 0.95 * min(np.sqrt(most / max(len(found[1]), 1)), 1.0)
     return found
 
 
@@ -100,16 +103,14 @@ def _clustered(
 ) -> tuple[np.ndarray, np.ndarray]:
     low = vertices.min(axis=0)
     side = float(np.ptp(vertices, axis=0).max()) / cells or 1.0
-    _, place = np.unique(
-        np.floor((vertices - low) / side).astype(np.int64), axis=0, return_inverse=True
-    )
-    place = place.ravel()
+    i, j, k = np.floor((vertices - low) / side).astype(np.int64).T
+    _, place = np.unique((i * (cells + 1) + j) * (cells + 1) + k, return_inverse=True)
     count = np.bincount(place)
-    mean = np.stack([np.bincount(place, vertices[:, k]) / count for k in range(3)], axis=1)
+    mean = np.stack([np.bincount(place, vertices[:, axis]) / count for axis in range(3)], axis=1)
     a, b, c = place[faces].T
-    whole = (a != b) & (b != c) & (c != a)
-    kept = np.stack([a, b, c], axis=1)[whole]
-    _, first = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)
+    kept = np.stack([a, b, c], axis=1)[(a != b) & (b != c) & (c != a)]
+    a, b, c = np.sort(kept, axis=1).T.astype(np.int64)
+    _, first = np.unique((a * len(mean) + b) * len(mean) + c, return_index=True)
     return mean, kept[np.sort(first)].astype(np.int32)
 
 
@@ -135,8 +136,16 @@ def _read_stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def _joined(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Corners of triangles, three rows each, as vertices that triangles share."""
-    vertices, place = np.unique(corners, axis=0, return_inverse=True)
-    return vertices, place.reshape(-1, 3).astype(np.int32)
+    # Sorting one number a corner is ten times as fast as sorting rows; equal numbers of corners
+    # that differ are found out. Zero is added so that −0 is 0.
+    bits = (np.ascontiguousarray(corners) + 0.0).view(np.uint64)
+    mixed = bits * MIXERS
+    keys = mixed[:, 0] ^ (mixed[:, 1] >> np.uint64(7)) ^ (mixed[:, 2] << np.uint64(9))
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(corners[first][place], corners, equal_nan=True):
+        vertices, place = np.unique(corners, axis=0, return_inverse=True)
+        return vertices, place.reshape(-1, 3).astype(np.int32)
+    return corners[first], place.reshape(-1, 3).astype(np.int32)
 
 
 def _read_obj(data: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -234,7 +234,7 @@ function arrowOf(arrow, arrays) {
   let most = 1e-12;
   for (let k = 0; k < v.length; k += 3) most = Math.max(most, Math.hypot(v[k], v[k + 1], v[k + 2]));
   three.scene.add(made);
-  return { made, s: arrays[arrow.starts].data, v, scale: (0.25 * three.size) / most };
+  return { made, s: arrays[arrow.starts].data, v, scale: (0.4 * three.size) / most };
 }
 
 // ---------------------------------------------------------------------------------------- time
@@ -469,7 +469,7 @@ function buildPlots() {
 }
 
 function seek(sheet, event) {
-  const w = sheet.canvas.clientWidth - 46 - 6;
+  const w = sheet.canvas.clientWidth - 46 - 12;
   show(start + ((event.offsetX - 46) / w) * (end - start));
 }
 
@@ -495,14 +495,14 @@ function drawPlots() {
     if (high === low) { high += 0.5 * span; low -= 0.5 * span; }
     const pad = 0.06 * (high - low);
     low -= pad; high += pad;
-    const X = (t) => 46 + ((t - start) / (end - start || 1)) * (W - 52), Y = (v) => H - 16 - ((v - low) / (high - low)) * (H - 22);
+    const X = (t) => 46 + ((t - start) / (end - start || 1)) * (W - 58), Y = (v) => H - 16 - ((v - low) / (high - low)) * (H - 22);
     sheet.X = X; sheet.H = H;
     c.strokeStyle = colors.rule; c.fillStyle = colors.faint; c.lineWidth = 1; c.textAlign = 'right'; c.textBaseline = 'middle';
-    for (const v of ticks(low, high, 4)) { c.beginPath(); c.moveTo(46, Y(v)); c.lineTo(W - 6, Y(v)); c.stroke(); c.fillText(short(v), 42, Y(v)); }
+    for (const v of ticks(low, high, 4)) { c.beginPath(); c.moveTo(46, Y(v)); c.lineTo(W - 12, Y(v)); c.stroke(); c.fillText(short(v), 42, Y(v)); }
     c.textAlign = 'center'; c.textBaseline = 'top';
     for (const t of ticks(start, end, 5)) c.fillText(short(t), X(t), H - 12);
     c.setLineDash([4, 3]); c.strokeStyle = '#c8433a';
-    for (const limit of [bottom, top]) if (limit !== null && limit >= low && limit <= high) { c.beginPath(); c.moveTo(46, Y(limit)); c.lineTo(W - 6, Y(limit)); c.stroke(); }
+    for (const limit of [bottom, top]) if (limit !== null && limit >= low && limit <= high) { c.beginPath(); c.moveTo(46, Y(limit)); c.lineTo(W - 12, Y(limit)); c.stroke(); }
     c.setLineDash([2, 3]); c.strokeStyle = colors.faint;
     for (const e of runs.flatMap((run) => run.scene.events)) { c.beginPath(); c.moveTo(X(e.t), 4); c.lineTo(X(e.t), H - 16); c.stroke(); }
     c.setLineDash([]); c.lineWidth = 1.4;
