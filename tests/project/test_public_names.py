@@ -109,8 +109,8 @@ def test_old_arguments_and_methods_say_the_new_ones():
         r"'held' is now .*Mechanism\.assemble\(where=\)": lambda: linkage.assemble(held={}),
         r"'x' is now lgcontrol\.systems\.System\.trim\(guess=\)": lambda: quad.trim(x=quad.home),
         r"'start' is now .*pose_graph\(guess=\)": lambda: pose_graph(None, start="given"),
-        "it is now lgcontrol.mechanics.Multibody.symbolic": lambda: models.panda_tree().parametric,
-        "it is now .*degrees_of_freedom": lambda: linkage.mobility().freedoms,
+        "it is now .*ClosedTree.state": lambda: models.four_bar_tree().velocity,
+        "it is now .*Mechanism.march": lambda: linkage.large,
         "it is now .*is_success": lambda: linkage.march(linkage.state(), 0.01, 1).is_solved,
     }
     for message, ask in told.items():
