@@ -11,8 +11,6 @@ LARGEST_MESH = 2**26
 
 MOST_TRIANGLES = 2_000_000
 FINEST_GRID = 512  # cells along the longest side of what is decimated
-# Odd numbers that spread the bits of a product.
-MIXERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
 
 
@@ -136,16 +134,8 @@ def _read_stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def _joined(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Corners of triangles, three rows each, as vertices that triangles share."""
-    # Sorting one number a corner is ten times as fast as sorting rows; equal numbers of corners
-    # that differ are found out. Zero is added so that −0 is 0.
-    bits = (np.ascontiguousarray(corners) + 0.0).view(np.uint64)
-    mixed = bits * MIXERS
-    keys = mixed[:, 0] ^ (mixed[:, 1] >> np.uint64(7)) ^ (mixed[:, 2] << np.uint64(9))
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    if not np.array_equal(corners[first][place], corners, equal_nan=True):
-        vertices, place = np.unique(corners, axis=0, return_inverse=True)
-        return vertices, place.reshape(-1, 3).astype(np.int32)
-    return corners[first], place.reshape(-1, 3).astype(np.int32)
+    vertices, place = np.unique(corners, axis=0, return_inverse=True)
+    return vertices, place.reshape(-1, 3).astype(np.int32)
 
 
 def _read_obj(data: bytes) -> tuple[np.ndarray, np.ndarray]:
