@@ -71,8 +71,12 @@ class SimulatedSensor:
 
     def draw(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The next errors, shape (count, dim), and the chances of losses, of `measure`."""
-        errors = np.array([self._bias + self._error() for _ in range(count)])
-        return errors.reshape(count, self.group.dim), self._losses.random(count)
+        L = self._bound.noise_factor
+        if self.sensor.correlation_time or np.count_nonzero(L - np.diag(np.diagonal(L))):
+            errors = np.array([self._error() for _ in range(count)]).reshape(count, -1)
+        else:  # the same numbers, all at once
+            errors = np.diagonal(L) * self._noise.normal(size=(count, self.group.dim))
+        return self._bias + errors, self._losses.random(count)
 
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""

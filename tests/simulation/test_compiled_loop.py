@@ -152,6 +152,7 @@ CASES = {
             X, LATE,
             Sensor("slow", "speed", std_discrete=0.3, correlation_time=0.5, dt=0.1, bias=0.2),
             Sensor("short", "position", std_discrete=0.1, dt=0.1, limits=([0.5], [0.9])),
+            Sensor("both", covariance_discrete=[[0.02, 0.01], [0.01, 0.03]], dt=0.1),
             Sensor("scaled", "speed", std_discrete=0.1, dt=0.1, scale=lambda t, x, u, p: 1 + x[0]),
         ],
         feedback="state", seed=1,
