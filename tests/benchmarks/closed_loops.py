@@ -28,7 +28,6 @@ from lgcontrol.controllers import LQR, MPC  # noqa: E402
 from lgcontrol.controllers.designs import quadrotor_recovery  # noqa: E402
 from lgcontrol.estimation import EKF  # noqa: E402
 from lgcontrol.models import panda, quadrotor  # noqa: E402
-from lgcontrol.optimal.kernel._planner import NewtonSolver  # noqa: E402
 from lgcontrol.simulation import _compiled_loop, simulate, simulate_many  # noqa: E402
 from lgcontrol.systems import Sensor, System  # noqa: E402
 
@@ -39,7 +38,7 @@ def with_mpc() -> tuple[System, dict[str, Any]]:
     """The design quadrotor-recovery: 80 calls, gusts, a kick."""
     task = quadrotor_recovery.design()
     mpc = MPC(
-        task.plant, horizon=40, dt=0.05, R=0.1, solver=NewtonSolver(),
+        task.plant, horizon=40, dt=0.05, R=0.1,
         Q={"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]},
         terminal={"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]},
     )  # fmt: skip

@@ -12,7 +12,7 @@ from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import LQR, MPC, TVLQR, RealTime
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import SO2, SO3, Product, Rn
-from lgcontrol.optimal import InteriorPointSolver
+from lgcontrol.optimal import InteriorPointSolver, Rates
 from lgcontrol.simulation import (
     HeldNoise,
     InputSignal,
@@ -273,7 +273,14 @@ def planner():
     return make
 
 
-@pytest.mark.parametrize("options", [{"delay": 0.15}, {"real_time": RealTime(restarts="at once")}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delay": 0.15},
+        {"real_time": RealTime(restarts="at once")},
+        pytest.param({"rates": Rates(limit=2.0)}, marks=pytest.mark.thorough),
+    ],
+)
 def test_an_mpc_in_its_kernel_answers_bit_by_bit_as_in_python(twice, planner, options):
     pushes = [HeldNoise({"push": 0.02}, dt=0.05), Kick(2.0, [2.0, 3.0])]
     slow, fast = twice(lambda: (pendulum(), {
