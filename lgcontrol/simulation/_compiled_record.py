@@ -151,17 +151,18 @@ class CompiledRecord:
         if own.size == n:
             info |= told
         else:
-            others = [self.infos[k] for k in sorted(self.infos)]
-            first = [told, *others] if own.size and own[0] == 0 else [*others, told]
             places = sorted(self.infos)
+            others = [self.infos[k] for k in places]
+            first = [told, *others] if own.size and own[0] == 0 else [*others, told]
             for key in dict.fromkeys(key for values in first for key in values):
-                column: list[Any] = [None] * n
-                for k, values in zip(places, others, strict=True):
-                    column[k] = values.get(key)
-                if key in told:
-                    for k, value in zip(own.tolist(), told[key].tolist(), strict=True):
-                        column[k] = value
-                info[key] = as_column(column)
+                rest = as_column([values.get(key) for values in others])
+                mine = told.get(key)
+                is_text = "U" in (rest.dtype.kind, "" if mine is None else mine.dtype.kind)
+                column = np.full(n, "" if is_text else np.nan, dtype=object if is_text else float)
+                column[places] = rest if not is_text or rest.dtype.kind == "U" else ""
+                if mine is not None:
+                    column[own] = mine
+                info[key] = column.astype(str) if is_text else column
         answers = arrays["call_answer"][:n].copy()
         return ControllerLog(
             t=arrays["call_t"][:n].copy(),
