@@ -531,7 +531,7 @@ class MPC(Controller, metaclass=Fixed):
             state = self._whole(loop, state, start, goal)
             loop = self._keep_up(loop, state, start, goal)
             loop, ask = self._asked(loop, state, start, goal, began, np.inf)
-            plan, self.info = self._planner.first(loop.plan, ask, "first")
+            plan, self.info = self._planner.first(ask, "first")
             self._loop = loop._replace(plan=plan)
 
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
@@ -762,9 +762,14 @@ class MPC(Controller, metaclass=Fixed):
             self.solver.has_loop
             and (self.rates is None or self._estimator is None)
             and not work.split
-            and isinstance(self.guess, str)
+            and (isinstance(self.guess, str) or self._is_planned)
             and self._rules.preview is None
         )
+
+    @property
+    def _is_planned(self) -> bool:
+        """Whether there is a plan to go on from."""
+        return self._kernel.is_ahead or self._rules.plan.found is not None
 
     def _called(
         self, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
@@ -975,8 +980,7 @@ class MPC(Controller, metaclass=Fixed):
         Nothing is built in a call: where modes became too fast for the substeps there are, the
         system's parameters stay as they were in the last call.
         """
-        is_planned = self._kernel.is_ahead or loop.plan.found is not None
-        if not is_planned or self._own.tobytes() == loop.checked.tobytes():
+        if not self._is_planned or self._own.tobytes() == loop.checked.tobytes():
             return loop, ""
         at = self._whole(loop, x, t, None), self.problem.system.nominal_input, t
         text = self.problem.too_few_substeps(*at, self._own)

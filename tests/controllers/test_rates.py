@@ -166,22 +166,23 @@ def test_a_preview_answers_as_the_whole_call():
 
 
 @needs_compiler
-def test_the_exported_controller_takes_what_acts_and_answers_rates(tmp_path):
+def test_the_exported_controller_takes_measured_states_and_answers_inputs(tmp_path):
     mpc = loop()
     folder = mpc.export_c(tmp_path / "cart", name="cart", x0=[2.0, 0.0], calls=4)
     code, text = ran(folder, tmp_path)
     assert code == 0, text
-    header = (folder / "cart.h").read_text()
-    assert "CART_X_INPUT_PUSH" in header and "CART_U_PUSH_RATE" in header
-    body = (  # where there is no state what acts is held: its rate is none
-        "  double x[CART_NX] = {2, 0, 0}, u[CART_NU];\n  cart_init(&m);\n"
-        "  for (int k = 0; k < 2; k++) {\n"
+    header = " ".join((folder / "cart.h").read_text().split())
+    assert "CART_NS 2 " in header and "CART_U_PUSH 0" in header
+    body = (  # where there is no state what acts is held
+        "  double x[CART_NS] = {2, 0}, u[CART_NU];\n  cart_init(&m);\n"
+        "  for (int k = 0; k < 3; k++) {\n"
         "    const int status = cart_step(&m, CART_PERIOD * k, x, u);\n"
-        '    printf("%d %.17g\\n", status, u[0]);\n    x[0] = NAN;\n  }\n'
+        '    printf("%d %.17g\\n", status, u[0]);\n    if (k == 1) x[0] = NAN;\n  }\n'
     )
-    (status, rate), (held, none) = printed(folder, body, tmp_path)
-    assert STATUSES[int(status)] == "OK" and abs(rate) > 1.0
-    assert STATUSES[int(held)] == "HELD" and none == 0.0
+    first, second, third = printed(folder, body, tmp_path)
+    assert [STATUSES[int(row[0])] for row in (first, second, third)] == ["OK", "OK", "HELD"]
+    assert first[1] == pytest.approx(-LIMIT * DT, abs=1e-3)
+    assert abs(second[1] - first[1]) <= LIMIT * DT + ROOM and third[1] == second[1] != first[1]
 
 
 @pytest.mark.parametrize(
