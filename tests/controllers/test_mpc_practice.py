@@ -598,6 +598,46 @@ def test_a_plan_that_keeps_its_rows_is_not_given_up_for_a_lower_cost(horizon):
     assert x[-1] > 7.5  # it is past
 
 
+def arm():
+    """Two links of 1 kg and 0.5 m with motors of 8 N m, which lift 0.3 of their weight."""
+
+    def field(t, x, u, p):
+        a, b, d = 5 / 12 + x[2] / 4, 1 / 12 + x[2] / 8, 1 / 12
+        h, sum_cos = x[3] / 8, x[0] * x[2] - x[1] * x[3]
+        heavy = 0.3 * 9.81 * ca.vertcat(0.75 * x[0] + 0.25 * sum_cos, 0.25 * sum_cos)
+        r = u + ca.vertcat(h * (2 * x[4] * x[5] + x[5] ** 2), -h * x[4] ** 2) - heavy
+        det = a * d - b * b
+        return ca.vertcat(x[4:], (d * r[0] - b * r[1]) / det, (a * r[1] - b * r[0]) / det)
+
+    inputs = [Input(name, "N m", -8, 8) for name in ("shoulder", "elbow")]
+    return System("arm", Product(first=SO2, second=SO2, rates=Rn(2)), field, inputs=inputs)
+
+
+@pytest.mark.usually(speed=(1.5,))
+@pytest.mark.parametrize("speed", [1.5, 2.5, 4.0])
+def test_no_call_gives_up_what_a_plain_solve_finds(speed):
+    """Goals jump, speeds have hard limits, the model is exact: every call has an answer."""
+    system, x, dt = arm(), np.array([1.0, 0, 1, 0, 0, 0]), 0.05
+    mpc = MPC(
+        system, 20, dt, Q={"first": 10, "second": 10, "rates": 0.1}, R=0.01,
+        bounds=[Bound("rates", -speed, speed)],
+    )  # fmt: skip
+    goals = [
+        [*SO2.exp([first]), *SO2.exp([second]), 0, 0]
+        for first, second in ((2.0, 0.3), (-0.8, 1.5), (1.2, -1.0), (0.3, 0.3))
+    ]
+    mpc.prepare(0.0, x, goals[0])
+    fastest, said = 0.0, []
+    for k in range(240):
+        u = mpc(dt * k, x, goals[k // 60])
+        said.append(str(mpc.info.status))
+        x = system.step("rk4", 4)(dt * k, x, u, [], dt)
+        fastest = max(fastest, np.abs(x[4:]).max())
+    assert set(said) == {"ok"}
+    assert speed - 1e-2 < fastest < speed + 0.15  # the model of the plan has longer steps
+    assert np.abs(system.error(x, goals[-1])).max() < 0.02
+
+
 # The end of a plan
 
 

@@ -172,7 +172,7 @@ def test_the_exported_controller_takes_measured_states_and_answers_inputs(tmp_pa
     code, text = ran(folder, tmp_path)
     assert code == 0, text
     header = " ".join((folder / "cart.h").read_text().split())
-    assert "CART_NS 2 " in header and "CART_U_PUSH 0" in header
+    assert "CART_NS 2 " in header and "CART_U_PUSH" in header and "CART_U_PUSH_RATE" not in header
     body = (  # where there is no state what acts is held
         "  double x[CART_NS] = {2, 0}, u[CART_NU];\n  cart_init(&m);\n"
         "  for (int k = 0; k < 3; k++) {\n"
