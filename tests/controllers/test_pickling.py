@@ -1,5 +1,6 @@
 """What users make survives pickle, as processes of a campaign need it: functions of any kind."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from lgcontrol import simulate
+from lgcontrol.codegen._internal import compile_policy
 from lgcontrol.controllers import MPC, PathFollowing
 from lgcontrol.estimation import EKF, AttitudeHeading, Log, MovingHorizon, OffsetFree
 from lgcontrol.groups import SE2, SO2, Product, Rn, Translation
@@ -111,6 +113,7 @@ def test_another_process_plans_the_same(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", program + f"print(float(mpc(0.0, {DOWN})[0]).hex())"],
         capture_output=True, text=True, check=True,
+        env=os.environ | {"LGCONTROL_COMPILE": compile_policy()},
     )  # fmt: skip
     assert float.fromhex(done.stdout) == mpc(0.0, DOWN)[0]
 

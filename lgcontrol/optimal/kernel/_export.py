@@ -173,7 +173,7 @@ def export_kernel(
     files = {
         f"{name}.h": _header(model, loop, sizes, bool(taken)),
         f"{name}.c": _without_unused("\n".join(text)),
-        f"{name}_test.h": test_vectors(cases),
+        f"{name}_test.h": test_vectors(cases, memory.arrays["x0"].size, model.m),
         "main.c": EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
         "CMakeLists.txt": cmake_lists(name, [f"{name}.c"]),
     }
@@ -525,9 +525,9 @@ void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u
 """
 
 
-def test_vectors(cases: Sequence[ExportCase]) -> str:
-    """Measured states and answers of the cases."""
-    none = ExportCase(np.zeros(0), np.zeros(0), np.zeros(0), [])
+def test_vectors(cases: Sequence[ExportCase], nx: int, nu: int) -> str:
+    """Measured states (nx) and answers (nu) of the cases; without cases one of no call."""
+    none = ExportCase(np.zeros(0), np.zeros(nx), np.zeros(nu), [])
     cases = list(cases) or [none]
     first = [0, *np.cumsum([len(case.t) for case in cases])]
     return "\n".join(
