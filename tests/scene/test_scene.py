@@ -1,11 +1,21 @@
 """Scenes of models and runs: bodies where the models put them, and what files keep of them."""
 
+from importlib.metadata import entry_points
+
 import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Product, Rn
 from lgcontrol.mechanics import Multibody
-from lgcontrol.models import delta_robot, panda_tree, quadrotor, rover, ur5_tree
+from lgcontrol.models import (
+    delta_robot,
+    four_bar_tree,
+    four_link_mechanism,
+    panda_tree,
+    quadrotor,
+    rover,
+    ur5_tree,
+)
 from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
 from lgcontrol.optimal import OptimalControlProblem as Problem
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box
@@ -182,3 +192,25 @@ def test_pushes_are_arrows_and_plans_dashed_paths(hop):
     assert np.allclose(arrow.starts, body_of(scene, "quadrotor").poses[:, :3])
     (plan,) = [path for path in scene.paths if path.role == "plan"]
     assert np.allclose(plan.points, hop.block("pose")[:, :3])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("group", ["lgcontrol.models", "lgcontrol.mechanisms"])
+def test_every_ready_model_and_mechanism_can_be_seen(group):
+    """All of their bodies have shapes, and no shape is far larger than the model."""
+    for entry in entry_points(group=group):
+        scene = entry.load()().scene()
+        low, high = scene.extent
+        assert all(body.shapes for body in scene.bodies), entry.name
+        assert 0.02 < (high - low).max() < 10, entry.name
+
+
+@pytest.mark.parametrize("make", [four_bar_tree, four_link_mechanism])
+def test_linkages_have_scenes_of_configurations(make):
+    linkage = make()
+    q = linkage.assemble()
+    placed = linkage.poses(q)
+    scene = linkage.scene(q)
+    for body in scene.bodies:
+        if body.name in placed:
+            assert np.allclose(body.poses[0], placed[body.name])

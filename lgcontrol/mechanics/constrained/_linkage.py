@@ -23,7 +23,7 @@ from ...groups import SE3, Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
 from ...scene import Scene, SceneBody
-from ...scene._internal import between
+from ...scene._internal import Scenery, between, scene_of_states
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
@@ -667,6 +667,27 @@ class Linkage(Immutable, ABC):
     def _driven_angles(self, q: ca.SX, t: float) -> list[HeldCoordinate]:
         """Angles that drives give, where their rows also hold half a turn off."""
         return []
+
+    @named_options
+    def scene(self, q: Any = None, *, p: FixedParameters | None = None) -> Scene:
+        """What there is to see of a configuration: the bodies with their shapes.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration; the assembled one if left out.
+        p : mapping or array_like, optional
+
+        Returns
+        -------
+        Scene
+        """
+        values = self._parameters(p)
+        q = self.assemble(p=values) if q is None else self._closed(q, values)
+        base, group = self.mechanics.base, self.mechanics.configuration
+        look: Any = base.look
+        scenery = Scenery(replace(look, block=""))
+        return scene_of_states(self.name, group, np.zeros(1), q[np.newaxis], scenery)
 
     def _configuration(self, q: Any) -> np.ndarray:
         return check_element("q", q, self.mechanics.configuration)
