@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
+from ._obstacles import round_obstacles
 from ._plot_path import known_scene, poses_of_scene
 from ._poses import Bodies, body_poses, is_attitude, is_planar
 from ._run import PlottedRun
@@ -122,6 +123,8 @@ def animate_run(
     times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
     look = known_scene(run) if bodies is None else None
     solids = None if look is None else solids_of(look, 2)
+    standing = [] if look is None else [one for one in look.bodies if one.role == "obstacle"]
+    around = [part for one in standing for part in round_obstacles(one, one.name)]
     rows = None
     if look is None or is_attitude(run.group):
         poses = _at(run, run.x, times, bodies)
@@ -146,6 +149,7 @@ def animate_run(
         attitude=bodies is None and is_attitude(run.group),
         solids=solids,
         rows=rows,
+        obstacles=around,
     )
     movie = Movie(scene, fps)
     return movie if target is None else movie.save(target)

@@ -85,7 +85,8 @@ def _palette(scene: MovingBodies) -> Image.Image:
 
     A palette chosen from the pixels would spend itself on the background.
     """
-    base = np.array([to_rgb(color) for color in (*AXIS_COLORS, INK, FAINT, GRID, *scene.colors)])
+    own = [to_rgb(color) for color in (*AXIS_COLORS, INK, FAINT, GRID, *scene.colors)]
+    base = np.array([*own, *scene.body_colors()])
     shades = 256 // len(base)
     fade = np.linspace(0, 1, shades)[:, np.newaxis, np.newaxis]
     colors = np.round(255 * (1 - fade * (1 - base))).astype(np.uint8).reshape(-1, 3)

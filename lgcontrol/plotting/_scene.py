@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from matplotlib.patches import Polygon
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from ._figure import new_figure
+from ._obstacles import RoundObstacle, corners_of, draw_in_plane, draw_in_space
 from ._plot_path import set_box
 from ._poses import axes_of, extent_of
-from ._solids import Solids, draw_solids, polygons
+from ._solids import DARKEST, PLAIN, Solids, draw_solids, polygons
 from ._style import AXIS_COLORS, DASHES, FAINT, INK, line_colors, style_axes, style_space
 
 # A dart that points along x with its fin along z: corners in units of its length, and faces.
@@ -21,6 +23,9 @@ _CORNERS = np.array(
 )
 _FACES = ((0, 1, 2), (0, 2, 3), (0, 2, 4))
 _OUTLINE = _CORNERS[[0, 1, 2, 3], :2]
+
+
+MOST_COLORS = 8  # of bodies, that a film tells apart
 
 
 class MovingBodies:
@@ -45,6 +50,7 @@ class MovingBodies:
         Bodies with shapes, in place of darts and frames.
     rows : ndarray of int, shape (F,), optional
         Frames of the scene of the solids at the times of the film.
+    obstacles : sequence of RoundObstacle
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class MovingBodies:
         attitude: bool,
         solids: Solids | None = None,
         rows: np.ndarray | None = None,
+        obstacles: Sequence[RoundObstacle] = (),
     ) -> None:
         self.poses, self.goal, self.times = poses, goal, times
         self.pace = "" if speed == 1.0 else f"  ({speed:.3g}×)"
@@ -71,6 +78,7 @@ class MovingBodies:
         shown = [poses[..., :3].reshape(-1, 3)]
         shown += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
         shown += [] if self.solids is None or attitude else [self.solids.points()]
+        shown += [] if attitude else corners_of(obstacles)
         everything = np.concatenate(shown)
         self.length = 1.0 if attitude else 0.16 * extent_of(everything)
         if planar:
@@ -86,6 +94,11 @@ class MovingBodies:
         )
         if goal is not None:
             self._draw_goal(goal)
+        extent = extent_of(everything)
+        if planar:
+            draw_in_plane(self.ax, obstacles, extent)
+        elif not attitude:
+            draw_in_space(self.ax, obstacles, everything, extent)
         count = poses.shape[1]
         self.colors = [INK] if count == 1 else line_colors(count)
         self.trails = [self._line(color=color, lw=1.4) for color in self.colors]
@@ -119,6 +132,14 @@ class MovingBodies:
             self.bodies.set_facecolor(colors)
         if self.links is not None:
             _place(self.links, self.poses[k, :, : self.size])
+
+    def body_colors(self) -> np.ndarray:
+        """Colours of bodies at their darkest and lightest, shape (n, 3)."""
+        if self.solids is None:
+            return np.zeros((0, 3))
+        shapes = [shape for body in self.solids.moving for shape in body.shapes]
+        known = np.unique([(shape.color or PLAIN)[:3] for shape in shapes], axis=0)[:MOST_COLORS]
+        return np.concatenate([DARKEST * known, (1 + DARKEST) / 2 * known, known])
 
     def moving(self) -> list[Any]:
         """Everything that `show` changes, in the order to draw it."""

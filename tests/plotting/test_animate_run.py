@@ -9,11 +9,12 @@ import pytest
 from PIL import Image, ImageChops
 
 from lgcontrol.groups import SE2, SE3, Rn
-from lgcontrol.models import panda_tree
+from lgcontrol.models import panda_tree, surface_vessel
 from lgcontrol.plotting import animate_run
 from lgcontrol.plotting._animate_run import _at
 from lgcontrol.plotting._scene import MovingBodies
-from lgcontrol.simulation import simulate
+from lgcontrol.plotting._solids import LIGHT
+from lgcontrol.simulation import Task, simulate
 from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, turn
@@ -178,3 +179,20 @@ def test_a_film_shows_the_bodies_of_an_arm_where_its_joints_put_them():
         hand = place(run.trajectory(time).x[:7])[:3]
         assert np.linalg.norm(corners - hand, axis=1).min() < 0.06  # m, between the fingers
     assert not film.glyphs and len(film.trails) == 1
+
+
+def test_films_show_obstacles_and_the_colours_of_bodies(tmp_path):
+    vessel = surface_vessel(current=(0, 0, 0))
+    task = Task(
+        plant=vessel, controller=lambda t, x, reference: np.zeros(3), seconds=1.0,
+        x0=np.concatenate([SE2.identity, [0.4, 0.0, 0.0]]), options={"dt": 0.5},
+        obstacles={"buoy": ([1.5, 1.0], 0.4)},
+    )  # fmt: skip
+    film = animate_run(task.run(), fps=4)
+    assert "buoy" in {text.get_text() for text in film._scene.ax.texts}
+    *_, (_, last) = frames(film.save(tmp_path / "buoy.gif"))
+    pixels = np.asarray(last).reshape(-1, 3).astype(int)
+    shapes = [shape for body in vessel.look.bodies([]) for shape in body.shapes]
+    for shape in shapes:  # lit from above, as bright as can be
+        wanted = 255 * np.array(shape.color[:3]) * (0.6 + 0.4 * LIGHT[2])
+        assert (np.abs(pixels - wanted).max(axis=1) <= 20).sum() > 20, shape

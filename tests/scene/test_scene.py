@@ -175,6 +175,13 @@ def test_links_of_an_attached_and_moved_tree_keep_their_shapes(tmp_path):
         assert np.allclose(middle, [0, 0, 0.5 + (name != "b")])
 
 
+def test_links_that_carry_others_at_their_own_joint_are_no_plates():
+    """As the first link of the Panda, whose inertia is that of a plank of 1.3 m."""
+    scene = panda_tree().system().scene()
+    for body in scene.bodies:
+        assert np.ptp(body.points(0), axis=0).max() < 0.6, body.name
+
+
 def test_made_up_inertias_of_a_file_are_no_plates_and_trunks_are_boxes(shared):
     """ur5.urdf gives its last wrist the inertia of a plate of 1 m."""
     wrist = body_of(ur5_tree().scene(), "wrist_3_link")

@@ -209,7 +209,9 @@ def derived_shapes(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
     segments = _segments(tree, link, reach)
     ends = {tuple(end.round(6)) for end in _far_ends(tree, link, reach)}
     inertia = link.inertia
-    if inertia is None or inertia.mass <= 0 or 0 < len(ends) < 3:
+    # Where all that a link carries is at its own joint, as in wrists, the housing is enough.
+    is_hub = not ends and any(other.parent == link.name for other in tree._links)
+    if inertia is None or inertia.mass <= 0 or 0 < len(ends) < 3 or is_hub:
         return segments
     size, _ = inertia_box(inertia)
     is_alone = len(tree.bodies) == 1
