@@ -275,7 +275,7 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
     np.testing.assert_allclose(*told, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(a.u, b.u, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(a.x, b.x, rtol=1e-6)
-    assert a.x[-1, 0] == pytest.approx(1.0, abs=1e-2)
+    assert a.x[:, 0].max() < 1.0 + 1e-3
 
 
 @pytest.mark.compiled

@@ -40,7 +40,7 @@ from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
-from ._solver import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, WARM, KernelMemory
+from ._solver import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
@@ -706,6 +706,8 @@ class InteriorPointSolver:
             memory.task.watch = None
         log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
+        if status == STALLED and not np.isfinite(log[0, 1]):  # there are no derivatives there
+            status = NOT_FINITE
         if status == NOT_FINITE:
             self.plan, nodes = plan, Nodes(plan.head[0] + self._grid, plan["x"], plan["u"])
         else:

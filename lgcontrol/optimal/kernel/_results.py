@@ -238,6 +238,8 @@ class KernelResults:
                 text = f"{steps} iterations after {seconds:.3g} s, more were due"
             if not text and status is SolveStatus.FAILED:
                 text = "the motion from the measured state diverges"
+                if np.isfinite(entry.cost):
+                    text = "no step improves the plan that was found last"
             if violations and status is SolveStatus.ITERATION_LIMIT:
                 text = "nobody can say yet whether hard bounds could be kept"
             if violations and status is SolveStatus.INFEASIBLE:
