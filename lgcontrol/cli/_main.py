@@ -60,8 +60,13 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="list designs and models")
     listing.set_defaults(command=list_command)
 
-    info = commands.add_parser("info", help="describe a design, a model or a robot file")
-    info.add_argument("name", help="a name of `lgcontrol list`, or a URDF file")
+    info = commands.add_parser(
+        "info", help="describe a design, a model, a mechanism or a file of one"
+    )
+    info.add_argument(
+        "name",
+        help="a name of `lgcontrol list`, a robot file (.urdf) or a file of a mechanism (.json)",
+    )
     info.set_defaults(command=info_command)
 
     run = commands.add_parser("run", help="run a design in closed loop and judge it")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from lgcontrol import models
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics import constrained as mc
@@ -346,3 +347,22 @@ def test_rates_that_break_constraints_are_brought_to_them():
     _, _, rdot, omega = consistent(forms, start)["j"]
     assert rdot == pytest.approx(np.zeros(3), abs=1e-15)
     assert omega == pytest.approx([0, 0, 2], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda i, j: mc.revolute("a", i, j, colour=1), "revolute.*valid names are name, i, j"),
+        (lambda i, j: mc.revolute("a", i), r"revolute\(\) lacks j: give j=…"),
+        (lambda i, j: mc.angle_drive("a", i, j, speed=1), "angle_drive.*name, i, j, angle"),
+        (lambda i, j: mc.Marker("a", colour=1), "Marker.*valid names are body, point, z, x"),
+        (lambda i, j: models.double_pendulum_mechanism().drive("a", speed=3), "joint, motion"),
+        (lambda i, j: models.double_pendulum_mechanism().with_joints(all=1), "without, motors"),
+        (lambda i, j: models.four_bar_tree().close_loop("a", lenght=1), "Did you mean 'length'"),
+        (lambda i, j: models.four_bar_tree().constrain("a", unit="m"), "Did you mean 'units'"),
+        (lambda i, j: models.elastic_planar_arm_tree().flat_map(dry=1), "valid names are"),
+    ],
+)
+def test_unknown_arguments_of_linkages_and_joints_are_told(call, told):
+    with pytest.raises(TypeError, match=told):
+        call(mc.Marker("ground"), mc.Marker("rod"))

@@ -72,6 +72,7 @@ class ClosedTree(Linkage):
 
     # Building
 
+    @named_options
     def close_loop(
         self,
         name: str,
@@ -119,6 +120,7 @@ class ClosedTree(Linkage):
             warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
 
+    @named_options
     def constrain(
         self,
         name: str,
@@ -148,6 +150,7 @@ class ClosedTree(Linkage):
         _ = made.constraints  # refuses names that are there already
         return made
 
+    @named_options
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> ClosedTree:
         """The same with a joint that follows a motion in time.
 
@@ -168,6 +171,7 @@ class ClosedTree(Linkage):
         unit = self.tree.configuration.coordinate_units[i]
         return self.constrain(f"drive_{joint}", "motion", partial(_behind, i, motion), unit)
 
+    @named_options
     def couple(
         self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
     ) -> ClosedTree:
@@ -193,6 +197,7 @@ class ClosedTree(Linkage):
     def symbolic(self, *names: str) -> ClosedTree:  # noqa: D102
         return self._on(self.tree.symbolic(*names))
 
+    @named_options
     def with_parameters(self, values: Any) -> ClosedTree:  # noqa: D102
         return self._on(self.tree.with_parameters(values))
 
@@ -209,6 +214,7 @@ class ClosedTree(Linkage):
         )
         return made
 
+    @named_options
     def poses(self, q: Any, *, p: FixedParameters | None = None) -> dict[str, np.ndarray]:  # noqa: D102
         tree, q, values = self.tree, self._configuration(q), self._parameters(p)
         given = (values,) if len(tree.parameters) else ()

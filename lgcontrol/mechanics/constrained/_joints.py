@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import check_shape
 from ...systems._internal import check_name
 from .._fields import read_only, unit_vector
@@ -40,6 +40,7 @@ Row = BasicConstraint | FreeConstraint | VelocityConstraint
 AXIS_DIRECTIONS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Marker:
     """A frame on a body, where a joint attaches: a point and three axes, z first.

@@ -212,6 +212,7 @@ class Mechanism(Linkage):
             f"joints=[{', '.join(self.joints)}])"
         )
 
+    @named_options
     def with_joints(
         self,
         *joints: MechanismJoint,
@@ -271,6 +272,7 @@ class Mechanism(Linkage):
         _ = made.equations.parameters  # refuses names that there are none of
         return made
 
+    @named_options
     def with_parameters(self, values: Any) -> Mechanism:  # noqa: D102
         changed = self.equations.coefficients.with_values(self.name, values)
         bodies = []
@@ -313,6 +315,7 @@ class Mechanism(Linkage):
             bodies=[replace(b, pose=poses.get(b.name, b.pose)) for b in self.bodies.values()]
         )
 
+    @named_options
     def assembled(self, guess: Any = None, **options: Any) -> Mechanism:
         """Return a copy whose bodies start where all joints are closed.
 
@@ -328,6 +331,7 @@ class Mechanism(Linkage):
         """
         return self.with_poses(self.poses(self.assemble(guess, **options)))
 
+    @named_options
     def formulated(self, choice: Choice) -> Mechanism:
         """Return a copy in other coordinates: the same motion, multipliers and reactions.
 
@@ -414,6 +418,7 @@ class Mechanism(Linkage):
         made._symbols = self._symbols
         return made
 
+    @named_options
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> Mechanism:  # noqa: D102
         motion = motion_of(
             f"drive of {joint!r}", motion, "angle_drive or position_drive with a number"

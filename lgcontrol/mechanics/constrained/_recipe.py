@@ -7,6 +7,8 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
+from ...codegen import named_options
+
 P = ParamSpec("P")
 Made = TypeVar("Made")
 
@@ -14,10 +16,11 @@ Made = TypeVar("Made")
 def recorded(make: Callable[P, Made]) -> Callable[P, Made]:
     """Function whose result keeps the function's name and its arguments as `recipe`."""
     own = signature(make)
+    called = named_options(own=" ".join(own.parameters))(make)  # kinds are the joint's business
 
     @wraps(make)
     def kept(*values: P.args, **named: P.kwargs) -> Made:
-        made = make(*values, **named)
+        made = called(*values, **named)
         given: dict[str, Any] = dict(own.bind(*values, **named).arguments)
         object.__setattr__(made, "recipe", (make.__name__, given))
         return made

@@ -144,6 +144,7 @@ class ElasticTree(Memo):
         made._symbols = (*self._symbols, *of_arm)
         return made
 
+    @named_options
     def with_parameters(self, values: Any) -> Self:
         """Copy with other values of some numbers; a symbol stays a symbol.
 
@@ -358,6 +359,7 @@ class ElasticTree(Memo):
 
     # What is measured
 
+    @named_options
     def motor_encoder(self, name: str = "motor_encoder", **options: Any) -> Sensor:
         """Measurement of motor positions, behind the gears; options are those of `Sensor`.
 
@@ -368,6 +370,7 @@ class ElasticTree(Memo):
         """
         return Sensor(name, "motor", **options)
 
+    @named_options
     def link_encoder(self, name: str = "link_encoder", **options: Any) -> Sensor:
         """Measurement of the positions of the elastic joints, behind the springs.
 
@@ -384,6 +387,7 @@ class ElasticTree(Memo):
 
         return Sensor(name, measure, group, **options)
 
+    @named_options
     def torque_sensor(self, name: str = "torque_sensor", **options: Any) -> Sensor:
         """Measurement of the torques through springs (and dampers parallel to them).
 

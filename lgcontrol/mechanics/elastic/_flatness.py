@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, trace
+from ...codegen import ModelFunction, Value, named_options, trace
 from ...codegen._internal import (
     Shape,
     UnknownNameError,
@@ -26,6 +26,7 @@ from ._elastic_tree import ElasticTree
 from ._motion import link_motion, motor_motion
 
 
+@named_options
 def flat_map(
     arm: ElasticTree, *, expansion: int | None = None, dry_friction: bool = False
 ) -> ModelFunction:
