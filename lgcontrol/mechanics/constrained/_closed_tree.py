@@ -150,7 +150,7 @@ class ClosedTree(Linkage):
         _ = made.constraints  # refuses names that are there already
         return made
 
-    @named_options
+    @named_options(own="motion")
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> ClosedTree:
         """The same with a joint that follows a motion in time.
 

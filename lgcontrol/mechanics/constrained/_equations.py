@@ -102,11 +102,6 @@ class MechanismEquations:
         """Nominal values of the parameters."""
         return np.array([entry.nominal for entry in self.parameters])
 
-    @property
-    def nominal_inputs(self) -> np.ndarray:
-        """Nominal values of the inputs."""
-        return np.array([entry.nominal for entry in self.inputs])
-
     @cached_property
     def constraints(self) -> Constraints:
         """Equations of the joints, and those of the coordinates, as ``BODY`` with a row "norm"."""

@@ -23,7 +23,7 @@ Law = Callable[[Value, Value], Value]
 COINCIDE = 1e-9
 
 
-@named_options
+@named_options(own="i j")
 @dataclass(frozen=True, eq=False)
 class MarkerForce:
     """Efforts e against speeds w of two bodies: the generalized force is ``−(∂w/∂v)ᵀ e(s, w)``.

@@ -418,7 +418,7 @@ class Mechanism(Linkage):
         made._symbols = self._symbols
         return made
 
-    @named_options
+    @named_options(own="motion")
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> Mechanism:  # noqa: D102
         motion = motion_of(
             f"drive of {joint!r}", motion, "angle_drive or position_drive with a number"
