@@ -16,12 +16,13 @@ from ._clock import Timing
 from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
 from ._compiled_record import CompiledRecord, LoopMemory
 from ._compiled_table import ASKS, LoopStruct, SensorStruct, SourceStruct
+from ._controllers import own_offer
 from ._driver import Driver, find_driver
 from ._loop import RunLoop
 from ._motion import MOTION_SHARE, Adaptive, EqualSteps
 from ._run import FEEDBACKS, SimulationSetup
 
-NEVER = 2**63 - 1
+NEVER = 2**60  # ticks: no loop is as long
 BUDGET = 0.05  # s, of one call of the loop: Ctrl-C waits for it
 MOST_NOISE = 1024  # values of noise that are drawn at once
 FIRST_ROOM = 4096  # rows of a record that there is memory for at first
@@ -56,6 +57,7 @@ class CompiledLoop(RunLoop):
         self._set_disturbances()
         self._sensors = [self._set_sensor(k) for k in range(len(run.sensors))]
         self._set_sensors()
+        self._set_calls(0)
         self.record: Any = CompiledRecord(run, self._loop, self._sensors)
 
     # What the loop is told before it begins
@@ -152,7 +154,7 @@ class CompiledLoop(RunLoop):
         self._sources = []
         for k, timing in enumerate(pushes.draws):
             memory = LoopMemory(sources[k])
-            memory.set(period=timing.period, offset=timing.offset)
+            memory.set(period=_tick(timing.period), offset=_tick(timing.offset))
             memory.put("rows", np.zeros((1, nu)))
             self._sources.append(memory)
         self._source_array = sources
@@ -179,10 +181,11 @@ class CompiledLoop(RunLoop):
         sensor, timing = run.sensors[k], self._samples[k]
         memory = LoopMemory(self._sensor_array[k])
         ny, dim = sensor.group.nq, sensor.group.dim
-        queue = timing.delay // timing.period + 2
+        queue = min(timing.delay, run.end) // timing.period + 2
         room = min(FIRST_ROOM, run.end // timing.period + 1)
         memory.set(
-            period=timing.period, offset=timing.offset, delay=timing.delay, ny=ny, dim=dim,
+            period=_tick(timing.period), offset=_tick(timing.offset),
+            delay=_tick(timing.delay), ny=ny, dim=dim,
             queue=queue, room=room, dropout=sensor.sensor.dropout,
         )  # fmt: skip
         for name, shape in (
@@ -222,7 +225,7 @@ class CompiledLoop(RunLoop):
         if estimator is None:
             loop.put("estimate", self.x.copy())
             return
-        offer = getattr(estimator, "compiled_filter", None)
+        offer = own_offer(estimator, "compiled_filter", "predict", "update")
         found = offer() if offer is not None else None
         loop.set(estimator=2)
         loop.put("estimate", np.array(estimator.x, dtype=np.float64))
@@ -271,18 +274,14 @@ class CompiledLoop(RunLoop):
         m = loop.struct.nm
         loop.put("answer", np.zeros(m))
         if not run.stages:
-            for name in ("call_t", "call_elapsed", "call_age", "call_here"):
-                loop.put(name, np.zeros(0))
-            loop.put("call_answer", np.zeros((0, m)))
-            loop.put("call_told", np.zeros((0, 1)))
             return
         timing: Timing = self._calls[0]
-        queue = timing.delay // timing.period + 2
+        queue = min(timing.delay, run.end) // timing.period + 2
         room = max(0, -(-(run.end - timing.offset) // timing.period))
         room = min(room + 1, FIRST_ROOM)
         loop.set(
-            staged=1, period=timing.period, offset=timing.offset, delay=timing.delay,
-            effects=queue, call_room=room,
+            staged=1, period=_tick(timing.period), offset=_tick(timing.offset),
+            delay=_tick(timing.delay), effects=queue, call_room=room,
         )  # fmt: skip
         loop.put("effect_ticks", np.zeros(queue), np.int64)
         loop.put("effect_answers", np.zeros((queue, m)))
@@ -297,12 +296,16 @@ class CompiledLoop(RunLoop):
         if law is None:
             self._in_python.append(run.stages[0].name)
         self._law = self.record.law = law
-        told = loop.struct.told
+        self._set_calls(room)
+
+    def _set_calls(self, room: int) -> None:
+        """Memory for the record of so many calls."""
+        loop = self._loop
         for name in ("call_t", "call_elapsed", "call_age"):
             loop.put(name, np.zeros(room))
         loop.put("call_here", np.zeros(room), np.int64)
-        loop.put("call_answer", np.zeros((room, m)))
-        loop.put("call_told", np.zeros((room, told + 1)))
+        loop.put("call_answer", np.zeros((room, loop.struct.nm)))
+        loop.put("call_told", np.zeros((room, loop.struct.told + 1)))
 
     def _set_function_law(self, law: FunctionLaw) -> None:
         loop, group, function = self._loop, self.run.plant.state, law.function
@@ -360,8 +363,9 @@ class CompiledLoop(RunLoop):
 
     def _go(self, progress: Callable[[float], None] | None) -> None:
         run, loop = self.run, self._loop.struct
-        self.acting = "the set-up"
+        self.acting = "the estimator"
         self._set_estimator()
+        self.acting = run.stages[0].name if run.stages else run.plant.name
         self._set_stage()
         go, address, shown = self._driver.go, self._loop.address, 0
         if progress is not None:
@@ -620,7 +624,8 @@ class CompiledLoop(RunLoop):
 
 
 def _tick(tick: float) -> int:
-    return NEVER if tick == inf else int(tick)
+    """A tick that the loop can add to others: those after its end are all alike."""
+    return NEVER if tick >= NEVER else int(tick)
 
 
 def _in_order(counts: np.ndarray, firsts: np.ndarray) -> dict[int, int]:

@@ -90,8 +90,8 @@ class ControlStage:
         return said if isinstance(said, str) else ""
 
     def compiled_law(self, plant: System, reference: object) -> FunctionLaw | KernelLaw | None:
-        """The controller without Python, where it offers that for this plant."""
-        offer = getattr(self.law, "compiled_law", None)
+        """The controller without Python, where its class offers that for this plant."""
+        offer = own_offer(self.law, "compiled_law", "__call__")
         return None if offer is None else offer(plant, reference)
 
     @property
@@ -105,6 +105,19 @@ class ControlStage:
         if self.system is None or self.system.state != plant.state:
             return None
         return getattr(self.law, method, None)
+
+
+def own_offer(part: object, name: str, *replaced: str) -> Callable[..., Any] | None:
+    """A method of a part of a loop that stands for others, unless a subclass changed one of them.
+
+    What wraps another part and hands on its attributes has no offer of its own.
+    """
+    for kind in type(part).__mro__:
+        if name in vars(kind):
+            return getattr(part, name)
+        if any(other in vars(kind) for other in replaced):
+            return None
+    return None
 
 
 def make_stages(

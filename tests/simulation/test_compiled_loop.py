@@ -166,6 +166,13 @@ CASES = {
     ),
     "nothing": lambda: (System("none", Rn(0), lambda t, x, u, p: ca.SX(0, 1)),
                         {"x0": np.zeros(0), "seconds": 1.0, "dt": 0.1}),
+    "times beyond all ends": of_cart(
+        controller=Feedback([3.0, 2.0], 0.05, delay=1e12),
+        disturbances=[
+            Pulse({"wind": 1.0}, start=0.1, duration=1e200), HeldNoise({"wind": 1.0}, dt=1e30),
+        ],
+        sensors=[Sensor("never", "position", dt=0.1, delay=1e12)], feedback="state",
+    ),
     "one tick": of_cart(seconds=0.05),
     "a third": of_cart(seconds=2 / 3, record_dt=1 / 3, controller=Feedback([1.0, 1.0], 1 / 7)),
 }  # fmt: skip
@@ -394,6 +401,32 @@ def test_parameters_that_change_on_the_way_reach_a_law_in_c(twice):
     slow, fast = twice(make)
     compare(slow, fast, ROUNDING)
     assert np.ptp(fast.command[-8:, 0]) > 0.1 or fast.command[-1, 0] > 1.5
+
+
+def test_a_subclass_that_does_more_and_a_wrapper_are_called_in_python(twice):
+    class Counted(LQR):
+        calls = 0
+
+        def __call__(self, *values, **options):
+            self.calls += 1
+            return super().__call__(*values, **options)
+
+    class Wrapped:
+        def __init__(self, law):
+            self.law, self.calls = law, 0
+
+        def __getattr__(self, name):
+            return getattr(self.law, name)
+
+        def __call__(self, t, x, reference):
+            self.calls += 1
+            return 0.5 * self.law(t, x, reference)
+
+    plant = cart()
+    own, inner = Counted(plant, [0.0, 0.0], dt=0.1), LQR(plant, [0.0, 0.0], dt=0.1)
+    for law in (own, Wrapped(inner)):
+        compare(*twice(lambda law=law: (plant, {"controller": law, "x0": [1, 0], "seconds": 1.0})))
+        assert law.calls == 20
 
 
 def test_progress_is_told_as_in_python(twice):
