@@ -138,6 +138,7 @@ class MPC(Controller, metaclass=Fixed):
     disturbance : str, iterable of str or SteadyDisturbance
         Inputs of role "disturbance" that are unknown and constant, for control without offset. The
         controller estimates them and tracks the reachable steady state closest to the reference.
+        ``terminal="riccati"`` stays the weight at the reference.
     p : mapping or array_like, optional
         Parameters of the system and of the problem, nominal if left out. They may change while it
         runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or

@@ -31,16 +31,17 @@ class RealTime:
         says it. Without it a first plan takes `first_iterations`, any other call at most
         ``2 (iterations + 4)``.
     budget : float
-        Time for a call in s. It is compared after every iteration, and after every initial guess
-        of a new plan; the answer is that of the best plan so far. `MPC.prepare` and `MPC.preview`
-        have no limit.
+        Time for a call in s, looked at after every iteration; the answer is that of the plan so
+        far. `MPC.prepare` and `MPC.preview` have no limit.
     restarts : bool or "at once"
         Whether a plan begins anew where reference, parameters or state have jumped. A jump is a
         warm start that costs more than twice what warm starts cost lately; recent costs count less
         by a factor of seven a horizon. The call of a jump takes four iterations more. The next call
         iterates from the last plan and from a new initial guess, and keeps the better plan.
-        "at once" tries all initial guesses in the call of the jump and iterates the best to
-        convergence, as a first plan. There are no restarts where `costs` may be negative.
+        "at once" compares the last plan with a new initial guess in the call of the jump, and
+        iterates the better one to convergence. There are no restarts where `costs` may be negative,
+        with ``split=True``, with rates beside an estimated disturbance, and with other solvers than
+        `InteriorPointSolver`.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         plan afterwards: see `MPC.preview`.
