@@ -141,6 +141,7 @@ class Campaign:
             raise ValueError('trajectories are files beside a store: give store="FILE.db"')
         setting = self._setting(trajectories, self.criteria)
         check(setting)
+        setting = replace(setting, code=code_of(setting.design))
         keys, cases = self.keys(), self.all_cases()
         archive = Store(store)
         with archive.writing():

@@ -23,7 +23,7 @@ import numpy as np
 from ..codegen._internal import unknown_name
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
 from ..simulation._internal import check_variations
-from ._design import load, machine
+from ._design import CampaignError, code_of, load, machine
 from ._sampling import Case
 
 _ONE_AT_A_TIME = threading.Lock()  # of threads of a process, which share the task of a design
@@ -48,6 +48,8 @@ class CaseSetting:
     samples : int
         Of each signal of a criterion that are kept.
     trajectories : {"none", "failed", "all"}
+    code : str
+        Hash of the code that keys stand for, see `code_of`.
     """
 
     design: str
@@ -57,6 +59,7 @@ class CaseSetting:
     seconds: float | None
     samples: int
     trajectories: str
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,11 @@ def nominal_task(setting: CaseSetting) -> Task:
 def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     """Run a case and judge it; whatever it raises is its outcome."""
     load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
+    if setting.code and setting.code != _code(setting.design):
+        raise CampaignError(
+            "the code changed while the campaign ran: what is in the store is of the code before; "
+            "run it again"
+        )
     started = time.perf_counter()
     criteria: Sequence[Criterion] = setting.criteria or ()
     with _ONE_AT_A_TIME, warnings.catch_warnings():
@@ -242,6 +250,12 @@ def _saved(run: SimulationResult) -> bytes:
 
 def _first_line(text: str) -> str:
     return (text.splitlines() or [""])[0][:500]
+
+
+@lru_cache(maxsize=8)
+def _code(design: str) -> str:
+    """Hash of the code that this process has loaded."""
+    return code_of(design)
 
 
 @lru_cache(maxsize=8)

@@ -212,6 +212,8 @@ def _outcome(future: Any) -> CaseOutcome | None:
         return future.result()
     if isinstance(error, BrokenExecutor | CancelledError) or "Killed" in type(error).__name__:
         return None
+    if isinstance(error, CampaignError):
+        raise error
     raise CampaignError(
         f"a case cannot run in its process: {type(error).__name__}: {error}; designs and criteria "
         "must be in modules or files that it can import, no lambdas or functions in functions"

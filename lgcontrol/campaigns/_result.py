@@ -281,16 +281,14 @@ class CampaignResult:
         return found
 
     def compare(self, other: CampaignResult) -> Comparison:
-        """Both campaigns case by case: same seeds, same values, same noise."""
+        """Both campaigns case by case: same seeds and noise, same values of what both vary alike."""
         mine = {one.number: one for one in self.cases}
         pairs = [(mine[one.number], one) for one in other.cases if one.number in mine]
-        shared = {one.name for one in self.campaign.variations or ()} & {
-            one.name for one in other.campaign.variations or ()
-        }
+        others = tuple(other.campaign.variations or ())  # what is stated otherwise is compared
+        shared = [one.name for one in self.campaign.variations or () if one in others]
         for first, second in pairs:
             if first.seed != second.seed or any(
-                first.inputs[name] != second.inputs[name]
-                for name in shared & set(first.inputs) & set(second.inputs)
+                first.inputs[name] != second.inputs[name] for name in shared if name in first.inputs
             ):
                 raise ValueError(
                     f"case {first.number} differs between the campaigns: give both the same "

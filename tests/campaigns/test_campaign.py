@@ -117,6 +117,32 @@ def test_a_changed_file_is_another_design(tmp_path):
     assert keys != Campaign(f"{file}:design", cases=2).keys()
 
 
+def test_code_that_changes_meanwhile_ends_the_campaign(tmp_path):
+    """A process that starts later would store other bits under the old keys."""
+    file = tmp_path / "my_design.py"
+    shutil.copy(designs.__file__, file)
+    campaign = Campaign(f"{file}:design", cases=4)
+
+    class Editing(Here):
+        def submit(self, function, /, setting, case):
+            if self.calls == 1:
+                setting = dataclasses.replace(setting, code="of before")
+            return super().submit(function, setting, case)
+
+    class Raising(Editing):
+        def submit(self, function, /, *arguments):
+            try:
+                return super().submit(function, *arguments)
+            except CampaignError as error:
+                future = Future()
+                future.set_exception(error)
+                return future
+
+    with pytest.raises(CampaignError, match="the code changed while the campaign ran"):
+        campaign.run(executor=Raising(), store=tmp_path / "a.db")
+    assert len(campaign.open(tmp_path / "a.db")) == 1
+
+
 def test_a_killed_worker_loses_no_case(pool, tmp_path, result):
     """Its case and those beside it run again, alone, and no outcome is there twice."""
     bomb, store = tmp_path / "bomb", tmp_path / "a.db"

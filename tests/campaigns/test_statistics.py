@@ -130,6 +130,11 @@ def test_two_controllers_are_compared_case_by_case(result):
     difference = stiff.values("effort") - result.values("effort")
     assert mean == pytest.approx(difference.mean()) and low < mean < high
     assert mcnemar(0, 10) == pytest.approx(2 / 1024)
+    light, heavy = (
+        Campaign(designs.design, [PAIR[1], Vary("load", values=(m,))], cases=8).run(executor=Here())
+        for m in (1.0, 3.0)
+    )
+    assert light.compare(heavy).differences["effort"][0] > 0  # what is stated otherwise may differ
     with pytest.raises(ValueError, match="case 0 differs between the campaigns"):
         result.compare(result.campaign.replaced(seed=1).run(executor=Here()))
 
