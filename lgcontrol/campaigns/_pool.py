@@ -20,6 +20,7 @@ from ._sampling import Case
 PER_WORKER = 2  # cases in flight
 FOREIGN = 64  # cases in flight on an executor that does not say how many workers it has
 ALONE = 3  # times that a case must take its process with it, alone, to be set aside
+STARTS = 10  # processes that may die before one answers
 POLL = 1.0  # s, after which futures that never called back are looked at
 
 
@@ -56,15 +57,18 @@ class LocalPool:
         self.stop()
         self._pool = self._made()
 
-    def check(self) -> None:
-        """Refuse to go on if processes die as they start."""
-        try:
-            self.submit(os.getpid).result()
-        except BrokenExecutor:
-            raise CampaignError(
-                "worker processes die as they start: see what they wrote above, and whether there "
-                "is memory for them"
-            ) from None
+    def start(self) -> None:
+        """Wait for a process that answers: what dies before did not die of a case."""
+        for _ in range(STARTS):
+            try:
+                self.submit(os.getpid).result()
+                return
+            except BrokenExecutor:
+                self.remake()
+        raise CampaignError(
+            f"worker processes died {STARTS} times as they started: see what they wrote above, and "
+            "whether there is memory for them"
+        )
 
     def stop(self) -> None:
         """End the processes, whatever they do."""
@@ -133,8 +137,12 @@ def drive(
     while True:
         if suspects:
             if not flying:
+                if isinstance(executor, LocalPool):
+                    executor.start()
                 submit(*suspects.popleft())
         else:
+            if is_first and isinstance(executor, LocalPool):
+                executor.start()
             room = (1 if is_first else capacity) - len(flying)
             for key, case in islice(waiting, max(room, 0)):
                 submit(key, case)
@@ -168,8 +176,6 @@ def drive(
         if blamed[key] < ALONE:
             suspects.append((key, case))
             continue
-        if isinstance(executor, LocalPool):
-            executor.check()
         text = f"its process died {ALONE} times when it ran alone"
         deliver(key, case, CaseOutcome("killed", False, text, {}))
 

@@ -281,7 +281,7 @@ class CampaignResult:
         return found
 
     def compare(self, other: CampaignResult) -> Comparison:
-        """Both campaigns case by case: same seeds and noise, same values of what both vary alike."""
+        """Both campaigns case by case: same seeds, and same values of what both vary alike."""
         mine = {one.number: one for one in self.cases}
         pairs = [(mine[one.number], one) for one in other.cases if one.number in mine]
         others = tuple(other.campaign.variations or ())  # what is stated otherwise is compared

@@ -38,7 +38,7 @@ DESIGNS = {
     "quadrotor-recovery": 256, "vessel-docking": 128, "quadrotor-gnss": 48, "elastic-panda": 16,
     "panda-reach": 16,
 }  # fmt: skip
-KILLS, KILL_CASES = 50, 4000
+KILLS, KILL_CASES = 50, 3000
 CHILD = """
 import sys
 from lgcontrol.campaigns import Campaign
@@ -98,7 +98,7 @@ def kills(store: dict[str, Any], cases: int | None) -> None:
                 if not workers:
                     time.sleep(0.1)
                     continue
-                time.sleep(chance.uniform(0.1, 3.0))
+                time.sleep(chance.uniform(0.5, 8.0))
                 try:
                     if chance.random() < 0.7:
                         os.kill(chance.choice(workers), signal.SIGKILL)
