@@ -160,7 +160,7 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     if setting.code and setting.code != _code(setting.design):
         raise CampaignError(
             "the code changed while the campaign ran: what is in the store is of the code before; "
-            "run it again"
+            "start it again in a new process"
         )
     started = time.perf_counter()
     criteria: Sequence[Criterion] = setting.criteria or ()

@@ -20,7 +20,7 @@ from ._sampling import Case
 PER_WORKER = 2  # cases in flight
 FOREIGN = 64  # cases in flight on an executor that does not say how many workers it has
 ALONE = 3  # times that a case must take its process with it, alone, to be set aside
-STARTS = 10  # processes that may die before one answers
+MOST_STARTS = 10  # processes that may die before one answers
 POLL = 1.0  # s, after which futures that never called back are looked at
 
 
@@ -59,14 +59,14 @@ class LocalPool:
 
     def start(self) -> None:
         """Wait for a process that answers: what dies before did not die of a case."""
-        for _ in range(STARTS):
+        for _ in range(MOST_STARTS):
             try:
                 self.submit(os.getpid).result()
                 return
             except BrokenExecutor:
                 self.remake()
         raise CampaignError(
-            f"worker processes died {STARTS} times as they started: see what they wrote above, and "
+            f"worker processes died {MOST_STARTS} times as they started: see what they wrote, and "
             "whether there is memory for them"
         )
 
@@ -141,7 +141,7 @@ def drive(
                     executor.start()
                 submit(*suspects.popleft())
         else:
-            if is_first and isinstance(executor, LocalPool):
+            if is_first and not flying and isinstance(executor, LocalPool):
                 executor.start()
             room = (1 if is_first else capacity) - len(flying)
             for key, case in islice(waiting, max(room, 0)):

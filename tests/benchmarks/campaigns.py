@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ DESIGNS = {
     "quadrotor-recovery": 256, "vessel-docking": 128, "quadrotor-gnss": 48, "elastic-panda": 16,
     "panda-reach": 16,
 }  # fmt: skip
-KILLS, KILL_CASES = 50, 3000
+KILL_CASES = 3000
 CHILD = """
 import sys
 from lgcontrol.campaigns import Campaign
@@ -77,7 +78,7 @@ def designs(store: dict[str, Any], cases: int | None) -> None:
         keep(store)
 
 
-def kills(store: dict[str, Any], cases: int | None) -> None:
+def kills(store: dict[str, Any], cases: int | None, most: int = 50) -> None:
     """Kill workers and campaigns at random times; no case may be lost or there twice."""
     chance, count = random.Random(0), cases or KILL_CASES
     design = f"{SMALL}:design"
@@ -89,7 +90,7 @@ def kills(store: dict[str, Any], cases: int | None) -> None:
         started = time.perf_counter()
         while True:
             process = psutil.Popen(words)
-            while sum(killed.values()) < KILLS and process.poll() is None:
+            while sum(killed.values()) < most and process.poll() is None:
                 workers = [
                     one.pid
                     for one in process.children(recursive=True)
@@ -98,7 +99,9 @@ def kills(store: dict[str, Any], cases: int | None) -> None:
                 if not workers:
                     time.sleep(0.1)
                     continue
-                time.sleep(chance.uniform(0.5, 8.0))
+                target = written(file) + chance.randint(0, 60)
+                while process.poll() is None and written(file) < target:
+                    time.sleep(chance.uniform(0.0, 0.1))
                 try:
                     if chance.random() < 0.7:
                         os.kill(chance.choice(workers), signal.SIGKILL)
@@ -189,6 +192,17 @@ def rate(store: dict[str, Any], cases: int | None) -> None:
     }
     print(store["rate"], flush=True)
     keep(store)
+
+
+def written(file: Path) -> int:
+    """Outcomes that a store has."""
+    if not file.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as reader:
+        try:
+            return reader.execute("select count(*) from outcome").fetchone()[0]
+        except sqlite3.OperationalError:  # it is being made
+            return 0
 
 
 def keep(store: dict[str, Any]) -> None:
