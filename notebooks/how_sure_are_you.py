@@ -27,7 +27,7 @@ result = campaign.run(executor=2, progress=False)
 print(result)
 
 # %% [markdown]
-# The interval matters more than the share. If none of 48 cases fails, the probability of success is above 93 % with
+# The interval matters more than the share. If none of 48 cases fails, the probability of success is above 92 % with
 # 95 % confidence, and no more can be said. With ten times as many cases and no failure, it is above 99 %.
 
 # %%
