@@ -186,6 +186,9 @@ def test_made_up_inertias_of_a_file_are_no_plates_and_trunks_are_boxes(shared):
     """ur5.urdf gives its last wrist the inertia of a plate of 1 m."""
     wrist = body_of(ur5_tree().scene(), "wrist_3_link")
     assert np.ptp(wrist.points(0), axis=0).max() < 0.25
+    upper = [body_of(panda_tree().scene(), f"panda_link{k}").shapes for k in range(1, 7)]
+    kinds = {type(shape.geometry).__name__ for shapes in upper for shape in shapes}
+    assert kinds == {"CapsuleShape", "CylinderShape"}  # links of an arm, no boxes
     solo = Multibody.from_urdf(shared / "robots" / "solo12.urdf", base="free", on_finding="ignore")
     trunk = body_of(solo.scene(), "base_link")
     assert np.allclose(np.ptp(trunk.points(0), axis=0), [0.46, 0.3, 0.1], atol=0.12)
