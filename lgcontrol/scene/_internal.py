@@ -2,8 +2,8 @@
 
 from ._live_scene import LiveScene as LiveScene
 from ._look import DrawnBody as DrawnBody
+from ._look import DrawnForce as DrawnForce
 from ._look import ModelLook as ModelLook
-from ._look import Push as Push
 from ._look import RigidLook as RigidLook
 from ._look import StateLook as StateLook
 from ._look import as_look as as_look

@@ -14,7 +14,7 @@ from ._shapes import BodyShape, Mesh
 
 
 @dataclass(frozen=True, eq=False)
-class Push:
+class DrawnForce:
     """A force on a body whose components are inputs.
 
     Parameters
@@ -46,7 +46,7 @@ class DrawnBody:
         In the axes of the body; no way is drawn if left out.
     is_fixed : bool
         Whether it stays where it is.
-    pushes : sequence of Push
+    pushes : sequence of DrawnForce
         Forces on it that are inputs.
     """
 
@@ -54,7 +54,7 @@ class DrawnBody:
     shapes: Sequence[BodyShape]
     tip: np.ndarray | None = None
     is_fixed: bool = False
-    pushes: Sequence[Push] = ()
+    pushes: Sequence[DrawnForce] = ()
 
 
 class ModelLook(Protocol):
@@ -85,14 +85,14 @@ class RigidLook:
         Of the block.
     shapes : sequence of BodyShape
     block : str
-    pushes : sequence of Push
+    pushes : sequence of DrawnForce
     """
 
     name: str
     group: LieGroup
     shapes: Sequence[BodyShape]
     block: str = "pose"
-    pushes: Sequence[Push] = ()
+    pushes: Sequence[DrawnForce] = ()
 
     def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
         """The body."""

@@ -9,7 +9,7 @@ import numpy as np
 from ...groups import SE3
 from ...io._internal import BoxShape, CapsuleShape
 from ...scene import BodyShape, box
-from ...scene._internal import Color, Push, between, disc, turn_z_to
+from ...scene._internal import Color, DrawnForce, between, disc, turn_z_to
 from ..inertia._inertia import SpatialInertia
 from ._actuators import Actuators, Rotor, Thruster
 from ._forces import Buoyancy, Force
@@ -42,14 +42,14 @@ def body_shapes(inertia: SpatialInertia, forces: Sequence[Force]) -> list[BodySh
     return [*body, *_thruster_shapes(thrusters, float(np.median(size)))]
 
 
-def body_pushes(forces: Sequence[Force]) -> list[Push]:
+def body_pushes(forces: Sequence[Force]) -> list[DrawnForce]:
     """Forces that are inputs of their own: pushes, gusts, an ideal thrust."""
     found = []
     for force in forces:
         if isinstance(force, WrenchInput) and {"x", "y", "z"} & {*force.axes}:
             x, y, z = (f"{force.name}.{axis}" for axis in "xyz")
             point = np.asarray(force.point, dtype=float)
-            found.append(Push(force.name, (x, y, z), force.frame == "world", point))
+            found.append(DrawnForce(force.name, (x, y, z), force.frame == "world", point))
     return found
 
 
