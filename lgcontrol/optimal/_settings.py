@@ -88,7 +88,7 @@ class Settings:
     )  # fmt: skip
     fast_error: float = _number(
         0.5, 0.0, 1.0,
-        "share to which such a step reduces the error",
+        "share to which such a step reduces the error, unless controls alone have limits",
         "own", "planning --rules, costs: 11 of 240 dearer, one cheaper",
     )  # fmt: skip
     # interior of bounds

@@ -364,3 +364,9 @@ def test_many_are_each_as_alone_in_machine_code(soft):
         alone = solver.solve(x)
         assert one.status is alone.status
         np.testing.assert_array_equal(one.u, alone.u)
+
+
+def test_limits_of_controls_alone_let_the_barrier_fall_at_every_good_step():
+    task = TASKS["circle"]()
+    found = InteriorPointSolver(task.problem).solve(task.x0)
+    assert found.is_success and len(found.iterations) - 1 <= 13

@@ -920,7 +920,8 @@ class NewtonKKT:
         error = 0.0
         while self.mu > self.last:
             error = self.error(self.mu)
-            is_fast = is_fast and error <= o.fast_error * self.error_before
+            falls = self.is_free or error <= o.fast_error * self.error_before
+            is_fast = is_fast and self.error_before > 0 and falls
             if not error <= o.mu_error * self.mu and not is_fast:
                 break
             self.lower_barrier()
@@ -962,6 +963,22 @@ class NewtonKKT:
 
         A watch is asked after every iteration whether it ends the solve.
         """
+        o = self.o
+        if self.is_free:
+            self.o, self.is_linear = replace(o, sigma_most=o.real_time_sigma, rollout=2.0), True
+        try:
+            return self._solve(most, is_elastic=is_elastic, watch=watch)
+        finally:
+            self.o, self.is_linear = o, False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether controls have limits alone, which every rollout keeps."""
+        return not len(self.row)
+
+    def _solve(
+        self, most: int, *, is_elastic: bool, watch: Callable[[np.ndarray], bool] | None
+    ) -> NewtonOutcome:
         log: list[np.ndarray] = []
         self.K: Any = None
 

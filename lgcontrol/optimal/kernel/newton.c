@@ -881,6 +881,9 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
   }
 }
 
+/* Whether controls have limits alone, which every rollout keeps. */
+static int is_free(const lg_model *m) { return m->ns + m->ne == 0; }
+
 static int can_relax(const lg_model *m, const lg_task *q)
 {
   for (int64_t j = 0; j < m->ns; j++)
@@ -1278,7 +1281,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   while (s->mu > last) {
     double products;
     error = error_of(m, q, s, o, s->mu, &products);
-    fast = fast && error <= o->fast_error * mem->error;
+    fast = fast && mem->error > 0 && (is_free(m) || error <= o->fast_error * mem->error);
     if (!(error <= o->mu_error * s->mu) && !fast) break;
     lower_barrier(s, o, last);
     fast = 0;
@@ -1415,10 +1418,16 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
 
 /* Solve from the nodes of the plan, or its elastic problem first; from the plan with its multipliers;
  * or go on with the last call: `resume` says which. */
-LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
+LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *given)
 {
   lg_state own, *s = &own;
+  lg_settings settings = *given;
+  const lg_settings *o = &settings;
   open_task(m, q, s);
+  if (is_free(m)) { /* as in real time */
+    s->linear = 1;
+    settings.sigma_most = given->real_time_sigma, settings.rollout = 2;
+  }
   if (q->resume == LG_WARM) {
     begin_warm(m, q, s, o);
   } else if (q->resume != LG_RESUME) {
