@@ -422,8 +422,9 @@ class PhasedProblem:
             if bound.soft is not None or not holds_first or needs_input:
                 continue
             found = np.asarray(ca.DM(expression_of(phase.system, bound, *values)[0])).ravel()
+            known = self.problem.parameter_names
             low, high = (
-                p[self.problem.parameter_names.index(limit)] if isinstance(limit, str) else limit
+                np.asarray(p[known.index(limit)] if isinstance(limit, str) else limit)
                 for limit in (bound.lower, bound.upper)
             )
             excess = float(np.max([low - found, found - high]))

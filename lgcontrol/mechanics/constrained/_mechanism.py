@@ -682,8 +682,10 @@ class Mechanism(Linkage):
             kind, given = joint.recipe or ("", {})
             if kind == angle_drive.__name__:
                 driven = JointCoordinate("rz", given["i"], given["j"])
-                motion, bodies = given["angle"], {driven.i.body, driven.j.body} - {GROUND}
-                angle = float(motion(ca.DM(t))) if callable(motion) else float(motion)
+                motion: Any = given["angle"]
+                bodies = {driven.i.body, driven.j.body} - {GROUND}
+                value: Any = motion(ca.DM(t)) if callable(motion) else motion
+                angle = float(value)
                 off = driven.off(angle, self.equations.frames(q, bodies))
                 if np.isfinite(angle):  # else the row says so
                     found.append(HeldCoordinate(joint.name, angle, "rad", off))
