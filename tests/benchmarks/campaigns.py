@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +91,7 @@ def kills(store: dict[str, Any], cases: int | None, most: int = 50) -> None:
         while True:
             process = psutil.Popen(words)
             while sum(killed.values()) < most and process.poll() is None:
-                workers = [
-                    one.pid
-                    for one in process.children(recursive=True)
-                    if "spawn_main" in " ".join(one.cmdline())
-                ]
+                workers = workers_of(process)
                 if not workers:
                     time.sleep(0.1)
                     continue
@@ -192,6 +188,16 @@ def rate(store: dict[str, Any], cases: int | None) -> None:
     }
     print(store["rate"], flush=True)
     keep(store)
+
+
+def workers_of(process: Any) -> list[int]:
+    """Processes that run cases of a campaign; those that are ending have no command any more."""
+    found = []
+    for one in process.children(recursive=True):
+        with suppress(psutil.Error):
+            if "spawn_main" in " ".join(one.cmdline()):
+                found.append(one.pid)
+    return found
 
 
 def written(file: Path) -> int:
