@@ -475,3 +475,41 @@ def test_rates_of_inputs_and_a_delay_run_in_the_kernel_and_in_firmware(pendulum,
     body = f"    m.p[{place}] = row[4];\n"
     found = played(folder, tmp_path, table[:, :5], body)
     assert np.array_equal(found, table[:, 5:])
+
+
+def any_task(rng):
+    """A chain of integrators that bends, with weights, limits and times drawn at random."""
+    n, m = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    A, B, bend = rng.normal(size=(2 * n, 2 * n)) / n, rng.normal(size=(2 * n, m)), rng.normal()
+    system = System(
+        "chain", Product(turn=SO2, rest=Rn(2 * n)),
+        lambda t, x, u, p: ca.vertcat(x[2], A @ x[2:] + bend * ca.sin(x[2:]) + B @ u),
+        inputs=[Input(f"u{i}", "", -2, 2) for i in range(m)],
+    )  # fmt: skip
+    soft = float(rng.choice([np.inf, 20.0]))
+    bounds = [Bound("rest", -1.5, 1.5, soft=None if np.isinf(soft) else soft)]
+    options = {"bounds": bounds if rng.random() < 0.7 else []}
+    if rng.random() < 0.4:
+        options["rates"] = Rates(weight=0.01, limit=float(rng.uniform(2, 20)))
+    if rng.random() < 0.5:
+        options["delay"] = float(rng.uniform(0.01, 0.3))
+    return MPC(
+        system, int(rng.integers(5, 25)), 0.1, Q=rng.uniform(0.1, 10, 2 * n + 1), R=0.1,
+        reference=[*SO2.exp(rng.uniform(-1, 1, 1)), *np.zeros(2 * n)], **options,
+        real_time=RealTime(
+            iterations=int(rng.integers(1, 4)), restarts=[True, False, "at once"][rng.integers(3)]
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(20))
+def test_firmware_of_any_task_answers_to_the_last_bit(seed, plain, tmp_path):
+    rng = np.random.default_rng(seed)
+    mpc = any_task(rng)
+    mpc.prepare()
+    x0 = mpc.system.retract(mpc.reference, rng.normal(size=mpc.system.n_errors), [])
+    folder = mpc.export_c(tmp_path / "chain", name="chain", x0=x0, calls=20)
+    program = built(folder, into=tmp_path, level="-O1 -ffp-contract=off")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert "difference from Python: 0, other statuses: 0" in done.stdout
