@@ -246,13 +246,6 @@ def test_a_planted_package_index_is_found(line):
     assert INDEX.search(line)
 
 
-# Class names of two meanings, with the reason: both are of planning, whose older solver goes.
-SAME_MEANING = {
-    "problem": "the C struct of the kernel is a mirror of an optimal control problem",
-    "watch": "what ends a solve, in the solver in use and in the kernel's planner",
-}
-
-
 def test_a_class_name_means_one_thing():
     """Names of classes, private ones as well, are given once; see rule 1 of the style."""
     homes: dict[str, list[str]] = {}
@@ -260,8 +253,7 @@ def test_a_class_name_means_one_thing():
         for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE):
             homes.setdefault(name.lstrip("_").lower(), []).append(module_name(path))
     twice = {name: places for name, places in homes.items() if len(places) > 1}
-    assert not {name: places for name, places in twice.items() if name not in SAME_MEANING}
-    assert set(SAME_MEANING) <= set(twice), "a word that is used once needs no excuse"
+    assert not twice
 
 
 # What they are asked for is another object's, whichever that is.
