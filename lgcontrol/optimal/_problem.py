@@ -847,7 +847,11 @@ class Solver(Protocol):
 
     has_feedback: bool
     has_export: bool
-    has_loop: bool
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether it brings the rules of a loop in C."""
+        ...
 
     @property
     def is_prepared(self) -> bool:

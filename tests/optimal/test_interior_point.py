@@ -426,8 +426,7 @@ def test_where_rows_have_no_slope_nobody_says_that_they_cannot_be_kept():
         bounds=[Bound("angle.cos", 0.8, 0.8, at="terminal")],
     )  # fmt: skip
     solver = InteriorPointSolver(hanging)
-    found = solver.solve(HANGING, max_iterations=45)
-    assert found.status is SolveStatus.ITERATION_LIMIT  # the cosine is stationary there
+    assert solver.solve(HANGING).status is SolveStatus.STALLED  # the violation is largest there
     assert solver.solve([np.cos(0.1), np.sin(0.1), 0.0]).status is SolveStatus.CONVERGED
 
 

@@ -133,7 +133,8 @@ class Called:
             0 if name in (shared or ()) else value.nbytes
             for name, value in zip(function.arguments, self._inputs, strict=True)
         ]
-        self._buffer, self._evaluate = made.buffer()
+        made_buffer: Any = made.buffer()
+        self._buffer, self._evaluate = made_buffer
         for i, value in enumerate(self._inputs):
             self._buffer.set_arg(i, memoryview(value))
         for i, value in enumerate(self._outputs):

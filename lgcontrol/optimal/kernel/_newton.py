@@ -812,7 +812,9 @@ class NewtonKKT:
             return STALLED if self.left > MOST_LEFT else ITERATIONS
         size = max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max())
         if self.scale * size <= o.certificate * self.penalty:
-            return INFEASIBLE
+            fac = self.regularized()[0]
+            self.K = self.K if fac is None else fac.K
+            return INFEASIBLE if fac is not None and self.dw == 0 else STALLED
         if self.penalty >= o.penalty_most:
             return STALLED
         self.penalty *= o.penalty_grow

@@ -1316,7 +1316,8 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     end_elastic(m, q, s, o, 1);
     return mem->left > 10 ? LG_STALLED : LG_ITERATIONS;
   }
-  if (s->scale * s->g_size <= o->certificate * mem->penalty) return LG_INFEASIBLE;
+  if (s->scale * s->g_size <= o->certificate * mem->penalty) /* a maximum tells nothing */
+    return regularize(m, q, s, o) && mem->dw == 0 ? LG_INFEASIBLE : LG_STALLED;
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
   mem->penalty *= o->penalty_grow;
   s->mu = mem->mu = larger(s->mu, smaller(most, o->mu_first) * 1e-2);
