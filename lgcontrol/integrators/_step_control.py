@@ -23,8 +23,9 @@ class StepControl:
     ----------
     EXPLICIT, STIFF : Method
         What steps are made with, and where the decay of fast modes keeps those short.
-    LOOK_EVERY : int
-        Steps between looks at the fastest decay; rejections are looked at, too.
+    LOOK_EVERY, LOOK_RARELY : int
+        Steps between looks at the fastest decay, at first and at most; rejections are looked at,
+        too.
     before : float
         Error of the step before.
 
@@ -40,7 +41,7 @@ class StepControl:
     """
 
     EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
-    LOOK_EVERY = 25
+    LOOK_EVERY, LOOK_RARELY = 25, 10**9
 
     def __init__(self) -> None:
         self.before = 1.0

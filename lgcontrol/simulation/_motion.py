@@ -265,7 +265,8 @@ class Adaptive(PlantMotion):
                 self._choose(StepControl.STIFF)
         elif h * rate < MANY_STABLE:
             self._choose(StepControl.EXPLICIT)
-            self.patience *= 4  # what did not pay is tried more rarely
+            # What did not pay is tried more rarely; the loop in C counts in 64 bits.
+            self.patience = min(4 * self.patience, StepControl.LOOK_RARELY)
             h = min(h, 1.0 / rate) if rate else h
         return h
 
