@@ -1183,7 +1183,7 @@ class NewtonKKT:
             self.it = self.recentred()
             return True
         if is_first:
-            known = off**2 if self.alpha == 1 else o.mu_factor * off
+            known = off * off if self.alpha == 1 else o.mu_factor * off
             least = max(o.mu_factor * self.mu, self.spread if self.spread > 0 else known)
             self.mu = max(o.real_time_mu_last, min(self.mu, least))
         elif self.spread > 0:
