@@ -105,10 +105,10 @@ class CampaignResult:
         """Whether each case succeeded, shape (N,) of bool."""
         return np.array([one.is_success for one in self.cases], dtype=bool)
 
-    @property
+    @cached_property
     def criterion_names(self) -> tuple[str, ...]:
-        """Names of the criteria."""
-        return tuple(dict.fromkeys(name for one in self.cases for name in one.values))
+        """Names of the criteria, also if no case has a value."""
+        return self.campaign.criterion_names
 
     def values(self, criterion: str) -> np.ndarray:
         """Values of a criterion, shape (N,); NaN where a case has none."""

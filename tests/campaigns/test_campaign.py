@@ -394,6 +394,16 @@ def test_the_report_is_one_file_that_says_all(tmp_path):
     assert all(base64.b64decode(one).startswith(b"\x89PNG") for one in pictures)
 
 
+def test_a_campaign_of_which_every_case_raises_says_so(tmp_path):
+    campaign = Campaign(designs.raising, [Vary("fails", values=(True, True))], cases=2,
+                        sampling="grid")  # fmt: skip
+    found = campaign.run(executor=Here())
+    assert "failed 2 ×: RuntimeError: no such <cart>" in str(found)
+    assert np.isnan(found.values("effort")).all() and len(found.worst("effort")) == 2
+    assert found.compare(found).neither == 2
+    assert "effort: median nan" in found.report(tmp_path / "a.html").read_text()
+
+
 @pytest.mark.thorough
 def test_a_cluster_gives_the_same_bits(tmp_path, result):
     """Scheduler and worker are processes of their own; without a scheduler the remedy is told."""
