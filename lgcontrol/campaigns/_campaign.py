@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,11 +15,12 @@ from ..simulation import Criterion, SimulationResult, Task, Vary
 from ._case import WORKER, CaseOutcome, CaseSetting, check, nominal_task, task_of
 from ._cluster import Cluster, is_client
 from ._design import CampaignError, code_of, refer
+from ._key import key_of
 from ._pool import Executor, LocalPool, drive
 from ._progress import CampaignProgress
 from ._result import CampaignResult
 from ._sampling import Case, sample
-from ._store import Store, key_of
+from ._store import Store
 
 TRAJECTORIES = ("none", "failed", "all")
 
@@ -85,6 +86,7 @@ class Campaign:
             put(self, "criteria", tuple(self.criteria))
             for one in self.criteria or ():
                 _check_travels(one)
+        key_of({"arguments": self.arguments, "criteria": self.criteria})  # refuses what has none
         if self.variations is None:
             put(self, "variations", nominal_task(self._setting("none", ())).variations)
         else:
@@ -217,7 +219,7 @@ class Campaign:
             "design": self.design,
             "code": code_of(self.design),
             "arguments": self.arguments,
-            "criteria": [_text_of(one) for one in self.criteria or ()],
+            "criteria": list(self.criteria or ()),
             "relative": sorted(one.name for one in self.variations or () if one.relative),
             "seconds": self.seconds,
             "samples": self.samples,
@@ -287,13 +289,3 @@ def _check_travels(criterion: Criterion) -> None:
             f"the measure of {criterion.name!r} must be a function or an object of a module, which "
             "other processes can import: write it to a file"
         )
-
-
-def _text_of(thing: Any) -> str:
-    """What tells criteria apart in every process, addresses left out."""
-    if is_dataclass(thing) and not isinstance(thing, type):
-        parts = ", ".join(f"{f.name}={_text_of(getattr(thing, f.name))}" for f in fields(thing))
-        return f"{type(thing).__module__}.{type(thing).__qualname__}({parts})"
-    if callable(thing) and hasattr(thing, "__qualname__"):
-        return f"{thing.__module__}.{thing.__qualname__}"
-    return repr(thing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import signal
 import tempfile
@@ -24,6 +23,7 @@ from ..codegen._internal import unknown_name
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
 from ..simulation._internal import check_variations
 from ._design import CampaignError, code_of, load, machine
+from ._key import key_of
 from ._sampling import Case
 
 _ONE_AT_A_TIME = threading.Lock()  # of threads of a process, which share the task of a design
@@ -120,8 +120,7 @@ def task_of(setting: CaseSetting, case: Case) -> Task:
     names = _arguments(setting.design)
     arguments = dict(setting.arguments)
     arguments |= {name: values.pop(name) for name in list(values) if name in names}
-    key = json.dumps(arguments, sort_keys=True, default=repr)
-    task = _nominal(setting.design, key, _DesignArguments(arguments))
+    task = _nominal(setting.design, _DesignArguments(arguments))
     if task.draw is None and "seed" in names:  # the seed may decide more than the start
         task = design(seed=case.seed, **arguments)
     relative = {one.name for one in setting.variations if one.relative}
@@ -264,19 +263,19 @@ def _arguments(design: str) -> tuple[str, ...]:
 
 
 class _DesignArguments:
-    """Arguments that a cache finds by their text."""
+    """Arguments that a cache finds by their key."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        self.arguments = arguments
+        self.arguments, self._key = arguments, key_of(arguments)
 
     def __hash__(self) -> int:
-        return 0
+        return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _DesignArguments)
+        return isinstance(other, _DesignArguments) and self._key == other._key
 
 
 @lru_cache(maxsize=4)
-def _nominal(design: str, key: str, given: _DesignArguments) -> Task:
+def _nominal(design: str, given: _DesignArguments) -> Task:
     """Task of a process: made once, and compiled once."""
     return load(design)(**given.arguments)

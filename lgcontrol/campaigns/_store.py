@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from ._case import CaseOutcome
 from ._design import CampaignError
@@ -203,9 +201,3 @@ class Store:
             row = self._db.execute("select id from machine where text = ?", (text,)).fetchone()
             self._machines[text] = row["id"]
         return self._machines[text]
-
-
-def key_of(parts: dict[str, Any]) -> str:
-    """Name of a case: a hash of all that decides its bits on one type of processor."""
-    text = json.dumps(parts, sort_keys=True, default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

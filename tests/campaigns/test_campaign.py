@@ -10,11 +10,14 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import BrokenExecutor, Future
+from functools import partial
 
 import numpy as np
 import pytest
 
 from lgcontrol.campaigns import Campaign, CampaignError
+from lgcontrol.campaigns._case import _DesignArguments
+from lgcontrol.campaigns._key import key_of
 from lgcontrol.campaigns._pool import LocalPool, drive
 from lgcontrol.campaigns._store import Store
 from lgcontrol.cli import main
@@ -106,6 +109,31 @@ def test_keys_change_with_all_that_decides_the_bits():
     keys = [one.keys()[0] for one in (base, *others)]
     assert len(set(keys)) == len(keys)
     assert base.keys() == Campaign(designs.design, [Vary("load", 1, 2)], cases=1).keys()
+
+
+def test_arrays_and_partial_functions_have_keys_of_all_their_bits():
+    """NumPy shows 8 digits, and shortens what is long."""
+    long = np.zeros(2000)
+    different = [
+        np.array([1.0]), np.array([1.0 + 1e-12]), np.array([[1.0]]), np.array([1]), long,
+        np.where(np.arange(2000) == 1000, 1e-3, long), partial(designs.plain, seed=1),
+        partial(designs.plain, seed=2), partial(designs.design, seed=1), designs.PD.__call__,
+    ]  # fmt: skip
+    keys = [key_of({"a": one}) for one in different]
+    assert len(set(keys)) == len(keys)
+    assert key_of({"a": np.array([1.0])}) == keys[0]
+    assert key_of({"a": partial(designs.plain, seed=1)}) == keys[6]
+    first, second = (_DesignArguments({"a": one}) for one in different[:2])
+    assert first != second and first == _DesignArguments({"a": np.array([1.0])})
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"), [(object(), "builtins.object"), (lambda: 0, "<lambda>"),
+                        (np.array([None]), "numpy.ndarray"), (designs.PD(1.0), "PD")],
+)  # fmt: skip
+def test_arguments_without_a_stable_text_are_refused(thing, name):
+    with pytest.raises(TypeError, match=f"cannot tell .*{name} from others in every process"):
+        Campaign(designs.design, (), arguments={"gain": thing})
 
 
 def test_a_changed_file_is_another_design(tmp_path):
