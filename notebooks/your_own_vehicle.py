@@ -14,6 +14,7 @@ from lgcontrol.controllers import LQR, MPC
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.optimal import Bound, Capsule, InteriorPointSolver, keep_out
 from lgcontrol.plotting import plot_path, style
+from lgcontrol.scene import wheeled_body
 
 plt.style.use(style())  # the look of lgcontrol's own figures
 
@@ -30,12 +31,20 @@ car = lg.System(
     Product(pose=SE2, speed=Rn(1, units="m/s"), steering=Rn(1, units="rad")),
     field,
     inputs=[lg.Input("push", "m/s²", -4, 2), lg.Input("turn", "rad/s", -0.6, 0.6)],
+    look=wheeled_body(
+        body=(4.3, 1.7, 0.9),
+        wheelbase=WHEELBASE,
+        track=1.5,
+        wheel=(0.33, 0.22),
+        ahead=WHEELBASE / 2,  # the pose is that of the rear axle
+    ),
 )
 lg.check_system(car)
 car
 
 # %% [markdown]
 # The pose is on SE(2), coordinates x, y, cos, sin: no angle wraps. The field is the velocity *in the car's frame*.
+# Its `look` is what pictures and `lg.view` draw; without one they draw a dart.
 #
 # ## Trim and linearize
 #
