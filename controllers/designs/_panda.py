@@ -86,7 +86,7 @@ def hand_error(
 
 
 def hand_criteria(
-    tree: Multibody, wanted: np.ndarray, when: str, **counting: Any
+    tree: Multibody, wanted: np.ndarray, when: str, *, goal: int = 0, **counting: Any
 ) -> tuple[Criterion, Criterion]:
     """Mean errors of the hand's place, within 15 mm, and attitude, within 50 mrad.
 
@@ -97,6 +97,8 @@ def hand_criteria(
         Its pose.
     when : str
         For the names.
+    goal : int
+        Which of the task's goals the pose is.
     **counting
         Which samples count: ``since``, ``until`` or ``last`` of `Criterion`.
     """
@@ -108,6 +110,7 @@ def hand_criteria(
             0.015,
             "m",
             take="mean",
+            goal=goal,
             **counting,
         ),
         Criterion(

@@ -88,6 +88,7 @@ def design(seed: int = 0) -> Task:
                 0.02,
                 "m",
                 since=SETTLED,
+                goal=0,
             ),
             Criterion(
                 "tool turned after 5 s",

@@ -91,6 +91,7 @@ def design(seed: int = 0) -> Task:
                 0.03,
                 "m",
                 since=LATE,
+                goal=0,
             ),
             Criterion(
                 "tool turned after 8 s", FrameError(place, goal, ATTITUDE), 0.05, "rad", since=LATE

@@ -130,4 +130,5 @@ def _arrival(move: int, place: Sequence[int]) -> Criterion:
         "m",
         since=time - DT / 2,
         until=time,
+        goal=(move + 1) % 2,  # to PLACE and back to PICK
     )

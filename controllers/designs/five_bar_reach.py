@@ -90,7 +90,9 @@ def design(seed: int = 0) -> Task:
         seconds=SECONDS,
         reference=rest,
         criteria=(
-            Criterion("distance from the goal at the end", TipDistance(tip), 0.01, "m", last=0.0),
+            Criterion(
+                "distance from the goal at the end", TipDistance(tip), 0.01, "m", last=0.0, goal=0
+            ),
             Criterion(
                 "conditioning at its worst",
                 Conditioning(plant.quantities["conditioning"]),

@@ -83,8 +83,13 @@ def design(seed: int = 0) -> Task:
         criterion
         for k, target in enumerate(targets)
         for criterion in hand_criteria(
-            tree, target, f" at pose {k + 1}", since=(k + 1) * STAY - DT / 2, until=(k + 1) * STAY
-        )
+            tree,
+            target,
+            f" at pose {k + 1}",
+            goal=k,
+            since=(k + 1) * STAY - DT / 2,
+            until=(k + 1) * STAY,
+        )  # fmt: skip
     ]
     return Task(
         plant=plant,

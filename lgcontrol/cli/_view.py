@@ -9,6 +9,7 @@ from typing import Any
 from ..codegen._internal import unknown_name
 from ..scene import Scene
 from ..scene._internal import open_pages, write_page
+from ..simulation._internal import task_goals
 from ._registry import DESIGNS, MECHANISMS, MODELS, CommandError, entries, guarded, load
 
 
@@ -37,7 +38,7 @@ def _scene_of(name: str, options: argparse.Namespace) -> Scene:
         task = guarded(name, lambda: load(known[DESIGNS][name])(seed=0))
         return _made(
             name,
-            lambda: task.plant.scene(task.x0, goals=task.goals, obstacles=task.obstacles),
+            lambda: task.plant.scene(task.x0, goals=task_goals(task), obstacles=task.obstacles),
         )
     for group in (MODELS, MECHANISMS):
         if name in known[group]:

@@ -158,10 +158,12 @@ def scene_of_states(
 
 
 def goals_of(goals: Sequence[Any]) -> list[SceneGoal]:
-    """Poses as goals."""
+    """Poses as goals; those that are goals stay."""
     names = ["goal"] if len(goals) == 1 else [f"goal {k + 1}" for k in range(len(goals))]
-    poses = [check_element(name, pose, SE3) for name, pose in zip(names, goals, strict=True)]
-    return [SceneGoal(name, pose) for name, pose in zip(names, poses, strict=True)]
+    return [
+        one if isinstance(one, SceneGoal) else SceneGoal(name, check_element(name, one, SE3))
+        for name, one in zip(names, goals, strict=True)
+    ]
 
 
 def obstacle_bodies(

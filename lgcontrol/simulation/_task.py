@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import unknown_name
-from ..scene._internal import Scenery, goals_of, obstacle_bodies
+from ..scene._internal import SceneGoal, Scenery, goals_of, obstacle_bodies
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._controllers import Cascade
@@ -51,6 +51,9 @@ class Criterion:
         Times [s] between which a signal counts; if the run ends before `since`, its end counts.
     last : float, optional
         Only the last so many seconds of the run count; 0 is its end.
+    goal : int, optional
+        Which of the task's goals the measure is the distance from, in m: scenes draw the ball of
+        positions that pass about it.
 
     Examples
     --------
@@ -69,10 +72,16 @@ class Criterion:
     since: float = 0.0
     until: float = np.inf
     last: float | None = None
+    goal: int | None = None
 
     def __post_init__(self) -> None:
         if self.take not in TAKES:
             raise ValueError(unknown_name("take", self.take, list(TAKES)))
+        if self.goal is not None and self.unit != "m":
+            raise ValueError(
+                f"{self.name!r} says goal={self.goal} and has the unit {self.unit!r}: a distance "
+                "from a goal is in 'm'; leave out goal for other measures"
+            )
 
     def __str__(self) -> str:
         return f"{self.name}: {self.range or 'reported'}"
@@ -185,6 +194,12 @@ class Task:
     draw: Callable[[int], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        wrong = [c for c in self.criteria if c.goal not in (None, *range(len(self.goals)))]
+        if wrong:
+            raise ValueError(
+                f"{wrong[0].name!r} says goal={wrong[0].goal}, and the task has "
+                f"{len(self.goals)} goals: give the place of one in goals=(…), counted from 0"
+            )
         if self.draw is not None and not isinstance(self.draw, _Draw):
             own = {f.name: getattr(self, f.name) for f in fields(self)}
             object.__setattr__(self, "draw", _Draw(self.draw, own))
@@ -271,13 +286,23 @@ class Task:
         return replace(
             known,
             obstacles=obstacle_bodies(self.obstacles, run.t) or known.obstacles,
-            goals=goals_of(self.goals),
+            goals=task_goals(self),
             hull=self.hull,
         )
 
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
         """Criteria with their values in a run."""
         return tuple(Verdict(c, c.value(result)) for c in self.criteria)
+
+
+def task_goals(task: Task) -> list[SceneGoal]:
+    """Goals of a task, each with the tightest tolerance of the criteria about it."""
+    limits = [
+        [c.limit for c in task.criteria if c.goal == k and np.isfinite(c.limit)]
+        for k in range(len(task.goals))
+    ]
+    named = zip(goals_of(task.goals), limits, strict=True)
+    return [replace(goal, tolerance=min(own, default=0.0)) for goal, own in named]
 
 
 @dataclass(frozen=True, eq=False)

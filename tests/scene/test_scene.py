@@ -20,7 +20,7 @@ from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
 from lgcontrol.optimal import OptimalControlProblem as Problem
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box
 from lgcontrol.scene._internal import obstacle_bodies
-from lgcontrol.simulation import Kick, Pulse, SimulationResult, simulate
+from lgcontrol.simulation import Criterion, Kick, Pulse, SimulationResult, Task, simulate
 from lgcontrol.systems import System
 
 
@@ -224,3 +224,24 @@ def test_linkages_have_scenes_of_configurations(make):
     for body in scene.bodies:
         if body.name in placed:
             assert np.allclose(body.poses[0], placed[body.name])
+
+
+def test_a_goal_has_the_tightest_tolerance_of_the_criteria_about_it():
+    quad = quadrotor()
+    trim, there = quad.trim(), SE3.from_position([0.0, 0.0, 1.0])
+    far, near = (
+        Criterion(f"distance {k}", lambda run: np.linalg.norm(run.x[:, :3], axis=1), limit, "m",
+                  goal=1)
+        for k, limit in enumerate((0.3, 0.1))
+    )  # fmt: skip
+    task = Task(
+        quad, lambda t, x, reference: trim.u[:4], trim.x, 0.1, options={"dt": 0.05},
+        criteria=(far, near, Criterion("way", lambda run: 0.0, 0.01, "m")),
+        goals=(SE3.identity, there),
+    )  # fmt: skip
+    goals = task.run().scene().goals
+    assert [(goal.name, goal.tolerance) for goal in goals] == [("goal 1", 0.0), ("goal 2", 0.1)]
+    with pytest.raises(ValueError, match="says goal=1, and the task has 1 goals"):
+        Task(quad, task.controller, trim.x, 0.1, criteria=(near,), goals=(there,))
+    with pytest.raises(ValueError, match="a distance from a goal is in 'm'"):
+        Criterion("turn", lambda run: 0.0, 0.1, "rad", goal=0)
