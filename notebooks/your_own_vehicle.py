@@ -141,7 +141,7 @@ parking = lg.OptimalControlProblem(
 )
 plan = InteriorPointSolver(parking).prepare().solve([4.8, 0.0, 1.0, 0.0, 0.0, 0.0])
 print(plan)
-plot_path(plan.trajectory, obstacles=row, hull=own)
+plot_path(plan, hull=own)
 
 # %% [markdown]
 # The plan is a `Trajectory`: `TVLQR(car, plan.trajectory, …)` follows it, `simulate` runs it. `lgcontrol run
