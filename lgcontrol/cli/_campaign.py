@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from ._program import STOPPED
 from ._registry import CommandError
 from ._run import FAILED, OK, safe_name
 
@@ -25,7 +26,8 @@ def add_campaign(commands: Any) -> None:
     parser = commands.add_parser(
         "campaign",
         help="run a design many times with other starts, masses, delays, seeds",
-        description="Values of the options go before those of a TOML file.",
+        description="Values of the options go before those of a TOML file. The exit status is 0 if "
+        "all cases succeed and 1 if one fails.",
     )
     _case_options(parser)
     parser.add_argument("--store", help="SQLite file of the results (NAME.db of the design)")
@@ -118,6 +120,9 @@ def campaign_command(options: argparse.Namespace) -> int:
         )
     except (CampaignError, ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
+    except KeyboardInterrupt:
+        print(f"\nstopped; the finished cases are in {store}; the same command runs the others")
+        return STOPPED
     print(result)
     for one in result.worst(count=3):
         if not one.is_success:

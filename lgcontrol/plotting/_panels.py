@@ -280,9 +280,9 @@ def _attitude(
     if "cos" in block.coordinate_names:
         heading = _heading(block, x)
         dashed = None
-        if goal is not None:  # the turn that is nearest to the heading at the start
+        if goal is not None:  # the turn that is nearest to the heading at the end
             dashed = _heading(block, goal)
-            dashed += 2 * np.pi * np.round((heading[0] - dashed[0]) / (2 * np.pi))
+            dashed += 2 * np.pi * np.round((heading[-1] - dashed[-1]) / (2 * np.pi))
         return Panel(_title(name, "heading"), "rad", ("heading",), t, heading, dashed=dashed)
     turns = [i for i, unit in enumerate(block.tangent_units) if unit == "rad"]
     what = "rotation vector" if goal is None else "attitude error"
