@@ -73,7 +73,15 @@ class Vary:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
+        plain = [one.item() if isinstance(one, np.generic) else one for one in self.values]
+        for one in plain:
+            if not isinstance(one, int | float | str | None):
+                raise TypeError(
+                    f"Vary({self.name!r}) takes values that are numbers, texts, true and false or "
+                    f"None, got {type(one).__name__}: give their names, or numbers from 0 on, and "
+                    "let the design choose"
+                )
+        object.__setattr__(self, "values", tuple(plain))
         ranged, normal = self.low is not None, self.mean is not None
         if (
             ranged + normal + bool(self.values) != 1

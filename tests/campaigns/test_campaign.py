@@ -136,6 +136,15 @@ def test_arguments_without_a_stable_text_are_refused(thing, name):
         Campaign(designs.design, (), arguments={"gain": thing})
 
 
+def test_values_of_numpy_vary_as_numbers_and_others_are_refused():
+    gains = Vary("gain", values=tuple(np.arange(1, 3)))
+    assert [type(one) for one in gains.values] == [int, int]
+    found = Campaign(designs.design, [gains], cases=2, sampling="grid").run(executor=Here())
+    assert found.inputs("gain").tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match=r"Vary\('gain'\) takes values .* got ndarray"):
+        Vary("gain", values=(np.ones(2),))
+
+
 def test_a_changed_file_is_another_design(tmp_path):
     file = tmp_path / "my_design.py"
     shutil.copy(designs.__file__, file)
