@@ -215,7 +215,7 @@ def test_negative_and_repeated_intervals_are_warned_of_once(make):
 def test_smoothing_is_found_where_it_is():
     with pytest.raises(AttributeError, match=r"run\(log\)\.smooth\(\).*window=seconds\)\.smoothed"):
         cart(EKF).smooth()  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(AttributeError, match="EKF has no 'state'"):
+    with pytest.raises(AttributeError, match="EKF has no attribute 'state'"):
         _ = cart(EKF).state  # pyright: ignore[reportAttributeAccessIssue]
 
 
