@@ -18,10 +18,11 @@ class SolveStatus(Status, StrEnum):
     ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: no step reduces the
     residual further, and it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and
     ``TIME_LIMIT``: the iterations or the time are used up, as after each real-time step.
-    ``INFEASIBLE``: the hard constraints contradict each other; the result has the least violation
-    that was found. ``STALLED``: no step improves the plan. ``FAILED``: there is no step, the
-    numbers are not finite, or steps of the integrator do not solve their equations. ``STOPPED``:
-    the callback ended the solve.
+    ``INFEASIBLE``: no step reduces the violation of the hard constraints; this is local, and
+    another initial guess may be feasible. The result has the least violation that was found.
+    ``STALLED``: no step improves the plan. ``FAILED``: there is no step, the numbers are not
+    finite, or steps of the integrator do not solve their equations. ``STOPPED``: the callback ended
+    the solve.
     """
 
     CONVERGED = "converged"

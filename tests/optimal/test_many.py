@@ -1,14 +1,19 @@
 """Many starts at once, and starts in machine code: the same as one by one in NumPy."""
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from threading import current_thread
 from time import sleep
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import set_threads
-from lgcontrol.groups import SO2
+from lgcontrol.groups import SO2, Rn
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
+from lgcontrol.systems import Input, System
 
 from ..benchmarks import _sqp_peer  # noqa: F401  # enters itself in SOLVERS
 from .examples import pendulum
@@ -74,6 +79,44 @@ def test_many_run_side_by_side_as_soon_as_a_build_beside_is_done(monkeypatch):
 
 
 @pytest.mark.thorough
+def cart_to_rest():
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=[Input("force", "N")]
+    )
+    return OptimalControlProblem(
+        cart, 30, 0.1, Q=[1.0, 0.1], R=0.1, reference=[0.0, 0.0], bounds=[Bound("force", -1.0, 1.0)]
+    )
+
+
+def test_threads_that_share_a_solver_wait_for_each_other(rng):
+    solver, starts = InteriorPointSolver(cart_to_rest()), rng.normal(0, 2, (20, 2))
+    alone = [solver.solve(x) for x in starts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(solver.solve, starts))
+        plan = alone[0].plan
+        stepped = list(pool.map(lambda x: solver.step(x, plan=plan), starts))
+    for one, other in zip(alone, together, strict=True):
+        assert one.status == other.status == "converged"
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.u, other.u)
+    for x, other in zip(starts, stepped, strict=True):
+        np.testing.assert_array_equal(solver.step(x, plan=plan).u, other.u)
+
+
+def test_a_callback_cannot_call_its_own_solver():
+    solver, x0 = InteriorPointSolver(cart_to_rest()), [1.0, 0.0]
+    expected = solver.solve(x0)
+    for call in (solver.solve, solver.step):
+        with pytest.raises(RuntimeError, match="'cart'.* for another solver"):
+            solver.solve(x0, callback=lambda _, call=call: call([2.0, 0.0]))
+    other = solver.for_problem(solver.problem)
+    found = solver.solve(x0, callback=lambda _: other.solve([2.0, 0.0]) is None)
+    np.testing.assert_array_equal(found.u, expected.u)
+    for twin in (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+        found = solver.solve(x0, callback=lambda _, twin=twin: twin.solve([2.0, 0.0]) is None)
+        np.testing.assert_array_equal(found.u, expected.u)
+
+
 def test_any_solver_takes_many(tmp_path):
     for name in ("sqp", "interior_point"):
         many = PROBLEM.solve_many(STATES[:2], solver=name, max_iterations=3)

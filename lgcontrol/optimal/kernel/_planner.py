@@ -7,10 +7,10 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from threading import Lock, RLock
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ from ._solver import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, Ke
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Watch:
@@ -84,6 +85,22 @@ class Watch:
         """Raise what ended the solve."""
         if self.error is not None:
             raise self.error
+
+
+def one_at_a_time(method: F) -> F:
+    """A method that has the memory of its solver to itself; other threads wait for it."""
+
+    @wraps(method)
+    def alone(self: InteriorPointSolver, *values: Any, **options: Any) -> Any:
+        with self._lock:
+            if self._memory is not None and self._memory.task.watch:  # of this thread
+                raise RuntimeError(
+                    f"{self!r} is in the middle of a solve that waits for its callback: call "
+                    "solver.for_problem(solver.problem) for another solver, and use that"
+                )
+            return method(self, *values, **options)
+
+    return alone  # type: ignore[return-value]
 
 
 class InteriorPointSolver:
@@ -154,6 +171,7 @@ class InteriorPointSolver:
         self.second_derivatives, self.settings = second_derivatives, settings
         self.plan: Plan | None = None
         self._model: StageModel | None = None
+        self._lock = RLock()  # held by whoever works on the memory
         self._forget_build()
         if problem is not None:
             self._model = StageModel(
@@ -169,8 +187,13 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without machine code, which is found again by `prepare`."""
-        own = dict.fromkeys(("_memory", "_stages", "_build"))
+        own = dict.fromkeys(("_memory", "_stages", "_build", "_lock"))
         return self.__dict__ | own | {"is_prepared": False}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy has memory of its own, and a lock of its own."""
+        self.__dict__.update(state)
+        self._lock = RLock()
 
     def __repr__(self) -> str:
         """The system of its problem, and the build that goes on."""
@@ -262,6 +285,7 @@ class InteriorPointSolver:
             found, self._build = self._build.made, None
             self._take_stages(found)
 
+    @one_at_a_time
     def _take_stages(self, found: Stages | None) -> None:
         self.is_prepared = True
         if found is not None:
@@ -380,6 +404,7 @@ class InteriorPointSolver:
 
     @np.errstate(all="ignore")
     @named_options(own="guess")
+    @one_at_a_time
     def solve(
         self,
         x0: ArrayLike,
@@ -395,6 +420,8 @@ class InteriorPointSolver:
         callback: Callable[[Iteration], bool | None] | None = None,
     ) -> OptimalSolution:
         """Iterate to convergence; never raises because the problem is hard.
+
+        Calls from several threads wait for each other; `solve_many` runs side by side.
 
         Parameters
         ----------
@@ -429,6 +456,11 @@ class InteriorPointSolver:
         Returns
         -------
         OptimalSolution
+
+        Raises
+        ------
+        RuntimeError
+            If the callback itself calls this solver.
         """
         if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
             raise ValueError(
@@ -635,6 +667,7 @@ class InteriorPointSolver:
     # -- in real time ------------------------------------------------------------------------------
 
     @np.errstate(all="ignore")
+    @one_at_a_time
     def step(
         self,
         x0: ArrayLike,
