@@ -5,7 +5,6 @@
 # controller and stronger gusts? A campaign runs many cases, says how sure the answer is, and keeps what fails.
 
 # %%
-# %matplotlib inline
 import matplotlib.pyplot as plt
 
 from lgcontrol.campaigns import Campaign, attraction_level

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..codegen import named_options
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Criterion, SimulationResult, Task, Vary
 from ._case import WORKER, CaseOutcome, CaseSetting, check, nominal_task, task_of
 from ._cluster import Cluster, is_client
@@ -138,7 +138,7 @@ class Campaign:
                 'if __name__ == "__main__":'
             )
         if trajectories not in TRAJECTORIES:
-            raise ValueError(unknown_name("trajectories", trajectories, list(TRAJECTORIES)))
+            raise UnknownNameError(unknown_name("trajectories", trajectories, list(TRAJECTORIES)))
         if trajectories != "none" and store is None:
             raise ValueError('trajectories are files beside a store: give store="FILE.db"')
         setting = self._setting(trajectories, self.criteria)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
 from ..simulation._internal import check_variations
 from ._design import CampaignError, code_of, load, machine
@@ -146,7 +146,7 @@ def nominal_task(setting: CaseSetting) -> Task:
     names = _arguments(setting.design)
     for name in setting.arguments:
         if name not in names:
-            raise ValueError(unknown_name(f"argument of {setting.design}", name, list(names)))
+            raise UnknownNameError(unknown_name(f"argument of {setting.design}", name, list(names)))
     task = load(setting.design)(**setting.arguments)
     if not isinstance(task, Task):
         raise TypeError(f"the design {setting.design} returned {type(task).__name__}, not a Task")

@@ -18,7 +18,7 @@ from typing import Any
 
 import lgcontrol
 
-from ..codegen._internal import find_compiler, unknown_name
+from ..codegen._internal import UnknownNameError, find_compiler, unknown_name
 
 DESIGN_GROUP = "lgcontrol.designs"
 SOURCES = (".py", ".c", ".h", ".toml", ".urdf")
@@ -44,7 +44,7 @@ def refer(design: str | Callable[..., Any]) -> str:
             return design
         known = {entry.name: entry.value for entry in entry_points(group=DESIGN_GROUP)}
         if design not in known:
-            raise ValueError(unknown_name("design", design, sorted(known)))
+            raise UnknownNameError(unknown_name("design", design, sorted(known)))
         return known[design]
     name, home = getattr(design, "__qualname__", ""), getattr(design, "__module__", "")
     file = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..estimation._internal import chi_squared_band
 from ._statistics import (
     Comparison,
@@ -113,14 +113,14 @@ class CampaignResult:
     def values(self, criterion: str) -> np.ndarray:
         """Values of a criterion, shape (N,); NaN where a case has none."""
         if criterion not in self.criterion_names:
-            raise ValueError(unknown_name("criterion", criterion, list(self.criterion_names)))
+            raise UnknownNameError(unknown_name("criterion", criterion, list(self.criterion_names)))
         return np.array([one.values.get(criterion, np.nan) for one in self.cases], dtype=np.float64)
 
     def inputs(self, variation: str) -> np.ndarray:
         """Values of a variation, shape (N,); entries of a list of other things count from 0."""
         names = [one.name for one in self.campaign.variations or ()]
         if variation not in names:
-            raise ValueError(unknown_name("variation", variation, names))
+            raise UnknownNameError(unknown_name("variation", variation, names))
         found = [one.inputs.get(variation, one.seed) for one in self.cases]
         known = self.campaign.variations or ()
         listed = list(next(one for one in known if one.name == variation).values)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Vary
 
 qmc: Any = stats.qmc  # whose stubs know no seed
@@ -41,7 +41,7 @@ def sample(
 ) -> tuple[list[Case], int]:
     """Cases, and how many rows of a Saltelli scheme they are (0 for other samplings)."""
     if sampling not in SAMPLINGS:
-        raise ValueError(unknown_name("sampling", sampling, list(SAMPLINGS)))
+        raise UnknownNameError(unknown_name("sampling", sampling, list(SAMPLINGS)))
     varied = [one for one in variations if one.name != "seed"]
     seeds = next((one for one in variations if one.name == "seed"), None)
     if seeds is not None and not (

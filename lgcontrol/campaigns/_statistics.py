@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 
 INTERVALS = {"wilson": "wilson", "clopper-pearson": "exact"}
 RESAMPLINGS = 200  # of the bootstrap
@@ -55,7 +55,7 @@ def share(
     95 of 100 (95 %, with 95% confidence between 88.82 and 97.85 %)
     """
     if method not in INTERVALS:
-        raise ValueError(unknown_name("method", method, list(INTERVALS)))
+        raise UnknownNameError(unknown_name("method", method, list(INTERVALS)))
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     if count == 0:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Vary
 from ._campaign import Campaign, running
 from ._design import CampaignError
@@ -121,7 +121,7 @@ def tune(
     known = (FAILURES, *campaign.criterion_names)
     for name in goals:
         if name not in known:
-            raise ValueError(unknown_name("objective", name, list(known)))
+            raise UnknownNameError(unknown_name("objective", name, list(known)))
     for one in search:
         if one.mean is not None or one.relative:
             raise ValueError(f"search {one.name!r} by a range or a list, absolute")

@@ -55,11 +55,11 @@ class Scene:
     Examples
     --------
     >>> from lgcontrol.groups import SE3
-    >>> from lgcontrol.io._shapes import SphereShape
+    >>> from lgcontrol.scene import box
     >>> rise = SE3.from_position(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
-    >>> ball = SceneBody("ball", [BodyShape(SphereShape(0.1))], rise)
-    >>> Scene("lift", np.array([0.0, 1.0]), [ball])
-    Scene('lift', 2 frames, bodies: ball)
+    >>> cube = SceneBody("cube", [box([0.1, 0.1, 0.1])], rise)
+    >>> Scene("lift", np.array([0.0, 1.0]), [cube])
+    Scene('lift', 2 frames, bodies: cube)
     """
 
     title: str

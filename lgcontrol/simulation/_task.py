@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..codegen import named_options
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..scene._internal import SceneGoal, Scenery, goals_of, obstacle_bodies
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
@@ -76,7 +76,7 @@ class Criterion:
 
     def __post_init__(self) -> None:
         if self.take not in TAKES:
-            raise ValueError(unknown_name("take", self.take, list(TAKES)))
+            raise UnknownNameError(unknown_name("take", self.take, list(TAKES)))
         if self.goal is not None and self.unit != "m":
             raise ValueError(
                 f"{self.name!r} says goal={self.goal} and has the unit {self.unit!r}: a distance "

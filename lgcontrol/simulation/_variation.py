@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..codegen import named_options
-from ..codegen._internal import unknown_name
+from ..codegen._internal import UnknownNameError, unknown_name
 from ..systems import Sensor, System
 from ..systems._internal import ParameterValues
 from ._disturbances import HeldNoise, InputSignal, Kick, Pulse, WhiteNoise
@@ -188,15 +188,15 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
         if kind not in PARTS or not (part or kind in ("noise", "bias")):
             known = [*plant.parameter_names, *FACTOR_NAMES, "plant", "delay"]
             known += [f"{kind}.…" for kind in PARTS]
-            raise ValueError(unknown_name("variation", name, known))
+            raise UnknownNameError(unknown_name("variation", name, known))
         if kind == "start":
             names = list(plant.error_names)
             if part not in names:
-                raise ValueError(unknown_name("component of the start", part, names))
+                raise UnknownNameError(unknown_name("component of the start", part, names))
             change[names.index(part)] = value
         elif kind == "input":
             if part not in plant.input_names:
-                raise ValueError(unknown_name("input", part, list(plant.input_names)))
+                raise UnknownNameError(unknown_name("input", part, list(plant.input_names)))
             pushes.append(Pulse({part: value}, 0.0))
         else:
             sensing[name] = value
@@ -282,7 +282,7 @@ def _sensors(given: Any, plant: System[Any], values: Mapping[str, float]) -> lis
         chosen = [sensor] if sensor else list(sensors)
         for one in chosen:
             if one not in sensors:
-                raise ValueError(unknown_name("sensor", one, list(sensors)))
+                raise UnknownNameError(unknown_name("sensor", one, list(sensors)))
             sensors[one] = _changed(sensors[one], plant, kind, component, value)
     return list(sensors.values())
 
@@ -302,7 +302,7 @@ def _changed(sensor: Sensor, plant: System[Any], kind: str, component: str, valu
     bias = np.array(np.broadcast_to(sensor.bias, group.dim), dtype=np.float64)
     names = list(group.tangent_names)
     if component and component not in names:
-        raise ValueError(unknown_name(f"component of {sensor.name}", component, names))
+        raise UnknownNameError(unknown_name(f"component of {sensor.name}", component, names))
     bias[[names.index(component)] if component else slice(None)] += value
     return replace(sensor, bias=bias)
 

@@ -298,7 +298,7 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch, result):
     before = Store.writing
 
     def full(self):
-        self._db.execute("pragma max_page_count = 9")
+        self._db.execute("pragma max_page_count = 8")
         return before(self)
 
     monkeypatch.setattr(Store, "writing", full)

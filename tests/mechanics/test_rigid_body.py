@@ -432,7 +432,8 @@ def test_old_spellings_name_the_new_ones():
     ball = SpatialInertia.sphere(1.0, 1.0)
     body = RigidBody("body", SE3, ball, [Gravity()])
     with pytest.raises(
-        TypeError, match=r"unknown argument 'symbolic'; valid names are .*current\."
+        TypeError,
+        match=r"unknown argument 'symbolic'; valid names .*current.*is now .*RigidBody.symbolic",
     ):
         RigidBody("body", SE3, ball, symbolic=["mass"])
     with pytest.raises(KeyError, match="'gravity.acceleration.z' is called 'gravity.z' here"):

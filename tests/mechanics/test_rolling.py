@@ -181,7 +181,7 @@ REFUSED = {
     "radius": (lambda: mc.rolling_sphere("c", PLANE, Marker("b"), -1.0), "radius must be positive"),
     "not linear": (_bent, "'law': speed must be linear in the rates"),
     "kinematics": (lambda: coin()[0].kinematics([0.0]), "contact.slip_x, contact.slip_y hold vel"),
-    "closed forms": (lambda: DirectAnalysis(coin()[0]), "'height' is none of DP1"),
+    "closed forms": (lambda: DirectAnalysis(coin()[0]), "not for 'height'"),
     "other speeds": (
         lambda: coin()[0].system(independent_speeds=["coin.position.x"]),
         "3 independent entries decide the others in this configuration, 1 are given",

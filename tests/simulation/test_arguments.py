@@ -34,7 +34,7 @@ class Slow:
         ({"controller": Slow}, TypeError, r"is the class Slow: give an instance, Slow\("),
         ({"disturbances": {"wind": 1.0}}, TypeError, r"a list of .*, as in disturbances=\["),
         ({"x0": [0.0]}, ValueError, r"x0 has shape \(1,\), expected \(2,\)"),
-        ({"x0": np.zeros((20, 2))}, ValueError, r"x0 has shape \(20, 2\).* for x in starts"),
+        ({"x0": np.zeros((20, 2))}, ValueError, r"x0 has shape \(20, 2\).* simulate_many\("),
         ({"x0": [0.0, np.inf]}, ValueError, r"x0 is not finite: entry \(1,\) is inf"),
         ({"x0": "home"}, TypeError, "x0 must be an array of numbers"),
         ({"seconds": 0.0}, ValueError, "seconds must be a positive number of seconds, got 0"),
