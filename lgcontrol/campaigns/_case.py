@@ -12,6 +12,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import UnknownNameError, unknown_name
+from ..codegen._internal import Status, UnknownNameError, unknown_name
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
 from ..simulation._internal import check_variations
 from ._design import CampaignError, code_of, load, machine
@@ -62,14 +63,33 @@ class CaseSetting:
     code: str = ""
 
 
+class CaseStatus(Status, StrEnum):
+    """How a case ended: as its run, or without one.
+
+    ``ERROR``: the design or the loop raised. ``KILLED``: its process died.
+    """
+
+    COMPLETED = "completed"
+    DIVERGED = "diverged"
+    UNRESOLVED = "unresolved"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    ERROR = "error"
+    KILLED = "killed"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the run reached its end."""
+        return self is CaseStatus.COMPLETED
+
+
 @dataclass(frozen=True)
 class CaseOutcome:
     """What is kept of a case.
 
     Parameters
     ----------
-    status : str
-        Of the run; "error" where the design or the loop raised, "killed" where its process died.
+    status : CaseStatus
     is_success : bool
         Whether the run completed and all criteria hold.
     message : str
@@ -89,7 +109,7 @@ class CaseOutcome:
         at the end of the run, and the NIS of each sensor.
     """
 
-    status: str
+    status: CaseStatus
     is_success: bool
     message: str
     values: dict[str, float]
@@ -179,7 +199,7 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
                 setting.trajectories == "failed" and not is_success
             )
             return CaseOutcome(
-                str(run.status),
+                CaseStatus(run.status.value),
                 is_success,
                 _first_line(run.message) if not run.is_success else ", ".join(failed),
                 values,
@@ -191,7 +211,7 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
             )
         except (Exception, MemoryError) as error:  # a design of anybody's
             return CaseOutcome(
-                "error",
+                CaseStatus.ERROR,
                 False,
                 _first_line(f"{type(error).__name__}: {error}"),
                 {one.name: float("nan") for one in criteria},

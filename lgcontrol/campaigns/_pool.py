@@ -13,7 +13,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ._case import CaseOutcome, CaseSetting, begin_worker, run_case
+from ._case import CaseOutcome, CaseSetting, CaseStatus, begin_worker, run_case
 from ._design import CampaignError
 from ._sampling import Case
 
@@ -177,7 +177,7 @@ def drive(
             suspects.append((key, case))
             continue
         text = f"its process died {ALONE} times when it ran alone"
-        deliver(key, case, CaseOutcome("killed", False, text, {}))
+        deliver(key, case, CaseOutcome(CaseStatus.KILLED, False, text, {}))
 
 
 def _next(inbox: SimpleQueue[str], flying: dict[str, tuple[Case, Any]]) -> str | None:

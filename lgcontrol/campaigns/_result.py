@@ -16,6 +16,7 @@ import numpy as np
 
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..estimation._internal import chi_squared_band
+from ._case import CaseStatus
 from ._statistics import (
     Comparison,
     Share,
@@ -54,7 +55,7 @@ class CaseRow:
     number: int
     seed: int
     inputs: dict[str, Any]
-    status: str
+    status: CaseStatus
     message: str
     is_success: bool
     values: dict[str, float]
@@ -82,7 +83,7 @@ class CampaignResult:
                 numbers[row["key"]],
                 row["seed"],
                 json.loads(row["inputs"]),
-                row["status"],
+                CaseStatus(row["status"]),
                 row["message"],
                 bool(row["success"]),
                 json.loads(row["outputs"]),

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ._program import STOPPED
 from ._registry import CommandError
 from ._run import FAILED, OK, safe_name
 
@@ -122,7 +121,7 @@ def campaign_command(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         print(f"\nstopped; the finished cases are in {store}; the same command runs the others")
-        return STOPPED
+        raise
     print(result)
     for one in result.worst(count=3):
         if not one.is_success:
