@@ -8,6 +8,10 @@ from lgcontrol.estimation import SensorDriven
 from lgcontrol.simulation._internal import FullEstimator
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="without machine code no GNSS measurement is counted as used, 11 are promised",
+)
 @pytest.mark.interpreted
 def test_the_quadrotor_flies_on_estimates_that_are_as_good_as_they_say():
     """Errors of pose and twist in their deviations, two flights."""

@@ -504,7 +504,11 @@ def test_phases_on_different_groups():
     again = PhasedProblem(phases, time_weight=1).solve(
         [0, 0], durations=[*found.durations.values()], guess=[*parts.values()]
     )
-    assert again.is_success and again.cost == pytest.approx(found.cost, rel=1e-6)
+    # How the time is split among the phases hardly costs: both end above the least time of the
+    # formula, within what a duration is found to. The guess ends nearer: 4.0e-6 above, not 5.3e-6.
+    least = fall + v / a + (1 - v**2 / (2 * a)) / v
+    assert again.is_success and again.cost == pytest.approx(least, rel=FOUND)
+    assert again.cost <= found.cost * (1 + 1e-6)
     with pytest.raises(ValueError, match="has 2 trajectories for 3 phases"):
         PhasedProblem(phases, time_weight=1).solve([0, 0], guess=[parts["run"], parts["fall"]])
 

@@ -211,9 +211,9 @@ def test_a_controller_takes_settings_and_keeps_them():
     assert swing(solver=SQPSolver(), settings=OTHER).settings == OTHER
 
 
-@pytest.mark.interpreted
+@pytest.mark.compiled
 def test_the_rules_of_the_loop_are_settings():
-    """What counts as a jump of the reference is one of them."""
+    """What counts as a jump of the reference is one of them, a rule of the loop in C alone."""
     causes = {}
     for jump in (2.0, 1e6):
         mpc = swing(settings=Settings(jump=jump), real_time=RealTime(iterations=3))
