@@ -38,7 +38,7 @@ def _stable(thing: Any) -> Any:
         return [kind, {one.name: getattr(thing, one.name) for one in fields(thing)}]
     owner = getattr(thing, "__self__", None)
     if callable(thing) and hasattr(thing, "__func__"):  # a method counts with its object
-        return [kind, thing.__func__, owner]
+        return [kind, getattr(thing, "__func__"), owner]  # noqa: B009 - checked above
     name = getattr(thing, "__qualname__", "")
     if callable(thing) and name and "<" not in name:
         return f"{thing.__module__}.{name}"

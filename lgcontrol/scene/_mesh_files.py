@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,9 @@ class MeshFile:
     filename: str
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     source: Path | None = None
-    packages: Mapping[str, Path] | Iterable[Path] = field(default=(), hash=False)
+    packages: Mapping[str, str | PathLike[str]] | Iterable[str | PathLike[str]] = field(
+        default=(), hash=False
+    )
 
     def read(self) -> Mesh | EncodedMesh:
         """Triangles, or the bytes of a format that only pages read.
