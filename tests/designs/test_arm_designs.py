@@ -50,7 +50,7 @@ def test_without_task_control_the_tool_would_sway_along(swaying):
     )
     held = Task(
         plant=task.plant, controller=stiff, x0=task.x0, seconds=12.0, options=task.options,
-        criteria=task.criteria,
+        criteria=task.criteria, goals=task.goals,
     )  # fmt: skip
     verdict = held.judge(held.run())[0]
     assert not verdict.passed and verdict.value > 0.05

@@ -212,7 +212,7 @@ def test_solves_refuse_weights_and_limits_that_say_nothing():
     ):
         with pytest.raises(ValueError, match=message):
             problem.solve([1, 0], **options)
-    with pytest.raises(TypeError, match="max_iterations must be a whole number"):
+    with pytest.raises(ValueError, match="max_iterations must be a whole number"):
         problem.solve([1, 0], max_iterations=1.5)
     with pytest.raises(TypeError, match="guess must be a word"):
         problem.solve([1, 0], guess=3)
