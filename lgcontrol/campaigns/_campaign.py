@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Criterion, SimulationResult, Task, Vary
 from ._case import WORKER, CaseOutcome, CaseSetting, check, nominal_task, task_of
 from ._cluster import Cluster, is_client
-from ._design import CampaignError, code_of, refer
+from ._design import CampaignError, code_of, homes_of, refer
 from ._key import key_of
 from ._pool import Executor, LocalPool, drive
 from ._progress import CampaignProgress
@@ -72,6 +72,7 @@ class Campaign:
     arguments: Mapping[str, Any] | None = None
     seconds: float | None = None
     samples: int = 51
+    _given: str = field(init=False, repr=False, compare=False, default="")
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -86,7 +87,8 @@ class Campaign:
             put(self, "criteria", tuple(self.criteria))
             for one in self.criteria or ():
                 _check_travels(one)
-        key_of({"arguments": self.arguments, "criteria": self.criteria})  # refuses what has none
+        # Of now: a replay may change the state of objects that are given.
+        put(self, "_given", key_of({"arguments": self.arguments, "criteria": self.criteria}))
         if self.variations is None:
             put(self, "variations", nominal_task(self._setting("none", ())).variations)
         else:
@@ -143,7 +145,7 @@ class Campaign:
             raise ValueError('trajectories are files beside a store: give store="FILE.db"')
         setting = self._setting(trajectories, self.criteria)
         check(setting)
-        setting = replace(setting, code=code_of(setting.design))
+        setting = replace(setting, code=code_of(setting.design, homes_of(self.criteria)))
         keys, cases = self.keys(), self.all_cases()
         archive = Store(store)
         with archive.writing():
@@ -217,9 +219,8 @@ class Campaign:
         assert isinstance(self.design, str)
         shared = {
             "design": self.design,
-            "code": code_of(self.design),
-            "arguments": self.arguments,
-            "criteria": list(self.criteria or ()),
+            "code": code_of(self.design, homes_of(self.criteria)),
+            "given": self._given,
             "relative": sorted(one.name for one in self.variations or () if one.relative),
             "seconds": self.seconds,
             "samples": self.samples,

@@ -23,7 +23,7 @@ import numpy as np
 from ..codegen._internal import Status, UnknownNameError, unknown_name
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
 from ..simulation._internal import check_variations
-from ._design import CampaignError, code_of, load, machine
+from ._design import CampaignError, code_of, homes_of, load, machine
 from ._key import key_of
 from ._sampling import Case
 
@@ -176,7 +176,7 @@ def nominal_task(setting: CaseSetting) -> Task:
 def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     """Run a case and judge it; whatever it raises is its outcome."""
     load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
-    if setting.code and setting.code != _code(setting.design):
+    if setting.code and setting.code != _code(setting.design, homes_of(setting.criteria)):
         raise CampaignError(
             "the code changed while the campaign ran: what is in the store is of the code before; "
             "start it again in a new process"
@@ -272,9 +272,9 @@ def _first_line(text: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _code(design: str) -> str:
+def _code(design: str, homes: tuple[str, ...]) -> str:
     """Hash of the code that this process has loaded."""
-    return code_of(design)
+    return code_of(design, homes)
 
 
 @lru_cache(maxsize=8)

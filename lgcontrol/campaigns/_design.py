@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -19,6 +20,7 @@ from typing import Any
 import lgcontrol
 
 from ..codegen._internal import UnknownNameError, find_compiler, unknown_name
+from ..simulation import Criterion
 
 DESIGN_GROUP = "lgcontrol.designs"
 SOURCES = (".py", ".c", ".h", ".toml", ".urdf")
@@ -72,15 +74,55 @@ def load(reference: str) -> Callable[..., Any]:
     return found
 
 
-def code_of(reference: str) -> str:
-    """Hash of the design's code, the package's and the versions of what they stand on."""
+def code_of(reference: str, homes: Sequence[str] = ()) -> str:
+    """Hash of the code: the design, modules of criteria, the package and its libraries."""
     home = reference.rpartition(":")[0]
     if home.endswith(".py"):
-        file = Path(home)
+        files = [Path(home)]
     else:
-        file = Path(str(inspect.getsourcefile(import_module(home))))
-    beside = sorted(file.parent.glob("*.py")) if (file.parent / "__init__.py").exists() else [file]
-    return _hash([_package(), *(f"{one.name}:{_digest(one)}" for one in beside)])
+        files = [Path(str(inspect.getsourcefile(import_module(home))))]
+    for name in homes:
+        module = sys.modules.get(name)
+        if str(getattr(module, "__file__", None)).endswith(".py"):
+            files.append(Path(str(module.__file__)))  # type: ignore[union-attr]
+    parts: set[str] = set()
+    for file in files:
+        if not file.resolve().is_relative_to(Path(lgcontrol.__file__).resolve().parent):
+            parts |= {f"{one.name}:{_digest(one)}" for one in _sources(file)}
+    return _hash([_package(), files[0].name, *sorted(parts)])
+
+
+def homes_of(criteria: Sequence[Criterion] | None) -> tuple[str, ...]:
+    """Modules of measures; of partial functions those of their functions."""
+    measures = [getattr(one.measure, "func", one.measure) for one in criteria or ()]
+    return tuple(getattr(one, "__module__", type(one).__module__) for one in measures)
+
+
+def _sources(file: Path) -> set[Path]:
+    """A file with what it imports of its folder and below, or with all files of its package.
+
+    Imports are read from the text: what a process happens to have loaded says nothing of others.
+    """
+    if (file.parent / "__init__.py").exists():
+        return set(file.parent.glob("*.py"))
+    found, left = set(), [file]
+    while left:
+        one = left.pop()
+        if one in found or not one.is_file():
+            continue
+        found.add(one)
+        for node in ast.walk(ast.parse(one.read_bytes())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [".".join(filter(None, (node.module, a.name))) for a in node.names]
+            else:
+                continue
+            folders = {file.parent, one.parent}
+            parts = [name.split(".")[:k] for name in names for k in range(1, name.count(".") + 2)]
+            for place in (Path(folder, *part) for folder in folders for part in parts):
+                left += [place.with_name(f"{place.name}.py"), place / "__init__.py"]
+    return found
 
 
 @cache

@@ -2,6 +2,8 @@
 
 import base64
 import dataclasses
+import importlib
+import math
 import os
 import re
 import shutil
@@ -9,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 
@@ -39,6 +42,16 @@ class Here:
         future = Future()
         future.set_result(function(*arguments))
         return future
+
+
+class Shown:
+    """Prints what NumPy makes of an array."""
+
+    def __init__(self, values) -> None:
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"Shown({self.values!r})"
 
 
 class Ending(Here):
@@ -118,6 +131,8 @@ def test_arrays_and_partial_functions_have_keys_of_all_their_bits():
         np.array([1.0]), np.array([1.0 + 1e-12]), np.array([[1.0]]), np.array([1]), long,
         np.where(np.arange(2000) == 1000, 1e-3, long), partial(designs.plain, seed=1),
         partial(designs.plain, seed=2), partial(designs.design, seed=1), designs.PD.__call__,
+        designs.PD(1.0), designs.PD(2.0), designs.PD(1.0).__call__, b"1", {"a", "b"}, {"a"},
+        Shown(long), Shown(np.where(np.arange(2000) == 1000, 1e-3, long)), np.sin, np.cos, math.sin,
     ]  # fmt: skip
     keys = [key_of({"a": one}) for one in different]
     assert len(set(keys)) == len(keys)
@@ -128,10 +143,10 @@ def test_arrays_and_partial_functions_have_keys_of_all_their_bits():
 
 
 @pytest.mark.parametrize(
-    ("thing", "name"), [(object(), "builtins.object"), (lambda: 0, "<lambda>"),
-                        (np.array([None]), "numpy.ndarray"), (designs.PD(1.0), "PD")],
+    ("thing", "name"), [(threading.Lock(), "lock"), (lambda: 0, "<lambda>"),
+                        (np.array([None]), "numpy.ndarray")],
 )  # fmt: skip
-def test_arguments_without_a_stable_text_are_refused(thing, name):
+def test_arguments_that_cannot_be_told_from_others_are_refused(thing, name):
     with pytest.raises(TypeError, match=f"cannot tell .*{name} from others in every process"):
         Campaign(designs.design, (), arguments={"gain": thing})
 
@@ -152,6 +167,25 @@ def test_a_changed_file_is_another_design(tmp_path):
     assert keys == Campaign(f"{file}:design", cases=2).keys()
     file.write_text(file.read_text().replace("2.0 * x[1:]", "2.1 * x[1:]"))
     assert keys != Campaign(f"{file}:design", cases=2).keys()
+
+
+def test_a_changed_import_or_measure_is_another_campaign(tmp_path, monkeypatch):
+    file, gains, measures = (tmp_path / name for name in ("d.py", "my_gains.py", "my_measures.py"))
+    shutil.copy(designs.__file__, file)
+    file.write_text(file.read_text() + "\nfrom my_gains import GAIN\n")
+    gains.write_text("GAIN = 1.0\n")
+    measures.write_text("def end(run):\n    return 1.0\n")
+    (tmp_path / "unrelated.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    end = Criterion("end", importlib.import_module("my_measures").end)
+    campaign = Campaign(f"{file}:design", criteria=[end], cases=1)
+    keys = [campaign.keys()]
+    (tmp_path / "unrelated.py").write_text("x = 1\n")
+    assert campaign.keys() == keys[0]
+    for changed in (gains, measures):
+        changed.write_text(changed.read_text().replace("1.0", "2.0"))
+        keys.append(campaign.keys())
+        assert keys[-1] not in keys[:-1]
 
 
 def test_code_that_changes_meanwhile_ends_the_campaign(tmp_path):
