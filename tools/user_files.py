@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "user"
-PAGES = ("README.md", "docs/tasks.md")
+PAGES = ("README.md", "docs/howto/*.md")
 DESIGNS = "controllers/designs"
 RULES = {
     "reportConstantRedefinition": "K, A and B are matrices",
@@ -21,7 +21,7 @@ RULES = {
     "reportDuplicateImport": "blocks import what they introduce, and so do lines written here",
 }
 UNTYPED = ("control", "casadi as ca")  # they have types of a few parts, or wrong ones
-FOREIGN = re.compile(r"\.savefig\(")  # a method of matplotlib that has types in part
+FOREIGN = re.compile(r"\.savefig\(|pyplot\.plot\(")  # methods of matplotlib that have types in part
 
 
 def annotated(source: str) -> str:
@@ -92,7 +92,8 @@ def program(page: str) -> str:
 def main() -> None:
     """Write the files anew."""
     shutil.rmtree(OUT, ignore_errors=True)
-    for page in PAGES:
+    paths = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
+    for page in (path.relative_to(ROOT).as_posix() for path in paths):
         file = OUT / f"{page}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(strict(annotated(program(page))), encoding="utf-8")

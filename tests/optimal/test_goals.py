@@ -170,11 +170,10 @@ def test_integrals_of_errors_are_weighed_like_states():
     assert ends[1] < 0.2 * ends[0]
 
 
-def test_the_goal_of_the_page_of_tasks_serves_a_parametric_tree():
+def test_the_goal_of_the_how_to_guide_serves_a_parametric_tree():
     """Its block as it stands, with a tree whose parameters come first in p."""
-    page = (Path(__file__).parents[2] / "docs/tasks.md").read_text()
-    section = page.partition("## My robot, my goal, an obstacle")[2]
-    block = section.partition("```python\n")[2].partition("```")[0]
+    page = (Path(__file__).parents[2] / "docs/howto/robot_goal_obstacle.md").read_text()
+    block = page.split("```python\n")[2].partition("```")[0]
     text = block.replace("solver = InteriorPointSolver(around).prepare()", "solver = None")
     text = text.partition("for angles in")[0].replace("built = codegen.cache_info()", "")
     rod = SpatialInertia.box(1.0, [1.0, 0.1, 0.1])
@@ -183,7 +182,7 @@ def test_the_goal_of_the_page_of_tasks_serves_a_parametric_tree():
     plain = plain.add_body("tool", rod, "revolute", "upper", [0.5, 0, 0, 0, 0, 0, 1], **within)
     tree = plain.symbolic("tool.mass")
     names = {"tree": tree, "arm": tree.system(), "np": np, "lg": lg, "Any": Any}
-    exec(compile(text, "tasks.md", "exec"), names)
+    exec(compile(text, "robot_goal_obstacle.md", "exec"), names)
     goal = tree.placement("tool")([0.4, 0.5])
     p = dict(zip(names["names"], goal, strict=True))
     found = names["around"].solve(np.zeros(4), p=p)

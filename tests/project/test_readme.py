@@ -15,8 +15,8 @@ pytestmark = pytest.mark.interpreted
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # The pages of these folders and these pages take most of a minute: `make notebooks` runs them.
-LONG_FOLDERS = ("theory", "linearize")
-LONG = ("tasks.md", "integrators.md", "level_vehicles.md", "getting_started.md")
+LONG_FOLDERS = ("howto", "theory", "linearize")
+LONG = ("integrators.md", "level_vehicles.md", "getting_started.md")
 # `make docs` writes the pages of the reference, and checks links to them.
 MADE = "reference/"
 PAGES = [page for page in PAGES if (ROOT / "docs" / MADE) not in page.parents]
@@ -89,12 +89,21 @@ def without_spaces(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
-def test_every_call_in_the_table_of_tasks_is_run():
-    text = (ROOT / "docs" / "tasks.md").read_text()
-    run = without_spaces("".join(block for _, block in blocks(text, "python")))
-    calls = calls_in_tables(text)
-    assert len(calls) > 15
-    assert not [call for call in calls if without_spaces(call) not in run]
+def test_every_call_in_the_table_of_tasks_is_run_by_its_page():
+    folder = ROOT / "docs" / "howto"
+    text = (folder / "README.md").read_text()
+    missing, listed, rows = [], set(), 0
+    for row in re.finditer(r"^\| \[[^\]]+\]\(([^)]+)\) .*$", text, re.MULTILINE):
+        page = (folder / row[1]).resolve()
+        listed.add(page)
+        rows += 1
+        run = without_spaces("".join(block for _, block in blocks(page.read_text(), "python")))
+        missing += [
+            (row[1], call) for call in calls_in_tables(row[0]) if without_spaces(call) not in run
+        ]
+    assert rows > 50
+    assert not missing
+    assert set(folder.glob("*.md")) - listed == {folder / "README.md"}
 
 
 def test_make_targets_exist(readme):

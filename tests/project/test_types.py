@@ -21,7 +21,7 @@ SOURCES = {
     "controllers/designs/__init__.py": "",
     "controllers/designs/hover.py": "from lgcontrol.models import Arm\n\nx: int = Arm()\n",
     "README.md": "# Title\n\n```python\nfrom lgcontrol.models import Arm\n\nArm(1)\n```\n",
-    "docs/tasks.md": "# Tasks\n\n```python\ndef twice(x):\n    return 2 * x\n```\n",
+    "docs/howto/twice.md": "# Tasks\n\n```python\ndef twice(x):\n    return 2 * x\n```\n",
 }
 
 
