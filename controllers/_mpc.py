@@ -38,6 +38,7 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._internal import (
     CROWDED,
     ProblemOptions,
+    check_equal_steps,
     depends_on_time,
     make_solver,
     moves,
@@ -210,6 +211,7 @@ class MPC(Controller, metaclass=Fixed):
         **problem: Unpack[ProblemOptions],
     ) -> None:
         self._stated = stated = OptimalControlProblem(system, horizon, dt, **problem)
+        check_equal_steps(stated, "MPC")
         for name, value, kind, example in (
             ("rates", rates, Rates, "Rates(weight=…, limit=…)"),
             ("real_time", real_time, RealTime, "RealTime(iterations=…, budget=…)"),

@@ -198,19 +198,19 @@ def _policy(
         1 if system.is_discrete else int(np.ceil(problem.dt / settings.policy_period - ROUNDING))
     )
     parts = max(1, asked)
-    step, h = system.step(problem.method, problem.substeps), problem.dt / parts
+    step, h = system.step(problem.method, problem.substeps), problem.steps / parts
     lower, upper = setting.box.inside(settings.push)
     inputs = _allowed(transcription, setting, settings)
 
     def mean(k: int, x: np.ndarray) -> np.ndarray:
         u, total = inputs[k].copy(), 0.0
         for j in range(parts):
-            t = times[k] + j * h
+            t = times[k] + j * h[k]
             asked = policy(t, x, setting.x_ref[k], setting.u_ref[k], p)
             u[transcription.controls] = np.clip(asked, lower, upper)
             total = total + u[transcription.controls] / parts
             if parts > 1:
-                x = step(t, x, u, p, h)
+                x = step(t, x, u, p, h[k])
         return np.asarray(total)
 
     return mean
@@ -235,7 +235,7 @@ def _rolled_out(
         x = states[-1]
         if feedback is not None:
             inputs[k, controls] = np.clip(feedback(k, x), *limits)
-        x = step(times[k], x, inputs[k], p, problem.dt)
+        x = step(times[k], x, inputs[k], p, problem.steps[k])
         states.append(x if np.isfinite(x).all() else states[-1])
     return Nodes(times, np.array(states), inputs)
 
@@ -274,14 +274,13 @@ def follow(
     getattr(controller, "reset", lambda: None)()
     system = problem.system
     controls, p = system.input_index("control"), setting.p[: system.n_parameters]
-    span = times[1] - times[0]
-    period = getattr(controller, "dt", None) or span
-    substeps = 1 if system.is_discrete else max(1, round(span / period))
-    finer = max(1, -(-problem.substeps // substeps))
-    step, h = system.step(problem.method, finer), span / substeps
+    period = getattr(controller, "dt", None) or problem.dt
     states, inputs = [x0], inputs.copy()
     for k in range(len(times) - 1):
-        x, total = states[-1], np.zeros(len(controls))
+        x, total, span = states[-1], np.zeros(len(controls)), problem.steps[k]
+        substeps = 1 if system.is_discrete else max(1, round(span / period))
+        step = system.step(problem.method, max(1, -(-problem.substeps // substeps)))
+        h = span / substeps
         for j in range(substeps):
             t, u = times[k] + j * h, inputs[k].copy()
             u[controls] = np.clip(controller(t, x, reference), *setting.box[:2])

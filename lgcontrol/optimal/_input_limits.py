@@ -43,8 +43,9 @@ class ControlBox(NamedTuple):
 
     def spent(self, v: np.ndarray, share: float) -> list[str]:
         """Names of the limits that controls (N, m) are at, to a share of their range."""
-        apart = share * (self.upper - self.lower)
-        is_at = np.array([v <= self.lower + apart, v >= self.upper - apart]) & np.isfinite(apart)
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        inner = self.inside(share)
+        is_at = np.array([v <= inner[0], v >= inner[1]]) & both
         places = np.argwhere(is_at.any(axis=1).T).tolist()
         return list(dict.fromkeys(self.names[i][side] for i, side in places))
 

@@ -23,6 +23,7 @@ from ._retiming import Retiming as Retiming
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._solutions import recalled as recalled
+from ._statement import check_equal_steps as check_equal_steps
 from ._terminal_set import TerminalSet as TerminalSet
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting

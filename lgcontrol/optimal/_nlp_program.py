@@ -41,6 +41,12 @@ class ProgramLayout(NamedTuple):
     ng: list[int]
     soft_rows: list[list[int]]
 
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """Multipliers (N, n) of the dynamics, of those of g."""
+        n, before = self.nx[0], np.cumsum([0, *self.ng[:-1]])[:-1]
+        places = (n * np.arange(len(before)) + before)[:, None] + np.arange(n)
+        return -multipliers[places]
+
     def limits(self, box: ControlBox) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Lower and upper ones of z and g, with those of the controls."""
         found = [self.lower[0].copy(), self.lower[1]], [self.upper[0].copy(), self.upper[1]]
@@ -166,7 +172,7 @@ def _functions(
     stages, last = ca.reshape(y[: N * (n + m)], n + m, N), y[N * (n + m) :]
     along = [
         stages, P["t"][:N], P["centre"][:, :N], P["centre"][:, 1:], P["x_ref"][:, :N],
-        P["u_ref"][:, :N], ca.repmat(P["p"], 1, N),
+        P["u_ref"][:, :N], ca.repmat(P["p"], 1, N), ca.DM(problem.steps).T,
     ]  # fmt: skip
     end = [
         last, P["t"][N], P["centre"][:, N], P["x_ref"][:, N], P["u_ref"][:, N], P["p"], P["P"]
@@ -227,10 +233,10 @@ def _stage(transcription: Transcription) -> list[ca.Function]:
     own = given["p"][: system.n_parameters]
     moved = given | {
         "x": system.retract(given["x"], y[: system.n_errors], own), "u": u,
-        "w": ca.DM(transcription.path_weights), "dt": ca.DM(problem.dt),
+        "w": ca.DM(transcription.path_weights),
     }  # fmt: skip
     cost, defect, rows = once.stage_values.function.call(list(moved.values()))
-    names = ("t", "x", "x_next", "x_ref", "u_ref", "p")
+    names = ("t", "x", "x_next", "x_ref", "u_ref", "p", "dt")
     return _with_derivatives(y, [given[name] for name in names], cost, ca.vertcat(defect, rows))
 
 

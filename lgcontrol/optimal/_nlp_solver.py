@@ -32,6 +32,7 @@ from ._plan import Plan, PlanLayout
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
 from ._solutions import judged, solution_at
+from ._statement import check_equal_steps
 from ._transcription import Nodes, Setting, Transcription
 
 # Largest entry of a tangent vector to a result up to which the centre stands: an optimum is one in
@@ -307,6 +308,7 @@ class NLPSolver:
         plan = self.plan if plan is None else plan
         if plan is None:
             raise ValueError("there is nothing to go on from: solve first")
+        check_equal_steps(self.problem, "a real-time step")
         last = nodes_of(self.problem, plan)
         problem = self.problem
         assert self._given is not None
@@ -365,8 +367,9 @@ class NLPSolver:
             if unified != "SOLVER_RET_SUCCESS" and moved <= STANDS:
                 break
         return self._solution(
-            nodes, setting, log, kkt, ended, unified, tolerance, (began, inner), used
-        )
+            nodes, setting, log, kkt, ended, unified, tolerance, (began, inner), used,
+            layout.prices(np.asarray(multipliers["lam_g0"]).ravel()) if multipliers else None,
+        )  # fmt: skip
 
     def _round(
         self,
@@ -468,6 +471,7 @@ class NLPSolver:
         tolerance: float,
         spent: tuple[float, float],
         used: int,
+        prices: np.ndarray | None,
     ) -> OptimalSolution:
         problem, rows = self.problem, self.transcription.rows
         values = self.transcription.values(nodes, setting)
@@ -489,7 +493,7 @@ class NLPSolver:
         solution = solution_at(
             problem, nodes, setting, nodes.t, log[-1], status=status, violations=violations,
             message="; ".join([text, *map(str, violations)]), iterations=tuple(log),
-            times={"total": total, "model": total - spent[1], "qp": spent[1]},
+            times={"total": total, "model": total - spent[1], "qp": spent[1]}, _prices=prices,
         )  # fmt: skip
         self.plan = solution.plan
         return judged(solution, setting)

@@ -28,7 +28,7 @@ def plan_layout(
     names = ", ".join((*system.state.coordinate_names, *system.input_names))
     nodes = {"x": (N + 1, system.state.nq), "u": (N, system.n_inputs)}
     shapes = dict.fromkeys(NUMBERS, ()) | dict(nodes if iterate is None else iterate)
-    text = f"{system.name} ({names}), {N} steps of {problem.dt:g} s"
+    text = f"{system.name} ({names}), {problem.grid}"
     return PlanLayout(text, tuple(shapes.items()))
 
 

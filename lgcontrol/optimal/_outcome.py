@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -106,6 +107,53 @@ class Violation(NamedTuple):
         """Name, which bound, amount and time."""
         bound = f"{self.kind} bound".lstrip()
         return f"{self.name} exceeds its {bound} by {self.amount:.3g} at t = {self.time:g} s"
+
+
+@dataclass(frozen=True, eq=False)
+class TranscriptionError:
+    """How far a plan is from what its system does and from what its cost is between the nodes.
+
+    Attributes
+    ----------
+    states : ndarray, shape (N, n)
+        Error coordinates of the end of each step from the next node, the step integrated from its
+        first node to a tolerance with the input held.
+    cost_of_steps : ndarray, shape (N,)
+        Change of the optimal cost, to first order, if the integrals of each step and its end were
+        exact.
+    inputs_of_steps : ndarray, shape (N,)
+        What inputs that vary within each step would save, estimated from the slope of the inputs.
+        No error where the plant holds its inputs.
+    cost : float
+        Of the plan.
+    text : str
+        The above in a sentence.
+    """
+
+    states: np.ndarray
+    cost_of_steps: np.ndarray
+    inputs_of_steps: np.ndarray
+    cost: float
+    text: str
+
+    @property
+    def state(self) -> float:
+        """Largest error of a state."""
+        return float(np.abs(self.states).max(initial=0.0))
+
+    @property
+    def cost_change(self) -> float:
+        """Change of the optimal cost with exact steps and integrals."""
+        return float(self.cost_of_steps.sum())
+
+    @property
+    def held_inputs(self) -> float:
+        """What inputs that vary within steps would save."""
+        return float(self.inputs_of_steps.sum())
+
+    def __str__(self) -> str:
+        """The errors in a sentence."""
+        return self.text
 
 
 def sentence(

@@ -12,6 +12,7 @@ from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
+from zlib import crc32
 
 import casadi as ca
 import numpy as np
@@ -45,15 +46,17 @@ from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_li
 from ._expressions import entries_of
 from ._frozen import Frozen, refuse_name
 from ._input_limits import InputLimits
-from ._outcome import Iteration, SolveStatus, Violation
+from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import bounded_along
 from ._statement import (
     arrival_weight,
+    check_equal_steps,
     check_horizon,
-    check_step,
+    check_quadrature,
+    check_steps,
     check_substeps,
     checked_terms,
     end_weight,
@@ -78,7 +81,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _ARGUMENTS = (
     "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
-    "parameters", "free", "arrival", "method", "substeps", "weights",
+    "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature",
 )  # fmt: skip
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
@@ -114,8 +117,9 @@ class OptimalControlProblem(Frozen):
         Its control inputs are free, within their bounds; other inputs follow the reference.
     horizon : int
         Number of steps N.
-    dt : float, optional
-        Length of a step in s; may be left out for discrete systems.
+    dt : float or array_like, shape (N,), optional
+        Length of a step in s, or that of each step; may be left out for discrete systems. Steps of
+        different lengths serve plans. `MPC` and soft bounds need equal steps.
     Q : float, array_like or mapping
         Weight on the error, per s: a number, a diagonal, a matrix, or a mapping from blocks and
         tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``.
@@ -148,9 +152,17 @@ class OptimalControlProblem(Frozen):
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
         Those of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
+    quadrature : {"left", "gauss"}
+        Integral of the terms along the horizon over a step. "left" takes their value at the start
+        of the step, times dt: an error of first order. "gauss" takes two Gauss points, whose states
+        the integrator finds: an error of fourth order, for about thrice the operations.
+        References are held over the step.
 
     Attributes
     ----------
+    steps : ndarray, shape (N,)
+        Length of each step in s; `dt` is their mean.
+    has_equal_steps : bool
     free_start : ndarray of int, shape (k,)
         Error coordinates of the initial state that are optimised.
     input_limits : InputLimits
@@ -184,8 +196,9 @@ class OptimalControlProblem(Frozen):
 
     __slots__ = (
         "Q", "R", "__weakref__", "_automatic", "_parts", "arrival", "bounds", "costs", "dt", "free",
-        "free_start", "horizon", "input_limits", "method", "parameters", "reference", "residuals",
-        "substeps", "system", "terminal", "weights",
+        "free_start", "has_equal_steps", "horizon", "input_limits", "method", "parameters",
+        "quadrature", "reference", "residuals", "steps", "substeps", "system", "terminal",
+        "weights",
     )  # fmt: skip
 
     system: System
@@ -204,6 +217,9 @@ class OptimalControlProblem(Frozen):
     method: str | Method
     substeps: int
     weights: tuple[str, ...]
+    quadrature: str
+    steps: np.ndarray
+    has_equal_steps: bool
     free_start: np.ndarray
     input_limits: InputLimits
     _automatic: frozenset[str]
@@ -213,7 +229,7 @@ class OptimalControlProblem(Frozen):
         self,
         system: System,
         horizon: int,
-        dt: float | None = None,
+        dt: ArrayLike | None = None,
         *,
         Q: WeightLike = 1.0,
         R: WeightLike = 1.0,
@@ -228,6 +244,7 @@ class OptimalControlProblem(Frozen):
         method: str | Method = "auto",
         substeps: int | None = None,
         weights: Sequence[str] = (),
+        quadrature: str = "left",
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -235,7 +252,10 @@ class OptimalControlProblem(Frozen):
                   "method": method == "auto"}  # fmt: skip
         if not chosen["method"]:
             get_method(method)
-        horizon, dt = check_horizon(horizon, dt), check_step(system, dt)
+        horizon = check_horizon(horizon, dt)
+        steps = check_steps(system, horizon, dt)
+        are_equal = bool((steps == steps[0]).all())
+        dt = float(steps[0] if are_equal else steps.sum() / horizon)
         extra = as_signals(Parameter, parameters)
         names = names_of_parameters(system, extra)
         nominal = {entry.name: entry.nominal for entry in extra}
@@ -248,7 +268,9 @@ class OptimalControlProblem(Frozen):
             for bound in check_list("bounds", bounds, Bound, "Bound('twist', -1.0, 1.0)")
         )
         self._set(
-            system=system, horizon=horizon, dt=dt, Q=read_only(Q), reference=reference,
+            system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
+            has_equal_steps=are_equal,
+            reference=reference, quadrature=check_quadrature(system, quadrature),
             R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
             terminal=end_weight(system, terminal, horizon * dt * Q, parts, nominal),
             free=(free,) if isinstance(free, str) else tuple(free), free_start=free_start,
@@ -260,6 +282,8 @@ class OptimalControlProblem(Frozen):
         )  # fmt: skip
         for bound in self.bounds:
             check_names(system, bound, names)
+            if bound.soft is not None:
+                check_equal_steps(self, f"the soft bound on {bound.label}")
         self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
         check_consistent(system, self.bounds, horizon)
         self._choose(method, substeps)
@@ -300,6 +324,8 @@ class OptimalControlProblem(Frozen):
         array([[1.]])
         """
         given = {name: getattr(self, name) for name in _ARGUMENTS if name not in self._automatic}
+        if not self.has_equal_steps:
+            given["dt"] = self.steps
         return OptimalControlProblem(**(given | arguments))
 
     def integrated_by(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
@@ -318,8 +344,15 @@ class OptimalControlProblem(Frozen):
 
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
-        steps = f"{self.horizon} steps of {self.dt:g} s"
-        return f"OptimalControlProblem({self.system.name!r}, {steps}, {self.terms})"
+        return f"OptimalControlProblem({self.system.name!r}, {self.grid}, {self.terms})"
+
+    @property
+    def grid(self) -> str:
+        """Number of steps and their lengths in words; unequal ones with a sum that tells grids."""
+        if self.has_equal_steps:
+            return f"{self.horizon} steps of {self.dt:g} s"
+        least, most = self.steps.min(), self.steps.max()
+        return f"{self.horizon} steps of {least:g} to {most:g} s, {crc32(self.steps.tobytes()):x}"
 
     @property
     def terms(self) -> str:
@@ -552,7 +585,9 @@ class OptimalControlProblem(Frozen):
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
-        return t0 + self.dt * np.arange(self.horizon + 1)
+        if self.has_equal_steps:
+            return t0 + self.dt * np.arange(self.horizon + 1)
+        return t0 + np.concatenate([[0.0], np.cumsum(self.steps)])
 
     def keeping_up(
         self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None
@@ -603,7 +638,12 @@ class OptimalControlProblem(Frozen):
 
     def _choice(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
         """Method for steps that begin at some states."""
-        return choose_method(self.system, self.dt, x, u, p=p, t=t)
+        return choose_method(self.system, self._longest, x, u, p=p, t=t)
+
+    @property
+    def _longest(self) -> float:
+        """Longest step, s."""
+        return float(self.steps.max())
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
@@ -617,19 +657,24 @@ class OptimalControlProblem(Frozen):
 
     def _needed_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> int:
         return stable_substeps(
-            self.system, x, u, self.dt, self.method, accuracy=MODE_ACCURACY, p=p, t=t
+            self.system, x, u, self._longest, self.method, accuracy=MODE_ACCURACY, p=p, t=t
         )
 
     def _too_few(self, needed: int) -> str:
         return (
             f"{self.system.name}: the fastest modes need {needed} substeps of "
-            f"{get_method(self.method).name} in dt = {self.dt:g} s, else plans are far from what "
-            "the system does"
+            f"{get_method(self.method).name} in dt = {self._longest:g} s, else plans are far from "
+            "what the system does"
         )
 
     @named_options
     def solve(
-        self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
+        self,
+        x0: ArrayLike,
+        *,
+        solver: Solver | str | None = None,
+        refine: float | None = None,
+        **options: Any,
     ) -> OptimalSolution:
         """Solve for one start; for many there is `solve_many`, or keep a solver.
 
@@ -638,6 +683,11 @@ class OptimalControlProblem(Frozen):
         x0 : array_like, shape (nq,)
         solver : Solver or str, optional
             A key of `SOLVERS` or a solver, whose settings are used; "interior_point" if left out.
+        refine : float, optional
+            Share of the cost, and of the range of the states, by which the plan may miss that of
+            the continuous problem, such as 1e-3. The problem is solved again with ``"gauss"``
+            quadrature and with nodes where `OptimalSolution.transcription_error` is large, until
+            the sum of all steps is below. The solution has the refined `problem`.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -649,6 +699,8 @@ class OptimalControlProblem(Frozen):
         check_options(options, self.solve, chosen.solve)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         start = check_start(self.system, "x0", x0, own)
+        if refine is not None:
+            return DERIVED["refined"](self, start, refine, options | {"solver": solver})
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
 
@@ -723,6 +775,8 @@ class OptimalSolution(Result):
     problem: OptimalControlProblem
     plan: Plan
 
+    _setting: Any = field(repr=False, default=None)
+    _prices: np.ndarray | None = field(repr=False, default=None)
     _make: Callable[[], dict[str, Any]] | None = field(init=False, repr=False, default=None)
     _t: np.ndarray | None = field(init=False, repr=False, default=None)
     _u: np.ndarray | None = field(init=False, repr=False, default=None)
@@ -731,6 +785,7 @@ class OptimalSolution(Result):
     def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
         """A solution whose other attributes are made when somebody asks for one: loops do not."""
         made = object.__new__(cls)
+        known = {"_setting": None, "_prices": None} | known
         for name, value in known.items():
             object.__setattr__(made, name, value)
         object.__setattr__(made, "_make", make)
@@ -772,6 +827,46 @@ class OptimalSolution(Result):
     def u(self) -> np.ndarray:
         """Inputs, shape (N, n_inputs)."""
         return self.trajectory.u if self._u is None else self._u
+
+    def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
+        """How far the plan is from what its system does between the nodes.
+
+        Every step is integrated again from its first node, in ever more parts, with its integrals
+        of the cost.
+
+        Parameters
+        ----------
+        tolerance : float
+            Of that integration, as a share of the states and of the cost.
+
+        Returns
+        -------
+        TranscriptionError
+            With ``state``, ``cost_change`` and ``held_inputs``; ``print`` says them in a sentence.
+
+        Raises
+        ------
+        ValueError
+            If the solution was made from a plan alone.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> found = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).solve([1.0])
+        >>> error = found.transcription_error()
+        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
+        (True, True)
+        """
+        return DERIVED["transcription_error"](self, tolerance)
+
+    def _with_message(self, message: str) -> OptimalSolution:
+        """The solution with another message."""
+        self._finish()
+        made = replace(self, message=message)
+        object.__setattr__(made, "_t", self._t)
+        object.__setattr__(made, "_u", self._u)
+        return made
 
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, the reference dashed.
@@ -930,6 +1025,9 @@ class Solver(Protocol):
         """Write the solver as C99 that needs nothing else; or refuse by name."""
         ...
 
+
+DERIVED: dict[str, Callable[..., Any]] = {}
+"""What follows from solutions, by name: modules that need solvers enter theirs."""
 
 SOLVERS: dict[str, Callable[[], Solver]] = {}
 """Makers of solvers without a problem, by name. Each solver enters itself; so may your own."""

@@ -66,6 +66,7 @@ def solution_at(
         kkt=last.kkt,
         _t=read_only(nodes.t),
         _u=read_only(nodes.u),
+        _setting=setting,
         **known,
     )
 
@@ -129,6 +130,6 @@ def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
     if resolved_step(system, method, problem.substeps) is None:
         return solution
     x, u = solution.x[:-1], solution.u
-    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
+    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.steps
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

@@ -18,6 +18,7 @@ from ._bounds import LIMITS, holds_throughout
 from ._expressions import KnownQuantity, entries_of, spelled_out
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
+from ._statement import QUADRATURES
 from ._weights import Weight
 
 # Residuals and rows are differentiated together where at most this share of their operations is
@@ -181,6 +182,7 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
         f"{system.is_discrete} {system.error_selection.tolist()}",
         f"{system.input_index('control').tolist()}",
     ]  # fmt: skip
+    texts += [] if problem.has_equal_steps else ["steps of different lengths"]
     return "\n".join(f"{len(text)} {text}" for text in texts)
 
 
@@ -215,7 +217,17 @@ def state(problem: OptimalControlProblem) -> _Stated:
     t, x, u, p, x_ref = inputs.values()
     known = _known_quantities(problem, sym, (t, x, u, p[: system.n_parameters]))
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
+    points, is_left = [(1.0, t, x)], problem.quadrature == "left"
+    if not is_left:
+        inputs["dt"] = sym("dt")
+        points = _points_within(problem, t, x, u, p[: system.n_parameters], inputs["dt"])
     path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
+    if not is_left:
+        path[0] = _Term("error", Weight.of(0.0 * problem.Q))
+        path += [
+            _Term(system.error(state, x_ref), problem.weight("Q").times(share))
+            for share, _, state in points
+        ]
     end: list[_Term] = []
     if not isinstance(problem.terminal, str):
         _, varying = problem.weight("terminal").split()
@@ -227,13 +239,22 @@ def state(problem: OptimalControlProblem) -> _Stated:
             known[f"residual {len(known)}"], value = quantity, quantity.symbol
         for found, at_end in ((path, False), (end, True)):
             weight = residual.weigh(value.shape[0], names, at_end=at_end)
-            found += [_Term(value, weight)] if weight is not None else []
+            if weight is not None and (at_end or is_left):
+                found.append(_Term(value, weight))
+            elif weight is not None:
+                found += [
+                    _Term(residual.expression(system, time, state, u, p), weight.times(share))
+                    for share, time, state in points
+                ]
     costs: tuple[list[Any], list[Any]] = ([], [])
     for term in problem.costs:
-        value = term.expression(symbol, t, x, u, p)
         for found, at_end in zip(costs, (False, True), strict=True):
             factor = term.factor(p, names, at_end=at_end)
-            found += [factor * value] if factor is not None else []
+            where = [(1.0, t, x)] if at_end else points
+            found += [
+                share * factor * term.expression(symbol, time, state, u, p)
+                for share, time, state in (where if factor is not None else ())
+            ]
     bounds = [
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]
@@ -241,6 +262,19 @@ def state(problem: OptimalControlProblem) -> _Stated:
         system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known
     )
     return _Stated(inputs, path, end, *costs, rows, meaning, known)
+
+
+def _points_within(
+    problem: OptimalControlProblem, t: Any, x: Any, u: Any, p: Any, dt: Any
+) -> list[tuple[float, Any, Any]]:
+    """Weight, time and state of the points of a step at which integrals are taken."""
+    step = problem.system.step(problem.method, problem.substeps).function
+    found, before = [], 0.0
+    for place, share in QUADRATURES[problem.quadrature]:
+        x = step(t + before * dt, x, u, p, (place - before) * dt)
+        found.append((share, t + place * dt, x))
+        before = place
+    return found
 
 
 def _known_quantities(
@@ -292,11 +326,11 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     controls = system.input_index("control").tolist()
     method = problem.method, problem.substeps
     derivatives = step_derivatives(system, *method, backwards=True).function
-    t, x, u, p, x_ref = stated.inputs.values()
+    t, x, u, p, x_ref, *within = stated.inputs.values()
     symbol: Any = type(x)
     sym, n, m = symbol.sym, system.n_errors, len(controls)
     x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
-    P, dt = sym("P", n, n), sym("dt")
+    P, dt = sym("P", n, n), within[0] if within else sym("dt")
     own = p[: system.n_parameters]
     E, N = ca.DM(system.error_selection), system.error_basis(x, own)
     lift = group.rate_matrix(x) @ N

@@ -466,8 +466,7 @@ class StageModel:
         assert self.curvature is not None and self.end_curvature is not None
         call, once = self._calls.get("curvature"), self.transcription
         if call is None:
-            call = self.curvature.in_place(self.problem.horizon, shared=("p", "w", "dt"))
-            call.inputs["w"][:], call.inputs["dt"][()] = once.path_weights, self.problem.dt
+            call = once.call_of(self.curvature)
             self._calls["curvature"] = call
         fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
@@ -496,10 +495,10 @@ class StageModel:
         if call is None:
             call = self.roll.in_place()
             call.inputs["w"][:] = self.transcription.path_weights
-            call.inputs["dt"][()] = self.problem.dt
             self._calls["roll"] = call
         given = call.inputs
         given["t"][()], given["x"][:], given["u"][:] = nodes.t[k], x, u
+        given["dt"][()] = self.problem.steps[k]
         given["x_next"][:], given["p"][:] = nodes.x[k + 1], setting.p
         given["x_ref"][:], given["u_ref"][:] = setting.x_ref[k], setting.u_ref[k]
         found = call()

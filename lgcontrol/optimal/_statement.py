@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..codegen._internal import MOST_SUBSTEPS as MOST_WRITTEN
 from ..codegen._internal import (
@@ -24,19 +25,24 @@ from ._places import control_places, error_places
 from ._terms import Residual, Term, of_quantity
 from ._weights import WeightLike, error_weight, named_places, single_numbers, with_numbers
 
+# Points of integrals over a step, as shares of it, with their weights.
+QUADRATURES: dict[str, tuple[tuple[float, float], ...]] = {
+    "left": ((0.0, 1.0),),
+    "gauss": ((0.5 - 3**-0.5 / 2, 0.5), (0.5 + 3**-0.5 / 2, 0.5)),
+}
 MOST_HORIZON = 100_000  # stages of one problem
 # Weights that have to be positive: of controls, and of soft bounds.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 
 
-def check_horizon(value: Any, dt: float | None) -> int:
+def check_horizon(value: Any, dt: Any) -> int:
     """Number of steps."""
     # A float is a time that was meant, even where it is a whole number.
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
         if isinstance(dt, int | np.integer) and isinstance(value, float) and 0 < value < dt:
             text += f"; it comes before dt: horizon={dt}, dt={value:g}"
-        elif isinstance(value, float | np.floating) and value > 0 and dt:
+        elif isinstance(value, float | np.floating) and value > 0 and np.ndim(dt) == 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
         raise ValueError(text)
     return check_count("horizon", value, most=MOST_HORIZON, remedy="plan a shorter time")
@@ -96,7 +102,45 @@ def check_substeps(value: Any) -> int:
     return check_count("substeps", value, most=MOST_WRITTEN, remedy="shorten dt")
 
 
-def check_step(system: System, dt: float | None) -> float:
+def check_steps(system: System, horizon: int, dt: ArrayLike | None) -> np.ndarray:
+    """Lengths of the steps, s."""
+    if dt is None or np.ndim(dt) == 0:
+        return np.full(horizon, _check_step(system, dt))
+    if system.is_discrete:
+        raise ValueError(f"{system.name} has the sample time {system.dt:g} s: leave dt out")
+    steps = check_shape("dt", dt, (None,))
+    if len(steps) != horizon:
+        raise ValueError(
+            f"dt has {len(steps)} lengths for {horizon} steps: give one number, or as many as "
+            "the horizon has steps"
+        )
+    if not (steps > 0).all():
+        k = int(np.argmin(steps))
+        raise ValueError(f"dt must be positive, got {steps[k]:g} s for step {k}")
+    return steps
+
+
+def check_equal_steps(problem: Any, what: str) -> None:
+    """Refuse steps of different lengths for what needs equal ones."""
+    if not problem.has_equal_steps:
+        raise ValueError(
+            f"{what} needs steps of one length, got {problem.grid}: give dt as one number"
+        )
+
+
+def check_quadrature(system: System, value: Any) -> str:
+    """Name of a rule for integrals over a step."""
+    if value not in QUADRATURES:
+        raise UnknownNameError(unknown_name("quadrature", str(value), QUADRATURES))
+    if value != "left" and system.is_discrete:
+        raise ValueError(
+            f"quadrature={value!r}: {system.name} is discrete and has no states within a step: "
+            'leave it at "left"'
+        )
+    return value
+
+
+def _check_step(system: System, dt: Any) -> float:
     """Length of a step, s."""
     if system.is_discrete:
         if dt is not None and abs(dt - system.dt) > 1e-9 * system.dt:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import prepare
+from ..codegen import ModelFunction, prepare
 from ..codegen._internal import InPlaceCall
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
@@ -173,7 +173,7 @@ class Transcription:
         """Gaps of the nodes from the system's step, which derives nothing."""
         problem, system = self.problem, self.problem.system
         step, own = system.step(problem.method, problem.substeps), setting.p[: system.n_parameters]
-        after = step(nodes.t[:-1], nodes.x[:-1], nodes.u, own, problem.dt)
+        after = step(nodes.t[:-1], nodes.x[:-1], nodes.u, own, problem.steps)
         return system.error(after, nodes.x[1:])
 
     def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray, setting: Setting) -> Nodes:
@@ -195,7 +195,7 @@ class Transcription:
         if not bad.any():
             return ""
         k, i = np.argwhere(bad)[0]
-        when = f"{k * self.problem.dt:g} s after the start of the plan"
+        when = f"{self.problem.times()[k]:g} s after the start of the plan"
         return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
@@ -204,13 +204,21 @@ class Transcription:
         s = self.excess(values)[:, finite]
         return float((soft[finite] * (s + s**2 / 2)).sum())
 
+    def call_of(self, function: ModelFunction) -> InPlaceCall:
+        """A function of all stages, with weights and lengths of steps written."""
+        problem = self.problem
+        own = ("p", "w", "dt") if problem.has_equal_steps else ("p", "w")
+        call = function.in_place(problem.horizon, shared=own)
+        call.inputs["w"][:] = self.path_weights
+        call.inputs["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
+        return call
+
     def _stages(self, name: str, nodes: Nodes, setting: Setting) -> Any:
         """Results of a function for all stages, in memory that the next call overwrites."""
         call = self._calls.get(name)
         if call is None:
             function = getattr(self._functions, name)
-            call = function.in_place(self.problem.horizon, shared=("p", "w", "dt"))
-            call.inputs["w"][:], call.inputs["dt"][()] = self.path_weights, self.problem.dt
+            call = self.call_of(function)
             self._calls[name] = call
         fill_stages(call.inputs, nodes, setting)
         return call()

@@ -190,6 +190,10 @@ class Weight(NamedTuple):
         np.fill_diagonal(matrix, np.diag(matrix) * np.append(p, 1.0)[self.parameter])
         return matrix
 
+    def times(self, factor: float) -> Weight:
+        """So many times the weight."""
+        return self._replace(matrix=factor * self.matrix)
+
     def split(self) -> tuple[np.ndarray, Weight]:
         """The matrix without what parameters stand for, and that."""
         varies = np.diag(np.where(self.parameter < 0, 0.0, np.diag(self.matrix)))

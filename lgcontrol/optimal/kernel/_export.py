@@ -282,7 +282,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
         "x_ref": setting.x_ref, "u_ref": setting.u_ref, "p": setting.p, "P": setting.terminal.T,
         "arrival_weight": setting.arrival, "limit": np.r_[sides.limit, sides.target],
         "weight": np.r_[sides.weight, np.full(len(sides.equal), np.inf)],
-        "w": once.path_weights, "w_end": once.end_weights,
+        "w": once.path_weights, "w_end": once.end_weights, "steps": problem.steps,
     }  # fmt: skip
     known, estimate = loop.disturbance, []
     if known is not None:
@@ -319,6 +319,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->exact = 1;",
             f"  q->tolerance = {c_number(loop.tolerance)};",
             "  q->w = lg_w, q->w_end = lg_w_end, q->limit = lg_limit, q->x0 = m->x0;",
+            "  q->steps = lg_steps;",
             "  q->x_ref = m->x_ref[0], q->u_ref = m->u_ref[0];",
             "  q->plan = (double *)(void *)&m->plan;",
             *(f"  q->{key} = m->{key};" for key in own),

@@ -38,7 +38,7 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
 )
 
 # Arguments that all stages have in common.
-SHARED = ("p", "w", "dt")
+SHARED = ("p", "w", "dt")  # dt where all steps are of one length
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
 OFTEN_LEVEL = (
@@ -273,14 +273,19 @@ def _compiler() -> Compiler | None:
 Parts = dict[str, tuple[ModelFunction, tuple[str, ...] | None]]
 
 
+def _shared_by(model: StageModel) -> tuple[str, ...]:
+    """Arguments that stages have in common: steps of different lengths have each their own."""
+    return SHARED if model.problem.has_equal_steps else SHARED[:-1]
+
+
 def plain_parts(model: StageModel) -> Parts:
     """Functions of a problem by their names in the struct, and what their items share.
 
     Without second derivatives, which take longest to derive.
     """
-    once = model.transcription._functions
+    once, shared = model.transcription._functions, _shared_by(model)
     parts: Parts = {
-        "values": (once.stage_values, SHARED),
+        "values": (once.stage_values, shared),
         "retract": (model.retract, ("p",)),
         "end": (once.terminal, None),
         "end_values": (once.terminal_values, None),
@@ -293,9 +298,9 @@ def plain_parts(model: StageModel) -> Parts:
     if policy is not None:
         parts["policy"] = policy, None
     if model.composes:
-        parts |= {"substep": (model.substep, SHARED), "around": (model.around, SHARED)}
+        parts |= {"substep": (model.substep, shared), "around": (model.around, shared)}
     else:
-        parts["stage"] = model.stage, SHARED
+        parts["stage"] = model.stage, shared
     if len(model.free):
         parts["arrival"] = model.arrival, None
     return parts
@@ -305,7 +310,10 @@ def curved_parts(model: StageModel) -> Parts:
     """Second derivatives."""
     if model.curvature is None or model.end_curvature is None:
         return {}
-    return {"curvature": (model.curvature, SHARED), "end_curvature": (model.end_curvature, None)}
+    return {
+        "curvature": (model.curvature, _shared_by(model)),
+        "end_curvature": (model.end_curvature, None),
+    }
 
 
 def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:

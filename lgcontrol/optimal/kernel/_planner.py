@@ -34,6 +34,7 @@ from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolutio
 from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
 from .._settings import DEFAULT, Settings
 from .._stage_model import StageModel
+from .._statement import check_equal_steps
 from .._transcription import Nodes, Setting, Transcription
 from ._export import ExportCase, LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
@@ -705,6 +706,7 @@ class InteriorPointSolver:
             If there is no plan yet, it belongs to another problem, `x0` is no state, or there is
             no iteration.
         """
+        check_equal_steps(self.problem, "a real-time step")
         self._take_built()
         plan = self.plan if plan is None else plan
         if plan is None:

@@ -139,12 +139,13 @@ class KernelMemory:
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
             "x0": group.nq, "lower": m, "upper": m, "limit": na, "weight": na,
             "log": (most + 1, len(LOG)), "memory": memory, "work": work + 16,
-            "w": len(once.path_weights), "w_end": len(once.end_weights),
+            "w": len(once.path_weights), "w_end": len(once.end_weights), "steps": N,
             "best": 2 * plan + M * nr + N * m * n + kept,
         }  # fmt: skip
         self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
         self.kept = self.arrays["memory"][:kept]
         self.arrays["w"][:], self.arrays["w_end"][:] = once.path_weights, once.end_weights
+        self.arrays["steps"][:] = problem.steps
         sides = model.sides
         self.arrays["limit"][:] = np.r_[sides.limit, sides.target]
         work_memory = self.arrays["work"]

@@ -127,11 +127,12 @@ size more most further real-time steps where a plan is far from optimal
 size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
 size starts which of the starts are tried
 size exact whether second derivatives are used
-number dt step, s
+number dt step, s; the mean of unequal ones
 number tolerance largest error of a converged solve
 number start time of the plan that real-time steps go on from, s
 number mu_most largest barrier parameter of real-time steps
 numbers t times of nodes
+given steps lengths of steps, s
 given x_ref reference states
 given u_ref reference inputs
 given p parameters

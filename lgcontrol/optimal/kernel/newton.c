@@ -35,7 +35,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->G = take(&memory, N * nr * nz), s->g_end = take(&memory, nx), s->H_end = take(&memory, nx * nx);
   s->G_end = take(&memory, nr * nx), s->curvature = take(&memory, N * nz * nz);
   s->curvature_end = take(&memory, nx * nx), s->bend = take(&memory, N * m->bend);
-  s->times = take(&memory, many), s->after = take(&memory, many * m->nq);
+  s->times = take(&memory, many), s->lengths = take(&memory, many), s->after = take(&memory, many * m->nq);
   s->other = take(&memory, many * m->nq), s->part = take(&memory, many * nz * nx);
   s->turn = take(&memory, N * m->turn);
   s->lower = take(&memory, nv), s->upper = take(&memory, nv);
@@ -169,13 +169,16 @@ LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in
 static void expand(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
-  const double *x = s->now.x, *u = s->now.u, *from = x, h = m->substeps > 0 ? q->dt / (double)m->substeps : 0;
-  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt, 0};
+  const double *x = s->now.x, *u = s->now.u, *from = x;
+  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps, 0};
   if (m->substeps > 0) {
     for (int64_t j = 0; j < m->substeps; j++) {
       double *after = j % 2 ? s->other : s->after;
-      for (int64_t k = 0; k < N; k++) s->times[k] = q->t[k] + (double)j * h;
-      const double *in[] = {s->times, from, u, q->p, &h};
+      for (int64_t k = 0; k < N; k++) {
+        s->lengths[k] = q->steps[k] / (double)m->substeps;
+        s->times[k] = q->t[k] + (double)j * s->lengths[k];
+      }
+      const double *in[] = {s->times, from, u, q->p, s->lengths};
       double *const out[] = {after, j ? s->part : s->F};
       call(&m->substep, N, in, out, s->scratch);
       for (int64_t k = 0; j && k < N; k++) compose(m, s, s->part + k * nx * nz, s->F + k * nx * nz);
@@ -232,7 +235,7 @@ static double total(const lg_model *m, lg_task *q, lg_state *s)
 static double values(const lg_model *m, lg_task *q, lg_state *s)
 {
   const double *x = s->trial.x;
-  const double *given[] = {q->t, x, s->trial.u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, &q->dt};
+  const double *given[] = {q->t, x, s->trial.u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps};
   double *const out[] = {s->t_cost, s->t_gap, s->t_rows};
   call(&m->values, q->horizon, given, out, s->scratch);
   return total(m, q, s);
@@ -243,7 +246,7 @@ static void roll(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, co
                  double *away)
 {
   const double *in[] = {q->t + k, s->trial.x + k * m->nq, u, s->now.x + (k + 1) * m->nq,
-                        q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w, &q->dt};
+                        q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w, q->steps + k};
   double *const out[] = {s->trial.x + (k + 1) * m->nq, s->t_cost + k, away, s->t_rows + k * m->nr};
   call(&m->roll, 1, in, out, s->scratch);
 }
@@ -276,7 +279,7 @@ static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
   for (int64_t i = 0; i < M * nr; i++) price[i] *= over;
   for (int64_t i = 0; i < N * m->nx; i++) lam[i] = s->now.lam[i] * over;
   const double *in[] = {q->t, s->now.x, s->now.u, s->now.x + m->nq, q->x_ref, q->u_ref, q->p, q->w,
-                        &q->dt, lam, price};
+                        q->steps, lam, price};
   double *const out[] = {s->curvature, s->bend};
   call(&m->curvature, N, in, out, s->scratch);
   const double *end[] = {q->t + N, s->now.x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq,

@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
   double *curvature, *curvature_end, *bend;
-  double *times, *after, *other, *part, *turn;
+  double *times, *lengths, *after, *other, *part, *turn;
   double *lower, *upper, *d, *limit, *active, *w1, *w2, *v, *elastic, *rho, *missed, *change, *sigma, *a, *b;
   double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
   double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;

@@ -112,7 +112,7 @@ static void policy_mean(const lg_model *m, const lg_task *q, lg_state *s, const 
                         int64_t k, double *mean)
 {
   const int64_t parts = m->asked, nv = m->nv;
-  const double h = q->dt / (double)parts;
+  const double h = q->steps[k] / (double)parts;
   double x[m->nq], after[m->nq], u[m->nu], own[nv + 1];
   copy(x, s->trial.x + k * m->nq, m->nq), copy(u, s->trial.u + k * m->nu, m->nu);
   for (int64_t i = 0; i < nv; i++) mean[i] = 0;
@@ -154,7 +154,7 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
     if (feedback == LG_FOLLOWED) policy_mean(m, q, s, o, k, own);
     if (feedback == LG_REGULATORS || feedback == LG_FOLLOWED)
       for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = inside_of(q, o, i, own[i]);
-    one_step(m, q, s, q->t[k], x, u, q->dt, after);
+    one_step(m, q, s, q->t[k], x, u, q->steps[k], after);
     if (!all_finite(after, nq)) copy(after, x, nq);
   }
 }

@@ -1,0 +1,250 @@
+"""Steps of different lengths, integrals over a step, and what a plan misses between its nodes."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from lgcontrol.codegen._internal import UnknownNameError
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SO3, Rn
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    NLPSolver,
+    OptimalControlProblem,
+    Residual,
+)
+from lgcontrol.optimal._transcription import Nodes, Transcription
+from lgcontrol.systems import Input, Parameter, System
+
+from .examples import pendulum, satellite
+from .test_interior_point import in_numpy
+
+START, END = 1.0, 1.5
+HYPER = System("hyper", Rn(1), lambda t, x, u, p: -(x**3) + u, inputs=["u"])
+# Lengths of steps that vary by a factor of ten.
+UNEQUAL = 0.01 + 0.09 * np.sin(np.linspace(0.1, 3.0, 24)) ** 2
+
+
+def hypersensitive(seconds: float, horizon: int, **options) -> OptimalControlProblem:
+    """Along the stable way to the origin, rest, and along the unstable one to the end."""
+    there = Bound("x0", END, END, at="terminal")
+    return OptimalControlProblem(
+        HYPER, horizon, seconds / horizon, Q=1.0, R=1.0, terminal=0.0, reference=[0.0],
+        bounds=[there], **options,
+    )  # fmt: skip
+
+
+def least_cost() -> float:
+    """Of the Hamilton-Jacobi-Bellman equation ``½(x² + V'²) = V' x³ + V'²``, over all times."""
+
+    def slope(x: float, side: float) -> float:
+        return float(np.sqrt(x**6 + x**2) + side * x**3)
+
+    return quad(slope, 0, START, args=(-1.0,))[0] + quad(slope, 0, END, args=(1.0,))[0]
+
+
+def test_nodes_go_where_they_are_needed():
+    coarse = hypersensitive(50.0, 200).solve([START])
+    assert coarse.cost / least_cost() > 1.15  # and says so:
+    error = coarse.transcription_error()
+    told = coarse.cost + error.cost_change - error.held_inputs
+    assert told == pytest.approx(least_cost(), rel=0.02)
+    assert "cost would change by -4" in str(error)
+    fine = hypersensitive(50.0, 200).solve([START], refine=1e-3)
+    assert fine.is_success
+    assert abs(fine.cost / least_cost() - 1) < 1e-3
+    assert fine.problem.horizon <= 200
+    steps = fine.problem.steps
+    longest = int(steps.argmax())
+    assert steps[longest] > 10 * max(steps[0], steps[-1])
+    assert 5.0 < fine.t[longest] < 45.0
+    assert "states off by" in fine.message
+    assert "not reached" not in fine.message
+
+
+@pytest.mark.thorough
+def test_ten_thousand_seconds_are_solved_to_a_thousandth():
+    found = hypersensitive(10_000.0, 100).solve([START], refine=1e-3)
+    assert found.is_success
+    assert abs(found.cost / least_cost() - 1) < 1e-3
+
+
+def test_a_refinement_that_ends_early_says_so(monkeypatch):
+    monkeypatch.setattr("lgcontrol.optimal._accuracy.MOST_NODES", 100)
+    found = hypersensitive(50.0, 100).solve([START], refine=1e-6, guess="rest")
+    assert "refine=1e-06 is not reached with" in found.message
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "ipopt"])
+@pytest.mark.parametrize("method", ["euler", "rk4"])
+def test_the_change_of_the_cost_is_that_of_a_finer_transcription(method, solver):
+    def problem(parts: int, **options) -> OptimalControlProblem:
+        return OptimalControlProblem(
+            pendulum(), 60, 0.05, Q={"angle": 1.0, "rate": 0.1}, R=0.1, terminal=1.0,
+            reference=[1.0, 0.0, 0.0], substeps=parts, **options,
+        )  # fmt: skip
+
+    start = [np.cos(0.8), np.sin(0.8), 0.0]
+    found = problem(1, method=method).solve(start, solver=solver)
+    exact = problem(4, method="rk4", quadrature="gauss").solve(start)
+    change = exact.cost - found.cost
+    # What is left is of second order in the errors.
+    assert found.transcription_error().cost_change == pytest.approx(change, rel=0.1)
+
+
+def test_states_between_the_nodes_are_those_of_another_integrator():
+    system = satellite()
+    problem = OptimalControlProblem(
+        system, 6, 0.4, Q=1.0, R=0.1, reference=system.state.identity, method="euler"
+    )
+    x0 = np.concatenate([SO3.exp([0.3, -0.5, 0.4]), [0.8, -0.4, 0.6]])
+    found = problem.solve(x0)
+    error = found.transcription_error()
+    k = int(np.abs(error.states).max(axis=1).argmax())
+
+    def rate(t, x):
+        return np.asarray(system.state.rate_matrix(x) @ system.f(t, x, found.u[k], [])).ravel()
+
+    end = solve_ivp(rate, (0.0, 0.4), found.x[k], rtol=1e-11, atol=1e-12).y[:, -1]
+    end[:4] /= np.linalg.norm(end[:4])
+    assert np.allclose(error.states[k], system.error(end, found.x[k + 1]), atol=1e-7)
+    assert error.state > 0.01
+
+
+def test_held_inputs_cost_what_finer_ones_save():
+    def carts(horizon: int) -> float:
+        system = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+        problem = OptimalControlProblem(
+            system, horizon, 2.0 / horizon, Q=[1.0, 0.1], R=0.1, terminal=1.0,
+            reference=[0.0, 0.0], quadrature="gauss",
+        )  # fmt: skip
+        return problem.solve([1.0, 0.0])
+
+    coarse, fine = carts(20), carts(320)
+    saved = coarse.cost - fine.cost
+    assert coarse.transcription_error().held_inputs == pytest.approx(saved, rel=0.2)
+
+
+@pytest.mark.parametrize(("quadrature", "order"), [("left", 1), ("gauss", 4)])
+def test_integrals_have_their_order(quadrature, order):
+    system = System(
+        "lag",
+        Rn(1),
+        lambda t, x, u, p: -p * x + u,
+        inputs=["u"],
+        parameters=[Parameter("k", "", 2)],
+    )
+    terms = {
+        "residuals": [Residual(lambda t, x, u, p: x * ca.sin(t), weight=2.0)],
+        "costs": [Cost(lambda t, x, u, p: ca.exp(-t) * x)],
+    }
+    x0, u = 1.0, 0.5
+
+    def state(t):
+        return u / 2 + (x0 - u / 2) * np.exp(-2 * t)
+
+    def rate(t):  # of Q, of R, of the residual, of the cost
+        x = state(t)
+        return x**2 / 2 + 3 * u**2 / 2 + (x * np.sin(t)) ** 2 + np.exp(-t) * x
+
+    wanted, errors = quad(rate, 0, 2, epsabs=1e-13)[0], []
+    for horizon in (8, 16, 32):
+        problem = OptimalControlProblem(
+            system, horizon, 2 / horizon, Q=1.0, R=3.0, terminal=0.0, reference=[0.0],
+            quadrature=quadrature, **terms,
+        )  # fmt: skip
+        once = Transcription(problem)
+        t = problem.times()
+        setting = InteriorPointSolver(problem)._given.setting(t)
+        nodes = Nodes(t, state(t)[:, None], np.full((horizon, 1), u))
+        errors.append(abs(once.values(nodes, setting).cost - wanted))
+    slopes = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.allclose(slopes, order, atol=0.25)
+
+
+def unequal(**options) -> OptimalControlProblem:
+    """A pendulum with a weak motor, its rate limited."""
+    terms = {"Q": {"angle": 1.0, "rate": 0.1}, "R": 0.1, "terminal": 5.0}
+    terms["bounds"] = [Bound("rate", -0.4, 0.4)]
+    return OptimalControlProblem(
+        pendulum(), len(UNEQUAL), UNEQUAL, reference=[1.0, 0.0, 0.0], **(terms | options)
+    )  # fmt: skip
+
+
+AWAY = [np.cos(0.7), np.sin(0.7), 0.0]
+
+
+@pytest.mark.parametrize("quadrature", ["left", "gauss"])
+def test_steps_of_different_lengths_end_where_ipopt_does(quadrature):
+    problem = unequal(quadrature=quadrature)
+    found, other = problem.solve(AWAY), problem.solve(AWAY, solver="ipopt")
+    assert found.is_success
+    assert other.is_success
+    assert found.cost == pytest.approx(other.cost, rel=1e-6)
+    assert np.allclose(found.u, other.u, atol=1e-4)
+    assert np.allclose(np.diff(found.t), UNEQUAL)
+    # Their motion is that of the system, by another integrator.
+    t, x = found.t, found.x
+    angle = np.arctan2(x[:, 1], x[:, 0])
+    for k in (0, 12):
+        end = solve_ivp(
+            lambda t, y, k=k: [y[1], found.u[k, 0] - np.sin(y[0])], (t[k], t[k + 1]),
+            [angle[k], x[k, 2]], rtol=1e-10,
+        ).y[:, -1]  # fmt: skip
+        assert np.allclose(end, [angle[k + 1], x[k + 1, 2]], atol=1e-6)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("substeps", [1, 2])
+def test_machine_code_and_numpy_take_steps_of_different_lengths(substeps):
+    problem = unequal(substeps=substeps)
+    wanted = problem.solve(AWAY, guess="regulators")
+    for solver in (InteriorPointSolver(problem).prepare(), in_numpy(problem)):
+        found = solver.solve(AWAY, guess="regulators")
+        assert found.is_success
+        assert np.allclose(found.u, wanted.u, atol=1e-8)
+
+
+def test_equal_steps_are_one_number():
+    def solved(dt):
+        made = OptimalControlProblem(pendulum(), 10, dt, reference=[1.0, 0.0, 0.0])
+        return made, made.solve(AWAY)
+
+    (one, found), (other, same) = solved(0.1), solved(np.full(10, 0.1))
+    assert one.has_equal_steps
+    assert other.has_equal_steps
+    assert np.array_equal(found.u, same.u)
+    again = unequal().with_arguments(R=1.0)
+    assert np.array_equal(again.steps, UNEQUAL)
+    assert unequal().grid != unequal().with_arguments(dt=UNEQUAL[::-1]).grid
+
+
+def test_what_needs_equal_steps_is_refused_by_name():
+    with pytest.raises(ValueError, match="soft bound on rate needs steps of one length, got 24"):
+        unequal(bounds=[]).with_arguments(bounds=[Bound("rate", upper=0.4, soft=10.0)])
+    with pytest.raises(ValueError, match="MPC needs steps of one length"):
+        MPC(pendulum(), 24, UNEQUAL)
+    for solver in (InteriorPointSolver(unequal()), NLPSolver(unequal())):
+        found = solver.solve(AWAY)
+        with pytest.raises(ValueError, match="real-time step needs steps of one length"):
+            solver.step(AWAY, plan=found.plan)
+    with pytest.raises(ValueError, match="dt has 24 lengths for 10 steps"):
+        unequal().with_arguments(horizon=10)
+    with pytest.raises(ValueError, match="dt must be positive, got 0 s for step 3"):
+        unequal().with_arguments(dt=np.where(np.arange(24) == 3, 0.0, UNEQUAL))
+    with pytest.raises(UnknownNameError, match="unknown quadrature 'simpson'; .* left, gauss"):
+        unequal(quadrature="simpson")
+    counter = System("counter", Rn(1), lambda t, x, u, p: u, inputs=[Input("u")], dt=0.1)
+    for options in ({"quadrature": "gauss"}, {"dt": UNEQUAL}):
+        with pytest.raises(ValueError, match="counter"):
+            OptimalControlProblem(counter, 24, **({"dt": None} | options))
+    with pytest.raises(ValueError, match="counter is discrete, its steps are exact"):
+        OptimalControlProblem(counter, 3, reference=[0.0]).solve([1.0], refine=1e-3)
+    with pytest.raises(ValueError, match="refine must be a share between 0 and 1, got 2"):
+        unequal().solve(AWAY, refine=2.0)
+    gate = Bound("rate", 0.0, 0.0, at=range(3, 4))
+    with pytest.raises(ValueError, match="refine moves nodes, and the bound on rate holds at nod"):
+        unequal().with_arguments(bounds=[gate]).solve(AWAY, refine=1e-3)
