@@ -150,7 +150,7 @@ def refined(
         if grid is None:
             break
         finer = finer.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
-        guess = found.trajectory if np.isfinite(found.cost) else options.get("guess")
+        guess: Any = found.trajectory if np.isfinite(found.cost) else options.get("guess")
         found = finer.solve(x0, **(options | {"guess": guess}))
     error = found.transcription_error()
     met = _off(found, error).sum() <= tolerance
