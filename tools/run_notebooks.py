@@ -3,6 +3,10 @@
 A run fails when a cell raises, and when the kinds of its outputs (text, table, picture) are not
 those stored: then look at the new notebook and commit it. Outputs are normalised, so that a run
 that changes nothing but a wall time leaves a small difference.
+
+The exercises are cells that begin with `answer = ...`. After the notebook's own cells they run with
+the answers of notebooks/exercises/NAME.py: a run fails too when `check` does not accept the right
+answer, or accepts the wrong one.
 """
 
 import re
@@ -20,6 +24,7 @@ from nbclient.exceptions import CellExecutionError
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 PARALLEL = 2  # the smallest machine that runs these has two cores
 CELL_TIMEOUT = 300  # seconds; a notebook is for reading, a cell that takes longer belongs elsewhere
+OPEN = "answer = ..."  # the first line of an exercise
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -62,10 +67,48 @@ def normalise(notebook: Any) -> None:
     notebook.metadata["language_info"] = {"name": "python"}
 
 
+def exercises(notebook: Any) -> list[str]:
+    """Return the sources of the cells that are exercises, in their order."""
+    code = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return [source for source in code if source.startswith(OPEN)]
+
+
+def answers(source: Path) -> dict[str, str]:
+    """Return the code of each answer by its title: `right 1`, `wrong 1`, `right 2`, …."""
+    path = source.parent / "exercises" / source.name
+    if not path.exists():
+        return {}
+    cells = re.split(r"^# %% (.+)\n", path.read_text(encoding="utf-8"), flags=re.M)[1:]
+    return dict(zip(cells[::2], (code.strip() for code in cells[1::2]), strict=True))
+
+
+def answered(notebook: Any, source: Path) -> dict[str, Any]:
+    """Return a cell for each answer, by its title: the exercise with that answer."""
+    given = answers(source)
+    return {
+        f"{kind} {number}": nbformat.v4.new_code_cell(text.replace(OPEN, given[f"{kind} {number}"]))
+        for number, text in enumerate(exercises(notebook), 1)
+        for kind in ("right", "wrong")
+    }
+
+
+def misjudged(cells: dict[str, Any]) -> list[str]:
+    """Return the titles of the answers that `check` took for their opposite."""
+    verdicts = {"right": ": right.", "wrong": ": not yet."}
+    return [
+        title
+        for title, cell in cells.items()
+        if verdicts[title.split()[0]] not in "".join(out.get("text", "") for out in cell.outputs)
+    ]
+
+
 def run(source: Path) -> str | None:
     """Execute one notebook and write it; return what is wrong, None when nothing is."""
     start = time.perf_counter()
     notebook = read_source(source)
+    tried = answered(notebook, source)
+    own = len(notebook.cells)
+    notebook.cells += tried.values()
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
@@ -77,6 +120,12 @@ def run(source: Path) -> str | None:
     except (CellExecutionError, TimeoutError, RuntimeError) as error:
         print(f"FAILED {source.name}\n{error}", flush=True)
         return str(error)
+    notebook.cells = notebook.cells[:own]
+    wrong = misjudged(tried)
+    if wrong:
+        message = f"exercises/{source.name}: check() misjudges {', '.join(wrong)}"
+        print(f"FAILED {message}", flush=True)
+        return message
     normalise(notebook)
     stored = source.with_suffix(".ipynb")
     before = kinds(nbformat.read(stored, as_version=4)) if stored.exists() else None

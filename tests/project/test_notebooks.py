@@ -1,12 +1,21 @@
 """Notebooks are stored with their outputs, and say what their sources say."""
 
+import importlib.util
 import json
+import re
 
 import pytest
 
 from ._repository import ROOT
 
+_spec = importlib.util.spec_from_file_location(
+    "exercises", ROOT / "notebooks" / "exercises" / "__init__.py"
+)
+_exercises = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_exercises)
+
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
+TUTORIALS = sorted((ROOT / "notebooks" / "exercises").glob("[a-z]*.py"))
 
 
 def _cells_of_source(path):
@@ -40,3 +49,28 @@ def test_every_notebook_has_a_source():
     """A notebook without a source would never be executed."""
     stored = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert stored == {path.stem for path in SOURCES}
+
+
+@pytest.mark.parametrize("answered", TUTORIALS, ids=lambda path: path.stem)
+def test_every_tutorial_has_three_exercises_with_answers(answered):
+    """`make notebooks` runs each exercise with its right and its wrong answer."""
+    source = ROOT / "notebooks" / answered.name
+    cells = [text for kind, text in _cells_of_source(source) if kind == "code"]
+    numbers = [
+        re.findall(r"check\(\s*(\d)", text)[0]
+        for text in cells
+        if text.startswith("answer = ...\n")
+    ]
+    assert numbers == ["1", "2", "3"]
+    answers = answered.read_text(encoding="utf-8")
+    titles = [line.removeprefix("# %% ") for line in answers.splitlines() if line[:4] == "# %%"]
+    assert titles == [f"{kind} {number}" for number in numbers for kind in ("right", "wrong")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [(..., "replace the dots"), (2.0, "right."), (3.0, "not yet. Halve it.")],
+)
+def test_check_tells_right_from_wrong(answer, verdict, capsys):
+    _exercises.check(1, answer, lambda value: value == 2.0, "Halve it.")
+    assert verdict in capsys.readouterr().out
