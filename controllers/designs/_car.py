@@ -46,11 +46,12 @@ def car() -> System[Product]:
         ],
         parameters=[Parameter("wheelbase", "m", WHEELBASE)],
         look=wheeled_body(
-            body=(4.2, 1.7, 1.1),
+            body=(4.2, 1.7, 0.7),
             wheelbase=WHEELBASE,
             track=1.5,
             wheel=(0.31, 0.22),
             ahead=WHEELBASE / 2,
+            cabin=0.5,
         ),
     )
 

@@ -86,8 +86,6 @@ def design(seed: int = 0) -> Task:
             error_at_end("rate", "twist", slice(0, 3), "rad/s", 1e-4, over=10),
             failed_calls(),
         ),
-        # Of the unit sphere, what the cone cuts out.
-        obstacles={"sun, z keeps 25° off": (sun, 2 * np.sin(SUN / 2))},
     )
 
 

@@ -8,8 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from ._progress import safe_name
 from ._registry import CommandError
-from ._run import FAILED, OK, safe_name
+from ._run import FAILED, OK
 
 NUMBER_TEXT = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE_TEXT = re.compile(rf"(\*?)({NUMBER_TEXT}):({NUMBER_TEXT})\s*(\D.*)?")

@@ -81,13 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     view = commands.add_parser("view", help="show runs, robots, models or designs in the browser")
     view.add_argument(
         "names", nargs="+", metavar="name",
-        help="runs (.npz), robots (.urdf) or names of `lgcontrol list`, shown over each other",
+        help="runs (.npz), robots (.urdf) or names of `lgcontrol list`, shown over each other; of "
+        "a design the run that `lgcontrol run` wrote, else one that is simulated now",
     )  # fmt: skip
     view.add_argument("--out", type=Path, help="write this .html file and open nothing")
     view.add_argument(
         "--packages", type=Path, action="append", default=[], metavar="FOLDER",
         help="folder with the packages that a robot's meshes are in; may be given again",
     )  # fmt: skip
+    view.add_argument(
+        "--runs", type=Path, default=Path("out"), help="folder with runs of designs (out)"
+    )
+    view.add_argument("--again", action="store_true", help="simulate designs anew")
     view.add_argument("--free", action="store_true", help="let the base of a robot move freely")
     view.set_defaults(command=view_command)
 

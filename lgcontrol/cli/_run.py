@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy as np
 
 from ..codegen._internal import unknown_name
 from ..plotting._internal import can_be_seen
+from ._progress import end_progress, progress, safe_name
 from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
 from ._view import show_scenes
 
@@ -42,7 +41,7 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
             run = _perturb if options.perturb else _run_one
             worst = max(worst, run(name, design, options))
         except Exception as error:  # a design of anybody's; the others still run, and exit says so
-            _end_progress()
+            end_progress()
             if options.traceback:
                 traceback.print_exc()
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -61,12 +60,12 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     task = design(seed=options.seed)
     started = time.perf_counter()
     try:
-        run = task.run(seconds=options.seconds, seed=options.seed, progress=_progress())
+        run = task.run(seconds=options.seconds, seed=options.seed, progress=progress())
     except SimulationError as error:
         if options.traceback:
             traceback.print_exc()
         run = error.result
-    _end_progress()
+    end_progress()
     elapsed = time.perf_counter() - started
     print(f"  {run.t[-1]:.2f} s simulated in {elapsed:.1f} s")
     if options.seconds is not None and options.seconds < task.seconds:
@@ -161,11 +160,6 @@ def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[
     return written
 
 
-def safe_name(name: str) -> str:
-    """Name of a design or paper as the name of a file, which leads nowhere else."""
-    return re.sub(r"[^\w.-]", "_", name)
-
-
 def check_folder(folder: Path) -> None:
     """Make the folder and see that files can be written, before anything takes time."""
     try:
@@ -175,19 +169,3 @@ def check_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise CommandError(f"--out {folder} cannot be written to: {error.strerror}") from None
-
-
-def _progress() -> Callable[[float], None] | None:
-    """Progress on a terminal only: a line that is rewritten."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(fraction: float) -> None:
-        print(f"\r  {100 * fraction:3.0f} %", end="", file=sys.stderr, flush=True)
-
-    return show
-
-
-def _end_progress() -> None:
-    if sys.stderr.isatty():
-        print("\r       \r", end="", file=sys.stderr, flush=True)

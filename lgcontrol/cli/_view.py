@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..codegen._internal import unknown_name
 from ..scene import Scene
 from ..scene._internal import open_pages, write_page
-from ..simulation._internal import task_goals
+from ._progress import end_progress, progress, safe_name
 from ._registry import DESIGNS, MECHANISMS, MODELS, CommandError, entries, guarded, load
 
 
@@ -35,11 +37,8 @@ def _scene_of(name: str, options: argparse.Namespace) -> Scene:
     known = {group: entries(group) for group in (DESIGNS, MODELS, MECHANISMS)}
     ending = Path(name).suffix.lower()
     if name in known[DESIGNS]:
-        task = guarded(name, lambda: load(known[DESIGNS][name])(seed=0))
-        return _made(
-            name,
-            lambda: task.plant.scene(task.x0, goals=task_goals(task), obstacles=task.obstacles),
-        )
+        run = _made(name, lambda: _run_of(name, known[DESIGNS][name], options))
+        return _made(name, lambda: replace(run.scene(), title=name))
     for group in (MODELS, MECHANISMS):
         if name in known[group]:
             made = guarded(name, load(known[group][name]))
@@ -57,6 +56,26 @@ def _scene_of(name: str, options: argparse.Namespace) -> Scene:
     )
 
 
+def _run_of(name: str, entry: Any, options: argparse.Namespace) -> Any:
+    """The run of a design that `lgcontrol run` has written, else one that is simulated now."""
+    from ..simulation import SimulationError, SimulationResult
+
+    path = options.runs / f"{safe_name(name)}.npz"
+    if path.is_file() and not options.again:
+        written = datetime.fromtimestamp(path.stat().st_mtime)
+        print(f"{name}: the run in {path}, of {written:%Y-%m-%d %H:%M}; --again simulates anew")
+        return SimulationResult.load(path)
+    task = guarded(name, lambda: load(entry)(seed=0))
+    print(f"{name}: simulates {task.seconds:g} s", flush=True)
+    try:
+        return task.run(seed=0, progress=progress())
+    except SimulationError as error:
+        print(f"  ended early: {error}")
+        return error.result
+    finally:
+        end_progress()
+
+
 def _robot(path: str, options: argparse.Namespace) -> Any:
     from ..mechanics import Multibody
 
@@ -64,8 +83,8 @@ def _robot(path: str, options: argparse.Namespace) -> Any:
     return Multibody.from_urdf(path, base=base, on_finding="ignore", packages=options.packages)
 
 
-def _made(name: str, make: Any) -> Scene:
-    """A scene; what is wrong with a file or a model is told in a line."""
+def _made(name: str, make: Any) -> Any:
+    """What is made; what is wrong with a file or a model is told in a line."""
     try:
         return make()
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -9,6 +9,9 @@ import numpy as np
 LARGEST_MESH = 2**26
 """Bytes of a file that is read."""
 
+LARGEST_VERTEX = 1e9
+"""Of a vertex, in the unit of the file; in single precision the page cannot square much more."""
+
 MOST_TRIANGLES = 2_000_000
 FINEST_GRID = 512  # cells along the longest side of what is decimated
 _HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
@@ -58,6 +61,11 @@ def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
         )
     if not np.isfinite(vertices).all():
         raise ValueError(f"{path.name}: a vertex is not finite")
+    if np.abs(vertices).max() > LARGEST_VERTEX:
+        raise ValueError(
+            f"{path.name}: a vertex is {np.abs(vertices).max():.3g} from the origin, more than the "
+            f"{LARGEST_VERTEX:g} that are drawn: mend the file, or give its scale"
+        )
     if not (0 <= faces.min() and faces.max() < len(vertices)):
         raise ValueError(f"{path.name}: a face names a vertex that is not there")
     return vertices, faces

@@ -25,6 +25,23 @@ LIMITS = "limits"
 ROUNDING = 1e-9
 
 
+class ShownRow(NamedTuple):
+    """What a person reads of a bound whose row is made for solvers.
+
+    Attributes
+    ----------
+    function : callable
+        ``(t, x, u, p) → number``.
+    lower, upper : float
+    unit : str
+    """
+
+    function: StageFunction
+    lower: float
+    upper: float
+    unit: str
+
+
 @named_options(own="of")
 @dataclass(frozen=True, eq=False)
 class Bound:
@@ -57,7 +74,9 @@ class Bound:
     name : str, optional
         What messages call it.
     obstacle : object, optional
-        What it keeps a body out of, for scenes and pictures; `keep_out` says it.
+        What it keeps a body out of, for scenes and pictures; `keep_out` and `Cone` say it.
+    shown : ShownRow, optional
+        What records and pictures show in its place; `keep_out` and `Cone` say it.
 
     Examples
     --------
@@ -72,6 +91,7 @@ class Bound:
     at: Where | range = "both"
     name: str | None = None
     obstacle: Any = None
+    shown: ShownRow | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.of, str) or callable(self.of)):

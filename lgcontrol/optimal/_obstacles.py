@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from ..codegen import Value, named_options
 from ..codegen._internal import check_shape
+from ..scene._internal import Inside
 from ..systems._internal import squared_distance
-from ._bounds import Bound
+from ._bounds import Bound, ShownRow
 from ._expressions import StageFunction
 
 # A centre, an end, an axis: numbers, or a function (t, p) → column of them that may change.
@@ -114,6 +115,7 @@ def keep_out(
 
     Bounded is ``(d² − R²) / (2 R)`` with the distance d of the two axes and the sum R of the radii:
     smooth, and near contact the clearance in m. Of a half-space it is the clearance of each end.
+    Records and pictures show the clearance ``d − R`` itself.
 
     Parameters
     ----------
@@ -148,8 +150,16 @@ def keep_out(
     def clearance(t: Value, x: Value, u: Value, p: Value) -> Value:
         return obstacle.clearance(body(t, x, u, p), _number(radius, t, p), t, p)
 
+    def distance(t: Value, x: Value, u: Value, p: Value) -> Value:
+        row = clearance(t, x, u, p)
+        if isinstance(obstacle, HalfSpace):
+            return ca.mmin(row)
+        R = _number(obstacle.radius, t, p) + _number(radius, t, p)
+        return ca.sqrt(ca.fmax(2 * R * row + R**2, 0.0)) - R
+
     label = f"clearance of {type(obstacle).__name__}" if name is None else name
-    return Bound(clearance, lower=0.0, soft=soft, name=label, obstacle=obstacle)
+    shown = ShownRow(distance, 0.0, np.inf, "m")
+    return Bound(clearance, lower=0.0, soft=soft, name=label, obstacle=obstacle, shown=shown)
 
 
 @named_options
@@ -160,7 +170,8 @@ class Cone:
     Parameters
     ----------
     axis : array_like, shape (3,), or callable
-        Of any length; or ``(t, p) → column`` of length one.
+        Of any length, in the axes of the direction; scenes draw those of the world.
+        Or ``(t, p) → column`` of length one.
     half_angle : float or callable
         In rad; or ``(t, p) → number``.
 
@@ -246,8 +257,20 @@ class Cone:
             found = ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
             return found - ca.cos(angle(t, p)) if callable(angle) else found
 
+        def between(t: Value, x: Value, u: Value, p: Value) -> Value:
+            """Angle to the axis, which is what people think of, or to the edge if that changes."""
+            along = ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
+            found = ca.acos(ca.fmax(ca.fmin(along, 1.0), -1.0))
+            return found - angle(t, p) if callable(angle) else found
+
         sides = {"lower": -np.inf, "upper": np.inf} | {side: limit}
-        return Bound(cosine, sides["lower"], sides["upper"], soft=soft, name=name)
+        edge = 0.0 if callable(angle) else float(angle)
+        is_inside = side == "lower"
+        shown = ShownRow(between, *((-np.inf, edge) if is_inside else (edge, np.inf)), "rad")
+        return Bound(
+            cosine, sides["lower"], sides["upper"], soft=soft, name=name,
+            obstacle=Inside(self) if is_inside else self, shown=shown,
+        )  # fmt: skip
 
 
 def _between(body: Value, other: Value, radius: Value) -> Value:

@@ -50,7 +50,8 @@ from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
-from ._rows import bounded_along
+from ._rows import bounded_along, unit_of
+from ._seen import seen_obstacles
 from ._statement import (
     arrival_weight,
     check_equal_steps,
@@ -513,17 +514,8 @@ class OptimalControlProblem(Frozen):
 
     @property
     def obstacles(self) -> dict[str, Any]:
-        """What bounds keep bodies out of, by the name of the first of them; see `keep_out`."""
-        found: dict[str, Any] = {}
-        for bound in self.bounds:
-            one = bound.obstacle
-            if one is None or any(one is other for other in found.values()):
-                continue
-            plain = type(one).__name__
-            name = plain if bound.label == f"clearance of {plain}" else bound.label
-            names = (name, *(f"{name} {k}" for k in range(2, len(found) + 3)))
-            found[next(label for label in names if label not in found)] = one
-        return found
+        """What bounds keep bodies out of, and gates, by the name of the first bound of each."""
+        return seen_obstacles(self.system, self.bounds)
 
     def bounded(
         self,
@@ -580,7 +572,7 @@ class OptimalControlProblem(Frozen):
             zip(self.system.state.coordinate_names, self.system.state.coordinate_units, strict=True)
         )
         units |= {one.name: one.unit for one in self.system.inputs}
-        units |= {bound.label: "m" for bound in self.bounds if bound.obstacle is not None}
+        units |= {one.label: unit for one in self.bounds if (unit := unit_of(self.system, one))}
         return units.get(name, units.get(name.partition("[")[0], ""))
 
     def times(self, t0: float = 0.0) -> np.ndarray:

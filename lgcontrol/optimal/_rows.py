@@ -214,6 +214,11 @@ def bounded_along(
     symbols = [sym(name, len(rows)) for name, rows in zip("txupr", columns, strict=True)]
     found: dict[str, tuple[np.ndarray, float, float]] = {}
     for bound in bounds:
+        if bound.shown is not None:
+            bound = replace(
+                bound, of=bound.shown.function, lower=bound.shown.lower, upper=bound.shown.upper,
+                name=bound.label,
+            )  # fmt: skip
         column, labels = expression_of(system, bound, *symbols)
         unknown = x_ref is None and ca.depends_on(column, symbols[-1])
         if bound.at not in ALONG or unknown:
@@ -228,6 +233,23 @@ def bounded_along(
             _, least, most = found.get(label, (row, -np.inf, np.inf))
             found[label] = (row, max(least, float(low)), min(most, float(high)))
     return found
+
+
+def unit_of(system: System, bound: Bound) -> str:
+    """Unit of what `bounded_along` says of a bound; empty where it has none or several."""
+    if bound.shown is not None:
+        return bound.shown.unit
+    if not isinstance(bound.of, str):
+        return ""
+    kind, name = bounded_place(system, bound)
+    state = system.state
+    names: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+        "input": (system.input_names, [entry.unit for entry in system.inputs]),
+        "coordinate": (state.coordinate_names, state.coordinate_units),
+        "tangent": (state.tangent_names, state.tangent_units),
+    }
+    own, units = names.get(kind, ((), ()))
+    return dict(zip(own, units, strict=True)).get(name, "")
 
 
 def expression_of(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
-from ._obstacles import round_obstacles
+from ..scene._internal import is_attitude
+from ._obstacles import is_round, round_obstacles
 from ._plot_path import known_scene, poses_of_scene
-from ._poses import Bodies, body_poses, is_attitude, is_planar
+from ._poses import Bodies, body_poses, is_planar
 from ._run import PlottedRun
 from ._solids import solids_of
 
@@ -123,7 +124,7 @@ def animate_run(
     times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
     look = known_scene(run) if bodies is None else None
     solids = None if look is None else solids_of(look, 2)
-    standing = [] if look is None else [one for one in look.bodies if one.role == "obstacle"]
+    standing = [] if look is None else [one for one in look.bodies if is_round(one)]
     around = [part for one in standing for part in round_obstacles(one, one.name)]
     rows = None
     if look is None or is_attitude(run.group):

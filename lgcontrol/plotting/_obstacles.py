@@ -9,7 +9,7 @@ import numpy as np
 
 from ..groups import SE3
 from ..scene import SceneBody
-from ..scene._internal import obstacle_bodies
+from ..scene._internal import ConeShape, obstacle_bodies
 from ._poses import axes_of
 from ._style import FAINT, GRID, INK, SMALL, halo
 
@@ -34,6 +34,8 @@ class RoundObstacle(NamedTuple):
         Out of a half-space.
     is_past : bool
         Whether one that moves was there at the start.
+    is_gate : bool
+        Whether it is to be kept in, not out of.
     """
 
     ends: np.ndarray
@@ -41,6 +43,7 @@ class RoundObstacle(NamedTuple):
     name: str = ""
     normal: np.ndarray | None = None
     is_past: bool = False
+    is_gate: bool = False
 
 
 def obstacles_of(given: Obstacles, t: np.ndarray) -> list[RoundObstacle]:
@@ -89,12 +92,30 @@ def round_obstacles(body: SceneBody, name: str) -> list[RoundObstacle]:
     return found
 
 
+def is_cone(body: SceneBody) -> bool:
+    """Whether a body of a scene is a cone of directions."""
+    return bool(body.shapes) and isinstance(body.shapes[0].geometry, ConeShape)
+
+
+def is_round(body: SceneBody) -> bool:
+    """Whether an obstacle is one of `round_obstacles`: neither a cone nor a gate."""
+    return body.role == "obstacle" and not is_cone(body)
+
+
+def cap_of(body: SceneBody) -> RoundObstacle:
+    """What a cone of directions cuts out of the unit sphere at the end: center and chord."""
+    geometry: Any = body.shapes[0].geometry
+    axis = axes_of(body.poses[-1])[:, 2]
+    chord = 2 * np.sin(geometry.half_angle / 2)
+    return RoundObstacle(np.tile(axis, (2, 1)), chord, body.name, is_gate=body.role == "gate")
+
+
 def corners_of(obstacles: Sequence[RoundObstacle]) -> list[np.ndarray]:
     """Points that a picture must hold, of those that end somewhere."""
     return [
-        ends + sign * radius
-        for ends, radius, _, normal, _ in obstacles
-        if normal is None
+        one.ends + sign * one.radius
+        for one in obstacles
+        if one.normal is None
         for sign in (-1.0, 1.0)
     ]
 

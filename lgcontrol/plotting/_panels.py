@@ -276,14 +276,15 @@ def _joined(panels: list[Panel]) -> Panel:
 def _attitude(
     name: str, block: LieGroup, t: np.ndarray, x: np.ndarray, goal: np.ndarray | None
 ) -> Panel:
-    """Heading in a plane, or the rotation vector in space: from the goal, if there is one."""
+    """Heading of a body, angle of a joint, or the rotation vector: from the goal, if any."""
     if "cos" in block.coordinate_names:
         heading = _heading(block, x)
         dashed = None
         if goal is not None:  # the turn that is nearest to the heading at the end
             dashed = _heading(block, goal)
             dashed += 2 * np.pi * np.round((heading[-1] - dashed[-1]) / (2 * np.pi))
-        return Panel(_title(name, "heading"), "rad", ("heading",), t, heading, dashed=dashed)
+        what = "heading" if block.dim > 1 else "angle"
+        return Panel(_title(name, what), "rad", (what,), t, heading, dashed=dashed)
     turns = [i for i, unit in enumerate(block.tangent_units) if unit == "rad"]
     what = "rotation vector" if goal is None else "attitude error"
     if not turns:  # a group of a user's own: all of its logarithm

@@ -14,14 +14,28 @@ from ..codegen import named_options
 from ..codegen._internal import as_numbers, check_shape
 from ..groups import SE3
 from ..scene import Scene
-from ..scene._internal import obstacle_bodies
+from ..scene._internal import (
+    SceneGoal,
+    Scenery,
+    goals_of,
+    is_attitude,
+    jumps,
+    obstacle_bodies,
+    scene_of_states,
+    smooth,
+    smooth_motion,
+)
 from ._obstacles import (
+    LABELS,
     Obstacles,
     RoundObstacle,
     cap,
+    cap_of,
     corners_of,
     draw_in_plane,
     draw_in_space,
+    is_cone,
+    is_round,
     label,
     obstacles_of,
     outline,
@@ -35,10 +49,7 @@ from ._poses import (
     body_poses,
     extent_of,
     has_bodies,
-    is_attitude,
     is_planar,
-    jumps,
-    smooth,
     spread,
 )
 from ._run import check_run
@@ -48,6 +59,7 @@ from ._style import (
     COLORS,
     DASHES,
     FAINT,
+    GOOD,
     INK,
     SMALL,
     head,
@@ -62,6 +74,7 @@ if TYPE_CHECKING:
 
 
 MOST_HIGH = 7.5  # inches, of a figure
+FLATTEST = 0.22  # share of the longest side that each side of a box in space has at least
 SPHERE_BODY = 0.7  # size of a body within the unit sphere
 WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the first
 
@@ -152,8 +165,11 @@ def plot_path(
     frames = max(2, frames)
     solids = None if scene is None else solids_of(scene, frames)
     if scene is not None:
-        known = [body for body in scene.bodies if body.role == "obstacle"]
+        known = [body for body in scene.bodies if is_round(body)]
         capsules += [] if capsules else [o for one in known for o in round_obstacles(one, one.name)]
+        if turns:
+            cones = [one for one in scene.bodies if is_cone(one)]
+            capsules += [cap_of(one) for one in cones]
         own = [replace(one, poses=SE3.identity[None]) for one in scene.bodies if one.role == "hull"]
         hulls += [] if hulls else [o for one in own for o in round_obstacles(one, "")]
     if scene is None or turns:
@@ -167,7 +183,8 @@ def plot_path(
     spreads = (
         None if covariances is None else _spreads(poses, len(getattr(run, "x", poses)), covariances)
     )
-    shown = _PathPicture(poses, goal, capsules, hulls, spreads, solids)
+    marked = goals_of(given) if len(given) else [] if scene is None else scene.goals
+    shown = _PathPicture(poses, goal, marked, capsules, hulls, spreads, solids)
     ax = None
     if turns:
         figure = figure or new_figure(6.0, 5.6)
@@ -183,13 +200,16 @@ def plot_path(
         _join(ax, poses, 3, linked)
         if own:
             fill(figure, ax, half)
-    dashed = ["dashed: goal" if len(goals) else "dashed: reference"] * (goal is not None)
+    dashed = ["dashed: goal" if marked else "dashed: reference"] * (goal is not None)
     key = [
         *["pale: early, dark: late"] * (len(t) > 1),
         *dashed,
         *["grey: obstacles"] * (len(capsules) > 0),
     ]
     key += ["ellipses: 2σ"] * (spreads is not None)
+    key += ["rings: goals"] * bool(marked and not turns)
+    is_gated = solids is not None and any(one.role == "gate" for one in solids.gates)
+    key += ["green: gates"] * is_gated
     if solids is not None and solids.scale > 1.0:
         key.append(f"bodies {solids.scale:.2g}× as large as they are")
     head(figure, getattr(run, "title", getattr(run, "name", "")), key)
@@ -205,6 +225,7 @@ class _PathPicture(NamedTuple):
 
     poses: np.ndarray
     goal: np.ndarray | None
+    marked: Sequence[SceneGoal]
     capsules: list[RoundObstacle]
     hulls: list[RoundObstacle]
     spreads: np.ndarray | None
@@ -226,11 +247,11 @@ def _subject(run: Any) -> tuple[Any, Scene | None]:
     if hasattr(run, "problem") and hasattr(run, "trajectory"):
         system, problem = run.problem.system, run.problem
         path = run.trajectory
-        if system.look is None or is_attitude(system.state):
+        if system.look is None:
             return path, None
-        scene = system.scene(path)
-        around = obstacle_bodies(problem.obstacles, path.t, problem.nominal_parameters)
-        return path, replace(scene, bodies=[*scene.bodies, *around])
+        t, x = smooth_motion(system.state, path.t, path.x)
+        around = obstacle_bodies(problem.obstacles, t, problem.nominal_parameters)
+        return path, scene_of_states(system.name, system.state, t, x, Scenery(system.look, around))
     check_run(run)
     return run, known_scene(run)
 
@@ -316,6 +337,7 @@ def _draw_plane(figure: Any, shown: _PathPicture, frames: int) -> Any:
         length = min(length, 2.0 * radius + float(np.linalg.norm(np.diff(ends, axis=0))))
     if shown.goal is not None:
         _draw_reference(ax, shown.goal, length, 2)
+    _mark_goals(ax, shown.marked, 2)
     if shown.solids is not None:
         draw_solids(ax, shown.solids, 2)
     for k, color in enumerate(_path_colors(shown.poses)):
@@ -346,6 +368,7 @@ def _draw_space(figure: Any, shown: _PathPicture, frames: int) -> tuple[Any, tup
     draw_in_space(ax, shown.capsules, everything, extent_of(everything))
     if shown.goal is not None:
         _draw_reference(ax, shown.goal, length, 3)
+    _mark_goals(ax, shown.marked, 3)
     if shown.solids is not None:
         draw_solids(ax, shown.solids, 3)
     for k, color in enumerate(_path_colors(shown.poses)):
@@ -451,9 +474,12 @@ def _draw_attitudes(
     for axis in range(3):
         ring = np.roll(np.stack([np.cos(turn), np.sin(turn), 0 * turn]), axis, axis=0)
         ax.plot(*ring, color=FAINT, lw=0.6, alpha=0.6)
-    for ends, radius, name, *_ in caps:
-        ax.plot_surface(*cap(ends[0], radius), color=FAINT, alpha=0.5, lw=0)
-        label(ax, 1.05 * ends[0] / np.linalg.norm(ends[0]), name)
+    for one in caps:
+        ax.plot_surface(
+            *cap(one.ends[0], one.radius), color=GOOD if one.is_gate else FAINT,
+            alpha=0.15 if one.is_gate else 0.5, lw=0,
+        )  # fmt: skip
+        label(ax, 1.05 * one.ends[0] / np.linalg.norm(one.ends[0]), one.name)
     for k in range(poses.shape[1]):
         tips = axes_of(poses[:, k])
         for axis, color in enumerate(AXIS_COLORS):
@@ -485,7 +511,7 @@ def set_box(ax: Any, points: np.ndarray, margin: float) -> tuple[float, ...]:
     """
     flat = points.reshape(-1, 3)
     low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
-    least = 0.35 * (high - low).max()
+    least = FLATTEST * (high - low).max()
     half = np.maximum(high - low, least) / 2
     middle = (low + high) / 2
     for name, center, reach in zip("xyz", middle, half, strict=True):
@@ -548,6 +574,21 @@ def _draw_reference(ax: Any, poses: np.ndarray, length: float, size: int) -> Non
                 ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
             else:
                 draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
+
+
+def _mark_goals(ax: Any, goals: Sequence[SceneGoal], size: int) -> None:
+    """A ring of one size on the paper, and the ball of positions that pass."""
+    for goal in goals:
+        place = goal.pose[:size, np.newaxis]
+        ax.plot(*place, ls="none", marker="o", ms=9, mfc="none", mec=GOOD, mew=1.3, zorder=LABELS,
+                gid="goal")  # fmt: skip
+        if goal.tolerance > 0 and size == 3:
+            ball = surface(np.tile(goal.pose[:3], (2, 1)), goal.tolerance)
+            ax.plot_surface(*ball, color=GOOD, alpha=0.25, lw=0)
+        elif goal.tolerance > 0:
+            turn = np.linspace(0, 2 * np.pi, 49)
+            ring = goal.tolerance * np.stack([np.cos(turn), np.sin(turn)])
+            ax.fill(*(place + ring), color=GOOD, alpha=0.25, lw=0)
 
 
 def _ends(ax: Any, path: np.ndarray, color: Any) -> None:

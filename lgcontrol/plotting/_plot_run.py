@@ -178,7 +178,7 @@ def plot_trajectory(
     >>> turn = Trajectory(SO2, [0.0, 1.0, 2.0], SO2.exp([[0.0], [1.0], [3.0]]))
     >>> figure = plot_trajectory(turn)
     >>> [ax.get_title(loc="left") for ax in figure.axes]
-    ['heading']
+    ['angle']
     """
     if trajectory.x.ndim != 2:
         raise ValueError(

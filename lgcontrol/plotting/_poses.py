@@ -9,24 +9,17 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..groups import SE3, LieGroup
-from ..groups._internal import SO3Group
-from ._panels import leaves
+from ..scene._internal import moving_blocks
 
 Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndarray], Any]]
 """``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name."""
-
-JUMP = 10.0  # times as long as the steps next to it is a step that is a jump
-LEAST_JUMP = 1e-2  # of the longest step: less is rounding, or a motion that begins
-ARC = 0.1  # rad, the longest that is drawn as a straight line
 
 
 def body_names(group: LieGroup, bodies: Bodies | None) -> list[str]:
     """Names of the bodies of a state, where there are several that have any."""
     if isinstance(bodies, Mapping):
         return [*bodies]
-    names = (
-        [] if bodies is not None else [name for name, block, _ in leaves(group) if _is_body(block)]
-    )
+    names = [] if bodies is not None else [name for name, _, _ in moving_blocks(group)]
     return names if len(names) > 1 else []
 
 
@@ -66,7 +59,7 @@ def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> 
         if poses.ndim == 2:
             poses = poses[:, np.newaxis]
         return check_shape("what bodies(x) returned", poses, (len(x), None, 7))
-    found = [block.embed(x[:, where]) for _, block, where in leaves(group) if _is_body(block)]
+    found = [block.embed(x[:, where]) for _, block, where in moving_blocks(group)]
     if not found:
         raise ValueError(
             f"the state {group} has no block that moves a body in space: give bodies=function, "
@@ -84,41 +77,7 @@ def has_bodies(group: LieGroup) -> bool:
     >>> has_bodies(SE2), has_bodies(Rn(2))
     (True, False)
     """
-    return any(_is_body(block) for _, block, _ in leaves(group))
-
-
-def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
-    """States with others between them on the group where they are few, shape (M, nq).
-
-    Where bodies only turn, also where they are far apart. Over jumps there are none between.
-    """
-    parts = -(-least // len(x)) if len(x) > 1 else 1
-    if len(x) > 1 and is_attitude(group):
-        block, where = next((b, w) for _, b, w in leaves(group) if _is_body(b))
-        turns = np.linalg.norm(block.minus(x[1:, where], x[:-1, where]), axis=1)
-        largest = turns.max(initial=0.0, where=np.isfinite(turns))  # runs may end in NaN
-        parts = max(parts, int(np.ceil(largest / ARC)))
-    if parts == 1:
-        return x
-    lengths = np.linalg.norm(group.minus(x[1:], x[:-1]), axis=1)
-    s = np.arange(parts) / parts * ~jumps(lengths)[:, np.newaxis]
-    between = group.interpolate(x[:-1, np.newaxis], x[1:, np.newaxis], s)
-    return np.concatenate([between.reshape(-1, group.nq), x[-1:]])
-
-
-def jumps(lengths: np.ndarray) -> np.ndarray:
-    """Which steps of a motion are none but jumps: far longer than those before and after them."""
-    if len(lengths) < 2:
-        return np.zeros(len(lengths), dtype=bool)
-    padded = np.concatenate([[0.0], lengths, [0.0]])
-    beside = np.maximum(padded[:-2], padded[2:])
-    return lengths > np.maximum(JUMP * beside, LEAST_JUMP * lengths.max())
-
-
-def is_attitude(group: LieGroup) -> bool:
-    """Whether the bodies of a state only turn."""
-    blocks = [block for _, block, _ in leaves(group) if _is_body(block)]
-    return bool(blocks) and all(isinstance(block, SO3Group) for block in blocks)
+    return bool(moving_blocks(group))
 
 
 def is_planar(poses: np.ndarray) -> bool:
@@ -145,11 +104,3 @@ def spread(points: np.ndarray, count: int) -> np.ndarray:
     return np.unique(
         np.searchsorted(length, np.linspace(0, length[-1], count)).clip(max=len(points) - 1)
     )
-
-
-def _is_body(block: LieGroup) -> bool:
-    """Motions of a body with at least two degrees of freedom: with one, it is a joint."""
-    try:
-        return block.selection.shape[1] >= 2
-    except TypeError:
-        return False

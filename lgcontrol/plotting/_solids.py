@@ -9,15 +9,20 @@ import numpy as np
 
 from ..groups import SE3
 from ..scene import Scene, SceneBody
+from ._obstacles import is_cone
 from ._poses import is_planar, spread
+from ._style import GOOD, WARN
 
 AROUND = 12  # corners of what is round
 PLAIN = (0.46, 0.53, 0.60, 1.0)  # bodies without a colour of their own
 LIGHT = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
 DARKEST = 0.6  # share of a colour on the side away from the light
+GATE = 0.18  # opacity of gates and cones
 GHOST = 0.25  # opacity of what is to be reached, and of an arm at its start
 PALEST = 0.55  # share of white in the colours of the first of many places
 SMALLEST_BODY = 0.1  # share of the picture that a single body takes at least
+SMALLEST_AMONG = 0.04  # and among obstacles, which it may not seem to touch
+TOLD_SCALE = 1.15  # a smaller one is none
 FEW_PLACES = 4  # places of an arm among which the farthest counts
 CLOSE = 0.3  # sizes of an arm between two of its places
 APART = 0.9  # sizes of a body between two of its places
@@ -28,8 +33,8 @@ class Solids(NamedTuple):
 
     Attributes
     ----------
-    moving, still, wanted : sequence of SceneBody
-        Bodies that move, stay, and are to be reached.
+    moving, still, wanted, gates : sequence of SceneBody
+        Bodies that move, stay, are to be reached; gates, and cones about the last place.
     places : ndarray of int
         Frames at which those that move are drawn.
     scale : float
@@ -39,6 +44,7 @@ class Solids(NamedTuple):
     moving: Sequence[SceneBody]
     still: Sequence[SceneBody]
     wanted: Sequence[SceneBody]
+    gates: Sequence[SceneBody]
     places: np.ndarray
     scale: float
 
@@ -52,7 +58,9 @@ class Solids(NamedTuple):
         last = int(self.places[-1])
         corners = [triangles(body, last, 1.0)[0].reshape(-1, 3) for body in self.moving]
         own = float(np.ptp(np.concatenate(corners), axis=0).max()) or 1.0
-        return self._replace(still=(), wanted=(), places=self.places[-1:], scale=size / own)
+        return self._replace(
+            still=(), wanted=(), gates=(), places=self.places[-1:], scale=size / own
+        )
 
     def points(self) -> np.ndarray:
         """Corners of all that is drawn, shape (N, 3)."""
@@ -63,6 +71,7 @@ class Solids(NamedTuple):
         ]
         parts += [triangles(body, 0, 1.0)[0].reshape(-1, 3) for body in self.still]
         parts += [triangles(body, 0, self.scale)[0].reshape(-1, 3) for body in self.wanted]
+        parts += [triangles(body, -1, 1.0)[0].reshape(-1, 3) for body in self.gates]
         return np.concatenate([*parts, np.zeros((0, 3))])
 
 
@@ -71,8 +80,9 @@ def solids_of(scene: Scene, frames: int) -> Solids | None:
     drawn = [body for body in scene.bodies if _is_drawn(body)]
     moving = [body for body in drawn if body.role == "body" and not body.is_fixed]
     still = [body for body in drawn if body.role == "body" and body.is_fixed]
+    gates = [body for body in drawn if body.role == "gate" or is_cone(body)]
     if not moving:
-        return Solids((), still, (), np.zeros(0, dtype=int), 1.0) if still else None
+        return Solids((), still, (), gates, np.zeros(0, dtype=int), 1.0) if still else None
     wanted = [body for body in drawn if body.role == "reference" and body.is_fixed]
     at_start = np.concatenate([triangles(one, 0, 1.0)[0].reshape(-1, 3) for one in moving])
     size = float(np.ptp(at_start, axis=0).max()) or 1.0
@@ -83,13 +93,15 @@ def solids_of(scene: Scene, frames: int) -> Solids | None:
         np.ptp(np.concatenate([way, *(one.poses[:, :3] for one in wanted)]), axis=0).max()
     )
     is_one = len(moving) == 1 and not still
-    is_alone = is_one and not any(body.role in ("obstacle", "hull") for body in drawn)
-    scale = max(1.0, SMALLEST_BODY * extent / size) if is_alone else 1.0
+    is_alone = not any(body.role in ("obstacle", "hull") for body in drawn)
+    least = SMALLEST_BODY if is_alone else SMALLEST_AMONG
+    scale = least * extent / size if is_one else 1.0
+    scale = scale if scale > TOLD_SCALE else 1.0
     count = max(2, min(frames, 1 + int(max(lengths) / (APART * size * scale))))
     places = spread(way, count)
     if not is_one:
         places = _of_assembly(way, places, CLOSE * size)
-    return Solids(moving, still, wanted, places, scale)
+    return Solids(moving, still, wanted, gates, places, scale)
 
 
 def _of_assembly(way: np.ndarray, places: np.ndarray, least: float) -> np.ndarray:
@@ -140,11 +152,17 @@ def triangles(body: SceneBody, frame: int, scale: float) -> tuple[np.ndarray, np
 
 def draw_solids(ax: Any, solids: Solids, size: int) -> None:
     """In space or, with size 2, seen from above; earlier places are paler."""
+    from matplotlib.colors import to_rgb
+
     is_one = len(solids.moving) == 1 and not solids.still
     for body in solids.still:
         _draw(ax, *polygons(solids._replace(moving=[body], scale=1.0), 0, size))
     for body in solids.wanted:
         _draw(ax, *polygons(solids._replace(moving=[body]), 0, size), opacity=GHOST)
+    for body in solids.gates:
+        color = to_rgb(GOOD if body.role == "gate" else WARN)
+        corners = triangles(body, -1, 1.0)[0][..., :size]
+        _draw(ax, corners, np.tile([*color, GATE], (len(corners), 1)), gid="gate")
     last = len(solids.places) - 1
     for k, place in enumerate(solids.places if solids.moving else ()):
         early = 1.0 - k / last if last else 0.0
@@ -157,7 +175,12 @@ def draw_solids(ax: Any, solids: Solids, size: int) -> None:
 
 
 def _draw(
-    ax: Any, corners: np.ndarray, colors: np.ndarray, opacity: float = 1.0, white: float = 0.0
+    ax: Any,
+    corners: np.ndarray,
+    colors: np.ndarray,
+    opacity: float = 1.0,
+    white: float = 0.0,
+    gid: str = "body",
 ) -> None:
     colors[:, :3] += white * (1.0 - colors[:, :3])
     colors[:, 3] *= opacity
@@ -166,9 +189,9 @@ def _draw(
 
         ax.add_collection(
             PolyCollection([*corners], facecolors=colors, edgecolors="face", linewidths=0.2,
-                           zorder=2.2, gid="body"),
+                           zorder=2.2, gid=gid),
         )  # fmt: skip
         return
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    ax.add_collection3d(Poly3DCollection(corners, facecolors=colors, lw=0, gid="body"))
+    ax.add_collection3d(Poly3DCollection(corners, facecolors=colors, lw=0, gid=gid))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..groups import LieGroup, Product
 from ..groups._internal import SO3Group
+from ._records import SceneJoint
 from ._shapes import BodyShape, Mesh
 
 
@@ -73,6 +74,10 @@ class ModelLook(Protocol):
         """SE3 coordinates of the bodies, shape (N, k, 7), for coordinates (N, nq)."""
         ...
 
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """How pages move the bodies from coordinates (nq,); none where they cannot."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class RigidLook:
@@ -104,6 +109,10 @@ class RigidLook:
         """Of the body."""
         return np.asarray(self.group.embed(q))[:, np.newaxis]
 
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """None."""
+        return ()
+
 
 @dataclass(frozen=True, eq=False)
 class StateLook:
@@ -133,6 +142,39 @@ class StateLook:
         """Of the bodies."""
         found = [b.embed(q[:, where]) for _, b, where in moving_blocks(self.group)]
         return np.stack(found, axis=1) if found else np.zeros((len(q), 0, 7))
+
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class HeldLook:
+    """A look whose bodies hold each other, so that pages do not move one alone.
+
+    Parameters
+    ----------
+    of : ModelLook
+    """
+
+    of: ModelLook
+
+    @property
+    def block(self) -> str:
+        """As without loops."""
+        return self.of.block
+
+    def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:
+        """As without loops."""
+        return self.of.bodies(notices)
+
+    def poses(self, q: np.ndarray) -> np.ndarray:
+        """As without loops."""
+        return self.of.poses(q)
+
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """None."""
+        return ()
 
 
 def moving_blocks(

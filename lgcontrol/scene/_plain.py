@@ -18,13 +18,14 @@ from ._records import (
     ScenePath,
     ScenePlot,
 )
-from ._shapes import BodyShape, EncodedMesh, Geometry, Mesh
+from ._shapes import BodyShape, ConeShape, EncodedMesh, Geometry, Mesh
 
 _SIZES: dict[str, tuple[Callable[..., Geometry], tuple[str, ...]]] = {
     "box": (BoxShape, ("size",)),
     "cylinder": (CylinderShape, ("radius", "length")),
     "capsule": (CapsuleShape, ("radius", "length")),
     "sphere": (SphereShape, ("radius",)),
+    "cone": (ConeShape, ("half_angle", "length")),
 }
 
 _JOINT_TEXTS = ("name", "body", "carrier", "leader")

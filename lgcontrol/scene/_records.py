@@ -12,7 +12,7 @@ from ..codegen import named_options
 from ..groups import SE3
 from ._shapes import BodyShape
 
-BodyRole: TypeAlias = Literal["body", "reference", "obstacle", "estimate", "hull"]
+BodyRole: TypeAlias = Literal["body", "reference", "obstacle", "gate", "estimate", "hull"]
 PathRole: TypeAlias = Literal["trail", "reference", "plan", "estimate"]
 
 
@@ -28,8 +28,8 @@ class SceneBody:
         In the axes of the body; none for a mere frame.
     poses : ndarray, shape (F, 7) or (1, 7)
         SE3 coordinates in the world at each time, or once for a body that stays.
-    role : {"body", "reference", "obstacle", "estimate", "hull"}
-        References, estimates and hulls are drawn pale; obstacles and hulls have no frame.
+    role : {"body", "reference", "obstacle", "gate", "estimate", "hull"}
+        References, gates, estimates and hulls are drawn pale; only bodies have a frame.
     """
 
     name: str

@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from ..codegen._internal import as_numbers
 from ..groups import SE3, SO3, LieGroup, check_element
 from ._look import DrawnBody, ModelLook, coordinates_of, look_for
-from ._records import SceneArrow, SceneBody, SceneEvent, SceneGoal, SceneJoint, ScenePath, ScenePlot
+from ._obstacles import fitted, round_shapes
+from ._records import SceneArrow, SceneBody, SceneEvent, SceneGoal, ScenePath, ScenePlot
 from ._scene import Scene
-from ._shapes import UPRIGHT, BodyShape, between, box, turn_z_to
+from ._smooth import smooth
 from ._uncertainty import state_ellipsoids
 
 FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
 POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
-PLATE_SIDE = 20.0  # m, sides of a half-space that is drawn as a plate
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,6 @@ class Scenery:
     hull : (center or ends, radius), optional
         What a body takes of space, in its axes.
     events : sequence of SceneEvent
-    joints : sequence of SceneJoint
-        Where one state is shown.
     """
 
     look: ModelLook | None = None
@@ -46,7 +42,6 @@ class Scenery:
     goals: Sequence[SceneGoal] = ()
     hull: tuple[Any, float] | None = None
     events: Sequence[SceneEvent] = ()
-    joints: Sequence[SceneJoint] = ()
 
 
 def scene_of_states(
@@ -79,7 +74,7 @@ def scene_of_states(
     inputs : mapping of str to ndarray, shape (N,), optional
         Those that are forces on a body are drawn as arrows.
     plan : ndarray, shape (M, nq), optional
-        States of a plan, which is drawn dashed.
+        States of a plan, which is drawn dashed, on the group between its nodes.
     plots : sequence of ScenePlot
     frames : int, optional
         Largest number of frames; chosen by the number of bodies if left out.
@@ -130,7 +125,7 @@ def scene_of_states(
                 bodies += state_ellipsoids(group, estimate[good], covariances[good])
         arrows = _arrows(drawn, poses, {k: u[good][chosen] for k, u in (inputs or {}).items()})
         if plan is not None:
-            places = look.poses(coordinates_of(look, group, plan))
+            places = look.poses(coordinates_of(look, group, smooth(group, plan)))
             paths += [
                 ScenePath(f"{b.name}, plan", _way(b.tip, places[:, k]), role="plan")
                 for k, b in enumerate(drawn)
@@ -141,8 +136,13 @@ def scene_of_states(
             bodies.append(
                 SceneBody("hull", round_shapes(*scenery.hull), poses[:, first], role="hull")
             )
-    for one in scenery.obstacles:
-        bodies.append(one if one.is_fixed else replace(one, poses=one.poses[good][chosen]))
+    around = [
+        one if one.is_fixed else replace(one, poses=one.poses[good][chosen])
+        for one in scenery.obstacles
+    ]
+    carrier = next((body for body in bodies if body.role == "body" and not body.is_fixed), None)
+    extent = Scene("", t, bodies, paths=paths, goals=scenery.goals).extent
+    bodies += fitted(around, extent, carrier)
     return Scene(
         title,
         t,
@@ -152,7 +152,7 @@ def scene_of_states(
         arrows=arrows,
         events=[event for event in scenery.events if t[0] <= event.t <= t[-1]],
         plots=plots,
-        joints=scenery.joints if len(t) == 1 else (),
+        joints=look.joints(coordinates_of(look, group, x)[0]) if look and len(t) == 1 else (),
         notices=notices,
     )
 
@@ -164,91 +164,6 @@ def goals_of(goals: Sequence[Any]) -> list[SceneGoal]:
         one if isinstance(one, SceneGoal) else SceneGoal(name, check_element(name, one, SE3))
         for name, one in zip(names, goals, strict=True)
     ]
-
-
-def obstacle_bodies(
-    obstacles: Sequence[Any] | Mapping[str, Any], t: np.ndarray, p: np.ndarray | None = None
-) -> list[SceneBody]:
-    """Balls, capsules and half-spaces as bodies, which move if their places are functions of time.
-
-    Parameters
-    ----------
-    obstacles : mapping of str to object, or sequence
-        Those of `lgcontrol.optimal`, or (center or both ends, radius).
-    t : ndarray, shape (N,)
-        Times at which those that move are placed.
-    p : ndarray, optional
-        Parameters that their places depend on.
-    """
-    own = np.zeros(0) if p is None else p
-    named = obstacles
-    if not isinstance(named, Mapping):
-        plain = [type(one).__name__.lower() for one in named]
-        kinds = ["obstacle" if kind in ("tuple", "list") else kind for kind in plain]
-        named = {
-            f"{kind} {k + 1}": one for k, (kind, one) in enumerate(zip(kinds, named, strict=True))
-        }
-    return [_obstacle_body(name, one, t, own) for name, one in named.items()]
-
-
-def _obstacle_body(name: str, one: Any, t: np.ndarray, p: np.ndarray) -> SceneBody:
-    if hasattr(one, "normal"):
-        points, normals = (_places(getattr(one, key), t, p) for key in ("point", "normal"))
-        across = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-        middle = points - 0.01 * across
-        shape = box((PLATE_SIDE, PLATE_SIDE, 0.02), color=(0.55, 0.6, 0.65, 0.35))
-        return SceneBody(name, [shape], _poses(middle, across), role="obstacle")
-    ends, radius = ends_and_radius(one)
-    ways = [_places(end, t, p) for end in ends]
-    size = float(_places(radius, t, p)[0, 0])  # drawn with the radius of the start
-    middle, along = np.mean(ways, axis=0), ways[-1] - ways[0]
-    length = float(np.linalg.norm(along[0]))
-    shape = between([0, 0, -length / 2], [0, 0, length / 2], size)
-    return SceneBody(name, [shape], _poses(middle, along), role="obstacle")
-
-
-def _poses(places: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Poses whose z is along a direction; one where all are the same."""
-    turns = [turn_z_to(way) if way.any() else UPRIGHT[3:] for way in along]
-    poses = np.hstack([places, turns])
-    return poses if np.ptp(poses, axis=0).any() else poses[:1]
-
-
-def round_shapes(ends: Any, radius: float) -> list[BodyShape]:
-    """A ball about a centre, or a capsule between two ends, shape (3,) or (2, 3)."""
-    still = np.zeros(1)
-    places = [_places(end, still, still)[0] for end in ends_and_radius((ends, radius))[0]]
-    return [between(places[0], places[-1], float(radius))]
-
-
-def ends_and_radius(one: Any) -> tuple[list[Any], Any]:
-    """Centre or both ends, and radius, of a ball or a capsule however it is given."""
-    if isinstance(one, tuple | list) and len(one) == 2:
-        places = np.atleast_2d(as_numbers("center of a ball or ends of a capsule", one[0]))
-        return [*places], one[1]
-    for names in (("center", "radius"), ("start", "end", "radius")):
-        if not isinstance(one, type) and all(hasattr(one, key) for key in names):
-            *ends, radius = (getattr(one, key) for key in names)
-            return ends, radius
-    raise TypeError(
-        "an obstacle is a Sphere, Capsule or HalfSpace, or (center of 2 or 3 numbers or both ends "
-        f"of an axis, radius); got {one!r}"
-    )
-
-
-def _places(value: Any, t: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Numbers at all times, (N, 3), or (N, 1) of a radius; points of the plane get z = 0."""
-    if callable(value):
-        time = ca.SX.sym("t")
-        given: Any = value(time, ca.DM(p))
-        place = ca.Function("place", [time], [ca.vec(ca.SX(given))])
-        found = np.asarray(place(ca.DM(t).T)).T
-    else:
-        found = np.broadcast_to(np.atleast_1d(as_numbers("place of an obstacle", value)),
-                                (len(t), np.size(value)))  # fmt: skip
-    if found.shape[1] != 2:
-        return np.array(found)
-    return np.hstack([found, np.zeros((len(t), 1))])
 
 
 def _chosen(t: np.ndarray, most: int) -> np.ndarray:

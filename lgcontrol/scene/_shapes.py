@@ -58,7 +58,25 @@ class EncodedMesh:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
-Geometry: TypeAlias = BoxShape | CylinderShape | CapsuleShape | SphereShape | Mesh | EncodedMesh
+@dataclass(frozen=True)
+class ConeShape:
+    """All points within an angle of z seen from the origin, to a distance.
+
+    Parameters
+    ----------
+    half_angle : float
+        In rad, from 0 to π.
+    length : float
+        In m.
+    """
+
+    half_angle: float
+    length: float
+
+
+Geometry: TypeAlias = (
+    BoxShape | CylinderShape | CapsuleShape | SphereShape | ConeShape | Mesh | EncodedMesh
+)
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
@@ -69,8 +87,8 @@ class BodyShape:
 
     Parameters
     ----------
-    geometry : BoxShape, CylinderShape, CapsuleShape, SphereShape, Mesh or EncodedMesh
-        Cylinders and capsules are about z; all but meshes are centred.
+    geometry : BoxShape, CylinderShape, CapsuleShape, SphereShape, ConeShape, Mesh or EncodedMesh
+        Cylinders, capsules and cones are about z; all but cones and meshes are centred.
     pose : ndarray, shape (7,)
         SE3 coordinates in the axes of the body.
     color : tuple of float, shape (4,), optional
@@ -165,6 +183,7 @@ def wheeled_body(
     wheel: tuple[float, float],
     ahead: float = 0.0,
     color: Color = (0.93, 0.62, 0.16, 1.0),
+    cabin: float = 0.0,
 ) -> tuple[BodyShape, ...]:
     """A body on four wheels, on the ground z = 0.
 
@@ -178,6 +197,8 @@ def wheeled_body(
         Middle between the axles ahead of the origin, m.
     color : tuple
         Of the body.
+    cabin : float
+        Height of windows and roof above the body, m.
     """
     radius, width = wheel
     dark = (0.16, 0.17, 0.19, 1.0)
@@ -189,11 +210,31 @@ def wheeled_body(
     ]
     low = 0.6 * radius
     nose = (ahead + 0.5 * length, 0.0, low + 0.6 * height)
+    top = low + height
     return (
         box(body, (ahead, 0.0, low + height / 2), color),
         box((0.04 * length, 0.5 * body[1], 0.25 * height), nose, dark),
+        *(_cabin(0.55 * length, 0.84 * body[1], cabin, (ahead - 0.08 * length, 0.0, top), color)
+          if cabin else ()),
         *wheels,
-    )
+    )  # fmt: skip
+
+
+def _cabin(
+    length: float, width: float, height: float, foot: Sequence[float], color: Color
+) -> tuple[BodyShape, BodyShape]:
+    """Windows that lean inwards, under a roof in the colour of the body."""
+
+    def ring(share: float, z: float) -> np.ndarray:
+        x, y = share * length / 2, (share + 1) / 2 * width / 2
+        return np.array([[-x, -y, z], [x, -y, z], [-x, y, z], [x, y, z]])
+
+    roof = 0.14 * height
+    corners = np.concatenate([ring(1.0, 0.0), ring(0.62, height - roof)])
+    at = np.asarray(foot, dtype=float)
+    glass = BodyShape(Mesh(corners, _BOX_FACES), SE3.from_position(at), (0.20, 0.24, 0.29, 1.0))
+    over = (0.64 * length, 0.83 * width, roof)
+    return glass, box(over, at + [0.0, 0.0, height - roof / 2], color)
 
 
 def ellipsoid(axes: np.ndarray, center: Any, color: Color | None = None) -> BodyShape:
@@ -229,6 +270,10 @@ def _surface(geometry: Geometry, around: int) -> tuple[np.ndarray, np.ndarray]:
         angles = np.linspace(0, np.pi / 2, max(2, around // 4 + 1))
         low = [(r * np.sin(a), -half - r * np.cos(a)) for a in angles]
         return _turned([*low, *((x, -z) for x, z in reversed(low))], around)
+    if isinstance(geometry, ConeShape):
+        angles = np.linspace(geometry.half_angle, 0.0, max(3, around // 2))
+        cap = [(geometry.length * np.sin(a), geometry.length * np.cos(a)) for a in angles[:-1]]
+        return _turned([(0.0, 0.0), *cap, (0.0, geometry.length)], around)
     raise ValueError(
         f"the triangles of a {geometry.format} file are not known here: give an STL or OBJ file"
     )

@@ -11,5 +11,4 @@ from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
 from ._perturbation import Robustness as Robustness
 from ._task import Verdict as Verdict
-from ._task import task_goals as task_goals
 from ._variation import check_variations as check_variations

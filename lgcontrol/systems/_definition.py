@@ -33,6 +33,7 @@ from ..scene._internal import (
     goals_of,
     obstacle_bodies,
     scene_of_states,
+    smooth_motion,
 )
 from ._errors import ErrorCoordinates
 from ._parameter_values import FixedParameters, values_by_name
@@ -651,7 +652,7 @@ class SystemDefinition(Memo, Generic[State]):
         Parameters
         ----------
         x : array_like, shape (nq,) or (N, nq), or Trajectory, optional
-            States; `home` if left out.
+            States; `home` if left out. A trajectory is shown on the group between its nodes.
         t : array_like, shape (N,), optional
             Their times in s; 0, 1, … if left out.
         goals : sequence of poses, shape (7,)
@@ -674,7 +675,7 @@ class SystemDefinition(Memo, Generic[State]):
         Scene('quadrotor', 1 frame, bodies: quadrotor, obstacle 1)
         """
         if hasattr(x, "group") and hasattr(x, "t"):
-            x, t = x.x, x.t
+            t, x = smooth_motion(self.state, x.t, x.x)
         x = np.atleast_2d(self.home if x is None else check_element("x", x, self.state, batch=True))
         times = np.arange(len(x), dtype=float) if t is None else check_shape("t", t, (len(x),))
         scenery = Scenery(self.look, obstacle_bodies(obstacles, times), goals_of(goals))

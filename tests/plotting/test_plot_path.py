@@ -232,7 +232,7 @@ def test_obstacles_of_plans_are_drawn_as_they_are():
     plot_path(drive(), obstacles={"post": told[0]}, hull=told[0])
     for wrong, text in (
         (Sphere(lambda t, p: p[:2], 0.5), "the place of Sphere .*depends on parameters"),
-        (Sphere, "a Sphere, Capsule or HalfSpace, or .*; got <class"),
+        (Sphere, "a Sphere, Capsule, HalfSpace or Cone, or .*; got <class"),
         (3.0, "a Sphere, Capsule or HalfSpace, or .*; got 3.0"),
     ):
         with pytest.raises(TypeError, match=text):

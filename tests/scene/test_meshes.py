@@ -106,6 +106,7 @@ def test_meshes_outside_missing_broken_and_huge_are_told_and_the_robot_is_drawn(
     (inside / "cut.stl").write_bytes(b"\0" * 80 + struct.pack("<I", 9) + b"\0" * 100)
     (inside / "nan.obj").write_text("v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     (inside / "none.obj").write_text("v 0 0 0\nf 1 2 3\n")
+    (inside / "far.obj").write_text("v -1e308 0 0\nv 1e308 0 0\nv 0 1e308 0\nf 1 2 3\n")
     (inside / "odd.step").write_text("what is it")
     with open(inside / "huge.stl", "wb") as file:
         file.truncate(2**26 + 1)
@@ -120,6 +121,7 @@ def test_meshes_outside_missing_broken_and_huge_are_told_and_the_robot_is_drawn(
         "cut.stl": "is no STL file",
         "nan.obj": "is not finite",
         "none.obj": "names a vertex that is not there",
+        "far.obj": "a vertex is 1e+308 from the origin",
         "odd.step": "read from .stl and .obj",
         "huge.stl": "more than the 64 MiB",
     }

@@ -12,7 +12,14 @@ from lgcontrol.cli import main
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda_tree, quadrotor
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box, view
-from lgcontrol.scene._internal import SceneEvent, ScenePath, ScenePlot, page_of
+from lgcontrol.scene._internal import (
+    ConeShape,
+    SceneEvent,
+    SceneGoal,
+    ScenePath,
+    ScenePlot,
+    page_of,
+)
 from lgcontrol.scene._page import FOLDER
 
 from ._browser import PROGRAM, Browser
@@ -158,6 +165,48 @@ def test_sliders_move_a_robot_as_its_tree_does(browser, tmp_path):
     place = np.array(browser.run("lgcontrol.place('panda_link7')"))
     assert np.allclose(SE3.minus(place, tree.placement("panda_link7")(q)), 0, atol=1e-5)
     assert "contact" in browser.run("lgcontrol.state.touching")
+
+
+def test_a_goal_of_a_millimetre_is_seen_from_afar(browser, tmp_path):
+    goal = SceneGoal("goal", SE3.from_position([1.0, 0.0, 1.5]), 1e-3)
+    page = replace(sliding(), goals=[goal], paths=()).to_html(tmp_path / "a.html")
+    browser.open(page, "?t=0&theme=light&plots=0")
+    x, y = (round(value) for value in browser.run("lgcontrol.pixel([1, 0, 1.5])"))
+    around = browser.picture()[y - 9 : y + 10, x - 9 : x + 10].astype(int)
+    green = (around[..., 1] > around[..., 0] + 40) & (around[..., 1] > around[..., 2] + 20)
+    assert np.ptp(np.nonzero(green.any(axis=1))[0]) >= 8  # of 1 mm in 5 m: less than a pixel
+
+
+def test_a_cone_is_seen_between_its_edges(browser, tmp_path):
+    cone = BodyShape(ConeShape(0.4, 1.0), SE3.from_position([0, 0, 0.2]), (0.0, 0.0, 1.0, 1.0))
+    body = SceneBody("cone", [cone], SE3.identity[None])
+    browser.open(Scene("cone", np.zeros(1), [body]).to_html(tmp_path / "a.html"), "?theme=light")
+    picture = browser.picture().astype(int)
+
+    def is_blue(point) -> bool:
+        x, y = (round(value) for value in browser.run(f"lgcontrol.pixel({point})"))
+        r, g, b = picture[y, x]
+        return b > r + 30 and b > g + 30
+
+    assert is_blue([0.0, 0.0, 0.9]) and is_blue([0.25, 0.0, 0.9])
+    assert not is_blue([0.42, 0.0, 0.7]) and not is_blue([0.3, 0.0, 0.4])
+
+
+def test_a_design_is_shown_by_its_run(tmp_path, capsys):
+    """The run that was written, else one that is simulated; both are told."""
+    page, words = tmp_path / "a.html", ["view", "variable-stiffness", "--runs", str(tmp_path)]
+    assert main([*words, "--out", str(page)]) == 0
+    assert "variable-stiffness: simulates" in capsys.readouterr().out
+    assert page.stat().st_size > 2.5e5
+    assert main(
+        ["run", "variable-stiffness", "--no-plot", "--seconds", "0.2", "--out", str(tmp_path)]
+    ) in (0, 1)
+    capsys.readouterr()
+    assert main([*words, "--out", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert f"the run in {tmp_path / 'variable-stiffness.npz'}" in told and "--again" in told
+    assert main([*words, "--again", "--out", str(page)]) == 0
+    assert "simulates" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

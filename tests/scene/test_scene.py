@@ -11,17 +11,18 @@ from lgcontrol.models import (
     delta_robot,
     four_bar_tree,
     four_link_mechanism,
+    panda,
     panda_tree,
     quadrotor,
     rover,
     ur5_tree,
 )
-from lgcontrol.optimal import Bound, Capsule, HalfSpace, Sphere, keep_out
+from lgcontrol.optimal import Bound, Capsule, Cone, HalfSpace, Sphere, keep_out
 from lgcontrol.optimal import OptimalControlProblem as Problem
 from lgcontrol.scene import BodyShape, Scene, SceneBody, box
 from lgcontrol.scene._internal import obstacle_bodies
 from lgcontrol.simulation import Criterion, Kick, Pulse, SimulationResult, Task, simulate
-from lgcontrol.systems import System
+from lgcontrol.systems import System, Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_obstacles_move_with_time_and_parameters():
     moving, still = obstacle_bodies({"gate": gate, "floor": floor}, t, np.array([1.0, 0, 0]))
     ends = SE3.act(moving.poses, np.array([0.0, 0.0, 0.0]))
     assert np.allclose(ends, ([1.0, 0, 1] + ([1.0, 0, 0] + t[:, None] * np.ones(3))) / 2)
-    assert np.allclose(SE3.act(still.poses[0], [0.0, 0.0, 0.01]), [0, 0, -1])
+    assert np.allclose(still.poses[0, :3], [0, 0, -1])
 
 
 def test_a_system_without_a_body_says_what_to_do():
@@ -201,7 +202,7 @@ def test_pushes_are_arrows_and_plans_dashed_paths(hop):
     assert np.allclose(arrow.vectors, np.outer(pushed, [1.0, 0, 0]))
     assert np.allclose(arrow.starts, body_of(scene, "quadrotor").poses[:, :3])
     (plan,) = [path for path in scene.paths if path.role == "plan"]
-    assert np.allclose(plan.points, hop.block("pose")[:, :3])
+    assert np.allclose(plan.points[:: (len(plan.points) - 1) // 10], hop.block("pose")[:, :3])
 
 
 @pytest.mark.thorough
@@ -245,3 +246,83 @@ def test_a_goal_has_the_tightest_tolerance_of_the_criteria_about_it():
         Task(quad, task.controller, trim.x, 0.1, criteria=(near,), goals=(there,))
     with pytest.raises(ValueError, match="a distance from a goal is in 'm'"):
         Criterion("turn", lambda run: 0.0, 0.1, "rad", goal=0)
+
+
+def test_cones_and_gates_of_bounds_are_seen_unasked():
+    quad = quadrotor()
+
+    def upright(t, x, u, p):
+        return SO3.act(x[3:7], [0.0, 0.0, 1.0])
+
+    tilt, sun = Cone([0, 0, 1], 0.5), Cone([1, 0, 0], 0.3)
+    gate = [
+        Bound(f"pose.{k}", a, a + 0.4, at=range(3, 4), name="ring")
+        for k, a in (("y", -0.2), ("z", 0.8))
+    ]
+    problem = Problem(
+        quad, 5, 0.1, bounds=[tilt.inside(upright, name="tilt"), sun.outside(upright), *gate]
+    )
+    assert list(problem.obstacles) == ["tilt", "out of cone", "ring"]
+    x = np.tile(quad.home, (3, 1))
+    x[:, 0] = [0.0, 2.0, 4.0]
+    scene = quad.scene(x, obstacles=problem.obstacles)
+    seen = {name: body_of(scene, name) for name in problem.obstacles}
+    assert [body.role for body in seen.values()] == ["gate", "obstacle", "gate"]
+    assert np.allclose(seen["tilt"].poses[:, :3], x[:, :3])  # goes along with the body
+    rim = seen["out of cone"].points(2) - x[2, :3]
+    away = rim[np.linalg.norm(rim, axis=1) > 1e-9]
+    angles = np.arccos(away[:, 0] / np.linalg.norm(away, axis=1))
+    assert np.isclose(angles.max(), 0.3)
+    corners = seen["ring"].points(0)
+    assert np.allclose(
+        [corners[:, 1:].min(axis=0), corners[:, 1:].max(axis=0)], [[-0.2, 0.8], [0.2, 1.2]]
+    )
+    assert np.ptp(corners[:, 0]) < 10  # its end in x is that of the scene
+
+
+def test_a_half_space_is_a_plate_as_large_as_the_scene():
+    quad = quadrotor()
+    floor = HalfSpace([50.0, 0.0, -1.0], [0.0, 0.0, 1.0])
+    plate = body_of(quad.scene(obstacles={"floor": floor}), "floor").points(0)
+    assert np.isclose(plate[:, 2].max(), -1.0)
+    assert np.ptp(plate[:, 0]) < 2.0
+    assert abs(plate[:, 0].mean() - quad.home[0]) < 1e-9
+
+
+def test_plans_are_curved_between_their_nodes(hop):
+    quad = quadrotor()
+    x = np.tile(quad.home, (2, 1))
+    turn = np.array([np.pi, 0, 0, 0, 0, np.pi])  # half a circle of radius 1 m
+    x[1, :7] = SE3.plus(x[0, :7], turn)
+    scene = quad.scene(Trajectory(quad.state, [0.0, 1.0], x))
+    (trail,) = scene.paths
+    middle = trail.points[scene.frame_at(0.5)] - x[0, :3]
+    assert np.allclose(middle, SE3.exp(turn / 2)[:3], atol=1e-3)
+    (drawn,) = [
+        one
+        for one in hop.scene(plan=Trajectory(hop.group, [0.0, 1.0], x)).paths
+        if one.role == "plan"
+    ]
+    assert np.abs(np.linalg.norm(drawn.points - x[0, :3] - [0, 1, 0], axis=1) - 1).max() < 1e-9
+
+
+def test_ready_models_have_sliders_and_loops_none():
+    assert [joint.name for joint in panda().scene().joints] == [
+        f"panda_joint{k}" for k in range(1, 8)
+    ]
+    assert not delta_robot().scene().joints
+    arm = panda()
+    assert not arm.scene(np.tile(arm.home, (2, 1))).joints
+
+
+def test_records_show_clearances_in_metres_and_cones_as_angles():
+    quad = quadrotor()
+    far = keep_out(lambda t, x, u, p: x[:3], Sphere([0.0, 0, 0], 1.0), radius=0.5, name="ball")
+    tilt = Cone([0, 0, 1], 0.5).inside(lambda t, x, u, p: SO3.act(x[3:7], [0, 0, 1.0]), name="tilt")
+    problem = Problem(quad, 5, 0.1, bounds=[far, tilt, Bound("pose.z", lower=0.0, name="floor")])
+    x = np.array(quad.home)[None]
+    x[0, :7] = [30.0, 0.0, 0.0, *SO3.exp([0.2, 0, 0])]
+    shown = problem.bounded(np.zeros(1), x, np.zeros((1, quad.n_inputs)))
+    assert np.isclose(shown["ball"][0][0], 28.5)
+    assert np.isclose(shown["tilt"][0][0], 0.2) and shown["tilt"][2] == 0.5
+    assert [problem.bound_unit(name) for name in shown] == ["m", "rad", "m"]

@@ -23,7 +23,7 @@ from ...groups import SE3, Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
 from ...scene import Scene, SceneBody
-from ...scene._internal import Scenery, between, scene_of_states
+from ...scene._internal import HeldLook, Scenery, between, scene_of_states
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
@@ -686,7 +686,7 @@ class Linkage(Immutable, ABC):
         q = self.assemble(p=values) if q is None else self._closed(q, values)
         base, group = self.mechanics.base, self.mechanics.configuration
         look: Any = base.look
-        scenery = Scenery(replace(look, block=""))
+        scenery = Scenery(HeldLook(replace(look, block="")))
         return scene_of_states(self.name, group, np.zeros(1), q[np.newaxis], scenery)
 
     def _configuration(self, q: Any) -> np.ndarray:

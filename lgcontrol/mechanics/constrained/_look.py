@@ -13,7 +13,7 @@ from ...codegen import ModelFunction, trace
 from ...groups import SE3
 from ...io._internal import SphereShape
 from ...scene import BodyShape
-from ...scene._internal import DrawnBody, between
+from ...scene._internal import DrawnBody, SceneJoint, between
 from ..surroundings._look import box_of_inertia
 from ._equations import MechanismEquations
 from ._joints import MechanismJoint
@@ -48,6 +48,10 @@ class MechanismLook:
     def poses(self, q: np.ndarray) -> np.ndarray:
         """Of the bodies."""
         return np.asarray(self.placements(q)).reshape(len(q), -1, 7)
+
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """None: bodies that move alone would leave their joints."""
+        return ()
 
 
 def mechanism_look(

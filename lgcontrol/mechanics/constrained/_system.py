@@ -27,6 +27,7 @@ from ...codegen._internal import (
 from ...groups import LieGroup, Product, Rn
 from ...groups._internal import group_difference
 from ...integrators import Constrained
+from ...scene._internal import HeldLook
 from ...systems import Quantity, System
 from ...systems._internal import ErrorCoordinates, TracedLater
 from ._constraint import Constraints
@@ -166,7 +167,7 @@ def constrained_system(
             choice.selection(state), kept.basis, *choice.names(state), kept.gap, kept.gap_names
         ),
         home=kept.complete(at),
-        look=base.look,
+        look=None if base.look is None else HeldLook(base.look),
         symbol=symbol,
     )
 

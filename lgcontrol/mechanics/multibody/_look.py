@@ -86,6 +86,10 @@ class TreeLook:
         found = np.asarray(body_placements(own)(q))
         return np.concatenate([still, found.reshape(len(q), -1, 7)], axis=1)
 
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """All, as if no loop held them."""
+        return tree_joints(self.tree, q)
+
     def _link_shapes(
         self, link: Link, reach: float, read: dict[MeshFile, Any], missing: dict[str, str]
     ) -> list[BodyShape]:
@@ -130,7 +134,6 @@ def tree_scene(
         TreeLook(tree, block=""),
         obstacle_bodies(obstacles, times),
         goals_of(goals),
-        joints=tree_joints(tree, q[0]),
     )
     return scene_of_states(tree.name, group, times, q, scenery)
 

@@ -16,6 +16,7 @@ const ROLES = {
   obstacle: { color: [0.80, 0.42, 0.36], opacity: 0.75 },
   reference: { color: [0.25, 0.62, 0.38], opacity: 0.28 },
   estimate: { color: [0.55, 0.40, 0.75], opacity: 0.3 },
+  gate: { color: [0.24, 0.62, 0.38], opacity: 0.22 },
   hull: { color: [0.40, 0.55, 0.75], opacity: 0.14 },
 };
 const PATHS = { trail: '#3f78c9', reference: '#3a9a5b', plan: '#d9622b', estimate: '#8d62b8' };
@@ -62,6 +63,11 @@ function geometry(shape, arrays) {
       return new THREE.CylinderGeometry(shape.radius, shape.radius, shape.length, 40).rotateX(Math.PI / 2);
     case 'capsule':
       return new THREE.CapsuleGeometry(shape.radius, shape.length, 10, 28).rotateX(Math.PI / 2);
+    case 'cone': {
+      const a = shape.half_angle, n = 12, rim = [...Array(n + 1).keys()].map((k) => a * (1 - k / n));
+      const profile = [[0, 0], ...rim.map((b) => [Math.sin(b) * shape.length, Math.cos(b) * shape.length])];
+      return new THREE.LatheGeometry(profile.map(([x, y]) => new THREE.Vector2(Math.max(x, 0), y)), 48).rotateX(Math.PI / 2);
+    }
     case 'mesh': {
       let made = new THREE.BufferGeometry();
       made.setAttribute('position', new THREE.BufferAttribute(arrays[shape.vertices].data, 3));
@@ -170,7 +176,7 @@ function bodyOf(body, k, arrays, meshes, index, tint) {
     let color = shape.color ?? (role ? [...role.color, 1] : [...TONES[k % 2], 1]);
     if (role && body.role !== 'obstacle') color = [...role.color, 1];
     if (tint) color = [...tint, color[3]];
-    const own = (color[3] ?? 1) * (role || index ? opacity : 1);
+    const own = (color[3] ?? 1) * (role || index ? opacity : 1) * (shape.type === 'cone' ? 0.4 : 1);
     const look = material(color.slice(0, 3), own);
     const raw = shape.type === 'dae' || shape.type === 'glb';
     const paint = shape.color || role || tint ? look : null;
@@ -222,10 +228,34 @@ function goalOf(goal) {
   const axes = new THREE.AxesHelper(s);
   axes.setColors(0xc9433a, 0x3a9d5c, 0x2c5fb3);
   group.add(axes);
-  const radius = goal.tolerance > 0 ? goal.tolerance : 0.012 * three.size;
-  group.add(new THREE.Mesh(new THREE.SphereGeometry(radius, 24, 16), material([0.24, 0.62, 0.38], goal.tolerance > 0 ? 0.35 : 0.9)));
+  if (goal.tolerance > 0) group.add(new THREE.Mesh(new THREE.SphereGeometry(goal.tolerance, 24, 16), material([0.24, 0.62, 0.38], 0.35)));
+  // Whatever the distance and the tolerance, a ring on the screen says where the goal is.
+  const mark = new THREE.Sprite(new THREE.SpriteMaterial({ map: ring(), depthTest: false, transparent: true }));
+  mark.renderOrder = 3;
+  group.add(mark);
   three.scene.add(group);
-  return group;
+  return { group, mark, radius: goal.tolerance };
+}
+
+const GOAL_PIXELS = 7; // least radius of a goal's mark on the screen
+let drawn = null;
+function ring() {
+  if (drawn) return drawn;
+  const canvas = document.createElement('canvas'), c = (canvas.width = canvas.height = 64, canvas.getContext('2d'));
+  for (const [color, width] of [['#ffffff', 16], ['#1d7a3e', 9]]) { c.strokeStyle = color; c.lineWidth = width; c.beginPath(); c.arc(32, 32, 23, 0, 2 * Math.PI); c.stroke(); }
+  c.fillStyle = '#1d7a3e'; c.beginPath(); c.arc(32, 32, 6, 0, 2 * Math.PI); c.fill();
+  drawn = new THREE.CanvasTexture(canvas);
+  drawn.colorSpace = THREE.SRGBColorSpace;
+  return drawn;
+}
+
+function sizeMarks() {
+  const h = el('view').clientHeight, slope = 2 * Math.tan((three.camera.fov * Math.PI) / 360);
+  for (const run of runs) for (const { group, mark, radius } of run.goals) {
+    const pixel = (slope * three.camera.position.distanceTo(group.position)) / Math.max(h, 1);
+    mark.visible = radius < GOAL_PIXELS * pixel;
+    mark.scale.setScalar(2 * GOAL_PIXELS * pixel);
+  }
 }
 
 function arrowOf(arrow, arrays) {
@@ -663,7 +693,7 @@ function showNotices(told) {
 // Frames are drawn when something changed, not all the time.
 let waiting = false, times = [];
 function touch() { dirty = true; if (!waiting) { waiting = true; requestAnimationFrame(loop); } }
-function render() { three.renderer.render(three.scene, three.camera); dirty = false; }
+function render() { sizeMarks(); three.renderer.render(three.scene, three.camera); dirty = false; }
 function loop() {
   waiting = false;
   const t = performance.now();
