@@ -400,16 +400,6 @@ ALIKE = (
 )  # fmt: skip
 
 
-# What the solver does not end in yet, as measured.
-NOT_YET = {
-    "start inside of an obstacle": "iteration limit after 60, and after 1000 with residual 1.9e-2",
-    "too far to the end of an attitude": "stalled after 24 iterations, residual 1.4e-8, 0.9 over",
-    "straight at an obstacle": "iteration limit, residual 1.6e-2; converges after 224, not 60",
-    "units of 1e6": "iteration limit after 60, and after 1000 with the same residual, 2.5e-2",
-    "escape in finite time": "stalled after 0 iterations with defects of 2.4e191, not failed",
-}
-
-
 def solved(name: str) -> Any:
     make, start, _, _ = PROBLEMS[name]
     problem, start = make(), np.asarray(start, float)
@@ -420,15 +410,7 @@ def solved(name: str) -> Any:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.usually(name=set(PROBLEMS) - set(ALIKE))
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=NOT_YET[name]))
-        if name in NOT_YET
-        else name
-        for name in PROBLEMS
-    ],
-)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_ends_in_the_word_for_it(name):
     """Status, words of the message, and a best iterate that is finite."""
     _, _, statuses, words = PROBLEMS[name]

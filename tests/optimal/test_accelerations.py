@@ -40,10 +40,6 @@ def test_inputs_are_those_that_the_accelerations_take(rng):
     assert with_accelerations(arm()).limits == {"input.a": (-4.0, 4.0), "input.b": (-4.0, 4.0)}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="at 1e-8 the residual stays at 4.4e-8; 4.2e-8 past a limit is called infeasible",
-)
 def test_plans_are_those_of_the_system():
     """Limits on torques that are met, and their cost: two ways to the same optimum."""
     system, goal = arm(), np.array([1.2, -0.8, 0.0, 0.0])

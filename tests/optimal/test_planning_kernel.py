@@ -27,7 +27,7 @@ from lgcontrol.optimal.kernel._table import (
     header,
 )
 
-from .test_interior_point import PROBLEMS, slew, turned
+from .test_interior_point import HANGING, PROBLEMS, slew, swing, turned
 from .user_tasks import TASKS
 
 # Both forms sum in different orders: iterates part by rounding, more so the longer a solve is.
@@ -43,6 +43,9 @@ def cases():
     """Problems and starts by name."""
     found = {name: PROBLEMS[name] for name in PROBLEMS}
     found["slew, too fast"] = slew(bounds=[Bound("rate", -0.5, 0.5)]), FAST
+    # Saddles by symmetry: the row has no slope where the motion begins.
+    no_slope = swing(bounds=[Bound("angle.cos", 0.8, 0.8, at="terminal")], reference=HANGING)
+    found["swing, no slope"] = no_slope, HANGING
     for name in ("cart-pole, tight", "terminal equality", "minimum time"):
         task = TASKS[name]()
         found[name] = task.problem, task.x0

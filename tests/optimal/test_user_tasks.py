@@ -21,16 +21,7 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "user_tasks.jso
 @pytest.mark.usually(name=("parking",))
 @pytest.mark.parametrize(
     "name",
-    [
-        "minimum time",
-        pytest.param(
-            "parking",
-            marks=pytest.mark.xfail(
-                strict=True, reason="says converged with kkt 1.22e-6, not 1e-6"
-            ),
-        ),
-        "double pendulum, saved",
-    ],
+    ["minimum time", "parking", "double pendulum, saved"],
 )
 def test_ends_where_ipopt_does(name):
     task, peer = TASKS[name](), json.loads(RESULTS.read_text())[name]["IPOPT"]
@@ -53,8 +44,9 @@ def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
 
 def test_the_pendulum_that_ipopt_loses_is_saved():
     task = TASKS["double pendulum, lost"]()
-    plan = InteriorPointSolver(task.problem).prepare().solve(task.x0)
+    plan = InteriorPointSolver(task.problem).prepare().solve(task.x0, tolerance=1e-8)
     assert plan.status == "converged"
+    # Unstable: defects of 5e-8, within the default tolerance, grow to 2.5e-6 along a rollout.
     step, x = task.problem.system.step(task.problem.method), task.x0
     for t, u in zip(plan.t, plan.u, strict=False):
         x = step(t, x, u, [], 0.02)

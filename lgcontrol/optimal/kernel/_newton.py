@@ -20,7 +20,7 @@ from .._stage_model import Expansion, StageModel
 from .._transcription import Nodes, Setting
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
-MOST_LEFT = 10  # times that a solved elastic problem is left
+MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class NewtonKKT:
     ) -> None:
         self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0
         self.o, self.tolerance = settings, tolerance
-        self.last = settings.mu_last * tolerance
+        self.last = max(settings.mu_least, settings.mu_last * tolerance)
         self.N, self.n, self.m = len(nodes.u), model.n, model.m
         sides = model.sides
         self.ns, self.ne, self.nr = (
@@ -204,6 +204,7 @@ class NewtonKKT:
         self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
         self.spread = 0.0
         self.taken_steps, self.extends = 0, False
+        self.nudges = self.doubts = 0
         if going_on is None:
             self._begin(nodes)
         else:
@@ -212,15 +213,19 @@ class NewtonKKT:
     def _set_limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Relaxed limits; which of controls are finite, and how far off them an iterate begins."""
         o, model, box = self.o, self.model, self.setting.box
-        self.lower = box.lower - o.relax * np.maximum(1.0, np.abs(box.lower))
-        self.upper = box.upper + o.relax * np.maximum(1.0, np.abs(box.upper))
+
+        def relaxed_by(limit: np.ndarray) -> np.ndarray:  # less than what counts as violated
+            return np.minimum(o.relax * np.maximum(1.0, np.abs(limit)), self.tolerance / 10)
+
+        self.lower = box.lower - relaxed_by(box.lower)
+        self.upper = box.upper + relaxed_by(box.upper)
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
         least = np.where(low, o.push * np.maximum(1.0, np.abs(self.lower)), 0.0)
         most = np.where(high, o.push * np.maximum(1.0, np.abs(self.upper)), 0.0)
         width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
-        limit = np.r_[model.sides.limit, model.sides.target]
-        hard = ~self.soft & ~self.start & (np.arange(len(limit)) < self.ns)
-        self.limit = limit + hard * self.sign * o.relax * np.maximum(1.0, np.abs(limit))
+        self.own_limit = np.r_[model.sides.limit, model.sides.target]
+        hard = ~self.soft & ~self.start & (np.arange(len(self.own_limit)) < self.ns)
+        self.limit = self.own_limit + hard * self.sign * relaxed_by(self.own_limit)
         return low, high, np.minimum(least, width), np.minimum(most, width)
 
     def _take_up(self, nodes: Nodes, parts: Mapping[str, Any]) -> None:
@@ -253,7 +258,7 @@ class NewtonKKT:
         )  # fmt: skip
         ex = self.ex = self.expand(it)
         size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
-        self.scale = max(o.scale_least, min(1.0, o.gradient_most / max(1e-300, size)))
+        self.scale = min(1.0, o.gradient_most / max(1e-300, size))
         self.d = np.ones(self.nr)
         for r in range(self.nr):
             of_row = self.row == r
@@ -261,7 +266,7 @@ class NewtonKKT:
             along = np.abs(ex.G[:, r]).max(axis=1) * on[:-1]
             size = max(np.nan_to_num(along, posinf=0).max(), np.abs(ex.G_end[r]).max() * on[-1])
             if not self.soft[of_row].any():
-                self.d[r] = max(o.scale_least, min(1.0, o.gradient_most / max(1e-300, size)))
+                self.d[r] = min(1.0, o.gradient_most / max(1e-300, size))
         bounded = na > 0 or low.any() or high.any()
         self.mu = o.mu_first if bounded else self.last
         self.elastic, self.penalty = False, 0.0
@@ -381,7 +386,9 @@ class NewtonKKT:
         rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
         self.viol = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, rho, missed))
         own = rho / self.d[self.row], missed / self.d[self.row[self.ns :]]
-        self.own_viol = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, *own))
+        found = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, *own))
+        over = (self.sign * (ex.rows[:, self.row] - self.own_limit))[form.active & ~form.relaxed]
+        self.own_viol = max(found, over.max(initial=0.0))  # not by the relaxed limit
         sizes = [it.z[form.active], it.y[relaxed]]
         for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
             sizes.append(value[np.isfinite(room)])
@@ -408,11 +415,10 @@ class NewtonKKT:
         return max(self.stat / self.sd, self.viol, self.products(mu) / self.sc)
 
     def entry(self) -> np.ndarray:
-        """A row of the log."""
-        size = self.scale * (1 + max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max()))
+        """A row of the log; the residual that is compared with the tolerance is in it."""
         return np.array([
-            self.ex.cost, self.stat / size, self.own_viol, self.products(0.0) / size, self.alpha,
-            self.dw, self.mu, float(self.elastic),
+            self.ex.cost, self.stat / self.sd, self.own_viol, self.products(0.0) / self.sc,
+            self.alpha, self.dw, self.mu, float(self.elastic),
         ])  # fmt: skip
 
     # -- the Newton system -------------------------------------------------------------------------
@@ -507,7 +513,7 @@ class NewtonKKT:
                 return fac, b, sigma
             never = self.dw_last == 0
             if dw == 0:
-                dw = max(o.regularization_least, o.regularization_fall * self.dw_last)
+                dw = o.regularization_fall * self.dw_last
                 dw = o.regularization_first if never else dw
             else:
                 dw *= o.regularization_grow_first if never else o.regularization_grow
@@ -611,7 +617,8 @@ class NewtonKKT:
         self, trial: PlanIterate, d: NewtonStep | None, alpha: float, dual: float
     ) -> PlanIterate:
         """The trial with its multipliers: along the step, or by linearized complementarity."""
-        it, mu, most = self.it, self.mu, self.o.sigma_most
+        it, mu = self.it, self.mu
+        most = self.o.real_time_sigma if self.is_linear else self.o.sigma_most
 
         def followed(z: np.ndarray, dz: Any, before: np.ndarray, room: np.ndarray, on: Any) -> Any:
             safe, before = np.where(on, room, 1.0), np.where(on, before, 1.0)
@@ -696,7 +703,7 @@ class NewtonKKT:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
         least *= o.step_least
-        if alpha < o.rollout:
+        if self.is_linear or alpha < o.rollout:
             rolled = self.roll_out(fac.K, tau, d)
             if rolled is not None and self._is_worth(rolled[0], rolled[1], ref):
                 return self.taken(rolled[0], d, 1.0, dual), 1.0
@@ -813,8 +820,16 @@ class NewtonKKT:
         size = max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max())
         if self.scale * size <= o.certificate * self.penalty:
             fac = self.regularized()[0]
-            self.K = self.K if fac is None else fac.K
-            return INFEASIBLE if fac is not None and self.dw == 0 else STALLED
+            if fac is None:
+                return STALLED
+            self.K = fac.K
+            if self.doubts == 0:  # what another start undoes is no certificate
+                self.doubts = 1
+                if not self.nudge(*self.least_curved(fac)[:2]):
+                    return STALLED
+                self.begin_anew()
+                return ITERATIONS
+            return INFEASIBLE if self.dw == 0 else STALLED  # a maximum tells nothing
         if self.penalty >= o.penalty_most:
             return STALLED
         self.penalty *= o.penalty_grow
@@ -907,6 +922,64 @@ class NewtonKKT:
         self.begin_elastic()
         return True
 
+    # -- saddles -----------------------------------------------------------------------------------
+
+    def least_curved(self, fac: RiccatiFactors) -> tuple[np.ndarray, np.ndarray, float]:
+        """The direction of least curvature: changes of states and controls, and its curvature.
+
+        By inverse iterations on a pattern of controls without symmetry. Its largest control moves
+        by a nudge; the curvature is that without the regularization.
+        """
+        N, n, m = self.N, self.n, self.m
+        width = self.upper - self.lower
+        size = self.o.nudge * np.where(np.isfinite(width), width, 1.0)
+        place = np.arange(1, N * m + 1) * 0.6180339887498949
+        du, eps, curvature = (place - np.floor(place) - 0.5).reshape(N, m), np.zeros(0), 0.0
+        for _ in range(3):
+            g = np.concatenate([np.zeros((N, n)), du], axis=1)
+            eps, found, _ = self.back(fac, g, np.zeros(n), np.zeros((N, n)))
+            curvature = float(-np.vdot(du, du) / np.vdot(du, found) - self.dw)
+            most = np.abs(found / size).max(initial=0.0)
+            eps, du = eps / most, found / most
+        return eps, du, curvature
+
+    def nudge(self, eps: np.ndarray, du: np.ndarray) -> bool:
+        """Move nodes, each control as far as its limits allow; False where that is no number."""
+        most, (lower, upper) = self.o.boundary, self.rooms(self.it.u)
+        du, zero = np.clip(du, -most * lower, most * upper), np.zeros(())
+        step = _NO_STEP._replace(eps=eps, du=du, s=zero, e=zero)
+        trial = self.moved(step, 1.0)
+        cost, gaps, rows = self.values(trial)
+        if not (np.isfinite(cost) and np.isfinite(gaps).all() and np.isfinite(rows).all()):
+            return False
+        self.it = trial
+        self.ex = self.expand(trial)
+        self.filter = StepFilter.at(self.o, self.theta(trial, self.ex.gaps, self.ex.rows))
+        self.alpha, self.error_before = 1.0, 0.0
+        return True
+
+    def begin_anew(self) -> None:
+        """Go on from what was moved, at a barrier parameter that leaves room for it."""
+        self.mu = max(self.mu, self.o.real_time_mu)
+        self.it = self.recentred()
+        self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex.gaps, self.ex.rows))
+        self.tiny = 0
+
+    def leave_saddle(self, fac: RiccatiFactors, du: np.ndarray | None = None) -> bool:
+        """Leave a saddle, which Newton steps do not where it is one by a symmetry.
+
+        The cost falls both ways along a direction in which the step du, if there is one, is
+        nothing. Returns whether it was left.
+        """
+        if not self.dw > 0 or self.nudges >= MOST_LEFT:
+            return False
+        eps, along, curvature = self.least_curved(fac)
+        share = 0.0 if du is None else abs(np.vdot(du, along))
+        if not (curvature < -1e-3 * self.dw and share <= 1e-3 * np.vdot(along, along)):
+            return False
+        self.nudges += 1
+        return self.nudge(eps, along)
+
     # -- the solve ---------------------------------------------------------------------------------
 
     def lower_barrier(self) -> None:
@@ -918,6 +991,7 @@ class NewtonKKT:
     def advance(self) -> int:
         """One more step; ITERATIONS where the solve goes on."""
         o = self.o
+        is_whole = self.alpha == 1 and self.dw == 0
         is_fast = self.alpha >= o.fast_step and self.dw == 0
         error = 0.0
         while self.mu > self.last:
@@ -928,7 +1002,14 @@ class NewtonKKT:
                 break
             self.lower_barrier()
             is_fast = False
+        if not self.mu > self.last:  # whole steps that no longer lower it: rounding
+            error = self.error(self.mu)
+            self.tiny += is_whole and error >= self.error_before
+            if self.tiny > o.tiny_most:
+                return STALLED
         self.error_before = error
+        # Rounding next to a limit spoils the last steps.
+        self.is_linear = self.is_free and self.mu > self.last
         while True:
             tau = max(o.boundary, 1 - self.mu)
             fac, b, sigma = self.regularized()
@@ -938,6 +1019,8 @@ class NewtonKKT:
                 misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
                 d = self.direction(fac, b, sigma, *misses)
                 d = d if d.is_finite else None
+            if d is not None and fac is not None and self.leave_saddle(fac, d.du):
+                return ITERATIONS
             found: Any = None
             if d is not None and fac is not None:
                 found = self.search(d, fac, b, sigma, tau)
@@ -949,6 +1032,8 @@ class NewtonKKT:
             theta = self.theta(self.it, self.ex.gaps, rows)
             if theta > 1e-2 * self.tolerance and self.restore(None if fac is None else fac.K):
                 return ITERATIONS
+            if d is None and not self.taken_steps:
+                return NOT_FINITE  # there is no step at all
             self.tiny += 1
             if not self.mu > self.last or self.tiny > o.tiny_most:
                 return STALLED
@@ -965,22 +1050,6 @@ class NewtonKKT:
 
         A watch is asked after every iteration whether it ends the solve.
         """
-        o = self.o
-        if self.is_free:
-            self.o, self.is_linear = replace(o, sigma_most=o.real_time_sigma, rollout=2.0), True
-        try:
-            return self._solve(most, is_elastic=is_elastic, watch=watch)
-        finally:
-            self.o, self.is_linear = o, False
-
-    @property
-    def is_free(self) -> bool:
-        """Whether controls have limits alone, which every rollout keeps."""
-        return not len(self.row)
-
-    def _solve(
-        self, most: int, *, is_elastic: bool, watch: Callable[[np.ndarray], bool] | None
-    ) -> NewtonOutcome:
         log: list[np.ndarray] = []
         self.K: Any = None
 
@@ -990,6 +1059,7 @@ class NewtonKKT:
         with np.errstate(all="ignore"):
             if is_elastic and self.can_relax:
                 self.begin_elastic()
+                self.doubts = 1  # this solve puts another to the test
             while True:
                 self.residuals()
                 log.append(self.entry())
@@ -997,10 +1067,19 @@ class NewtonKKT:
                     log[-1] = self.entry()
                     if not (np.isfinite(self.ex.cost) and np.isfinite(self.viol)):
                         return ended(NOT_FINITE)
-                    if not (self.error(0.0) <= self.tolerance and self.mu <= self.last):
+                    is_met = log[-1][1:4].max() <= self.tolerance
+                    if not (is_met and self.mu <= self.last):
                         break
-                    if not self.elastic:
-                        return ended(CONVERGED)
+                    if not self.elastic:  # an optimum, unless the last sweep was regularized
+                        fac = None
+                        if self.dw > 0 and len(log) <= most:
+                            fac = self.regularized()[0]
+                        if fac is None or not self.leave_saddle(fac):
+                            return ended(CONVERGED)
+                        self.begin_anew()
+                        self.residuals()
+                        log.append(self.entry())
+                        continue
                     status = self.decide()
                     if status != ITERATIONS:
                         return ended(status)
@@ -1009,9 +1088,15 @@ class NewtonKKT:
                     return ended(ITERATIONS)
                 if self.elastic and self.leaves():
                     self.residuals()
+                self.taken_steps = len(log) - 1
                 status = self.advance()
                 if status != ITERATIONS:
                     return ended(status)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether controls have limits alone, which every rollout keeps."""
+        return not len(self.row)
 
     def adjoint(self) -> float:
         """How far a motion is from optimal, relative to the derivatives of the cost."""
@@ -1050,7 +1135,7 @@ class NewtonKKT:
 
     def warm(self, trial: PlanIterate) -> PlanIterate:
         """A rollout with the multipliers of the plan; slacks that do not fit them are off."""
-        it, mu, most, form = self.it, self.mu, self.o.sigma_most, self.form
+        it, mu, most, form = self.it, self.mu, self.o.real_time_sigma, self.form
         lower, upper = self.rooms(trial.u)
 
         def near(z: np.ndarray, room: np.ndarray, on: Any) -> np.ndarray:
@@ -1111,7 +1196,6 @@ class NewtonKKT:
         """
         o, kept, started = self.o, None, None
         most = steps + (int(o.real_time_more) if more is None else more)
-        self.o = replace(o, sigma_most=o.real_time_sigma, rollout=2.0)
         self.priced = o.real_time_penalty
         self._set_form()
         tau = max(o.boundary, 1 - self.mu)
@@ -1163,7 +1247,7 @@ class NewtonKKT:
         finally:
             if kept is not None and self.exceeds(self.values(self.it)[2]):
                 self.it = kept
-            self.o, self.is_linear, self.priced = o, False, 0.0
+            self.is_linear, self.priced = False, 0.0
             self._set_form()
 
     def _aimed(self, *, begins: bool) -> tuple[Any, Any, Any, Any]:

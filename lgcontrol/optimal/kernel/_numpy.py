@@ -147,7 +147,7 @@ class NumpyMemory(KernelMemory):
             return other
         self.column[:], self.kept[:], log[task.iterations] = kept
         task.elastic, task.mu, task.penalty = before
-        return status if other == status else STALLED
+        return other if other in (status, ITERATIONS) else STALLED
 
     def _step(self) -> int:
         """As ``lg_newton_step``."""

@@ -443,6 +443,8 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       if (s->active[i] == 0) continue;
       viol = widest(viol, s->rho[i]);
       r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]]);
+      if (s->elastic[j] == 0) /* by the limit itself, not the relaxed one */
+        r_viol = larger(r_viol, m->sign[j] * (s->rows[k * m->nr + m->row[j]] - q->limit[j]));
       s->zsum += s->now.z[i], s->zcount++;
       if (s->elastic[j] == 0) continue;
       s->zsum += s->now.y[i], s->zcount++;
@@ -489,16 +491,27 @@ static double complementarity(const lg_model *m, const lg_task *q, const lg_stat
   return most;
 }
 
-/* The scaled error of the barrier problem, equation (5). */
-static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
-                       const lg_settings *o, double mu, double *products)
+/* What stationarity and products are divided by where multipliers are large, equation (5). */
+static void error_scales(const lg_state *s, const lg_settings *o, double *sd, double *sc)
 {
   const double all = (s->zsum + s->lsum) / larger(1, s->zcount + s->lcount);
-  const double sd = larger(o->error_scale, all) / o->error_scale;
-  const double sc = larger(o->error_scale, s->zsum / larger(1, s->zcount)) / o->error_scale;
-  const double found = complementarity(m, q, s, mu);
-  *products = found;
-  return widest(widest(s->stat / sd, s->viol), found / sc);
+  *sd = larger(o->error_scale, all) / o->error_scale;
+  *sc = larger(o->error_scale, s->zsum / larger(1, s->zcount)) / o->error_scale;
+}
+
+/* The scaled error of the barrier problem, equation (5). */
+static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
+                       const lg_settings *o, double mu)
+{
+  double sd, sc;
+  error_scales(s, o, &sd, &sc);
+  return widest(widest(s->stat / sd, s->viol), complementarity(m, q, s, mu) / sc);
+}
+
+/* The last barrier parameter. */
+static double last_of(const lg_task *q, const lg_settings *o)
+{
+  return larger(o->mu_least, o->mu_last * q->tolerance);
 }
 
 /* ---- the Newton system ------------------------------------------------------------------------*/
@@ -733,7 +746,7 @@ static void accept(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
                    double dual)
 {
   const int64_t N = q->horizon, M = N + 1, nv = m->nv, na = m->ns + m->ne;
-  const double most = o->sigma_most;
+  const double most = s->linear ? o->real_time_sigma : o->sigma_most;
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < nv; j++) {
       const int64_t i = k * nv + j, c = k * m->nu + m->controls[j];
@@ -1084,7 +1097,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   }
   least *= o->step_least;
   double f;
-  if (most < o->rollout && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+  if ((s->linear || most < o->rollout) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->armijo * ref[2];
     if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
@@ -1107,16 +1120,22 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
 
 /* ---- a solve ----------------------------------------------------------------------------------*/
 
+/* By how much a limit is relaxed: less than what counts as violated. */
+LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit)
+{
+  return smaller(o->relax * larger(1, fabs(limit)), q->tolerance / 10);
+}
+
 /* Relaxed limits of controls and constraints, as they are now. */
 static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   for (int64_t j = 0; j < m->nv; j++) {
-    s->lower[j] = q->lower[j] - o->relax * larger(1, fabs(q->lower[j]));
-    s->upper[j] = q->upper[j] + o->relax * larger(1, fabs(q->upper[j]));
+    s->lower[j] = q->lower[j] - relaxed_by(q, o, q->lower[j]);
+    s->upper[j] = q->upper[j] + relaxed_by(q, o, q->upper[j]);
   }
   for (int64_t j = 0; j < m->ns + m->ne; j++) {
     const int hard = j < m->ns && !isfinite(q->weight[j]) && !m->start[j];
-    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * o->relax * larger(1, fabs(q->limit[j])) : 0);
+    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * relaxed_by(q, o, q->limit[j]) : 0);
   }
 }
 
@@ -1153,8 +1172,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
   expand(m, q, s);
   for (int64_t r = 0; r < nr; r++) s->d[r] = 1;
-  s->scale = larger(o->scale_least, smaller(1, o->gradient_most
-    / larger(1e-300, largest(s->g_end, m->nx, largest(s->g, N * nz, 0)))));
+  s->scale = smaller(1, o->gradient_most / larger(1e-300, largest(s->g_end, m->nx, largest(s->g, N * nz, 0))));
   for (int64_t r = 0; r < nr; r++) { /* rows with a hard constraint, where that is active */
     double size = 0;
     int soft = 0;
@@ -1172,9 +1190,9 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
         if (own > size && isfinite(own)) size = own;
       }
     }
-    if (!soft) s->d[r] = larger(o->scale_least, smaller(1, o->gradient_most / larger(1e-300, size)));
+    if (!soft) s->d[r] = smaller(1, o->gradient_most / larger(1e-300, size));
   }
-  mem->mu = s->mu = bounded ? o->mu_first : o->mu_last * q->tolerance;
+  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, o);
   mem->scale = q->scale = s->scale;
   set_form(m, q, s);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
@@ -1214,7 +1232,7 @@ static int regularize(const lg_model *m, lg_task *q, lg_state *s, const lg_setti
     const int never = mem->dw_last == 0;
     if (dw == 0)
       dw = never ? o->regularization_first
-                 : larger(o->regularization_least, o->regularization_fall * mem->dw_last);
+                 : o->regularization_fall * mem->dw_last;
     else
       dw *= never ? o->regularization_grow_first : o->regularization_grow;
     if (dw > o->regularization_most) return 0;
@@ -1224,12 +1242,128 @@ static int regularize(const lg_model *m, lg_task *q, lg_state *s, const lg_setti
   return 1;
 }
 
-static void note(const lg_task *q, const lg_state *s, double products)
+/* A multiplier for a larger barrier parameter: that of a bound that is active stays, steps move off
+ * the bound. */
+LG_INLINE double centred(double z, double distance, double mu)
 {
-  double *row = q->log + q->iterations * LG_LOG;
-  const double size = s->scale * (1 + s->g_size);
-  row[0] = s->f, row[1] = s->stat / size, row[2] = s->r_viol, row[3] = products / size;
+  return smaller(mu / distance, larger(z, sqrt(mu)));
+}
+
+/* Multipliers of bounds and slacks of penalties at the barrier parameter. */
+static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t na = m->ns + m->ne;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
+      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
+      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
+    }
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
+    if (s->active[i] != 0 && s->elastic[i % na] == 0)
+      s->now.z[i] = centred(s->now.z[i], s->now.s[i], s->mu);
+}
+
+/* How far an iterate is moved off a saddle: a share of the control's range, or of one unit. */
+LG_INLINE double nudge_of(const lg_state *s, const lg_settings *o, int64_t j)
+{
+  const double range = s->upper[j] - s->lower[j];
+  return o->nudge * (isfinite(range) ? range : 1);
+}
+
+/* The direction of least curvature of the problem that was factorized last, by inverse iterations on
+ * a pattern of controls without symmetry: its largest control moves by a nudge. Returns the
+ * curvature along it, without the regularization. */
+static double least_curved(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv;
+  double curvature = 0;
+  for (int64_t i = 0; i < N * nv; i++) {
+    const double place = (double)(i + 1) * 0.6180339887498949;
+    s->du[i] = place - floor(place) - 0.5;
+  }
+  memset(s->full_end, 0, (size_t)nx * sizeof(double));
+  memset(s->move, 0, (size_t)((N + 1) * nx) * sizeof(double));
+  for (int turn_ = 0; turn_ < 3; turn_++) {
+    double before = 0, both = 0, most = 0;
+    for (int64_t k = 0; k < N; k++)
+      for (int64_t i = 0; i < nz; i++)
+        s->full[k * nz + i] = i < nx ? 0 : s->du[k * nv + i - nx];
+    back(m, q, s, s->full, s->full_end, s->move);
+    for (int64_t k = 0; k < N; k++)
+      for (int64_t j = 0; j < nv; j++) {
+        const double own = s->full[k * nz + nx + j], next = s->du[k * nv + j];
+        before += own * own, both -= own * next;
+        most = widest(most, next / nudge_of(s, o, j));
+      }
+    curvature = before / both - s->mem->dw;
+    for (int64_t i = 0; i < N * nv; i++) s->du[i] /= most;
+    for (int64_t i = 0; i < (N + 1) * nx; i++) s->eps[i] /= most;
+  }
+  return curvature;
+}
+
+/* Move nodes along the direction, each control as far as its limits allow; 0 where that leads out of
+ * numbers. Multipliers stay. */
+static int nudge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < m->nv; j++) {
+      const double v = s->now.u[k * m->nu + m->controls[j]];
+      double *du = s->du + k * m->nv + j;
+      *du = clip(*du, -o->boundary * (v - s->lower[j]), o->boundary * (s->upper[j] - v));
+    }
+  for (int64_t i = 0; i < M * na; i++) s->ds[i] = s->de[i] = 0;
+  const double f = move(m, q, s, 1);
+  if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx) || !all_finite(s->t_rows, M * m->nr)) return 0;
+  copy(s->now.x, s->trial.x, M * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
+  expand(m, q, s);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  s->mem->alpha = 1, s->mem->error = 0;
+  return 1;
+}
+
+/* Go on from an iterate that was moved, at a barrier parameter that leaves room for it. */
+static void begin_anew(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  s->mu = s->mem->mu = larger(s->mu, o->real_time_mu);
+  recentre(m, q, s, o);
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  s->mem->tiny = 0;
+}
+
+/* Leave a saddle, which steps of Newton do not where it is one by a symmetry: the cost falls both
+ * ways along a direction in which the step is nothing. Whether that was done; the step is lost. */
+static int leave_saddle(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int stays)
+{
+  lg_memory *mem = s->mem;
+  const int64_t N = q->horizon, nv = m->nv;
+  double along = 0, size = 0;
+  if (!(mem->dw > 0) || mem->nudges >= LG_MOST_LEFT) return 0;
+  copy(s->trial.u, s->du, N * nv);
+  const double curvature = least_curved(m, q, s, o);
+  for (int64_t i = 0; i < N * nv; i++)
+    along += s->trial.u[i] * s->du[i], size += s->du[i] * s->du[i];
+  if (!(curvature < -1e-3 * mem->dw) || !(stays || fabs(along) <= 1e-3 * size)) return 0;
+  mem->nudges++;
+  return nudge(m, q, s, o);
+}
+
+/* The residual that is compared with the tolerance goes to the log, and is returned: violations and
+ * defects in units of the problem. */
+static double note(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o)
+{
+  double *row = q->log + q->iterations * LG_LOG, sd, sc;
+  error_scales(s, o, &sd, &sc);
+  row[0] = s->f, row[1] = s->stat / sd, row[2] = s->r_viol;
+  row[3] = complementarity(m, q, s, 0) / sc;
   row[4] = s->mem->alpha, row[5] = s->mem->dw, row[6] = s->mu, row[7] = (double)s->mem->elastic;
+  return widest(widest(row[1], row[2]), row[3]);
 }
 
 /* Whether the elastic problem may be left where it is; it is, then. */
@@ -1278,22 +1412,31 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   lg_memory *mem = s->mem;
-  const double last = o->mu_last * q->tolerance;
+  const double last = last_of(q, o);
+  const int whole = mem->alpha == 1 && mem->dw == 0;
   int fast = mem->alpha >= o->fast_step && mem->dw == 0;
   double error = 0;
   while (s->mu > last) {
-    double products;
-    error = error_of(m, q, s, o, s->mu, &products);
+    error = error_of(m, q, s, o, s->mu);
     fast = fast && mem->error > 0 && (is_free(m) || error <= o->fast_error * mem->error);
     if (!(error <= o->mu_error * s->mu) && !fast) break;
     lower_barrier(s, o, last);
     fast = 0;
   }
+  if (!(s->mu > last)) { /* whole steps that no longer lower it: rounding */
+    error = error_of(m, q, s, o, s->mu);
+    if (whole && error >= mem->error && (double)++mem->tiny > o->tiny_most) return LG_STALLED;
+  }
   mem->error = error;
+  s->linear = is_free(m) && s->mu > last; /* rounding next to a limit spoils the last steps */
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
     const int has_gains = regularize(m, q, s, o);
-    const int fine = has_gains && direction(m, q, s, o, s->gap, s->rho, s->missed);
+    int fine = has_gains && direction(m, q, s, o, s->gap, s->rho, s->missed);
+    if (fine && mem->dw > 0 && mem->nudges < LG_MOST_LEFT) {
+      if (leave_saddle(m, q, s, o, 0)) return LG_ITERATIONS;
+      fine = direction(m, q, s, o, s->gap, s->rho, s->missed);
+    }
     double alpha = 0;
     if (fine) alpha = search(m, q, s, o, tau);
     mem->alpha = alpha;
@@ -1304,6 +1447,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
     if (theta(m, q, s->gap, s->rho, s->missed) > 1e-2 * q->tolerance
         && restore(m, q, s, o, has_gains))
       return LG_ITERATIONS;
+    if (!fine && q->iterations == 0) return LG_NOT_FINITE; /* there is no step at all */
     if (!(s->mu > last) || (double)++mem->tiny > o->tiny_most) return LG_STALLED;
     lower_barrier(s, o, last);
   }
@@ -1317,10 +1461,19 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   violated(m, q, s, &most);
   if (most <= q->tolerance) {
     end_elastic(m, q, s, o, 1);
-    return mem->left > 10 ? LG_STALLED : LG_ITERATIONS;
+    return mem->left > LG_MOST_LEFT ? LG_STALLED : LG_ITERATIONS;
   }
-  if (s->scale * s->g_size <= o->certificate * mem->penalty) /* a maximum tells nothing */
-    return regularize(m, q, s, o) && mem->dw == 0 ? LG_INFEASIBLE : LG_STALLED;
+  if (s->scale * s->g_size <= o->certificate * mem->penalty) {
+    if (!regularize(m, q, s, o)) return LG_STALLED;
+    if (mem->doubts == 0) { /* what another start undoes is no certificate */
+      mem->doubts = 1;
+      least_curved(m, q, s, o);
+      if (!nudge(m, q, s, o)) return LG_STALLED;
+      begin_anew(m, q, s, o);
+      return LG_ITERATIONS;
+    }
+    return mem->dw == 0 ? LG_INFEASIBLE : LG_STALLED; /* a maximum tells nothing */
+  }
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
   mem->penalty *= o->penalty_grow;
   s->mu = mem->mu = larger(s->mu, smaller(most, o->mu_first) * 1e-2);
@@ -1365,39 +1518,14 @@ static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   }
 }
 
-/* A multiplier for a larger barrier parameter: that of a bound that is active stays, steps move off
- * the bound. */
-LG_INLINE double centred(double z, double distance, double mu)
-{
-  return smaller(mu / distance, larger(z, sqrt(mu)));
-}
-
-/* Multipliers of bounds and slacks of penalties at the barrier parameter. */
-static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
-{
-  const int64_t na = m->ns + m->ne;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
-      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
-      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
-    }
-  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
-  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
-    if (s->active[i] != 0 && s->elastic[i % na] == 0)
-      s->now.z[i] = centred(s->now.z[i], s->now.s[i], s->mu);
-}
-
 /* Begin at a plan with its multipliers, at the least barrier parameter that it nearly solves. */
 static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   lg_memory *mem = s->mem;
-  double products;
   take_up(m, q, s, o);
   expand(m, q, s);
   residuals(m, q, s);
-  const double error = error_of(m, q, s, o, 0, &products);
+  const double error = error_of(m, q, s, o, 0);
   const double mu = error > q->tolerance ? smaller(o->mu_first, error / o->mu_error) : 0;
   if (mu > s->mu) {
     s->mu = mem->mu = mu;
@@ -1406,6 +1534,7 @@ static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
   mem->alpha = 1, mem->error = mem->dw_last = 0, mem->tiny = mem->left = 0;
+  mem->nudges = mem->doubts = 0;
 }
 
 static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
@@ -1422,35 +1551,38 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
 
 /* Solve from the nodes of the plan, or its elastic problem first; from the plan with its multipliers;
  * or go on with the last call: `resume` says which. */
-LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *given)
+LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   lg_state own, *s = &own;
-  lg_settings settings = *given;
-  const lg_settings *o = &settings;
   open_task(m, q, s);
-  if (is_free(m)) { /* as in real time */
-    s->linear = 1;
-    settings.sigma_most = given->real_time_sigma, settings.rollout = 2;
-  }
   if (q->resume == LG_WARM) {
     begin_warm(m, q, s, o);
   } else if (q->resume != LG_RESUME) {
     begin(m, q, s, o);
-    if (q->resume == LG_ELASTIC && can_relax(m, q)) begin_elastic(m, q, s, o);
+    if (q->resume == LG_ELASTIC && can_relax(m, q)) {
+      begin_elastic(m, q, s, o);
+      s->mem->doubts = 1; /* this solve puts another to the test */
+    }
   } else {
     take_up(m, q, s, o);
     expand(m, q, s);
   }
   for (;; q->iterations++) {
-    double products;
     int status = LG_ITERATIONS;
     residuals(m, q, s);
     for (;;) {
-      const double error = error_of(m, q, s, o, 0, &products);
-      note(q, s, products);
+      const double error = note(m, q, s, o);
       if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
-      if (!(error <= q->tolerance && s->mu <= o->mu_last * q->tolerance)) break;
-      if (!s->mem->elastic) return close_task(m, q, s, LG_CONVERGED);
+      if (!(error <= q->tolerance && s->mu <= last_of(q, o))) break;
+      if (!s->mem->elastic) { /* an optimum, unless the last sweep needed a regularization */
+        if (!(s->mem->dw > 0) || q->iterations >= q->max_iterations || !regularize(m, q, s, o)
+            || !leave_saddle(m, q, s, o, 1))
+          return close_task(m, q, s, LG_CONVERGED);
+        begin_anew(m, q, s, o);
+        q->iterations++;
+        residuals(m, q, s);
+        continue;
+      }
       status = decide(m, q, s, o);
       if (status != LG_ITERATIONS) return close_task(m, q, s, status);
       residuals(m, q, s);
@@ -1589,7 +1721,7 @@ LG_INLINE double fitting(double distance, double kept, double mu, double most)
 static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
-  const double mu = s->mu, most = o->sigma_most;
+  const double mu = s->mu, most = o->real_time_sigma;
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < nv; j++) {
       const int64_t i = k * nv + j;
@@ -1619,13 +1751,10 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
  * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
  * plan is; a line search that fails leaves the plan. Where they end with a hard row exceeded the last
  * iterate that kept all of them counts, unless it costs much more than the plan at the start. */
-LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *given)
+LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   const int64_t N = q->horizon;
-  lg_settings settings = *given;
-  const lg_settings *o = &settings;
   lg_state own, *s = &own;
-  settings.sigma_most = given->real_time_sigma, settings.rollout = 2; /* of all */
   open_task(m, q, s);
   take_up(m, q, s, o);
   s->priced = o->real_time_penalty;

@@ -20,6 +20,7 @@ static const lg_v lg_zero = 0;
 #endif
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
+enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, and a saddle, are left */
 enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM };
 
 /* An iterate, in one block of memory. */
@@ -44,6 +45,7 @@ typedef struct {
   int64_t elastic, tiny, left;
   int64_t beyond; /* whether hard rows were exceeded next to an optimum, or by the last call */
   lg_filter filter, outer; /* of the problem that is solved; of the one that restoration left */
+  int64_t nudges, doubts; /* times that a saddle was left; that a certificate was put to the test */
 } lg_memory;
 
 typedef struct {

@@ -255,5 +255,5 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   keep(m, q, sizes[1], sizes[7], 1);
   copy(log + q->iterations * LG_LOG, last, LG_LOG);
   q->elastic = before.elastic, q->mu = before.mu, q->penalty = before.penalty;
-  return (int)(q->status = other == status ? status : LG_STALLED);
+  return (int)(q->status = other == status || other == LG_ITERATIONS ? other : LG_STALLED);
 }
