@@ -1,0 +1,138 @@
+"""Tasks from the literature at default options, beside IPOPT and fatrop on the same transcription.
+
+    python -m tests.benchmarks.literature [--scales 1 1e3 1e-3] [NAME ...]
+
+All get the same problem, from the starts that are their defaults. Status, cost, iterations and
+seconds of the processor are stored: of the solve alone, with what is set up for it. A task counts
+as solved if the status is a success and the cost is at most 1e-4 above the best that any of the
+three found. Each solve runs in a process of its own, which ends after `SECONDS`: fatrop has no
+limit of time. With `--scales` all numbers of the tasks are multiplied by a factor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.optimal import NLPSolver
+from tests.optimal.literature import TASKS, in_units
+
+RESULTS = Path(__file__).parent / "results" / "literature.json"
+SOLVERS = ("ours", "ipopt", "fatrop")
+SECONDS = 60.0
+# Share by which a cost may exceed the best one; what counts as zero.
+DEARER, SMALL = 1e-4, 1e-3
+
+
+def main() -> None:
+    """Run the tasks, print a table, keep it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scales", nargs="*", type=float, default=[1.0], help="factors of units")
+    parser.add_argument("names", nargs="*", help="tasks; all of them if left out")
+    options = parser.parse_args()
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for scale in options.scales:
+        rows = kept.setdefault(f"{scale:g}", {})
+        for name in [name for name in rows if name not in TASKS]:
+            del rows[name]
+        for name in options.names or TASKS:
+            row = measured(name, scale)
+            if row is None:
+                continue
+            rows[name] = row
+            print(told(name, row), flush=True)
+        print(f"units times {scale:g}:", summary(rows))
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def measured(name: str, scale: float) -> dict[str, Any] | None:
+    """What each solver makes of a task; None where its units cannot be changed."""
+    if scale != 1 and in_units(TASKS[name].state(), scale) is None:
+        return None
+    row: dict[str, Any] = {"known": TASKS[name].optimum}
+    for solver in SOLVERS:
+        row[solver] = apart(name, scale, solver)
+    costs = [row[s]["cost"] for s in SOLVERS if row[s]["success"]]
+    best = min(costs) if costs else None
+    for solver in SOLVERS:
+        of = row[solver]
+        of["solved"] = bool(of["success"] and of["cost"] - best <= DEARER * max(abs(best), SMALL))
+    return row
+
+
+def apart(name: str, scale: float, solver: str) -> dict[str, Any]:
+    """A solve in a process of its own."""
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_solve, args=(theirs, name, scale, solver))
+    process.start()
+    found = mine.recv() if mine.poll(SECONDS) else {"status": "time limit"}
+    process.kill()
+    process.join()
+    return {"success": False, "cost": None, "iterations": None, "CPU [s]": None} | found
+
+
+def _solve(pipe: Any, name: str, scale: float, solver: str) -> None:
+    warnings.simplefilter("ignore")
+    task = TASKS[name]
+    statement = task.state()
+    if scale != 1:
+        statement = in_units(statement, scale)
+    assert statement is not None
+    chosen = None if solver == "ours" else NLPSolver(plugin=solver)
+    more = {} if solver == "ours" else {"max_iterations": 1000}
+    before = time.process_time()
+    try:
+        plan = statement.problem.solve(statement.x0, solver=chosen, **more)
+    except Exception as error:  # of whatever a peer's library raises
+        pipe.send({"status": type(error).__name__})
+        return
+    factor = scale
+    pipe.send({
+        "status": str(plan.status), "success": bool(plan.is_success),
+        "cost": float(plan.cost / factor), "value": float(task.value(plan) / factor),
+        "iterations": plan.solution.iterations[-1].number,
+        "CPU [s]": round(time.process_time() - before, 3),
+    })  # fmt: skip
+
+
+def told(name: str, row: dict[str, Any]) -> str:
+    """A line of the table."""
+    parts = [f"{name:26} {row['known']:12.6g}"]
+    for solver in SOLVERS:
+        of = row[solver]
+        value = of.get("value")
+        shown = "" if value is None else f"{value:.7g}"
+        mark = "+" if of["solved"] else " "
+        parts.append(f"{mark}{of['status'][:11]:11} {shown:>11} {of['iterations'] or 0:5d}")
+    return " | ".join(parts)
+
+
+def summary(rows: dict[str, Any]) -> str:
+    """How many each solver solved, of those that any did."""
+    any_ = [row for row in rows.values() if any(row[s]["solved"] for s in SOLVERS)]
+    both = [r for r in any_ if r["ours"]["solved"] and r["ipopt"]["solved"]]
+    ratio = [r["ours"]["iterations"] / max(1, r["ipopt"]["iterations"]) for r in both]
+    shares = ", ".join(f"{s} {sum(r[s]['solved'] for r in any_)}" for s in SOLVERS)
+    ended = ", ".join(f"{s} {sum(r[s]['success'] for r in any_)}" for s in SOLVERS)
+    false = [
+        name for name, r in rows.items()
+        if r["ours"]["status"] == "infeasible" and any(r[s]["success"] for s in SOLVERS)
+    ]  # fmt: skip
+    middle = f"{np.median(ratio):.2f}" if ratio else "none"
+    return (
+        f"{len(rows)} tasks, {len(any_)} solved by any; solved: {shares}; ended with success: "
+        f"{ended}; median of our iterations by IPOPT's {middle}; called infeasible though "
+        f"another solver has a plan: {', '.join(false) or 'none'}"
+    )
+
+
+if __name__ == "__main__":
+    main()
