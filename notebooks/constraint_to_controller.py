@@ -9,6 +9,7 @@
 import control
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.controllers import MPC
@@ -185,3 +186,49 @@ figure.tight_layout()
 # %% [markdown]
 # **Try:** `lgcontrol run delta-pick`, and `lgcontrol run five-bar-reach`: a bound on "conditioning" keeps its plan away
 # from a singularity. `two_arms()` has two UR5 that hold one bar. `robot.drive("arm1", lambda t: …)` drives a joint in time.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. Give a configuration of the four-bar linkage with its crank at 1.0 rad and its loop closed.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda q: (
+        np.isclose(q[0], 1.0)
+        and np.abs(bar.quantities["constraint_gap"](0.0, np.r_[q, np.zeros(3)])).max() < 1e-9
+    ),
+    "linkage.assemble(where=…) closes the loop.",
+)
+
+# %% [markdown]
+# 2. Give the torque in N m that holds the linkage at a crank angle of 1.0 rad.
+
+# %%
+at_one = np.r_[linkage.assemble(where={"crank": 1.0}), np.zeros(3)]
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda torque: np.abs(bar.f(0.0, at_one, np.array([torque]))[3:]).max() < 1e-6,
+    "Trim the system there; u is the torque.",
+)
+
+# %% [markdown]
+# 3. At that angle the crank turns with 1 rad/s. Give the rate of the rocker in rad/s.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda rate: np.isclose(rate, linkage.state(at_one[:3], speeds={"crank": 1.0})[5]),
+    "linkage.state(q, speeds=…) returns all rates.",
+)

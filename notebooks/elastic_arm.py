@@ -8,6 +8,7 @@
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 from lgcontrol.controllers import ComputedTorque, FeedbackLinearization, FlatFeedforward
 from lgcontrol.mechanics import JointProperties, Motor, SeriesElastic
@@ -206,3 +207,55 @@ for law in (slow, laws["linearization"]):
 #
 # The theory, dampers and arms with rigid joints: [elastic arms](../docs/theory/elastic_arms.md). `lgcontrol run elastic-ur5`
 # is this on six joints.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. A torque of 20 N m shall deflect a spring by 0.05 rad. Give its stiffness in N m/rad.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda stiffness: np.isclose(stiffness * 0.05, 20),
+    "The torque is stiffness times deflection.",
+)
+
+# %% [markdown]
+# 2. Give gains (k, d) of a PD at the *motor* with which all four poles of the joint above lie left of −1 1/s.
+
+
+# %%
+def motor_poles(k, d):
+    """Poles of one joint with a PD at its motor, with M and B from above."""
+    stiffness = 400.0
+    return np.roots([M * 0.3, M * d, (M + 0.3) * stiffness + M * k, stiffness * d, stiffness * k])
+
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda gains: motor_poles(*gains).real.max() < -1,
+    "At the motor every coefficient is positive: start with k = 300 and d = 15.",
+)
+
+# %% [markdown]
+# 3. Give a motion from rest to rest of both links, from (0, 0) to (1, −0.5) in 0.8 s, that motors behind springs can do.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda way: (
+        np.allclose(way(0.8).x, [1, -0.5])
+        and np.abs(way(0.0).snap).max() < 1e-6
+        and np.abs(way(0.8).velocity).max() < 1e-9
+    ),
+    "Waypoints of order 9 rest up to the snap.",
+)

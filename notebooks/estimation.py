@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.controllers import MPC
@@ -209,3 +210,49 @@ plt.show()
 # %% [markdown]
 # `lgcontrol run quadrotor-gnss` and `lgcontrol run auv-usbl` do the same in space: a quadrotor on IMU, GNSS and
 # magnetometer, an underwater vehicle on DVL, depth and acoustic fixes.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. Give the root mean square of the smoother's position error of the mower in m.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda rms: np.isclose(
+        rms,
+        np.sqrt(((late.x[late.index(at), :2] - truth[:, :2]) ** 2).sum(axis=1).mean()),
+        rtol=0.02,
+    ),
+    "The block on ranges computes it for both.",
+)
+
+# %% [markdown]
+# 2. Give the error of the estimated wind in N. The true wind is (−0.6, 0.4) N.
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda error: np.isclose(error, np.linalg.norm(both.bias - [-0.6, 0.4]), rtol=0.02),
+    "both.bias is the estimate.",
+)
+
+# %% [markdown]
+# 3. Give the share of times at which the error in x of the run with estimated wind lies within 2σ.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda share: np.isclose(
+        share, np.mean(np.abs(done.estimation_error[:, 0]) < 2 * done.estimate_std[:, 0]), atol=0.01
+    ),
+    "Compare done.estimation_error with done.estimate_std.",
+)

@@ -6,6 +6,7 @@
 
 # %%
 import matplotlib.pyplot as plt
+from exercises import check
 
 from lgcontrol.campaigns import Campaign, attraction_level
 from lgcontrol.controllers import LQR
@@ -109,3 +110,43 @@ print(attraction_level(LQR(quad, quad.trim(), dt=0.01), directions=300))
 # With `store="recovery.db"` a campaign keeps every outcome as it comes, and the same call goes on after a kill.
 # `result.report("recovery.html")` writes one file with tables and plots. On the command line:
 # `lgcontrol campaign quadrotor-recovery --vary "mass=*0.7:1.3" --cases 1000`.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. How many cases without failure show a success of at least 99 % with Wilson's interval at 95 %?
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda cases: cases / (cases + 1.96**2) >= 0.99 > (cases - 5) / (cases - 5 + 1.96**2),
+    "Without a failure the lower end is n / (n + 1.96²).",
+)
+
+# %% [markdown]
+# 2. The same with the interval of Clopper and Pearson, whose lower end is 0.025^(1/n).
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda cases: 0.025 ** (1 / cases) >= 0.99 > 0.025 ** (1 / (cases - 5)),
+    "Take logarithms.",
+)
+
+# %% [markdown]
+# 3. Give a variation of the mass by ± 10 % of its nominal value.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda vary: vary.name == "mass" and (vary.low, vary.high) == (0.9, 1.1) and vary.relative,
+    "Vary(name, low, high, relative=True).",
+)

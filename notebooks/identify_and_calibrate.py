@@ -7,6 +7,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.special
+from exercises import check
 
 from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody, SpatialInertia
@@ -140,3 +141,53 @@ for k, axis in enumerate(axes):
 axes[0].set_ylabel("height [m]")
 axes[0].legend(fontsize="small")
 plt.show()
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. Give the number of combinations of inertial parameters that torques of the UR5 determine.
+
+# %%
+answer = ...
+check(1, answer, lambda number: number == len(base.names), "base.names has one name for each.")
+
+# %% [markdown]
+# 2. Give an identified arm whose torques on the held-out motion are within 0.03 N m. The noise stays at 0.3 N m.
+
+
+# %%
+def torques(q, v, a, seed=5):
+    """Torques as they are measured [N m]."""
+    return arm.inverse_dynamics(q, v, a) + np.random.default_rng(seed).normal(
+        scale=noise, size=v.shape
+    )
+
+
+def held_out(found):
+    """Largest error on a motion that was not used [N m]."""
+    _, q, v, a = sines(10, 50, seed=2)
+    return np.abs(found.inverse_dynamics(q, v, a) - arm.inverse_dynamics(q, v, a)).max()
+
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda found: held_out(found) < 0.03,
+    "The error falls with the square root of the number of samples: take a longer motion.",
+)
+
+# %% [markdown]
+# 3. The chain is cut to half its length. Give its lowest frequency in rad/s.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda frequency: np.isclose(frequency, modes.frequencies[0] * np.sqrt(2), rtol=0.02),
+    "The frequencies grow with the root of g / L.",
+)

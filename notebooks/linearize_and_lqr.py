@@ -10,6 +10,7 @@ import casadi as ca
 import control
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.controllers import LQR
@@ -157,3 +158,47 @@ plt.grid(True, which="both", alpha=0.3)
 # **Try:** the helix of an underwater vehicle,
 # `underwater_vehicle().trim(where={"twist": [0.4, 0, 0.1, 0, 0, 0.2], "pose.qx": 0, "pose.qy": 0})`, and its `linearize`. In a current of 0.2 m/s
 # no helix is a relative equilibrium, and `trim` says why.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. The quadrotor flies at 3 m/s along a circle of 2 m radius. Give its bank angle in degrees.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda angle: np.isclose(angle, np.degrees(np.arctan(9 / (2 * 9.81))), atol=0.2),
+    "Lift turns the velocity and carries the weight: atan(v²/(r g)).",
+)
+
+# %% [markdown]
+# 2. Inputs are expensive: design LQR by python-control with R ten times as large. Give the gain.
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda gain: (
+        gain.shape == (4, 12)
+        and np.linalg.eigvals(plant.A - plant.B @ gain).real.max() < 0
+        and np.linalg.norm(gain) < np.linalg.norm(K)
+    ),
+    "control.lqr(plant, Q, R)",
+)
+
+# %% [markdown]
+# 3. Give the matrix A of the hover, discretized with a step of 0.1 s.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda A: np.allclose(A, quad.discretize(0.1).linearize(hover.x, hover.u).A, atol=1e-4),
+    "quad.discretize(0.1) is a system, too; or take the matrix exponential.",
+)

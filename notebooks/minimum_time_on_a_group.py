@@ -8,6 +8,7 @@
 import casadi as ca
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.groups import SE2, SO3, Product, Rn
@@ -83,3 +84,45 @@ print(fast)
 plt.plot(fast.t, fast.speed)
 plt.xlabel("time [s]")
 plt.ylabel("speed along the path [1/s]")
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. The mass shall go 4 m, with 1 m/s² at most, from rest to rest. Give the least time in s.
+
+# %%
+answer = ...
+check(1, answer, lambda seconds: np.isclose(seconds, 4.0, rtol=0.01), "2 √(d / a).")
+
+# %% [markdown]
+# 2. Solve that problem: give the solution of a `PhasedProblem`.
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda found: (
+        found.is_success
+        and np.isclose(sum(found.durations.values()), 4.0, rtol=0.01)
+        and np.isclose(found.trajectory.x[-1, 0], 4.0)
+    ),
+    "Change the terminal bound of x, and allow a duration above 4 s.",
+)
+
+# %% [markdown]
+# 3. Give a profile along the curve on SE(2) with a speed of at most 1 m/s along x and y.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda slow: (
+        slow.t[-1] > fast.t[-1]
+        and np.abs(slow.motion(np.linspace(0, slow.t[-1], 50)).velocity[:, :2]).max() < 1.02
+    ),
+    "retime(curve, velocity=…)",
+)

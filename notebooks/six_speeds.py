@@ -100,8 +100,8 @@ for name, system in turning.items():
 # %% [markdown]
 # ## What the steps keep
 #
-# Nothing acts on the box, so its momentum in space is constant. Steps of RK4 lose some of it, and the loss is the same in both velocities:
-# the choice of a velocity does not cure an integrator. `variational_verlet` on the twist keeps the momentum to rounding.
+# Nothing acts on the box, so its momentum in space is constant. Steps of RK4 lose some of it, and the loss is the same in both velocities.
+# The choice of a velocity does not cure an integrator. `variational_verlet` on the twist keeps the momentum to rounding.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 3))

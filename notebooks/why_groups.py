@@ -10,6 +10,7 @@
 import casadi as ca
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.plotting import style
@@ -170,3 +171,58 @@ for system in (quaternion, group):
 #
 # **Try:** Move the goal of the slew to a pitch of 89°. Start the satellite with a roll of 179°. Replace `rk4` by
 # `variational_verlet` (its group is `SO3` with `RigidBody`) and compare the angular momentum in space.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. Give the norm of the gain of LQR on SO(3) at a pitch of 75°, with the weights above.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda norm: np.isclose(
+        norm,
+        np.linalg.norm(
+            lg.LQR(
+                group,
+                group.trim(np.r_[lg.SO3.exp([0, np.deg2rad(75), 0]), 0, 0, 0]),
+                dt=0.1,
+                Q=1,
+                R=1,
+            ).K
+        ),
+    ),
+    "On the group every attitude is like every other.",
+)
+
+# %% [markdown]
+# 2. One attitude is turned by 3 rad about z, the other by −3 rad. Give the angle between them in degrees.
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda angle: np.isclose(angle, np.degrees(2 * np.pi - 6)),
+    "Take the norm of SO3.minus of both.",
+)
+
+# %% [markdown]
+# 3. Give a pitch in degrees above 20° from which LQR with Euler angles still arrives within 1°.
+
+
+# %%
+def ends_at(degrees):
+    """Norm of the last angles [°] of the loop with Euler angles."""
+    law = lg.LQR(euler, euler.trim(euler.state.identity), dt=0.1, Q=Q["Euler angles"], R=1)
+    x0 = np.r_[0, np.deg2rad(degrees), 0, 0, 0.02, 0.01]
+    return np.rad2deg(np.linalg.norm(lg.simulate(euler, law, x0=x0, seconds=60).x[-1, :3]))
+
+
+# %%
+answer = ...
+check(3, answer, lambda degrees: degrees > 20 and ends_at(degrees) < 1, "Stay well below 90°.")

@@ -6,6 +6,7 @@
 
 # %%
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.controllers import MPC, ComputedTorque
@@ -128,3 +129,40 @@ plt.step(loaded.t[: len(loaded.u)], loaded.u[:, 1], where="post", label="3 kg")
 plt.xlabel("time [s]")
 plt.ylabel("torque of the shoulder [N m]")
 plt.legend()
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. Give joint angles with which the tool is at (0.5, 0.3, 0.7) m.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda q: np.linalg.norm(place(q)[:3] - [0.5, 0.3, 0.7]) < 1e-3,
+    "InverseKinematics(tree, 'tool').solve(pose, …); three joints reach the position alone.",
+)
+
+# %% [markdown]
+# 2. Give the torques that hold the arm at `home`.
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda torque: np.abs(arm.f(0.0, np.r_[home, np.zeros(3)], torque)[3:]).max() < 1e-6,
+    "Inverse dynamics with zero velocity and acceleration.",
+)
+
+# %% [markdown]
+# 3. Give the profile along the same way with a speed limit of 1.5 rad/s.
+
+# %%
+answer = ...
+check(
+    3, answer, lambda slow: slow.t[-1] > 1.3 * profile.t[-1], "retime(way, system=arm, velocity=…)"
+)

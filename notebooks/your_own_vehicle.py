@@ -8,6 +8,7 @@
 import casadi as ca
 import matplotlib.pyplot as plt
 import numpy as np
+from exercises import check
 
 import lgcontrol as lg
 from lgcontrol.controllers import LQR, MPC
@@ -147,3 +148,46 @@ plot_path(plan, hull=own)
 # The plan is a `Trajectory`: `TVLQR(car, plan.trajectory, …)` follows it, `simulate` runs it. `lgcontrol run
 # car-lane-change` and `lgcontrol run car-parking` are the same with wind, slopes and criteria; with `--perturb` they
 # say how much delay they stand.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace the dots and run the cell.
+#
+# 1. The car drives with a steering angle of 0.05 rad. Give the radius of its circle in m.
+
+# %%
+answer = ...
+check(
+    1,
+    answer,
+    lambda radius: np.isclose(radius, WHEELBASE / np.tan(0.05), rtol=0.01),
+    "The turn rate is speed times tan(steering) over the wheelbase.",
+)
+
+# %% [markdown]
+# 2. Give the trim point of a turn at 10 m/s with a lateral acceleration of 3 m/s².
+
+# %%
+answer = ...
+check(
+    2,
+    answer,
+    lambda point: (
+        np.isclose(point.x[4], 10)
+        and np.isclose(point.x[4] ** 2 * np.tan(point.x[5]) / WHEELBASE, 3)
+    ),
+    "Solve for the steering angle, then trim with moving='pose'.",
+)
+
+# %% [markdown]
+# 3. The car drives straight at 10 m/s and brakes as hard as it can for 2 s. Give its state after that.
+
+# %%
+answer = ...
+check(
+    3,
+    answer,
+    lambda x: np.allclose(x[[0, 4]], [12.0, 2.0], atol=0.01),
+    "car.rollout(x0, u, dt, steps=…) with u = [-4, 0].",
+)
