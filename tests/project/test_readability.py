@@ -28,7 +28,6 @@ PLANTED = [
 UNEDITED: dict[str, float] = {
     "CHANGELOG.md": 0.1,
     "docs/solver_results.md": 0.15,
-    "docs/statement.md": 0.51,
     "docs/theory/newton_euler.md": 0.06,
     "docstrings of campaigns": 0.05,
     "docstrings of cli": 0.05,

@@ -1,0 +1,104 @@
+"""Draw docs/gallery: a picture of each design, its task, and the numbers that judge it.
+
+``python docs/make_gallery.py [NAME …]`` runs the designs with seed 0, and writes a picture of each
+and ``docs/gallery/runs.json``. The page docs/gallery/README.md follows from this file alone.
+"""
+
+import inspect
+import json
+import math
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib.figure import Figure
+
+from lgcontrol.plotting import plot_path
+
+FOLDER = Path(__file__).with_name("gallery")
+RUNS = FOLDER / "runs.json"
+HEAD = """# Gallery
+
+Every design is a model, a controller and a task with criteria. Run one with `lgcontrol run NAME`.
+See it in 3D with `lgcontrol view NAME`. To change a design, copy its file. The numbers are those of
+seed 0. `python docs/make_gallery.py` makes them and the pictures.
+"""
+
+
+def drawn(name: str, load: Any) -> dict[str, object]:
+    """Run a design, draw its path, and return its task and how it was judged."""
+    design = load()
+    task = design(seed=0)
+    run = task.run()
+    figure = Figure(figsize=(5.0, 3.6))
+    try:
+        plot_path(run, figure=figure)
+    except ValueError:  # nothing moves in space: an angle, a speed
+        figure = run.plot(criteria=task.criteria)
+    figure.savefig(FOLDER / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})
+    text = inspect.getdoc(design).partition("\n\n")[0]
+    return {
+        "text": text.replace("\n", " "),
+        "file": inspect.getsourcefile(design).rpartition("designs/")[2],
+        "criteria": [
+            {
+                "name": verdict.criterion.name,
+                "unit": verdict.criterion.unit,
+                "value": float(f"{verdict.value:.3g}"),
+                "limit": finite(verdict.criterion.limit),
+                "least": finite(verdict.criterion.least),
+            }
+            for verdict in task.judge(run)
+        ],
+    }
+
+
+def finite(bound: float) -> float | None:
+    """Return a bound, or None if it is infinite: JSON has no such number."""
+    return bound if math.isfinite(bound) else None
+
+
+def limits(told: dict[str, Any]) -> str:
+    """Return the range that passes."""
+    words = []
+    if told["least"] is not None:
+        words.append(f"at least {told['least']:g}")
+    if told["limit"] is not None:
+        words.append(f"at most {told['limit']:g}")
+    return ", ".join(words)
+
+
+def page(runs: dict[str, Any]) -> str:
+    """Return the page of all designs."""
+    parts = [HEAD]
+    for name, told in sorted(runs.items()):
+        parts.append(f"## {name}\n\n![{name}]({name}.png)\n\n{told['text']}\n")
+        parts += ["| criterion | value | passes |", "|---|---|---|"]
+        parts += [
+            f"| {entry['name']} | {entry['value']:g} {entry['unit']} | {limits(entry)} |"
+            for entry in told["criteria"]
+        ]
+        parts.append(f"\nCode: [{told['file']}](../../controllers/designs/{told['file']})\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Run the designs that are named, or all, and write the page."""
+    FOLDER.mkdir(exist_ok=True)
+    runs = json.loads(RUNS.read_text(encoding="utf-8")) if RUNS.exists() else {}
+    for entry in entry_points(group="lgcontrol.designs"):
+        if entry.dist.name == "lgcontrol" and (not sys.argv[1:] or entry.name in sys.argv[1:]):
+            runs[entry.name] = drawn(entry.name, entry.load)
+            text = json.dumps(dict(sorted(runs.items())), indent=1, ensure_ascii=False)
+            RUNS.write_text(text + "\n", encoding="utf-8")
+            print(entry.name, flush=True)
+    (FOLDER / "README.md").write_text(page(runs), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The gallery has every design, with its picture, and its page is what the stored runs make."""
+
+import importlib.util
+import json
+from importlib.metadata import entry_points
+
+from ._repository import ROOT
+
+_spec = importlib.util.spec_from_file_location("make_gallery", ROOT / "docs" / "make_gallery.py")
+gallery = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(gallery)
+
+RUNS = json.loads(gallery.RUNS.read_text(encoding="utf-8"))
+
+
+def test_every_design_is_there_with_its_picture_and_code():
+    names = {
+        e.name for e in entry_points(group="lgcontrol.designs") if e.value.startswith("lgcontrol.")
+    }
+    assert set(RUNS) == names
+    assert {path.stem for path in gallery.FOLDER.glob("*.png")} == names
+    for told in RUNS.values():
+        assert (ROOT / "controllers" / "designs" / told["file"]).exists()
+
+
+def test_the_page_follows_from_the_stored_runs():
+    assert (gallery.FOLDER / "README.md").read_text(encoding="utf-8") == gallery.page(RUNS)
+
+
+def test_every_stored_run_passed():
+    failed = [
+        (name, entry["name"])
+        for name, told in RUNS.items()
+        for entry in told["criteria"]
+        if (entry["least"] is not None and entry["value"] < entry["least"])
+        or (entry["limit"] is not None and entry["value"] > entry["limit"])
+    ]
+    assert not failed
