@@ -19,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when everything worked and all criteria were met; 1 when a task failed: a criterion was
-        not met, the run ended early, or the design raised; 2 for bad input; 130 after Ctrl-C.
+        0 if everything worked and all criteria were met; 2 for bad input; 130 after Ctrl-C.
+        1 if a task failed: a criterion was not met, the run ended early, or the design raised.
 
     Raises
     ------
