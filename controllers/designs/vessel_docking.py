@@ -23,15 +23,19 @@ THICK = 0.1  # m, radius of a pier
 MARGIN = 0.1  # m, what gusts may take, and a vessel that is late by a sixth of a second
 SPEED = 0.3  # m/s
 FLOW = 0.1  # m/s
+# It lines up in front of the piers first, then goes straight in: where it turned between them, a
+# campaign with delays, gusts and other masses had it touch or stay outside in half of its cases.
+AWAY, WAIT, ENTRY = 2.5, 15.0, 30.0  # m from the berth, s until it goes in, s that it takes
 
 
 def design(seed: int = 0) -> Task:
     """Surface vessel docks between two piers by MPC, in gusts and an unknown current.
 
     The berth is at the origin, along a quay to its left; piers 2.4 m apart enclose it, twice the
-    length of the vessel. It comes from the right at a random heading, keeps below 0.3 m/s along and
-    across, and must not touch. The current of 0.1 m/s, in a direction that changes with the seed,
-    is found from the prediction error of the measured state.
+    length of the vessel. It comes from the right at a random heading, lines up 2.5 m in front of
+    the berth, and goes straight in. It keeps below 0.3 m/s along and across, and must not touch.
+    The current of 0.1 m/s, in a direction that changes with the seed, is found from the prediction
+    error of the measured state.
 
     Parameters
     ----------
@@ -49,7 +53,7 @@ def design(seed: int = 0) -> Task:
         vessel,
         horizon=30,
         dt=0.5,
-        Q={"pose": [1, 1, 2], "twist": [1, 1, 1]},
+        Q={"pose": [1, 1, 2], "twist": [5, 5, 5]},
         R=0.1,
         terminal={"pose": [20, 20, 20], "twist": [50, 50, 50]},
         bounds=[
@@ -79,7 +83,7 @@ def design(seed: int = 0) -> Task:
         controller=mpc,
         **draw(seed),
         seconds=60.0,
-        reference=vessel.state.identity,
+        reference=approach,
         criteria=(
             error_at_end("position error", "pose", slice(0, 2), "m", 0.1, over=5),
             error_at_end("heading error", "pose", slice(2, 3), "rad", 0.1, over=5),
@@ -101,6 +105,13 @@ def design(seed: int = 0) -> Task:
         ),
         draw=draw,
     )
+
+
+def approach(t: float) -> np.ndarray:
+    """Pose and twist that lead from the front of the piers to the berth."""
+    share = np.clip((t - WAIT) / ENTRY, 0.0, 1.0)
+    rate = AWAY / ENTRY if 0.0 < share < 1.0 else 0.0
+    return np.array([0.0, -AWAY * (1.0 - share), 1.0, 0.0, 0.0, rate, 0.0])
 
 
 def pier_gap(run: SimulationResult) -> np.ndarray:

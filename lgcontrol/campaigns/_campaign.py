@@ -12,7 +12,15 @@ from typing import Any, Literal
 from ..codegen import named_options
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Criterion, SimulationResult, Task, Vary
-from ._case import WORKER, CaseOutcome, CaseSetting, check, nominal_task, task_of
+from ._case import (
+    WORKER,
+    CaseOutcome,
+    CaseSetting,
+    check,
+    nominal_task,
+    replay_case,
+    task_of,
+)
 from ._cluster import Cluster, is_client
 from ._design import CampaignError, code_of, homes_of, refer
 from ._key import key_of
@@ -163,12 +171,12 @@ class Campaign:
                 archive.add(key, setting.design, case, outcome)
                 shown.tell(case, outcome)
 
-            if left:
-                with running(executor, len(left)) as pool:
-                    try:
+            try:
+                if left:
+                    with running(executor, len(left)) as pool:
                         drive(pool, setting, todo(), deliver)
-                    finally:
-                        shown.end()
+            finally:
+                shown.end()
         return CampaignResult(self, archive)
 
     def open(self, store: str | os.PathLike[str]) -> CampaignResult:
@@ -184,11 +192,14 @@ class Campaign:
         ----------
         key : str or int
             Of a case, or its number.
+
+        Returns
+        -------
+        SimulationResult
+            Its ``message`` says which criteria fail, with their values and limits.
         """
         number = key if isinstance(key, int) else self._number(key)
-        case = self.all_cases()[number]
-        task = task_of(self._setting("none", self.criteria), case)
-        return task.run(seconds=self.seconds, seed=case.seed)
+        return replay_case(self._setting("none", self.criteria), self.all_cases()[number])
 
     def task(self, number: int) -> Task:
         """The closed loop of a case."""

@@ -11,7 +11,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from multiprocessing import connection, parent_process
@@ -188,10 +188,7 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
         try:
             task = task_of(setting, case)
             criteria = setting.criteria or task.criteria
-            try:
-                run = task.run(seconds=setting.seconds, seed=case.seed)
-            except SimulationError as error:
-                run = error.result
+            run = _run(task, setting, case)
             values, histories = _judge(criteria, run, setting.samples)
             failed = [one.name for one in criteria if not _passes(one, values[one.name])]
             is_success = run.is_success and not failed
@@ -218,6 +215,30 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
                 machine(),
                 time.perf_counter() - started,
             )
+
+
+def replay_case(setting: CaseSetting, case: Case) -> SimulationResult:
+    """The whole run of a case; its message says why the case fails, if it does."""
+    task = task_of(setting, case)
+    run = _run(task, setting, case)
+    criteria = setting.criteria or task.criteria
+    values, _ = _judge(criteria, run, 0)
+    reasons = [
+        f"{one.name}: {values[one.name]:.4g} {one.unit}".rstrip() + f" ({one.range})"
+        for one in criteria
+        if not _passes(one, values[one.name])
+    ]
+    parts = [run.message] if run.message else []
+    parts += [f"the case fails: {', '.join(reasons)}"] if reasons else []
+    return replace(run, message="; ".join(parts))
+
+
+def _run(task: Task, setting: CaseSetting, case: Case) -> SimulationResult:
+    """The run, also one that something in its loop ended."""
+    try:
+        return task.run(seconds=setting.seconds, seed=case.seed)
+    except SimulationError as error:
+        return error.result
 
 
 def _passes(criterion: Criterion, value: float) -> bool:

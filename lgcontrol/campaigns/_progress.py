@@ -28,7 +28,7 @@ class CampaignProgress:
     def __init__(
         self, count: int, done: int, shown: bool | Callable[[str], None] | None = None
     ) -> None:
-        self.count, self.done, self.failed = count, done, 0
+        self.count, self.done, self.failed, self.stored = count, done, 0, done
         self.reasons: Counter[str] = Counter()
         self._times: deque[float] = deque([monotonic()], maxlen=WINDOW)
         self._last = -1.0
@@ -38,6 +38,8 @@ class CampaignProgress:
         elif shown or (shown is None and sys.stderr.isatty()):
             self._print = lambda line: print(f"\r{line:<79}", end="", file=sys.stderr, flush=True)
         self._is_line = self._print is not None and not callable(shown)
+        if self._print is not None and done == count:  # no case is left to tell of
+            self._print(self.line())
 
     def tell(self, case: Case, outcome: CaseOutcome) -> None:
         """Count an outcome."""
@@ -56,7 +58,11 @@ class CampaignProgress:
         span = self._times[-1] - self._times[0]
         rate = (len(self._times) - 1) / span if span > 0 else 0.0
         left = (self.count - self.done) / rate if rate > 0 else float("inf")
-        text = f"{self.done} of {self.count} cases, {rate:.3g}/s, {_duration(left)} left"
+        text = f"{self.done} of {self.count} cases"
+        if self.stored:
+            text += f", {self.stored} from the store"
+        if self.done > self.stored or not self.stored:
+            text += f", {rate:.3g}/s, {_duration(left)} left"
         if self.failed:
             (reason, times), *_ = self.reasons.most_common(1)
             text += f"; {self.failed} failed: {times} × {reason}"

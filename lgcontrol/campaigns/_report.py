@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
+import os
+import secrets
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..io._internal import with_ending
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +43,7 @@ def figure(result: Any) -> Figure:
             if np.isfinite(limit):
                 axis.axvline(limit, color="black", lw=1, ls="--")
         axis.set_title(one.name, fontsize=9, wrap=True)
-        axis.set_xlabel(one.unit)
+        axis.set_xlabel(f"value [{one.unit}]" if one.unit else "value")
     if pair is not None:
         _cloud(axes[len(criteria)], result, *pair)
     for axis in axes[count:]:
@@ -61,12 +65,15 @@ def telling_pair(result: Any) -> tuple[str, str] | None:
 
 
 def write_report(result: Any, path: Path) -> Path:
-    """Write the page."""
+    """Write the page; the file appears complete or not at all."""
+    path = with_ending(path, [".html"], "reports are HTML files")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     campaign = result.campaign
     parts = [
         f"<h1>{escape(str(campaign.design))}</h1>",
         "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in result.summary()) + "</ul>",
-        "<h2>What varied</h2><ul>"
+        "<h2>Variations</h2><ul>"
         + "".join(f"<li>{escape(str(one))}</li>" for one in campaign.variations or ())
         + f"<li>seeds from {campaign.seed} on; {escape(campaign.sampling)} sampling</li></ul>",
     ]
@@ -80,7 +87,7 @@ def write_report(result: Any, path: Path) -> Path:
             "<h2>Worst cases</h2>", _worst(result),
         ]  # fmt: skip
     parts += [
-        "<h2>Where it ran</h2><ul>"
+        "<h2>Processors and compilers</h2><ul>"
         + "".join(f"<li>{escape(one)}</li>" for one in result.machines())
         + "</ul>"
     ]
@@ -89,7 +96,13 @@ def write_report(result: Any, path: Path) -> Path:
         f"<title>{escape(str(campaign.design))}</title><style>{STYLE}</style></head>"
         f"<body>{''.join(parts)}</body></html>\n"
     )
-    path.write_text(page, encoding="utf-8")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        part.write_text(page, encoding="utf-8", errors="replace")
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     return path
 
 
@@ -117,9 +130,9 @@ def _cloud(axis: Any, result: Any, first: str, second: str) -> None:
     ):
         axis.scatter(x[chosen], y[chosen], s=6, color=color, label=label)
     units = {one.name: one.unit for one in result.campaign.variations or ()}
-    axis.set_xlabel(f"{first} {units[first]}".rstrip())
-    axis.set_ylabel(f"{second} {units[second]}".rstrip())
-    axis.set_title("success", fontsize=9)
+    axis.set_xlabel(f"{first} [{units[first]}]" if units[first] else first)
+    axis.set_ylabel(f"{second} [{units[second]}]" if units[second] else second)
+    axis.set_title("success over two variations", fontsize=9)
     axis.legend(fontsize=7)
 
 
@@ -143,8 +156,8 @@ def _bands(result: Any) -> list[str]:
         axis.fill_between(t, low, high, alpha=0.3)
         axis.plot(t, middle)
         axis.set_title(one.name, fontsize=9, wrap=True)
-        axis.set_xlabel("share of the run")
-        axis.set_ylabel(one.unit)
+        axis.set_xlabel("time / duration of the run")
+        axis.set_ylabel(f"[{one.unit}]" if one.unit else "value")
     for axis in axes[len(found) :]:
         axis.set_visible(False)
     text = "<h2>Signals over time</h2><p>Median, and the band that holds 90 % of the cases.</p>"
@@ -168,7 +181,9 @@ def _sensitivity(result: Any) -> str:
 
 
 def _worst(result: Any) -> str:
-    rows = ["<tr><th>case</th><th>inputs</th><th>outcome</th><th>again</th></tr>"]
+    rows = [
+        "<tr><th>case</th><th>values of the variations</th><th>outcome</th><th>replay</th></tr>"
+    ]
     for one in result.worst(count=8):
         inputs = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"

@@ -118,9 +118,9 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether the outcome of a key is there."""
-        return (
-            self._db.execute("select 1 from outcome where key = ?", (key,)).fetchone() is not None
-        )
+        with self.explained():
+            found = self._db.execute("select 1 from outcome where key = ?", (key,)).fetchone()
+        return found is not None
 
     def add(self, key: str, design: str, case: Case, outcome: CaseOutcome) -> None:
         """Keep an outcome; the trajectory comes first, so that each one listed is there."""
@@ -162,11 +162,9 @@ class Store:
     def machines(self, keys: Sequence[str]) -> list[str]:
         """Processors and compilers that outcomes come from."""
         found = {row["machine"] for row in self.rows(keys, "machine")}
-        return sorted(
-            row["text"]
-            for row in self._db.execute("select * from machine")
-            if row["id"] in found
-        )  # fmt: skip
+        with self.explained():
+            known = self._db.execute("select * from machine").fetchall()
+        return sorted(row["text"] for row in known if row["id"] in found)
 
     def trajectory(self, key: str) -> Path | None:
         """File of the saved run of a key, if it was kept."""

@@ -1,6 +1,7 @@
 """Campaigns of five designs, what kills leave of a campaign, and the same bits on a cluster.
 
     python -m tests.benchmarks.campaigns [designs] [kills] [cluster] [rate] [--cases N]
+        [--design NAME] [--workers N]
 
 ``designs`` stores what five designs stand and why they fail, with a picture; ``kills`` sends
 SIGKILL to workers and campaigns at random times, 50 times, and counts what is there in the end;
@@ -36,8 +37,8 @@ RESULTS = FOLDER / "campaigns.json"
 SMALL = Path(__file__).parents[1] / "campaigns" / "_designs.py"
 # Cases of each design: those of arms take seconds each.
 DESIGNS = {
-    "quadrotor-recovery": 256, "vessel-docking": 128, "quadrotor-gnss": 48, "elastic-panda": 16,
-    "panda-reach": 16,
+    "quadrotor-recovery": 128, "vessel-docking": 64, "quadrotor-gnss": 64, "elastic-panda": 64,
+    "panda-reach": 64,
 }  # fmt: skip
 KILL_CASES = 3000
 CHILD = """
@@ -48,12 +49,14 @@ if __name__ == "__main__":
 """
 
 
-def designs(store: dict[str, Any], cases: int | None) -> None:
+def designs(store: dict[str, Any], options: Any) -> None:
     """What five designs stand."""
-    for name, count in DESIGNS.items():
+    cases = options.cases
+    for name in options.design or DESIGNS:
+        count = DESIGNS[name]
         campaign = Campaign(name, cases=cases or count)
         started = time.perf_counter()
-        result = campaign.run(executor=2)
+        result = campaign.run(executor=options.workers)
         success = result.success()
         margin, beyond = result.margin()
         store["designs"][name] = {
@@ -78,9 +81,9 @@ def designs(store: dict[str, Any], cases: int | None) -> None:
         keep(store)
 
 
-def kills(store: dict[str, Any], cases: int | None, most: int = 50) -> None:
+def kills(store: dict[str, Any], options: Any, most: int = 50) -> None:
     """Kill workers and campaigns at random times; no case may be lost or there twice."""
-    chance, count = random.Random(0), cases or KILL_CASES
+    chance, count = random.Random(0), options.cases or KILL_CASES
     design = f"{SMALL}:design"
     killed = {"worker": 0, "campaign": 0}
     with tempfile.TemporaryDirectory() as folder:
@@ -126,9 +129,9 @@ def kills(store: dict[str, Any], cases: int | None, most: int = 50) -> None:
     keep(store)
 
 
-def cluster(store: dict[str, Any], cases: int | None) -> None:
+def cluster(store: dict[str, Any], options: Any) -> None:
     """Scheduler and two workers as processes of their own, next to processes of this machine."""
-    count, programs = cases or 64, []
+    count, programs = options.cases or 64, []
     dask = [sys.executable, "-m", "distributed.cli"]
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -170,9 +173,9 @@ def cluster(store: dict[str, Any], cases: int | None) -> None:
     keep(store)
 
 
-def rate(store: dict[str, Any], cases: int | None) -> None:
+def rate(store: dict[str, Any], options: Any) -> None:
     """Closed loops a second, stored as they come."""
-    count, found = cases or 10_000, {}
+    count, found = options.cases or 10_000, {}
     for workers in (1, 2):
         campaign = Campaign("quadrotor-recovery", cases=count)
         campaign.replaced(cases=2).run(executor=workers)  # compiled before it counts
@@ -223,11 +226,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", help=", ".join(parts))
     parser.add_argument("--cases", type=int)
+    parser.add_argument("--design", action="append", choices=list(DESIGNS))
+    parser.add_argument("--workers", type=int, default=2, help="of the part designs")
     options = parser.parse_args()
     store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     store.setdefault("designs", {})
     for name in options.parts or parts:
-        parts[name](store, options.cases)
+        parts[name](store, options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import Rn
+from lgcontrol.models import quadrotor
 from lgcontrol.simulation import Criterion, HeldNoise, Task, Vary
 from lgcontrol.systems import Input, Parameter, Sensor, System
 
@@ -111,6 +112,13 @@ def estimating(seed: int = 0) -> Task:
         },
         criteria=CRITERIA,
     )  # fmt: skip
+
+
+def flying(seed: int = 0) -> Task:
+    """A body in free fall, which has a look."""
+    quad = quadrotor()
+    x0 = quad.state.random(seed=seed)
+    return Task(quad, None, x0, 0.02, options={"dt": 0.01}, criteria=CRITERIA[1:])
 
 
 def empty(seed: int = 0) -> Task:

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import importlib
+import json
 import math
 import os
 import re
@@ -12,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import webbrowser
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 
@@ -24,6 +26,7 @@ from lgcontrol.campaigns._key import key_of
 from lgcontrol.campaigns._pool import LocalPool, drive
 from lgcontrol.campaigns._store import Store
 from lgcontrol.cli import main
+from lgcontrol.scene import view
 from lgcontrol.simulation import Criterion, SimulationResult, Vary
 
 from . import _designs as designs
@@ -96,6 +99,26 @@ def test_a_replayed_case_is_the_case(result):
     assert values == case.values
     with pytest.raises(ValueError, match="0 cases of this campaign have keys that begin with 'x'"):
         campaign.replay("x")
+
+
+def test_a_replayed_case_says_why_it_fails(result):
+    case = next(one for one in result.cases if not one.is_success)
+    run = result.campaign.replay(case.key)
+    value = case.values["place at the end"]
+    assert run.is_success
+    assert run.message == f"the case fails: place at the end: {value:.4g} m (at most 0.25 m)"
+    good = next(one for one in result.cases if one.is_success)
+    assert not result.campaign.replay(good.number).message
+
+
+def test_a_replayed_case_can_be_viewed_over_another_run(monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    campaign = Campaign(designs.flying, cases=2)
+    page = view(designs.flying().run(), campaign.replay(campaign.keys()[1]))
+    assert page is not None and opened == [page.as_uri()]
+    (data,) = re.findall(r'<script[^>]*id="scene"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert len(json.loads(data)) == 2
 
 
 def test_a_campaign_goes_on_from_its_store(tmp_path, result):
@@ -274,8 +297,10 @@ def test_ctrl_c_keeps_what_there_is(tmp_path, result):
     assert len(campaign.open(tmp_path / "a.db")) == 1
     found = campaign.run(executor=Here(), store=tmp_path / "a.db", progress=lines.append)
     assert bits(found) == bits(result)
-    assert re.fullmatch(r"32 of 32 cases, .*/s, 0 s left; \d+ failed: \d+ × place at the end",
+    assert re.fullmatch(r"32 of 32 cases, 1 from the store, .*/s, 0 s left; \d+ failed: .*",
                         lines[-1])  # fmt: skip
+    campaign.run(executor=Here(), store=tmp_path / "a.db", progress=lines.append)
+    assert lines[-1] == "32 of 32 cases, 32 from the store"
 
 
 SCRIPT = """
@@ -316,6 +341,32 @@ def test_the_store_of_another_program_or_version_is_refused(tmp_path):
         campaign.run(executor=Here(), store=damaged)
     with pytest.raises(CampaignError, match="cannot be opened: give a file in a folder"):
         campaign.run(executor=Here(), store=tmp_path / "nowhere" / "a.db")
+
+
+def test_a_store_that_cannot_be_written_to_says_so_and_is_read(tmp_path, result, monkeypatch):
+    """Rights do not stop everybody, so SQLite is told to open the file for reading alone."""
+    campaign, store = Campaign(designs.design, cases=32), tmp_path / "a.db"
+    campaign.replaced(cases=4).run(executor=Here(), store=store)
+    before = sqlite3.connect
+
+    def connect(path, **options):
+        return before(f"file:{path}?mode=ro", uri=True, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(CampaignError, match="cannot be (written to|opened)"):
+        campaign.run(executor=Here(), store=store)
+    assert bits(campaign.open(store)) == bits(result)[:4]
+
+
+def test_a_store_of_which_tables_are_missing_is_explained(tmp_path):
+    campaign, store = Campaign(designs.design, cases=1), tmp_path / "a.db"
+    campaign.run(executor=Here(), store=store)
+    sqlite3.connect(store).execute("drop table machine")
+    with pytest.raises(CampaignError, match=r"the store .*a\.db: no such table: machine"):
+        Store(store).machines(campaign.keys())
+    sqlite3.connect(store).execute("drop table outcome")
+    with pytest.raises(CampaignError, match=r"the store .*a\.db: no such table: outcome"):
+        Store(store).has("a")
 
 
 def test_a_store_has_one_campaign_at_a_time(tmp_path):
@@ -463,6 +514,18 @@ def test_the_report_is_one_file_that_says_all(tmp_path):
     pictures = re.findall(r"data:image/png;base64,([^\"]+)", page)
     assert len(pictures) == 2
     assert all(base64.b64decode(one).startswith(b"\x89PNG") for one in pictures)
+
+
+def test_a_report_appears_complete_or_not_at_all(tmp_path, result, monkeypatch):
+    path = result.report(tmp_path / "a.html")
+    before = path.read_text()
+    assert "<h2>Variations</h2>" in before and "<th>replay</th>" in before
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        result.report(path)
+    assert path.read_text() == before and os.listdir(tmp_path) == ["a.html"]
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        result.report(tmp_path / "nowhere" / "a.html")
 
 
 def test_a_campaign_of_which_every_case_raises_says_so(tmp_path):
