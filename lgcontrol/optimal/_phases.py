@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 LEAST_EFFORT = 1e-6
 # Violation at the start below which it is rounding of numbers of size one.
 START_TOLERANCE = 1e-9
+# Where the search for free durations begins, by the ratio of their limits: 0 is the least. From the
+# middle first, and where that leads to no plan from these on: tests.benchmarks.literature.
+MIDDLE, LONGER = 0.5, (0.5, 0.75, 1.0)
+GIVEN_UP = SolveStatus.INFEASIBLE, SolveStatus.STALLED, SolveStatus.FAILED
+USED_UP = SolveStatus.ITERATION_LIMIT
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 # Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
 PLACES: dict[str, Callable[[int], range]] = {
@@ -283,6 +289,10 @@ class PhasedProblem:
             for i, phase in enumerate(given)
         )
         self.is_periodic, self.method = is_periodic, method
+        self._statement = {
+            "time_weight": time_weight, "reference": reference, "parameters": parameters,
+            "is_periodic": is_periodic, "method": method,
+        }  # fmt: skip
         self._check()
         if not isinstance(time_weight, str) and not np.isfinite(time_weight):
             raise ValueError(
@@ -348,8 +358,8 @@ class PhasedProblem:
         x0 : array_like, shape (nq,)
             State at the start; of a periodic plan where the search begins.
         durations : sequence of float, optional
-            Initial guess of the phases' durations in s, within their limits; the geometric mean of
-            the limits if left out.
+            Initial guess of the phases' durations in s, within their limits. If left out, it is
+            the geometric mean of the limits. If that leads to no plan, longer durations are tried.
         guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
             States and inputs at the nodes, whatever their times, in a list one for each phase, as
             there must be where their groups differ; or a word of `Solver.solve`. Those of a tuple
@@ -366,7 +376,7 @@ class PhasedProblem:
         chosen: Any = type(make_solver(solver, self.problem))
         check_options(options, self.solve, chosen.solve)
         if durations is None:
-            times = [(low * high) ** 0.5 if low > 0 else high / 2 for low, high in self._limits]
+            times = self._longer(MIDDLE)
         else:
             times = check_shape("durations", durations, (len(self.phases),)).tolist()
             for phase, time in zip(self.phases, times, strict=True):
@@ -377,8 +387,64 @@ class PhasedProblem:
                         f"duration {time:g} s of phase {phase.name!r}: it must be {limits}, as "
                         "Phase(duration=) says"
                     )
-        guess = self._guess(guess, times)
-        found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
+        given = self._guess(guess, times)
+        began = perf_counter()
+        found = self.problem.solve(self._state(start, times), guess=given, solver=solver, **options)
+        ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
+        if durations is None and self._free and found.status in ended:
+            left = options.get("time_limit", np.inf) - (perf_counter() - began)
+            options = options | ({"time_limit": left} if "time_limit" in options else {})
+            found = self._from_longer(found, start, guess, solver, options)
+        return self._told(found, start, options)
+
+    def _longer(self, share: float) -> list[float]:
+        """Durations between the limits of the phases: at 0 the least, at 1 the longest."""
+        return [
+            low ** (1 - share) * high**share if low > 0 else share * high
+            for low, high in self._limits
+        ]
+
+    def _from_longer(
+        self,
+        found: OptimalSolution,
+        start: np.ndarray,
+        guess: Any,
+        solver: Solver | str | None,
+        options: dict[str, Any],
+    ) -> OptimalSolution:
+        """A plan whose search begins at one of longer durations, or what was found.
+
+        Too short a duration can be a stationary point of the violation: no small change of it helps
+        where the way takes longer than all of it.
+        """
+        began, limit = perf_counter(), options.pop("time_limit", None)
+        starts = [self._longer(share) for share in LONGER]
+        for least in starts:
+            phases = [
+                replace(phase, duration=(time, phase.limits[1])) if phase.is_free else phase
+                for phase, time in zip(self.phases, least, strict=True)
+            ]
+            made: Any = guess
+            for of in (PhasedProblem(phases, **self._statement), self):
+                if limit is not None:
+                    options["time_limit"] = limit - (perf_counter() - began)
+                    if options["time_limit"] <= 0:
+                        return found
+                made = of.problem.solve(
+                    of._state(start, least), guess=of._guess(made, least), solver=solver, **options
+                )
+                if not made.is_success:
+                    break
+            else:
+                return made
+        tried = ", ".join(f"{sum(least):.4g}" for least in starts)
+        message = f"{found.message}; nor was a plan found from longer durations, {tried} s in all"
+        return replace(found, message=message)
+
+    def _told(
+        self, found: OptimalSolution, start: np.ndarray, options: dict[str, Any]
+    ) -> PhasedSolution:
+        """What was found, in seconds and by phases."""
         x, u = found.x, found.u
         seconds = [
             float(np.clip(x[0, self._split.durations][self._free.index(i)], *q.limits))
