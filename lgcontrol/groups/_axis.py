@@ -36,8 +36,8 @@ def axis_numbers(name: str, axis: Any) -> np.ndarray:
 def unit_axis(axis: Any) -> Axis:
     """Normalise an axis; refuses a zero one.
 
-    Entries that are rounding noise become exact zeros, and a unit vector is returned as it is: an
-    axis has one form, so that groups about it are equal.
+    Entries that are rounding noise become exact zeros. A unit vector is returned as it is. An axis
+    thus has one form, and groups about it are equal.
     """
     vector = axis_numbers("axis", axis)
     largest = np.abs(vector).max()

@@ -91,9 +91,9 @@ class LieGroup(ABC):
     returns the same kind. Perturbations are on the right, velocities are body-fixed
     (left-trivialised): ``Ẋ = X v^``.
 
-    A group of your own is an immutable subclass with the data below, the methods marked abstract
-    (they get and return CasADi columns), and a `__hash__` and `__eq__` by value (a frozen
-    dataclass has them); `check_group` then tests the axioms.
+    A group of your own is an immutable subclass with the data below and the methods marked
+    abstract, which get and return CasADi columns. It has `__hash__` and `__eq__` by value, as a
+    frozen dataclass has. `check_group` then tests the axioms.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class LieGroup(ABC):
     tangent_names, tangent_units : tuple of str
         Units are ``"m"``, ``"rad"`` or empty; those of rates carry ``/s`` in addition.
     unit_parts : tuple of slice
-        Where coordinates are unit vectors: quaternions, [cos, sin].
+        Slices of coordinates that are unit vectors: quaternions, [cos, sin].
     is_commutative : bool
         Whether ``X Y = Y X``: adjoints and Jacobians are then identities, brackets zero.
     matrix_size : int
@@ -322,9 +322,9 @@ class LieGroup(ABC):
     def from_matrix(self, matrix: Value) -> Value:
         """Coordinates of a matrix representation.
 
-        A NumPy matrix whose entries are off by less than 1e-6 (for translations: relative to the
-        longest entry of the column, if that is above 1 m) is repaired; a CasADi matrix is taken as
-        it is.
+        A NumPy matrix whose entries are off by less than 1e-6 is repaired. For translations this is
+        relative to the longest entry of the column, if that is above 1 m. A CasADi matrix is taken
+        as it is.
 
         Parameters
         ----------

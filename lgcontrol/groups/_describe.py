@@ -105,7 +105,9 @@ def group_words(group: LieGroup) -> str:
 
 
 def group_difference(given: LieGroup, expected: LieGroup) -> str:
-    """Where two groups differ, for a message; groups of many joints are the same almost everywhere.
+    """Difference of two groups, for a message.
+
+    Groups of many joints are the same almost everywhere.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class Product(LieGroup):
 
     @cached_property
     def unit_parts(self) -> tuple[slice, ...]:  # type: ignore[override]
-        """Those of the blocks."""
+        """Values of the blocks."""
         starts = np.cumsum([0, *(group.nq for _, group in self._items)]).tolist()
         return tuple(
             slice(start + part.start, start + part.stop)
@@ -140,11 +140,11 @@ class Product(LieGroup):
         return tuple(unit for _, group in self._items for unit in group.tangent_units)
 
     def coordinate_slice(self, block: str) -> slice:
-        """Where a block's coordinates are."""
+        """Slice of a block's coordinates."""
         return self._slice(block, "nq")
 
     def tangent_slice(self, block: str) -> slice:
-        """Where a block's tangent vector is."""
+        """Slice of a block's tangent vector."""
         return self._slice(block, "dim")
 
     def split(self, X: Value) -> dict[str, Value]:

@@ -161,8 +161,8 @@ class PlanarHelical(AboutAxis):
 
     Notes
     -----
-    As for the universal cover of SE(2), elements with an angle of 2π, 4π, … and a displacement in
-    the plane are not exponentials; `log` is singular there.
+    As for the universal cover of SE(2), some elements are not exponentials. They have an angle of
+    2π, 4π, … and a displacement in the plane. `log` is singular there.
 
     Examples
     --------
@@ -291,8 +291,8 @@ def planar_vee(M: Value, axis: Axis) -> Value:
 def angle_about(axis: Axis, M: Value, height: Value, pitch: float) -> Value:
     """Angle of a screw motion about the axis; without pitch it is in (−π, π].
 
-    The rotation tells the angle within a turn, the height (m) along the axis only the number of
-    turns, so that a small pitch does not magnify errors of the height.
+    The rotation tells the angle within a turn. The height (m) along the axis tells only the number
+    of turns, so that a small pitch does not magnify errors of the height.
     """
     cos, sin = circle_about(axis, M)
     angle = ca.atan2(sin, cos)

@@ -44,7 +44,7 @@ class PassingBand(NamedTuple):
     at : float or None
         Time of the sample that decides, s; None for the mean of all.
     value : float
-        What is compared with the limits.
+        Signal that is compared with the limits.
     passed : bool
     text : str
         The limits in words.
@@ -212,7 +212,7 @@ def _side_by_side(panels: list[Panel]) -> list[Panel]:
 def by_range(panel: Panel) -> list[Panel]:
     """The panel, or several where signals are so unlike in range that some would look like zero.
 
-    What is next to nothing beside the largest has no panel of its own.
+    A signal that is next to nothing beside the largest has no panel of its own.
     """
     shown = [panel.values] if panel.dashed is None else [panel.values, panel.dashed]
     size = np.nanmax(np.abs(np.concatenate(shown)), axis=0, initial=0.0)

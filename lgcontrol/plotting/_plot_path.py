@@ -95,10 +95,10 @@ def plot_path(
     """Paths of the bodies with their frames along them, in m with equal axes.
 
     In the plane where the bodies stay in it, otherwise in space. Bodies look as their system knows
-    them, and paths get darker with time. Where no shapes are known, the body axes x, y, z are red,
+    them, and paths get darker with time. If no shapes are known, the body axes x, y, z are red,
     green, blue. The reference is dashed. Obstacles, goals and hull are those of the run unless they
-    are given. A state of attitudes alone is drawn as the paths of the
-    tips of the body axes on the unit sphere.
+    are given. A state of attitudes alone is drawn as the paths of the tips of the body axes on the
+    unit sphere.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def plot_path(
         About how many frames to draw along each path; at least 2. They are fewer where they would
         cover each other.
     goals : sequence of poses, shape (7,)
-        Where a body is to go, drawn dashed in place of the reference.
+        Goals of a body, drawn dashed in place of the reference.
     obstacles : sequence of Sphere, Capsule or (center, radius), or mapping of str to those
-        Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers, or
-        both ends (2, 2) or (2, 3) of the axis of a capsule. Those of `lgcontrol.optimal` are drawn
-        if they stay where they are. With attitudes alone, what balls about
-        points of the unit sphere cut out of it: cones of directions. Names are written beside.
+        Circles in the plane or spheres in space to be drawn, m. Centres have two or three numbers;
+        the axis of a capsule has both ends, (2, 2) or (2, 3). Obstacles of `lgcontrol.optimal` are
+        drawn if they stay where they are. With attitudes alone, what balls about points of the unit
+        sphere cut out of it: cones of directions. Names are written beside.
     hull : (center, radius), optional
         What the bodies take of space, in their own axes and as obstacles are given: drawn pale
         where their frames are. Not with attitudes alone.

@@ -40,7 +40,7 @@ def plot_run(
     limits: Mapping[str, tuple[float, float]] | None = None,
     figure: Any = None,
 ) -> Figure:
-    """What was asked of a run, and everything that it produced over time, in panels.
+    """Criteria of a run, and everything that it produced over time, in panels.
 
     - Each signal that criteria judge comes first. Shaded is what passes, for as long as it counts;
       a dot or a thick line is the value that decides. The head of the figure has all verdicts.
@@ -48,7 +48,7 @@ def plot_run(
       its goal. The reference of the state is then only a posture, and is not drawn.
     - Each block of the state and each unit has a panel, with the reference dashed and limits
       dotted. Attitudes in space are rotation vectors of ``minus(x, reference)``, or of the attitude
-      itself without a reference. Where such a vector passes π, its angle is drawn. More than six
+      itself without a reference. If such a vector passes π, its angle is drawn. More than six
       signals of a unit have an axes each.
     - Quantities within limits, such as the clearance of an obstacle, and inputs follow.
     - Estimation errors come with ±2 standard deviations, each in its own axes.
@@ -63,11 +63,11 @@ def plot_run(
     criteria : sequence of Criterion
         What to judge the run by, such as ``task.criteria``.
     limits : mapping of str to (float, float), optional
-        Bounds of coordinates of the state by name, dotted like those that the plant knows (joint
-        limits) and those that its controller says it keeps, in place of these.
+        Bounds of coordinates of the state by name, dotted. They replace those that the plant knows
+        (joint limits) and those that its controller says it keeps.
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Where to draw, such as ``pyplot.figure(layout="constrained")`` for a window; a new figure
-        that pyplot does not know if left out.
+        Figure to draw in, such as ``pyplot.figure(layout="constrained")`` for a window; a new
+        figure that pyplot does not know if left out.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def plot_trajectory(
     trajectory : Trajectory
         Without batch axes.
     system : System, optional
-        Whose inputs they are: gives names, units and bounds; the trajectory's ``inputs`` if left
+        System of the inputs: gives names, units and bounds; the trajectory's ``inputs`` if left
         out.
     figure : optional
         See `plot_run`.

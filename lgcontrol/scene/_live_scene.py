@@ -62,7 +62,7 @@ class LiveScene:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """Address for a browser."""
         return f"http://127.0.0.1:{self._server.get_port()}"
 
     @property

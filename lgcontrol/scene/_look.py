@@ -26,7 +26,7 @@ class DrawnForce:
     in_world : bool
         Whether x, y, z are those of the world, not of the body.
     point : ndarray, shape (3,)
-        Where it acts, in the axes of the body, m.
+        Point of action, in the axes of the body, m.
     """
 
     name: str

@@ -56,8 +56,8 @@ def obstacle_bodies(
     Parameters
     ----------
     obstacles : mapping of str to object, or sequence
-        Those of `lgcontrol.optimal`, or (center or both ends, radius); `Inside` for gates and for
-        cones that a direction stays in.
+        Obstacles of `lgcontrol.optimal`, or (center or both ends, radius); `Inside` for gates and
+        for cones that a direction stays in.
     t : ndarray, shape (N,)
         Times at which those that move are placed.
     p : ndarray, optional

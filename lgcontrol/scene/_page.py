@@ -30,8 +30,8 @@ _KINDS = {"float32": "f4", "float64": "f8", "int32": "i4", "uint8": "u1"}
 def page_of(scenes: Sequence[Any], *, play: bool = True) -> str:
     """HTML page that shows scenes, several of them over each other.
 
-    Texts are data of a script that is never run as one, so nothing that a name holds is executed;
-    the page's policy forbids every request.
+    Texts are data of a script that is never run as one, so nothing that a name holds is executed.
+    The page's policy forbids every request.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class SceneBody:
 @named_options
 @dataclass(frozen=True, eq=False)
 class ScenePath:
-    """Where a point goes.
+    """Path of a point.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class SceneArrow:
     ----------
     name : str
     starts, vectors : ndarray, shape (F, 3)
-        Where it acts, m, and the force in world axes, in the unit.
+        Point of action, m, and the force in world axes, in the unit.
     unit : str
     """
 

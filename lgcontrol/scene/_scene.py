@@ -41,11 +41,11 @@ class Scene:
     events : sequence of SceneEvent
     plots : sequence of ScenePlot
     camera : ndarray, shape (2, 3), optional
-        Where it stands and where it looks, m; found from the bodies if left out.
+        Its position and the point it looks at, m; found from the bodies if left out.
     joints : sequence of SceneJoint
         Of a robot at rest, which pages move by sliders.
     notices : sequence of str
-        What is not shown, and why: missing meshes, frames left out.
+        Parts that are not shown, and why: missing meshes, frames left out.
 
     Raises
     ------

@@ -22,7 +22,7 @@ POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
 
 @dataclass(frozen=True, eq=False)
 class Scenery:
-    """What is known of how a run looks, besides its states.
+    """Knowledge of how a run looks, besides its states.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ LEAST_STATES = 300  # of a motion that looks smooth
 def smooth(group: LieGroup, x: np.ndarray) -> np.ndarray:
     """States with others between them on the group where they are few, shape (M, nq).
 
-    Where bodies only turn, also where they are far apart. Over jumps there are none between.
+    Bodies that only turn, also if they are far apart. Over jumps there are none between.
     """
     return smooth_motion(group, np.arange(len(x), dtype=float), x)[1]
 

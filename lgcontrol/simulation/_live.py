@@ -62,9 +62,9 @@ def live(
     goal : array_like, shape (7,), optional
         Pose that can be dragged; that of the plant's pose at the start if left out.
     follow : callable, optional
-        ``follow(controller, pose) → reference`` at each call. If left out, parameters
-        ``goal.x`` … ``goal.qw`` of the controller are set where it has them, or any prefix with
-        these endings; else the reference is the start with its pose at the goal.
+        ``follow(controller, pose) → reference`` at each call. If left out, parameters ``goal.x`` …
+        ``goal.qw`` of the controller are set if it has them, or any prefix with these endings. Else
+        the reference is the start with its pose at the goal.
     seconds : float
         Longest time.
     dt : float, optional

@@ -25,8 +25,8 @@ class Measurements:
         The sensor's group.
     taken, lost, late : int
         Number of measurements taken, of those that were lost on the way, and of those that came
-        only after the next one had been taken. What is neither lost nor delivered was still under
-        way at the end.
+        only after the next one had been taken. A measurement that is neither lost nor delivered was
+        still under way at the end.
     """
 
     t: np.ndarray

@@ -163,11 +163,12 @@ class Adaptive(PlantMotion):
     """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
 
     Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the
-    tolerance times the magnitude of the entry in Rn blocks, but at least one of its unit, and 1 m
-    or 1 rad for motions: the steps do not depend on where the origin of the world is.
+    tolerance times a magnitude. In Rn blocks this is the magnitude of the entry, but at least one
+    of its unit. For motions it is 1 m or 1 rad: the steps do not depend on where the origin of the
+    world is.
 
-    A plant is stiff where stability keeps explicit steps shorter than errors do: its fastest decay
-    is looked at in the beginning, when a step was rejected, and now and then. Steps of the stiff
+    A plant is stiff if stability keeps explicit steps shorter than errors do. Its fastest decay is
+    looked at in the beginning, when a step was rejected, and now and then. Steps of the stiff
     method that are not much longer than the explicit ones could be do not pay.
 
     Parameters

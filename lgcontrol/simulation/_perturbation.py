@@ -51,8 +51,8 @@ def robustness(
     seed : int
         Of disturbances.
     progress : callable, optional
-        Called with a line at the start and one after the first run, saying how many runs there are
-        at most and how long these take, and with one for each factor.
+        Called with a line at the start, one after the first run, and one for each factor. The first
+        lines say how many runs there are at most and how long these take.
 
     Returns
     -------

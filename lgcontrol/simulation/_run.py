@@ -164,7 +164,7 @@ def choose_feedback(
     sensors: Sequence[SimulatedSensor],
     estimated: bool,
 ) -> str:
-    """Where the controllers have the state from."""
+    """Source of the state that controllers see."""
     if wish is not None and wish not in FEEDBACKS:
         raise ValueError(f"feedback must be one of {', '.join(FEEDBACKS)}, not {wish!r}")
     if wish == "estimate" and not estimated:

@@ -43,7 +43,7 @@ class SimulatedSensor:
 
     @property
     def group(self) -> LieGroup:
-        """Where measurements live."""
+        """Group of the measurements."""
         return self._bound.group
 
     @property

@@ -84,8 +84,8 @@ def simulate(
     plant : System
     controller : callable, optional
         ``controller(t, x, reference) → controls`` with ``dt``, and if it likes more: see
-        `ControlLaw`. Before the run its ``reset()`` and ``prepare(t, x, reference)`` are called,
-        the second with what the controller will see first, so that no call has to compile or plan
+        `ControlLaw`. Before the run its ``reset()`` and ``prepare(t, x, reference)`` are called.
+        The second gets what the controller will see first, so that no call has to compile or plan
         from nothing. A `Cascade` runs several in a chain. Without one, and until the first answer
         takes effect, the controls are nominal. One that remembers is in one loop at a time.
     x0 : array_like, shape (nq,), or TrimPoint
@@ -107,9 +107,9 @@ def simulate(
         after each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the
         estimate ``x`` and, if it likes, the covariance ``P`` and ``reset()``.
     feedback : {"estimate", "measurement", "state"}, optional
-        What the controllers see: the estimate (the default with an estimator), the last delivery of
-        a single sensor of the whole state (the default with sensors alone; x0 until the first one),
-        or the true state.
+        State that the controllers see. It is the estimate (the default with an estimator), or the
+        true state. With sensors alone the default is the last delivery of a single sensor of the
+        whole state, x0 until the first one.
     disturbances : sequence, or a single one
         `HeldNoise`, `WhiteNoise`, `InputSignal`, `Pulse`, `Kick`, or objects of your own with
         ``dt`` and ``sample(t, rng) → {input: value}``. Those on the same input add up, to its
@@ -121,10 +121,10 @@ def simulate(
     saturate : bool
         Whether controls are clipped to the plant's bounds.
     tolerance : float, optional
-        Largest error of the motion between events, 1e-6 if left out: relative for coordinates of Rn
-        blocks, but not less than this part of their unit, and in m and rad for motions. Steps are
-        as long as it allows; each may have a hundredth of it. A run whose steps cannot be made to
-        keep it ends as ``UNRESOLVED``.
+        Largest error of the motion between events, 1e-6 if left out. It is relative for coordinates
+        of Rn blocks, but not less than this part of their unit, and in m and rad for motions. Steps
+        are as long as it allows; each may have a hundredth of it. A run whose steps cannot be made
+        to keep it ends as ``UNRESOLVED``.
     method : str or Method, optional
         An integrator, for equal steps no longer than `max_step`, whose errors nothing watches, so
         that a tolerance is refused; a run with a step that does not solve its equations ends as

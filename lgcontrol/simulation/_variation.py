@@ -42,7 +42,7 @@ class Vary:
     low, high : float, optional
         Ends of a uniform distribution.
     values : sequence, optional
-        What is taken instead, each as often: a list of numbers, texts or true and false.
+        Values taken instead, each as often: a list of numbers, texts or true and false.
     mean, std : float, optional
         Of a normal distribution instead.
     relative : bool

@@ -19,13 +19,13 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     """System with accelerations as controls, and the inputs that they take as quantity "input".
 
     For plans of trees, where inverse dynamics and its derivatives are cheaper than forward
-    dynamics: ``q̇ = v``, ``v̇ = a``, and ``u = B⁻¹ (M a − F₀)`` are rows. Limits of the inputs are
-    known to the system, so that ``Bound("input", at="path")`` keeps them; what inputs cost is a
-    ``Residual("input", R)``, beside a small weight R on accelerations:
-    both have the derivatives of inverse dynamics in closed form. With
-    ``semi_implicit_euler`` plans are those of the system itself: both methods hold accelerations
-    over a step. Others hold inputs there, accelerations here. A plan becomes one of the system by
-    the inputs that it takes, as in the last lines of the example: for TVLQR, `simulate` and plots.
+    dynamics: ``q̇ = v``, ``v̇ = a``, and ``u = B⁻¹ (M a − F₀)`` are rows. The system knows the
+    limits of the inputs: ``Bound("input", at="path")`` keeps them. ``Residual("input", R)`` is the
+    cost of the inputs, beside a small weight R on accelerations. Both have the derivatives of
+    inverse dynamics in closed form. With ``semi_implicit_euler`` plans are those of the system
+    itself: both methods hold accelerations over a step. Others hold inputs there, accelerations
+    here. For TVLQR, `simulate` and plots, a plan becomes one of the system by its inputs, as in the
+    last lines of the example.
 
     Parameters
     ----------

@@ -334,7 +334,7 @@ def _positive(name: str, value: Any) -> float:
 
 
 class Augmented:
-    """Where the states and parameters of each part are, and the field made of the parts.
+    """Places of the states and parameters of each part, and the field made of the parts.
 
     Parameters
     ----------

@@ -33,10 +33,10 @@ def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
 
 
 def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
-    """Where blocks are in coordinates and in tangent vectors, by name.
+    """Places of blocks in coordinates and in tangent vectors, by name.
 
     Blocks in blocks have their path, ``"configuration.panda_joint1"``, and their own name where no
-    other has it. Where several have it, it is the one in the block "configuration": a joint's name
+    other has it. If several have it, it is the one in the block "configuration": a joint's name
     alone is its angle, not that of its motor. Numbers that share what is before the dot in their
     names are found by that, too: ``"velocity.panda_joint1"``.
 

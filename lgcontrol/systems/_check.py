@@ -129,7 +129,7 @@ NEAR_HOME = 0.1  # of samples around a home, in error coordinates
 
 @dataclass(frozen=True, eq=False)
 class SampledPoints:
-    """Where the checks look, one sample a row; p is the same for all."""
+    """Samples to check, one a row; p is the same for all."""
 
     t: np.ndarray
     x: np.ndarray

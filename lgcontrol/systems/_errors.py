@@ -18,10 +18,10 @@ from ..groups import LieGroup
 class ErrorCoordinates:
     """Fewer error coordinates than the group has: ``z = E minus(x, x_ref)``, and back by N(x).
 
-    The states of a constrained system are a submanifold of the group. A constant selection E of m
-    independent entries and a basis N(x) of its tangent space with ``E N = 1`` turn the derivatives
-    of the group into ``A_z = E A N``, ``B_z = E B``, ``C_z = C N``, at a point and along a motion,
-    without a term in the rate of N.
+    The states of a constrained system are a submanifold of the group. The constant selection E has
+    m independent entries. N(x) is a basis of the tangent space with ``E N = 1``. They turn the
+    derivatives of the group into ``A_z = E A N``, ``B_z = E B``, ``C_z = C N``, at a point and
+    along a motion, without a term in the rate of N.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ def is_group_affine(system: SystemDefinition) -> bool:
     navigation this holds on SE_2(3) and not on R³ × R³ × SO(3).
 
     Decided exactly where x does not occur in the expressions of A. Else by A at random states,
-    inputs, times and parameters: its entries are analytic, so where they agree at points drawn at
-    random, they agree everywhere with probability one.
+    inputs, times and parameters. Its entries are analytic: if they agree at random points, they
+    agree everywhere with probability one.
 
     Parameters
     ----------

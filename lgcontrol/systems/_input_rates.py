@@ -19,8 +19,8 @@ def with_input_rates(
 ) -> System[Product]:
     """System with its controls as a block "input" of the state, and their rates as controls.
 
-    Weights and bounds on rates are then those on controls; the limits of the inputs themselves are
-    known to the system, so that ``Bound("input")`` keeps them.
+    Weights and bounds on rates are then those on controls. The system knows the limits of the
+    inputs themselves, and ``Bound("input")`` keeps them.
 
     Parameters
     ----------

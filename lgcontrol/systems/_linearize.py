@@ -126,8 +126,8 @@ class Linearization:
     def poles(self) -> np.ndarray:
         """Eigenvalues of A, complex, shape (n,); the slowest ones last.
 
-        Those of a continuous system are in 1/s; a negative real part decays. Those of a discrete
-        one decay within the unit circle.
+        Poles of a continuous system are in 1/s; a negative real part decays. Poles of a discrete
+        system decay within the unit circle.
         """
         values = np.linalg.eigvals(self.A).astype(np.complex128)
         real, imaginary = np.real(values), np.imag(values)
@@ -306,16 +306,16 @@ class TrajectoryLinearization:
     ) -> tuple[np.ndarray, np.ndarray]:
         """``ε_{k+1} = A_k ε_k + B_k δu_k`` between the nodes, the inputs held.
 
-        The errors are those from the motion that the system makes from each node: the same as from
-        the next node where the trajectory obeys the system.
+        The errors are those from the motion of the system from each node. If the trajectory obeys
+        the system, they are the errors from the next node.
 
         Parameters
         ----------
         method : str or Method
             See `System.step`.
         substeps : int, optional
-            Equal steps between two nodes. If left out, as many as keep the factor of every mode of
-            the linearizations within 1e-5 of the exact one (next to the larger of the two and 1).
+            Equal steps between two nodes. If left out, the fewest that keep the factor of every
+            mode within 1e-5 of the exact one, relative to the larger of the two and 1.
 
         Returns
         -------

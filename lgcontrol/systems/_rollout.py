@@ -60,8 +60,8 @@ def rollout(
     Returns
     -------
     Trajectory
-        With N + 1 states and N inputs; batch axes of x0, u and p broadcast. Where the motion
-        diverges, the states are NaN from then on (`Trajectory.diverged`).
+        With N + 1 states and N inputs; batch axes of x0, u and p broadcast. If the motion diverges,
+        the states are NaN from then on (`Trajectory.diverged`).
 
     Raises
     ------

@@ -25,11 +25,11 @@ def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Units of the states in which rows and columns of ``[A B]`` are about equal in length.
 
     Pressures in Pa next to positions in m make entries of 1e10 and 1e-5 that say nothing about
-    strengths; in these units, ``z = ε / units``, sizes can be compared.
+    strengths. In these units, ``z = ε / units``, sizes can be compared.
 
     States that feed back on each other get their units from these loops alone, however far apart
-    they are. A chain has no such units, and what feeds it is only followed over three decades:
-    balancing would push the states of a chain of integrators arbitrarily far apart.
+    they are. A chain has no such units, and its sources are followed only over three decades.
+    Balancing would push the states of a chain of integrators arbitrarily far apart.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class Spectrum:
 def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     """Eigenvalues of a balanced matrix with bounds on their errors.
 
-    An eigenvalue moves by the perturbation times its condition number; one of m that coincide by
-    no more than about the m-th root of the relative perturbation.
+    An eigenvalue moves by the perturbation times its condition number. If m eigenvalues coincide,
+    one moves by no more than about the m-th root of the relative perturbation.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class StateMotion(Protocol):
 
 
 class MotionPoint(NamedTuple):
-    """Where a motion is, and its body-fixed velocity ``v = (X⁻¹ Ẋ)^∨`` with three derivatives.
+    """A point of a motion, and its body-fixed velocity ``v = (X⁻¹ Ẋ)^∨`` with three derivatives.
 
     Attributes
     ----------
@@ -259,9 +259,8 @@ class SmoothReference(Immutable):
     def states(self, system: SystemDefinition, t: Any) -> tuple[np.ndarray, np.ndarray]:
         """States of a system whose configuration moves like this, and their rates.
 
-        What else the state holds, besides configuration and velocity, is what the motion takes
-        where the structure of the system knows it (``Mechanical.motion``: motors behind springs),
-        else the identity, at rest.
+        The other blocks of the state follow from the motion if the structure of the system knows
+        them (``Mechanical.motion``: motors behind springs). Else they are the identity, at rest.
 
         Parameters
         ----------

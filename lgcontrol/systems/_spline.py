@@ -154,7 +154,7 @@ class ScrewMotion(SmoothReference):
     ----------
     group : LieGroup
     x : array_like, shape (nq,)
-        Where it starts.
+        Start of the motion.
     velocity : array_like, shape (dim,)
         v, body-fixed, per s.
     seconds : float

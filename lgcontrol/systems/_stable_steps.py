@@ -135,11 +135,11 @@ def choose_method(
 ) -> str:
     """Method for steps of a given length: rk4, or one for stiff systems where that is too slow.
 
-    A system counts as stiff where rk4 takes more than 8 substeps. Where its structure knows the
-    losses in joints, and they are what is fast, linearly_implicit_euler damps them however fast
-    they are, at the cost of Euler's accuracy. Others take radau_iia5, which is stable for all modes
-    that decay, and of order five; where accuracy matters more than time, take it for joints, too.
-    Adaptive integration chooses for itself (`lgcontrol.integrators.integrate`).
+    A system counts as stiff where rk4 takes more than 8 substeps. If the structure knows the losses
+    in joints, and these are fast, linearly_implicit_euler damps them however fast they are, at the
+    cost of Euler's accuracy. Others take radau_iia5, which is stable for all modes that decay, and
+    of order five. If accuracy matters more than time, take it for joints, too. Adaptive integration
+    chooses for itself (`lgcontrol.integrators.integrate`).
 
     Parameters
     ----------

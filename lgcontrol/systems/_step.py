@@ -160,7 +160,7 @@ def step_derivatives(
     """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``z⁺ = A z + B δu``, in error coordinates.
 
     The derivatives of the field (`System.derivatives`) go through the stages of the method, as its
-    variational equations; equations that a step solves are differentiated at their solution.
+    variational equations. Equations that a step solves are differentiated at their solution.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def step_derivatives(
         Whether to differentiate by the parameters, too: a further result P, shape
         (n_errors, n_parameters), with ``z⁺ = A z + B δu + P δp``.
     backwards : bool
-        Whether the products of the stages are multiplied out from the end of the step: 0.6 of the
-        operations where there are about as many inputs as states, the same numbers to rounding.
+        Whether the products of the stages are multiplied out from the end of the step. With about
+        as many inputs as states this takes 0.6 of the operations, for the same numbers to rounding.
         Methods that are not explicit take no notice.
 
     Returns

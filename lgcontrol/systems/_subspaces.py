@@ -179,8 +179,8 @@ def controllability(
 ) -> Controllability:
     """Find the error states that inputs reach, and name the modes they do not.
 
-    The controllable subspace is built direction by direction (an orthogonal staircase, with A
-    balanced and the columns of B of equal length), so units do not matter and no powers of A are
+    The controllable subspace is built direction by direction: an orthogonal staircase, with A
+    balanced and the columns of B of equal length. Units do not matter, and no powers of A are
     taken. At a motion of kind "none" the answer holds for A and B frozen.
 
     Parameters

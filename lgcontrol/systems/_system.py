@@ -70,8 +70,8 @@ class System(SystemDefinition[State]):
         State where searches, samples and judgements begin that are given none: one that keeps the
         constraints. The identity if left out.
     look : ModelLook or sequence of BodyShape, optional
-        How it looks in scenes: what trees and bodies know of themselves, or shapes of the body that
-        the first block of the state moves, in its axes.
+        Look in scenes: that of a tree or a body, or shapes of the body that the first block of the
+        state moves, in its axes.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type

@@ -89,7 +89,7 @@ class SystemFunction(ModelFunction):
     Parameters
     ----------
     system : System
-        Whose inputs and parameters its arguments are.
+        System of its inputs and parameters.
     function, shapes
         As of ModelFunction. Arguments u and p may be left out where `optional` names them.
     """

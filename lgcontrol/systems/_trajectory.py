@@ -213,7 +213,8 @@ class Trajectory:
             `solve_flat_ocp` return for `to_flat_system`; a response is what simulations of
             `to_nlsys` return.
         system : System, or what makes one by its ``system()``
-            Whose states and inputs they are: what `to_flat_system` took, such as an elastic arm.
+            System of the states and inputs: the argument of `to_flat_system`, such as an elastic
+            arm.
         t : array_like, shape (N + 1,), optional
             Increasing times in s. A plan needs them, a response has its own.
 
@@ -221,8 +222,8 @@ class Trajectory:
         -------
         Trajectory
             With all inputs of the system; those that python-control does not know are nominal.
-            Inputs of a plan are taken in the middle of each interval: held there, they follow the
-            plan with an error of second order in the spacing. Those of a response are held from
+            Inputs of a plan are taken in the middle of each interval. Held there, they follow the
+            plan with an error of second order in the spacing. Inputs of a response are held from
             its times on. States that a solver let drift off the group are brought back onto it.
 
         Warns
@@ -298,7 +299,7 @@ class Trajectory:
     def concatenate(cls, pieces: Sequence[Trajectory]) -> Trajectory:
         """Put trajectories one after another; each is moved to start where the last one ends.
 
-        Where two meet, the state and the input of the later one count.
+        At a node that two parts share, the state and the input of the later one count.
 
         Parameters
         ----------

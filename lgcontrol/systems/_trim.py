@@ -78,9 +78,9 @@ def trim(
     position : array_like, optional
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
-        Blocks that may keep a constant rate; True for all. A block whose rate is fixed by `where`
-        at other values than zero moves without being named, but in discrete systems, whose
-        increments hide it: name their moving blocks.
+        Blocks that may keep a constant rate; True for all. A block whose rate `where` fixes at
+        other values than zero moves without being named. Increments of discrete systems hide it:
+        name their moving blocks.
     conditions : mapping of str to callable, optional
         Further equations by name, ``(t, x, u, p) → column`` that vanishes.
     p : array_like, shape (n_parameters,), optional
@@ -293,7 +293,7 @@ class TrimLimits:
 
     @classmethod
     def of(cls, system: SystemDefinition, wishes: Wishes) -> TrimLimits:
-        """Those of a system; a wish for a coordinate counts before its limits."""
+        """Limits of a system; a wish for a coordinate counts before them."""
         lower, upper = system.state_limits
         E, other = (system.state.rate_matrix(system.state.random(seed)) for seed in (0, 1))
         # A coordinate that is an entry: its rate is that entry, wherever the state is.
@@ -705,7 +705,7 @@ Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """Where Gauss–Newton stopped.
+    """Iterate at which Gauss–Newton stopped.
 
     Attributes
     ----------
@@ -734,8 +734,8 @@ def row_scales(
     """One over the length of each equation's gradient, the longest at some points.
 
     Each row has its own, so that a fast state does not loosen the equations of the others. At
-    several points, because a gradient may vanish at one of them; where it does at all of them, or
-    is rounding next to the longest one, 1.
+    several points, because a gradient may vanish at one of them. It is 1 if the gradient vanishes
+    at all of them, or is rounding next to the longest one.
 
     Parameters
     ----------

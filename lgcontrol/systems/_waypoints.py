@@ -29,8 +29,8 @@ class Waypoints(SmoothReference):
 
     One that stops is a screw motion from each waypoint to the next, at rest there with
     ``(order − 1)/2`` derivatives zero. One that passes has those derivatives continuous, such that
-    ``∫ |φ^(m)|² dt`` with ``m = (order + 1)/2`` is least: order 3 is the cubic spline, 5 has
-    minimum jerk, 7 minimum snap, and on vector spaces ``order − 1`` derivatives are continuous.
+    ``∫ |φ^(m)|² dt`` with ``m = (order + 1)/2`` is least. Order 3 is the cubic spline, 5 has
+    minimum jerk, 7 minimum snap. On vector spaces ``order − 1`` derivatives are continuous.
 
     Parameters
     ----------

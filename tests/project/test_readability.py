@@ -30,16 +30,12 @@ UNEDITED: dict[str, float] = {
     "docstrings of codegen": 0.06,
     "docstrings of controllers": 0.11,
     "docstrings of estimation": 0.09,
-    "docstrings of groups": 0.06,
     "docstrings of integrators": 0.09,
     "docstrings of io": 0.05,
     "docstrings of mechanics": 0.06,
     "docstrings of models": 0.04,
     "docstrings of optimal": 0.11,
-    "docstrings of plotting": 0.06,
-    "docstrings of scene": 0.07,
-    "docstrings of simulation": 0.06,
-    "docstrings of systems": 0.06,
+    "docstrings of simulation": 0.04,
 }
 
 
