@@ -101,7 +101,7 @@ class Product(LieGroup):
 
     @cached_property
     def unit_parts(self) -> tuple[slice, ...]:  # type: ignore[override]
-        """Values of the blocks."""
+        """Slices of the coordinates of all blocks that are unit vectors."""
         starts = np.cumsum([0, *(group.nq for _, group in self._items)]).tolist()
         return tuple(
             slice(start + part.start, start + part.stop)
