@@ -2,7 +2,7 @@
 # # Minimum time on a group
 #
 # The first two problems have known solutions: a mass on a line, and half a turn of a body on SO(3). Both start and end at rest. For the body a turn about the axis is *not* the fastest. The third problem is the fastest motion along a given path
-# on SE(2).
+# on SE(2). The last one has two phases: a head fetches a part and carries it away.
 
 # %%
 import casadi as ca
@@ -84,6 +84,68 @@ print(fast)
 plt.plot(fast.t, fast.speed)
 plt.xlabel("time [s]")
 plt.ylabel("speed along the path [1/s]")
+
+# %% [markdown]
+# ## Phases: pick and place with the Schönflies head
+#
+# A head moves in all directions and turns about z only. It fetches a part: the empty head goes to the part, the loaded head carries it to its place.
+# The masses differ, so the two phases have two models. One problem finds both durations. A plan with the loaded model for both phases is
+# feasible, but it wastes time on the way to the part.
+
+# %%
+from lgcontrol.groups import Schoenflies
+from lgcontrol.models import pick_and_place_head
+
+limits = {"max_acceleration": 60.0, "max_torque": 2.0}
+loaded = pick_and_place_head(payload=1.5, **limits)
+force = loaded.inputs[0].upper  # N: what accelerates the loaded head by 60 m/s²
+empty = pick_and_place_head(payload=0.05, max_acceleration=force / 1.05, max_torque=2.0)
+
+
+def pose(place, turn):
+    """Element of the Schönflies group."""
+    return np.r_[place, np.cos(turn), np.sin(turn)]
+
+
+home, part, box = pose([0, 0, -0.6], 0), pose([0.3, 0.1, -0.8], 1.0), pose([-0.3, 0.1, -0.75], -1.5)
+
+
+def at(pose):
+    """Bounds: at rest at a pose at the end of a phase."""
+
+    def miss(t, x, u, p):
+        return Schoenflies.minus(x[:5], ca.DM(pose))
+
+    return [Bound(miss, 0, 0, at="terminal", name="place"), Bound("twist", 0, 0, at="terminal")]
+
+
+def fetch(first):
+    """Fastest way to the part with one model, and on to the box with the loaded one."""
+    phases = [
+        Phase(first, 16, (0.05, 1.0), R=1e-6, bounds=at(part), name="fetch"),
+        Phase(loaded, 16, (0.05, 1.0), R=1e-6, bounds=at(box), name="carry"),
+    ]
+    return PhasedProblem(phases, time_weight=1.0).solve(np.r_[home, np.zeros(4)])
+
+
+careless, both = fetch(loaded), fetch(empty)
+for name, found in (("loaded model in both phases", careless), ("empty, then loaded", both)):
+    print(
+        f"{name:28} {found.status}, total {1e3 * sum(found.durations.values()):.0f} ms, {found.durations}"
+    )
+
+figure, axes = plt.subplots(2, 1, sharex=True, figsize=(7, 4.5))
+motion = both.trajectory
+axes[0].plot(1e3 * motion.t, motion.x[:, :3], label=["x", "y", "z"])
+axes[0].set(ylabel="place [m]")
+axes[1].step(1e3 * motion.t[:-1], motion.u[:, :3], where="post")
+axes[1].set(xlabel="time [ms]", ylabel="force [N]")
+for ax in axes:
+    ax.axvline(1e3 * both.durations["fetch"], color="0.4", ls=":")
+axes[0].legend(ncols=3, fontsize=8)
+axes[0].set_title("dotted: the head takes the part", fontsize=9)
+figure.align_ylabels()
+plt.show()
 
 # %% [markdown]
 # ## Exercises

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # MPC in practice: limits, delay, offset, time, diagnosis
 #
-# An MPC that works on its own model may fail on a plant. This tutorial takes a cart on a rail and makes it fail in five ways, one after
-# the other: a limit that cannot hold, a delay, a steady push, too little time, and a task without a solution. Each has one remedy.
+# An MPC that works on its own model may fail on a plant. This tutorial takes a cart on a rail and makes it fail in five ways. They are
+# a limit that cannot hold, a delay, a steady push, too little time, and a task without a solution. Each has one remedy.
 
 # %%
 import casadi as ca
