@@ -74,3 +74,11 @@ def test_every_tutorial_has_three_exercises_with_answers(answered):
 def test_check_tells_right_from_wrong(answer, verdict, capsys):
     _exercises.check(1, answer, lambda value: value == 2.0, "Halve it.")
     assert verdict in capsys.readouterr().out
+
+
+def test_the_page_of_tutorials_lists_every_notebook():
+    page = (ROOT / "docs" / "tutorials.md").read_text(encoding="utf-8")
+    table, toctree = page.split("```{toctree}")
+    for source in SOURCES:
+        assert f"(../notebooks/{source.stem}.ipynb)" in table
+        assert f"../notebooks/{source.stem}\n" in toctree
