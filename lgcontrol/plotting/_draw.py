@@ -75,9 +75,10 @@ def _draw_parts(cell: Cell, events: Events) -> list[str]:
         used += _draw_lines(ax, part)
         ax.set_title(
             panel.title if k == 0 else "", loc="left", fontsize=SMALL + 1, fontweight="bold",
-            color=INK, pad=15,
+            color=INK, pad=15, parse_math=False,
         )  # fmt: skip
-        ax.text(0.0, 1.03, part.title, transform=ax.transAxes, fontsize=SMALL - 0.5, color=INK,
+        ax.text(0.0, 1.03, part.title, parse_math=False,
+                transform=ax.transAxes, fontsize=SMALL - 0.5, color=INK,
                 va="bottom", gid="name")  # fmt: skip
         ax.xaxis.get_major_locator().set_params(nbins=FEW_TICKS)
         if k not in cell.left:
@@ -244,7 +245,8 @@ def _draw_events(ax: Any, events: Events, *, named: bool) -> None:
             continue
         free = time + NEAR_EVENTS * (last - first)
         right = time > first + 0.75 * (last - first)
-        ax.annotate(name, (time, 1.0), (-3 if right else 3, -2), textcoords="offset points",
+        ax.annotate(name, (time, 1.0), parse_math=False,
+                    xytext=(-3 if right else 3, -2), textcoords="offset points",
                     xycoords=ax.get_xaxis_transform(), ha="right" if right else "left", va="top",
                     fontsize=SMALL - 1, color=INK, path_effects=halo(), gid="event")  # fmt: skip
 
@@ -308,7 +310,7 @@ def _name_scale(ax: Any, labels: Sequence[str]) -> None:
     scale = ScalarMappable(cmap=ListedColormap(line_colors(count)))
     scale.set_clim(-0.5, count - 0.5)
     bar = ax.figure.colorbar(scale, ax=ax, ticks=shown, aspect=25, pad=0.015, fraction=0.04)
-    bar.ax.set_yticklabels([labels[i] for i in shown], fontsize=SMALL - 1.5)
+    bar.ax.set_yticklabels([labels[i] for i in shown], fontsize=SMALL - 1.5, parse_math=False)
     bar.ax.invert_yaxis()
     bar.ax.tick_params(length=2, color=FAINT)
     bar.outline.set_visible(False)
@@ -317,7 +319,9 @@ def _name_scale(ax: Any, labels: Sequence[str]) -> None:
 def draw_strip(ax: Any, strip: Strip) -> None:
     """Marks by status or thin lines; the title has the numbers that matter, the axis has none."""
     style_axes(ax)
-    ax.set_title(strip.title, loc="left", fontsize=SMALL - 0.5, color=FAINT, pad=2)
+    ax.set_title(
+        strip.title, loc="left", fontsize=SMALL - 0.5, color=FAINT, pad=2, parse_math=False
+    )
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.set_ylim(-1.2, 1.2)
@@ -354,7 +358,7 @@ def draw_table(ax: Any, table: VerdictTable) -> None:
         color = {OK_MARK: GOOD, FAILED_MARK: WARN}.get(mark, FAINT)
         place = {"transform": ax.transAxes, "va": "center", "fontsize": SMALL - 0.5}
         ax.text(x, y, mark, color=color, fontweight="bold", **place)
-        ax.text(x + 0.5 / width, y, text, color=INK, **place)
+        ax.text(x + 0.5 / width, y, text, color=INK, parse_math=False, **place)
 
 
 def _name_times(ax: Any, t: np.ndarray) -> str:

@@ -172,7 +172,8 @@ def label(ax: Any, place: np.ndarray, name: str) -> None:
     """A name in small letters, in the plane or in space."""
     if name:
         ax.text(
-            *place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=LABELS,
+            *place, name, parse_math=False, fontsize=SMALL - 1, color=INK,
+            ha="center", va="bottom", zorder=LABELS,
             path_effects=halo(),
         )  # fmt: skip
 

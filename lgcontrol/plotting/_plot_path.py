@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
 MOST_HIGH = 7.5  # inches, of a figure
 FLATTEST = 0.22  # share of the longest side that each side of a box in space has at least
+MOST_TICKS = 6  # of the longest side of such a box
 SPHERE_BODY = 0.7  # size of a body within the unit sphere
 WAY_PARTS, PALE = 60, 0.7  # pieces of a path by time, and share of white in the first
 
@@ -305,7 +306,16 @@ def _name_paths(figure: Any, names: Sequence[str], colors: Sequence[Any]) -> Non
     height = inches(figure)[1]
     for k, (name, color) in enumerate(zip(names, colors, strict=False)):
         y = 1.0 - (0.36 + 0.17 * k) / height
-        figure.text(0.012, y, name, color=color, fontsize=SMALL + 0.5, va="top", fontweight="bold")
+        figure.text(
+            0.012,
+            y,
+            name,
+            parse_math=False,
+            color=color,
+            fontsize=SMALL + 0.5,
+            va="top",
+            fontweight="bold",
+        )
 
 
 def _join(ax: Any, poses: np.ndarray, size: int, linked: bool) -> None:
@@ -516,6 +526,8 @@ def set_box(ax: Any, points: np.ndarray, margin: float) -> tuple[float, ...]:
     middle = (low + high) / 2
     for name, center, reach in zip("xyz", middle, half, strict=True):
         getattr(ax, f"set_{name}lim")(center - reach, center + reach)
+        count = max(2, round(MOST_TICKS * float(reach / half.max())))
+        getattr(ax, f"{name}axis").get_major_locator().set_params(nbins=count)
     ax.set_box_aspect(tuple(half), zoom=0.9)  # the layout does not know of labels in space
     return tuple(half)
 

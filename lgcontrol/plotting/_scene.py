@@ -88,7 +88,7 @@ class MovingBodies:
             style_space(self.ax, unit="" if attitude else "m")
             set_box(self.ax, everything, margin=self.length)
         head = {"x": 0.01, "ha": "left", "fontsize": 11, "color": INK}
-        self.figure.suptitle(title or " ", fontweight="bold", **head)
+        self.figure.suptitle(title or " ", parse_math=False, fontweight="bold", **head)
         self.clock = self.figure.text(
             0.99, 0.985, "", ha="right", va="top", fontsize=10, color=INK, family="monospace"
         )

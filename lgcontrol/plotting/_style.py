@@ -49,9 +49,11 @@ def style_axes(ax: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> 
         ax.spines[side].set_linewidth(0.8)
     ax.tick_params(colors=INK, labelsize=SMALL, color=FAINT, width=0.8, length=3)
     ax.yaxis.get_offset_text().set_fontsize(SMALL - 1)
-    ax.set_title(title, loc="left", fontsize=SMALL + 1, fontweight="bold", color=INK, pad=4)
-    ax.set_xlabel(xlabel, fontsize=SMALL, color=INK)
-    ax.set_ylabel(ylabel, fontsize=SMALL, color=INK)
+    ax.set_title(
+        title, loc="left", fontsize=SMALL + 1, fontweight="bold", color=INK, pad=4, parse_math=False
+    )
+    ax.set_xlabel(xlabel, fontsize=SMALL, color=INK, parse_math=False)
+    ax.set_ylabel(ylabel, fontsize=SMALL, color=INK, parse_math=False)
 
 
 def style() -> dict[Any, Any]:
@@ -138,7 +140,7 @@ def name_lines(
     places = np.zeros(len(labels))
     places[order] = _apart(shown[order].clip(0.0, 1.0), 1.15 * (SMALL - 0.5) / 72 / height)
     for y, label, color in zip(places, labels, colors, strict=True):
-        ax.text(1.01, y, label, transform=ax.transAxes, color=color, va="center",
+        ax.text(1.01, y, label, parse_math=False, transform=ax.transAxes, color=color, va="center",
                 fontsize=SMALL - 0.5, gid="label")  # fmt: skip
 
 
@@ -157,7 +159,7 @@ def _apart(places: np.ndarray, gap: float) -> np.ndarray:
 
 def legend(ax: Any, **options: Any) -> None:
     """Names beside the axes, so that they never cover lines."""
-    ax.legend(
+    made = ax.legend(
         loc="upper left",
         bbox_to_anchor=(1.0, 1.03),
         fontsize=SMALL - 0.5,
@@ -169,11 +171,21 @@ def legend(ax: Any, **options: Any) -> None:
         labelcolor=INK,
         **options,
     )
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def head(figure: Any, title: str, key: list[str], color: str = INK) -> None:
     """Title at the left, what line styles mean at the right."""
-    figure.suptitle(title or " ", x=0.01, ha="left", fontsize=11, fontweight="bold", color=color)
+    figure.suptitle(
+        title or " ",
+        parse_math=False,
+        x=0.01,
+        ha="left",
+        fontsize=11,
+        fontweight="bold",
+        color=color,
+    )
     figure.text(
         0.995, 0.993, "    ".join(key), ha="right", va="top", fontsize=SMALL - 0.5, color=FAINT
     )

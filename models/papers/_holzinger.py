@@ -12,7 +12,7 @@ from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.mechanics.representations import UnifiedVelocity
 
-from ._paper import Claim, Paper, Reproduction, sheet
+from ._paper import Claim, Paper, Reproduction, in_space, sheet
 
 INERTIA = (5.2988, 1.1775, 4.3568)  # kg m²
 OMEGA = (0.01, 0.0, 100.0)  # at the start [rad/s]
@@ -115,7 +115,7 @@ def figure_7() -> Reproduction:
     figure, (axis,) = sheet(1, projection="3d")
     axis.plot(*point.T, linewidth=0.5)
     axis.set(title="path of (0, 0, 1)", xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
-    axis.set_box_aspect(None, zoom=0.85)
+    in_space(axis)
     radius = np.linalg.norm(point, axis=1)
     rows = Claim("distance from the centre [m]", "1", float(radius.max()), 1 - 1e-9, 1 + 1e-9)
     return Reproduction(figure, (rows,))

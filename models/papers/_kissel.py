@@ -16,10 +16,15 @@ from lgcontrol.integrators import implicit_euler3
 from lgcontrol.mechanics.constrained import Mechanism
 from lgcontrol.mechanics.constrained.rotation_comparison import DirectAnalysis
 
-from ._paper import Claim, Paper, Reproduction, sheet
+from ._paper import Claim, Paper, Reproduction, in_space, sheet
 
 ATTITUDES = {"rp": "rp", "rA": "rA", "re": "rε"}
-STYLES = {"rp": "s--", "rA": "o-", "re": "^:"}
+# Marks within each other: curves of formulations that agree lie on each other.
+MARKS: dict[str, dict[str, Any]] = {
+    "rp": {"marker": "s", "ls": "--", "ms": 10, "mfc": "none"},
+    "rA": {"marker": "o", "ls": "-", "ms": 6.5, "mfc": "white"},
+    "re": {"marker": "^", "ls": ":", "ms": 3.5},
+}
 
 DRIVEN: dict[str, Callable[..., Mechanism]] = {
     "pendulum": models.pendulum_mechanism,
@@ -180,8 +185,7 @@ def figure_1() -> Reproduction:
         ]
         axis.plot(*np.transpose(ends), "o-", color="C0", alpha=0.2 if k else 1.0)
     axis.set(title="slider crank", xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
-    axis.set_aspect("equal")
-    axis.locator_params(nbins=4)
+    in_space(axis)
     rates = [mechanism.rates(q, v)["crank"][3] for q, v in zip(run.q, run.v, strict=True)]
     worst = max(rates, key=lambda rate: abs(rate - CRANK_RATE))
     rows = [
@@ -197,6 +201,11 @@ def figure_1() -> Reproduction:
     near = (CRANK_RATE - ROUNDING, CRANK_RATE + ROUNDING)
     rows.append(Claim("rate of the crank about x, the farthest [rad/s]", "−2π", worst, *near))
     return Reproduction(figure, tuple(rows))
+
+
+def no_minor_steps(axis: Any) -> None:
+    """Ticks at the steps alone; those beside the curve stay."""
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
 
 
 @lru_cache
@@ -223,10 +232,10 @@ def _drawn_iterations(kind: str, title: str) -> Reproduction:
     found = _iterations()[kind]
     figure, (axis,) = sheet(1)
     for attitude, means in found.items():
-        axis.semilogx(COARSE, means, STYLES[attitude], label=ATTITUDES[attitude])
+        axis.semilogx(COARSE, means, **MARKS[attitude], label=ATTITUDES[attitude])
     axis.set(title=title, xlabel="h [s]", ylabel="iterations of a step", ylim=(0, None))
     axis.set_xticks(COARSE, [f"{h:g}" for h in COARSE])
-    axis.minorticks_off()
+    no_minor_steps(axis)
     axis.legend()
     means = np.array(list(found.values()))
     spread = np.max(np.nanmax(means, axis=0) / np.nanmin(means, axis=0)) - 1
@@ -276,11 +285,11 @@ def figure_3() -> Reproduction:
             means.setdefault(attitude, []).append(float(np.sqrt(np.mean(off**2))))
             if attitude == "rA":
                 left.semilogy(t[1:], off[1:], linewidth=0.8, label=f"h = {h:g} s")
-        right.loglog(hs, means[attitude], STYLES[attitude], label=label)
+        right.loglog(hs, means[attitude], **MARKS[attitude], label=label)
     left.set(title="double pendulum, rA", xlabel="t [s]", ylabel="Δz of the second rod [m]")
     right.set(title="root mean square over 5 s", xlabel="h [s]", ylabel="Δz [m]")
     right.set_xticks(hs, [f"{h:g}" for h in hs])
-    right.minorticks_off()
+    no_minor_steps(right)
     for axis in (left, right):
         axis.legend()
     rows = [
@@ -373,7 +382,7 @@ def _orders(name: str, body: str, axis: int, attitudes: tuple[str, ...]) -> Repr
         for kind, where in zip(("velocity", "acceleration"), axes, strict=True):
             slope = float(np.polyfit(np.log(hs), np.log(errors[kind]), 1)[0])
             said = f"order {slope:.2f}" if np.isfinite(slope) else "singular on the way"
-            where.loglog(hs, errors[kind], STYLES[attitude], label=f"{label} ({said})")
+            where.loglog(hs, errors[kind], **MARKS[attitude], label=f"{label} ({said})")
             ended = "" if np.isfinite(slope) else " (the run ends at a singular attitude)"
             rows.append(Claim(f"{label}: order of the {kind}{ended}", "1", slope, *ORDER))
     for kind, unit, where in zip(("velocity", "acceleration"), ("m/s", "m/s²"), axes, strict=True):
@@ -381,7 +390,7 @@ def _orders(name: str, body: str, axis: int, attitudes: tuple[str, ...]) -> Repr
         title = f"{name.replace('_', ' ')}: {coordinate} of the {body}, {kind}"
         where.set(title=title, xlabel="h [s]", ylabel=f"error [{unit}]")
         where.set_xticks(hs, [f"{h:g}" for h in hs])
-        where.minorticks_off()
+        no_minor_steps(where)
         where.legend()
     return Reproduction(figure, tuple(rows))
 

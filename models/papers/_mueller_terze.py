@@ -12,7 +12,7 @@ from lgcontrol import models
 from lgcontrol.groups import SO3
 from lgcontrol.mechanics.constrained import Mechanism
 
-from ._paper import Claim, Paper, Reproduction, sheet
+from ._paper import Claim, Paper, Reproduction, in_space, sheet
 
 H = 1e-3  # step of the paper [s]
 GROUPS = {"SE3": "SE(3)", "SO3xR3": "SO(3) × R³"}
@@ -143,9 +143,7 @@ def _drawing(name: str) -> Reproduction:
             axis.plot(*edge.T, color=f"C{i}", linewidth=1.2)
         axis.plot(*run.x[:, 7 * i : 7 * i + 3].T, color=f"C{i}", linewidth=0.6, alpha=0.7)
     axis.set(title=name, xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
-    axis.set_box_aspect(None, zoom=0.85)
-    axis.set_aspect("equal")
-    axis.locator_params(nbins=4)
+    in_space(axis)
     joints = {"heavy top": 1, "double pendulum": 2, "floating pair": 1, "three bars": 3}[name]
     found = len(mechanism.joints)
     return Reproduction(

@@ -104,3 +104,12 @@ def sheet(columns: int, **options: Any) -> tuple[Figure, list[Any]]:
 
     figure = Figure(figsize=(4.6 * columns, 3.8), layout="constrained")
     return figure, [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
+
+
+def in_space(axis: Any) -> None:
+    """Equal scales, few ticks, and room for the names of axes in space."""
+    axis.set_aspect("equal")
+    axis.locator_params(nbins=4)
+    axis.set_box_aspect(axis._box_aspect, zoom=0.82)  # the layout does not know of their names
+    for side in (axis.xaxis, axis.yaxis, axis.zaxis):
+        side.labelpad = 8.0

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from dataclasses import replace
 from inspect import signature
 
 import casadi as ca
@@ -9,17 +10,19 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.models import panda_tree, quadrotor, surface_vessel
 from lgcontrol.optimal import Capsule, HalfSpace, OptimalControlProblem, Sphere, keep_out
-from lgcontrol.plotting import animate_run, plot_path, plot_run
+from lgcontrol.plotting import animate_run, plot_path, plot_run, plot_trajectory
 from lgcontrol.plotting._obstacles import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
 from lgcontrol.scene import Scene, SceneBody, box
+from lgcontrol.scene._internal import ScenePath, between
 from lgcontrol.simulation import Criterion, SimulationResult, Task, simulate
-from lgcontrol.systems import Trajectory
+from lgcontrol.systems import System, Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
 
@@ -233,7 +236,7 @@ def test_obstacles_of_plans_are_drawn_as_they_are():
     for wrong, text in (
         (Sphere(lambda t, p: p[:2], 0.5), "the place of Sphere .*depends on parameters"),
         (Sphere, "a Sphere, Capsule, HalfSpace or Cone, or .*; got <class"),
-        (3.0, "a Sphere, Capsule or HalfSpace, or .*; got 3.0"),
+        (3.0, "a Sphere, Capsule, HalfSpace or Cone, or .*; got 3.0"),
     ):
         with pytest.raises(TypeError, match=text):
             plot_path(drive(), obstacles=[wrong])
@@ -446,3 +449,38 @@ def test_the_methods_of_a_run_show_the_options():
         assert signature(made) == signature(function) and made.__doc__ == function.__doc__
     options = set(signature(SimulationResult.plot_path).parameters)
     assert {"goals", "obstacles", "covariances"} <= options
+
+
+def test_goals_have_rings_and_bodies_that_are_nearly_large_enough_stay_so():
+    goal = np.array([2.0, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0])
+    scene = quadrotor().scene(goals=[goal])
+    figure = plot_path(scene)
+    (ring,) = [line for line in figure.axes[0].lines if line.get_gid() == "goal"]
+    assert np.allclose(np.ravel(ring.get_data_3d()), goal[:3])
+    poses = np.tile(SE3.identity, (9, 1))
+    poses[:, 0] = np.linspace(0.0, 9.7, 9)
+    way = Scene("way", np.arange(9.0), [SceneBody("cube", [box([0.9] * 3)], poses)],
+                paths=[ScenePath("cube", poses[:, :3])])  # fmt: skip
+    assert not any("as large" in text.get_text() for text in plot_path(way).texts)
+    wall = SceneBody(
+        "wall", [between([5.0, 2, 0], [5.0, 2, 2], 0.2)], SE3.identity[None], "obstacle"
+    )
+    small = replace(way, bodies=[replace(way.bodies[0], shapes=[box([0.1] * 3)]), wall])
+    assert any("bodies 3.9× as large" in text.get_text() for text in plot_path(small).texts)
+
+
+def test_an_angle_of_a_joint_is_no_heading():
+    pole = Trajectory(Product(pole=SO2, rate=Rn(1)), T, np.tile([1.0, 0.0, 0.0], (len(T), 1)))
+    titles = [ax.get_title(loc="left") for ax in plot_trajectory(pole).axes]
+    assert titles[0] == "pole: angle"
+
+
+@pytest.mark.parametrize("name", ["$\\frac$", "$$", "$x$ </script>"])
+def test_names_with_dollars_are_letters(name, tmp_path):
+    """Names of obstacles, models and signals are text, whatever a formula looks like."""
+    run = System(name, Product(pose=SE2, level=Rn(1, (name,))), lambda t, x, u, p: [1, 0, 0, 0])
+    made = simulate(run, x0=run.state.identity, seconds=1)
+    for figure in (made.plot(), made.plot_path(obstacles={name: ([0.0, 0.0], 0.1)})):
+        figure.savefig(tmp_path / "a.png")
+        texts = [text for text in figure.findobj(Text) if name in text.get_text()]
+        assert texts and not any(text.get_parse_math() for text in texts)

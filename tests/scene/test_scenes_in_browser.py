@@ -165,4 +165,8 @@ def test_many_bodies_play_smoothly(browser, tmp_path):
     browser.open(scene.to_html(tmp_path / "a.html"), "?plots=0&play=0")
     browser.key(" ")
     browser.run("new Promise(done => setTimeout(done, 3000))")
-    assert len(browser.run("lgcontrol.state.frameTimes")) > 3
+    state = browser.run("lgcontrol.state")
+    assert len(state["frameTimes"]) > 3
+    # The first frames decide: slow ones make the picture coarser.
+    if len(state["frameTimes"]) >= 8 and np.median(state["frameTimes"][:8]) > 60:
+        assert state["quality"] > 0

@@ -694,12 +694,26 @@ function showNotices(told) {
 let waiting = false, times = [];
 function touch() { dirty = true; if (!waiting) { waiting = true; requestAnimationFrame(loop); } }
 function render() { sizeMarks(); three.renderer.render(three.scene, three.camera); dirty = false; }
+
+// Slow graphics show coarser pictures while they play: first without shadows, then of fewer pixels.
+const SLOW = 50, WINDOW = 8, COARSEST = 0.4; // ms a frame, frames looked at, pixels of the screen
+let quality = 0, since = 0;
+function adapt() {
+  if (times.length - since < WINDOW) return;
+  const some = times.slice(-WINDOW).sort((x, y) => x - y), ratio = three.renderer.getPixelRatio();
+  since = times.length;
+  if (some[WINDOW >> 1] <= SLOW || ratio <= COARSEST) return;
+  quality += 1;
+  if (quality === 1) three.scene.traverse((o) => { if (o.isDirectionalLight) o.castShadow = false; });
+  else three.renderer.setPixelRatio(Math.max(COARSEST, 0.6 * ratio));
+}
 function loop() {
   waiting = false;
   const t = performance.now();
   if (playing) {
     const next = now + ((t - last) / 1000) * speed;
     times.push(t - last); if (times.length > 600) times.shift();
+    adapt();
     last = t;
     if (next >= end) { show(end); pause(); } else show(next);
     if (contacts.length) findContacts();
@@ -795,7 +809,7 @@ async function main() {
       const p = V().set(...point).project(three.camera), w = el('view').clientWidth, h = el('view').clientHeight;
       return [((p.x + 1) / 2) * w, ((1 - p.y) / 2) * h];
     },
-    get state() { return { now, playing, start, end, theme, speed, follows, ...shows, frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
+    get state() { return { now, playing, start, end, theme, speed, follows, ...shows, quality, frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
   };
   document.documentElement.dataset.ready = '1';
   if (!asked.has('t') && asked.get('play') !== '0' && end > start && data[0].play) play();
