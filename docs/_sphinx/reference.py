@@ -76,6 +76,16 @@ def topics(room: Any) -> list[Topic]:
     return found
 
 
+def shows_bases(value: type) -> bool:
+    """Whether all bases are names that users type; others say nothing to them."""
+    public = {
+        id(entry)
+        for module in ROOMS
+        for entry in vars(importlib.import_module(f"lgcontrol.{module}")).values()
+    }
+    return all(id(base) in public for base in value.__bases__)
+
+
 def entry(room: Any, name: str, entered: dict[int, str]) -> str:
     """Return the directive that documents one name where users import it from.
 
@@ -88,7 +98,8 @@ def entry(room: Any, name: str, entered: dict[int, str]) -> str:
         return f"`{path}` is `{first}`.\n\n"
     home = inspect.getmodule(value)
     if inspect.isclass(value) and home is not None and home.__name__.startswith("lgcontrol"):
-        return f".. autoclass:: {path}\n   :members:\n   :show-inheritance:\n\n"
+        told = ":members:" + ("\n   :show-inheritance:" if shows_bases(value) else "")
+        return f".. autoclass:: {path}\n   {told}\n\n"
     if inspect.isroutine(value):
         return f".. autofunction:: {path}\n\n"
     return f".. autodata:: {path}\n   :no-value:\n\n"

@@ -40,3 +40,12 @@ def test_every_room_has_pages():
 
     rooms = {name for name in dir(lgcontrol) if inspect.ismodule(getattr(lgcontrol, name))}
     assert rooms <= set(reference.ROOMS)
+
+
+def test_bases_are_shown_only_if_users_type_them():
+    from lgcontrol import Bound
+    from lgcontrol.mechanics import Gravity
+
+    assert reference.shows_bases(Gravity)  # a Force
+    assert not reference.shows_bases(Bound)
+    assert not reference.shows_bases(type("Own", (reference.Topic,), {}))
