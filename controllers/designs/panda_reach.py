@@ -40,7 +40,7 @@ MEETING = (("panda_hand", "panda_link1"), ("panda_hand", "panda_link3"),
            ("panda_link7", "panda_link1"), ("panda_link7", "panda_link3"))  # fmt: skip
 MARGIN = 0.015  # m, of the plan
 DT, HORIZON, SECONDS = 0.02, 50, 3.0  # s
-SHARE = 0.75  # of the joints' rates that the plan uses
+SHARE = 0.6  # of the joints' rates that the plan uses: late torques overshoot it
 EFFORT = 0.6  # of the arm's largest torques that it may use
 NOISE = 0.001  # of the largest torques
 
