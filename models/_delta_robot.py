@@ -50,8 +50,8 @@ def delta_robot_tree(
         Limit of the drives [N m].
     parallelograms : {"merged", "rods"}
         Both rods of a pair move alike, so that one bar of their mass in their middle has the same
-        kinetic energy, and the platform does not turn: 9 equations, 12 velocities. Or all six rods
-        on a platform that is free: 18 equations, 21 velocities.
+        kinetic energy. The platform does not turn: 9 equations, 12 velocities. Or all six rods on a
+        platform that is free: 18 equations, 21 velocities.
     load : float
         What the platform carries at its centre [kg].
 
@@ -62,7 +62,7 @@ def delta_robot_tree(
 
     Notes
     -----
-    The lengths are those usually given for ABB's IRB 360 (upper arm 0.235 m, rods 0.8 m); masses
+    The lengths are those usually given for ABB's IRB 360 (upper arm 0.235 m, rods 0.8 m). Masses
     and inertias are round numbers of that size, our own.
 
     References

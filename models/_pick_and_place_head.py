@@ -40,7 +40,7 @@ def pick_and_place_head(
     payload : float
         Mass of what it carries, a point [kg].
     payload_offset : sequence of 3 floats
-        Where it carries it, in the head's frame [m].
+        Position of the load in the head's frame [m].
     max_acceleration : float
         Bounds the forces: what they can give the loaded head [m/s²].
     max_torque : float

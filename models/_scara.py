@@ -25,7 +25,7 @@ def scara_tree(
 ) -> Multibody:
     """Tree of a SCARA: two arms that turn about vertical axes, a quill that slides and turns.
 
-    The frame "tool" at the quill's lower end keeps its z axis upright: it moves by translations and
+    The frame "tool" at the quill's lower end keeps its z axis upright. It moves by translations and
     turns about z, so tasks on it take ``FrameTask("tool", Schoenflies)``.
 
     Parameters
@@ -50,7 +50,7 @@ def scara_tree(
     Notes
     -----
     Arms are rods, the quill and the tool cylinders. The numbers are round ones of our own for a
-    bench-top machine of 0.4 m reach; drives (with their armature) allow some 0.5 s for a cycle.
+    bench-top machine of 0.4 m reach. Drives (with their armature) allow some 0.5 s for a cycle.
 
     Examples
     --------

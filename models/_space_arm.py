@@ -46,7 +46,7 @@ def space_arm_tree(
     base_inertia : sequence of 3 floats
         Moments of inertia of the base about its axes [kg m²].
     mount : sequence of 3 floats
-        Where the arm stands on the base [m]; at rest it points along the base's x axis.
+        Position of the arm on the base [m]; at rest it points along the base's x axis.
     base_force, base_torque, joint_torque : float
         Largest force [N] and torque [N m] along each axis of the base, and in each joint.
     symbolic : sequence of str
@@ -58,9 +58,9 @@ def space_arm_tree(
 
     Notes
     -----
-    The base and its thrusters are those of a published free-flyer benchmark with a three-joint arm;
-    the arm's links are cylinders with numbers of our own, in the joint order of the space
-    station's arms.
+    The base and its thrusters are those of a published free-flyer benchmark with a three-joint arm.
+    The arm's links are cylinders with numbers of our own, in the joint order of the space station's
+    arms.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def underwater_vehicle_arm_tree() -> Multibody:
     Notes
     -----
     The vehicle's numbers are those of `underwater_vehicle`. The arm's links are cylinders with
-    numbers of our own, in the proportions of small electric arms for such vehicles; the armature of
+    numbers of our own, in the proportions of small electric arms for such vehicles. The armature of
     their geared drives outweighs the links.
 
     Examples

@@ -27,7 +27,7 @@ class AttractionLevel:
         Lines from the reference along which every sampled point of the set loses cost in a sample.
     share, confidence : float
         With this confidence at most that share of all directions has a sampled distance at which
-        the cost does not fall: a statement of samples, no proof.
+        the cost does not fall. It is a statement of samples, no proof.
     limiting : ndarray, shape (n,), or None
         Error at which the cost first does not fall; None where nothing limited the search.
     """
@@ -64,7 +64,7 @@ def attraction_level(
 
     The loop is the law's own: sampled, with inputs clipped to their bounds, on the nonlinear model
     and without delay. Along each direction distances grow by equal factors, until the cost does not
-    fall from one sample to the next; the shortest such distance gives the level.
+    fall from one sample to the next. The shortest such distance gives the level.
 
     Parameters
     ----------

@@ -137,8 +137,8 @@ class Campaign:
         Raises
         ------
         CampaignError
-            If the store cannot be written to or is in use, or the executor ended. What is in the
-            store stays; the same call goes on from there.
+            If the store cannot be written to or is in use, or the executor ended. Outcomes in the
+            store stay; the same call continues from there.
         KeyboardInterrupt
             After Ctrl-C; the store has what was done.
         """

@@ -43,7 +43,7 @@ class CaseSetting:
         Of the design, the same in all cases.
     variations : tuple of Vary
     criteria : tuple of Criterion, optional
-        Those of the design if left out.
+        Criteria of the design if left out.
     seconds : float, optional
         Simulated time.
     samples : int
@@ -85,7 +85,7 @@ class CaseStatus(Status, StrEnum):
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """What is kept of a case.
+    """Record of a case.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class CaseOutcome:
     trajectory : bytes
         The saved `SimulationResult`, if it is kept.
     consistency : dict of str to (float, int, int)
-        Of an estimator: mean normalised square, its dimension and the number of squares; "nees"
-        at the end of the run, and the NIS of each sensor.
+        Of an estimator: mean normalised square, its dimension and the number of squares. It holds
+        "nees" at the end of the run, and the NIS of each sensor.
     """
 
     status: CaseStatus

@@ -269,7 +269,7 @@ class CampaignResult:
     def consistency(self) -> dict[str, tuple[float, float, float]]:
         """NEES and NIS of the estimator over all cases, each with the 95 % band of a right one.
 
-        "nees" is that at the ends of the runs, the others those of the sensors; all are divided by
+        "nees" is that at the ends of the runs, the others those of the sensors. All are divided by
         their dimension, so that 1 is right.
         """
         found: dict[str, tuple[float, float, float]] = {}

@@ -146,7 +146,7 @@ class Store:
             self._db.execute("delete from outcome where key = ?", (key,))
 
     def row(self, key: str) -> sqlite3.Row | None:
-        """What is kept under a key."""
+        """Record under a key."""
         with self.explained():
             return self._db.execute("select * from outcome where key = ?", (key,)).fetchone()
 

@@ -24,7 +24,7 @@ class UrdfError(ValueError):
     Parameters
     ----------
     message : str
-        What was found, what was expected and what to do.
+        Finding, expectation and remedy.
     path : str or path, optional
         The file; ``<text>`` stands in the message when there is none.
     line : int, optional
@@ -72,7 +72,7 @@ class Finding:
         A warning is a likely mistake and an error under ``strict=True``; a note only tells
         how the file was understood.
     message : str
-        What was found and what to do.
+        Finding and remedy.
     line : int, optional
         Line in the file, counted from 1.
     element : str, optional

@@ -110,8 +110,8 @@ def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     body (``PARAMS_SE3OFFSET``) is taken into what it saw.
 
     Poses that the file declares equal (``EQUIV``) become one; edges between these are left out.
-    Information is taken as that of rotation vectors, also of g2o files (whose own program has it of
-    the quaternion's vector part, half as long), as gtsam does.
+    Information is taken as that of rotation vectors, as gtsam does, also of g2o files. Their own
+    program has it of the quaternion's vector part, half as long.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Recording:
     measurements : dict of str to (times, values)
     truth : dict of str to (times, values)
     places : dict of str to ndarray
-        Where beacons are.
+        Positions of beacons.
     """
 
     t: np.ndarray
