@@ -852,6 +852,31 @@ class OptimalSolution(Result):
         """
         return DERIVED["transcription_error"](self, tolerance)
 
+    def sensitivities(self) -> Any:
+        """Derivatives by the start, the reference and all parameters; what is active stays so.
+
+        Returns
+        -------
+        Sensitivities
+            With ``by(name)``, ``forward(x0=, p=, reference=)`` and ``adjoint(x=, u=)``. Weights and
+            limits are parameters of `OptimalControlProblem.symbolic`.
+
+        Raises
+        ------
+        ValueError
+            If the solution is not optimal, or its active constraints repeat each other.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
+        >>> found = problem.solve([1.0]).sensitivities().by("R")
+        >>> bool(found.u[0, 0] > 0)  # a dearer input pulls less
+        True
+        """
+        return DERIVED["sensitivities"](self)
+
     def _with_message(self, message: str) -> OptimalSolution:
         """The solution with another message."""
         self._finish()

@@ -1,0 +1,229 @@
+"""Derivatives of solutions against differences of solves, on groups and with active limits."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lgcontrol.codegen._internal import UnknownNameError
+from lgcontrol.groups import SO3, Rn
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    NLPSolver,
+    OptimalControlProblem,
+    Residual,
+)
+from lgcontrol.systems import Input, System
+
+from .examples import double_integrator, pendulum, satellite, vessel
+
+# Differences of fourth order: the solves' tolerance over the step is what is left.
+STEP, TOLERANCE = 2e-3, 1e-11
+# Of the largest change of a control.
+CLOSE, NEAR = 1e-6, 3e-5  # at a tight solution, and at one of the default tolerance
+
+
+def swing(**options) -> OptimalControlProblem:
+    terms = {
+        "Q": {"angle": 1.0, "rate": 0.1}, "R": 0.05, "reference": [1.0, 0.0, 0.0],
+    }  # fmt: skip
+    return OptimalControlProblem(pendulum(), 25, **({"dt": 0.1} | terms | options))
+
+
+def at_angle(angle: float, rate: float = 0.0) -> np.ndarray:
+    return np.array([np.cos(angle), np.sin(angle), rate])
+
+
+def slew(limit: float, **options) -> OptimalControlProblem:
+    body = satellite(limit)
+    terms = {"Q": {"attitude": 5.0, "rate": 1.0}, "R": 0.5, "reference": body.state.identity}
+    return OptimalControlProblem(body, 12, 0.25, **(terms | options))
+
+
+def turned(vector, rate=(0.0, 0.0, 0.0)) -> np.ndarray:
+    return np.concatenate([SO3.exp(vector), rate])
+
+
+def carts(**options) -> OptimalControlProblem:
+    terms = {"Q": 1.0, "R": 0.1, "reference": np.zeros(4)}
+    return OptimalControlProblem(double_integrator(), 20, 0.1, **(terms | options))
+
+
+def craft(**options) -> OptimalControlProblem:
+    terms = {"Q": {"pose": 2.0, "twist": 0.1}, "R": 0.2}
+    return OptimalControlProblem(
+        vessel(), 15, 0.2, reference=vessel().state.identity, **(terms | options)
+    )
+
+
+def posed(x, y, angle):
+    return np.array([x, y, np.cos(angle), np.sin(angle), 0.0, 0.0, 0.0])
+
+
+LEFT, BOTH = [Bound("left", -0.6, 0.6)], [Bound("left", -0.6, 0.6), Bound("right", -0.4, 0.4)]
+AWAY = [1.0, -1.2, 0.3, 0.2]
+END = Bound("rate", 0.0, 0.0, at="terminal")
+PROBLEMS = {
+    "no limits": (swing(), at_angle(0.4)),
+    "torque": (swing(bounds=[Bound("torque", -0.2, 0.2)]).symbolic("torque.lower"), at_angle(-0.8)),
+    "weights": (swing().symbolic("Q.angle", "R"), at_angle(0.9)),
+    "rate": (swing(bounds=[Bound("rate", -0.2, 0.2)]).symbolic("rate.lower"), at_angle(0.4)),
+    "soft rate": (
+        swing(bounds=[Bound("rate", -0.15, 0.15, soft=0.5)]).symbolic("rate.soft"),
+        at_angle(0.35),
+    ),
+    "rest at the end": (swing(bounds=[END]), at_angle(0.3)),
+    "gauss": (swing(quadrature="gauss").symbolic("terminal.angle"), at_angle(0.3, 0.2)),
+    "unequal": (swing(dt=0.02 + 0.01 * np.arange(25)), at_angle(0.2, 0.1)),
+    "energy": (
+        swing(costs=[Cost(lambda t, x, u, p: 0.2 * u**2 * (1 + x[2] ** 2))]),
+        at_angle(0.35),
+    ),
+    "a residual's weight": (
+        swing(residuals=[Residual(lambda t, x, u, p: x[1] + 0.3 * x[2] ** 2, name="low")]).symbolic(
+            "low.weight"
+        ),
+        at_angle(0.3),
+    ),
+    "stiff": (swing(method="radau_iia5"), at_angle(0.3)),
+    "slew": (slew(np.inf), turned([0.5, -0.8, 0.3])),
+    "slew at its limits": (slew(0.6), turned([0.9, -0.8, 0.3], [0.1, 0.0, -0.2])),
+    "slew, slow": (
+        slew(np.inf, bounds=[Bound("rate", -0.25, 0.25)]).symbolic("rate.lower", "rate.upper"),
+        turned([0.5, -0.8, 0.3]),
+    ),
+    "carts": (carts(), AWAY),
+    "carts at a limit": (carts(bounds=LEFT).symbolic("left.lower"), AWAY),
+    "carts at two": (carts(bounds=BOTH).symbolic("left.lower", "right.upper"), AWAY),
+    "free start": (carts(free="x2", bounds=LEFT).symbolic("Q.x0"), AWAY),
+    "craft": (craft(), posed(1.0, -0.5, 0.7)),
+    "craft at its limits": (
+        craft(bounds=[Bound("surge", -0.3, 0.5)]).symbolic("surge.lower", "R.yaw"),
+        posed(1.5, 0.4, 0.5),
+    ),
+}
+
+
+def directions(problem, seed):
+    rng, system = np.random.default_rng(seed), problem.system
+    names = problem.parameter_names
+    p = dict(zip(names, 0.1 * rng.normal(size=len(names)), strict=True))
+    return {
+        "x0": 0.1 * rng.normal(size=system.n_errors),
+        "reference": 0.1 * rng.normal(size=system.state.dim),
+        "p": p,
+    }
+
+
+QUICK = ("torque", "soft rate", "weights", "carts at two", "free start", "slew")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.thorough)
+        for name in PROBLEMS
+    ],
+)
+def test_derivatives_are_those_of_differences(name):
+    problem, x0 = PROBLEMS[name]
+    system, solver = problem.system, NLPSolver(problem)
+    straight = np.zeros(system.state.dim)
+    x0, goal = np.array(x0, dtype=float), np.array(problem.reference, dtype=float)
+    nominal = dict(zip(problem.parameter_names, problem.nominal_parameters, strict=True))
+    found = problem.solve(x0)
+    assert found.is_success
+    slopes, exact = found.sensitivities(), solver.solve(x0, tolerance=TOLERANCE)
+    assert not exact.sensitivities().message
+    if "limit" in name or name in ("torque", "rate", "soft rate", "slew, slow"):
+        assert slopes.active
+
+    def moved(tangent):
+        # The inputs of the reference stay: a trim of the moved state would take others.
+        return SimpleNamespace(x=system.state.plus(goal, tangent), u=held)
+
+    held = found._setting.u_ref[0]
+    for seed, only in enumerate(("x0", "reference", "p")):
+        way = {only: directions(problem, seed)[only]}
+        if isinstance(way[only], dict) and not way[only]:
+            continue
+
+        def solved(h, way=way):
+            p = {key: nominal[key] + h * value for key, value in way.get("p", {}).items()}
+            return solver.solve(
+                system.retract(x0, h * way.get("x0", np.zeros(system.n_errors))),
+                reference=moved(h * way.get("reference", straight)),
+                p=p, tolerance=TOLERANCE, guess=found,
+            )  # fmt: skip
+
+        def differences(h, solved=solved):
+            ahead, back = solved(h), solved(-h)
+            assert ahead.is_success
+            assert back.is_success
+            states = system.error(ahead.x, found.x) - system.error(back.x, found.x)
+            controls = (ahead.u - back.u)[:, system.input_index("control")]
+            return [part / (2 * h) for part in (states, controls, ahead.cost - back.cost)]
+
+        near, far = differences(STEP), differences(2 * STEP)
+        wanted = [(4 * a - b) / 3 for a, b in zip(near, far, strict=True)]
+        size = max(1.0, *(np.abs(part).max() for part in wanted))
+        for own, close in ((slopes, NEAR), (exact.sensitivities(), CLOSE)):
+            for have, want in zip(own.forward(**way), wanted, strict=True):
+                assert np.abs(have - want).max() < close * size, (name, only)
+
+
+@pytest.mark.parametrize("name", ["torque", "slew, slow", "free start", "craft at its limits"])
+def test_the_adjoint_is_that_of_the_forward_derivative(name):
+    problem, x0 = PROBLEMS[name]
+    slopes = problem.solve(x0).sensitivities()
+    way, rng = directions(problem, 3), np.random.default_rng(4)
+    along = slopes.forward(**way)
+    of_x, of_u = rng.normal(size=along.x.shape), rng.normal(size=along.u.shape)
+    gradient = slopes.adjoint(x=of_x, u=of_u)
+    told = gradient["x0"] @ way["x0"] + (gradient["reference"] @ way["reference"]).sum()
+    told += sum(gradient[key] * value for key, value in way["p"].items())
+    assert told == pytest.approx((of_x * along.x).sum() + (of_u * along.u).sum(), rel=1e-8)
+
+
+def test_what_is_not_differentiable_is_said():
+    cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "", -1, 1)])
+
+    def problem(limit):
+        return OptimalControlProblem(
+            cart, 3, 1.0, Q=0.0, R=1.0, terminal=1.0, reference=[0.0],
+            bounds=[Bound("push", -limit, limit)],
+        ).symbolic("push.lower")  # fmt: skip
+
+    # Without a limit each of three equal inputs is -x0 / 4.
+    met = problem(0.25).solve([1.0]).sensitivities()
+    assert "push at a limit without a multiplier" in met.message
+    active = problem(0.2).solve([1.0]).sensitivities()
+    assert active.active == {"push": 3}
+    assert not active.message
+    assert np.allclose(active.by("push.lower").u, 1.0)
+    assert np.allclose(active.by("x0").u, 0.0)
+    # Of the cost ½ (x0 + 3 v)² + 3/2 v² by v = -0.2.
+    assert active.by("push.lower").cost == pytest.approx(3 * 0.4 - 3 * 0.2, rel=1e-5)
+    same = problem(1.0).solve([9.0]).sensitivities()
+    with pytest.raises(ValueError, match="not differentiable by push.lower: the limit .* tighter"):
+        same.by("push.lower")
+    assert np.isnan(same.adjoint(u=np.ones((3, 1)))["push.lower"])
+
+
+def test_what_has_no_sensitivities_is_refused_by_name():
+    problem, x0 = PROBLEMS["torque"]
+    found = problem.solve(x0)
+    slopes = found.sensitivities()
+    with pytest.raises(UnknownNameError, match="unknown sensitivity 'mass'; .* x0, reference, gra"):
+        slopes.by("mass")
+    with pytest.raises(UnknownNameError, match="unknown parameter 'mass'"):
+        slopes.forward(p={"mass": 1.0})
+    with pytest.raises(ValueError, match="ended iteration limit: only optimal ones have derivat"):
+        problem.solve(x0, max_iterations=1).sensitivities()
+    with pytest.raises(NotImplementedError, match="arrival="):
+        carts(free="x2", arrival=1.0).solve(AWAY).sensitivities()
+    end = swing(terminal="riccati").solve(at_angle(0.3)).sensitivities()
+    assert end.by("x0").u.shape == (25, 1, 2)
+    with pytest.raises(NotImplementedError, match='terminal="riccati" follows'):
+        end.by("reference")
