@@ -400,7 +400,7 @@ class PhasedProblem:
     def _longer(self, share: float) -> list[float]:
         """Durations between the limits of the phases: at 0 the least, at 1 the longest."""
         return [
-            low ** (1 - share) * high**share if low > 0 else share * high
+            min(max(low ** (1 - share) * high**share if low > 0 else share * high, low), high)
             for low, high in self._limits
         ]
 
