@@ -851,22 +851,23 @@ class MPC(Controller, metaclass=Fixed):
         self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
     ) -> np.ndarray:
         """What changed since the last call is looked at in Python, all else in the kernel."""
-        kernel, u = self._kernel, None
-        calls = kernel.calls
-        if (
-            kernel.is_ahead
-            and type(self)._control is MPC._control  # a subclass may do more
-            and calls.is_current
-            and ulp(t) < CLOCK_ROUNDING * self.dt
-            and values.at(t) is calls.p is self._p
-            and self._plans_in_c
-            and self.system.project is None
-        ):
-            u = self._told(t, x, goal, time.perf_counter(), "")
-        if u is None:
-            return super()._answer(t, x, goal, values)
-        vars(self).update(_time=t, _last=u)  # the guard of attributes takes a microsecond
-        return u.copy()
+        with self._kernel.lock:  # of threads that share this controller
+            kernel, u = self._kernel, None
+            calls = kernel.calls
+            if (
+                kernel.is_ahead
+                and type(self)._control is MPC._control  # a subclass may do more
+                and calls.is_current
+                and ulp(t) < CLOCK_ROUNDING * self.dt
+                and values.at(t) is calls.p is self._p
+                and self._plans_in_c
+                and self.system.project is None
+            ):
+                u = self._told(t, x, goal, time.perf_counter(), "")
+            if u is None:
+                return super()._answer(t, x, goal, values)
+            vars(self).update(_time=t, _last=u)  # the guard of attributes takes a microsecond
+            return u.copy()
 
     def _told(
         self, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float, outrun: str

@@ -66,12 +66,12 @@ class MPCInfo(ControlInfo):
         violations = solution.violations
         if solution.status is SolveStatus.FAILED:
             status = CallStatus.UNSOLVED
+        elif solution.defect > ACCEPTABLE_RESIDUAL:
+            status = CallStatus.UNSOLVED  # not dynamically feasible, however it ended
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
         elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
             status = CallStatus.UNSOLVED  # nothing says that they must be
-        elif solution.status is SolveStatus.STALLED and solution.defect > ACCEPTABLE_RESIDUAL:
-            status = CallStatus.UNSOLVED  # not dynamically feasible
         else:
             status = CallStatus.OK
         made = object.__new__(cls)  # setting them one by one takes three times as long

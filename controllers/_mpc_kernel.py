@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,17 @@ class KernelCalls:
         Whether calls of the kernel came after the last `Loop` in Python.
     due : str
         Why the next plan is to begin anew.
+    lock : RLock
+        Held by whoever calls: the kernel works without Python's lock.
     """
 
     def __init__(self) -> None:
         self.calls: Any = None
-        self.is_ahead, self.due = False, ""
+        self.is_ahead, self.due, self.lock = False, "", RLock()
+
+    def __reduce__(self) -> tuple[type[KernelCalls], tuple[()]]:
+        """Without memory of the kernel and its lock."""
+        return KernelCalls, ()
 
     def take(self, loop: Loop, answer: np.ndarray | None, disturbance: np.ndarray) -> None:
         """Let the kernel go on from what the rules in Python left."""

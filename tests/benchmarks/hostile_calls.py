@@ -243,14 +243,22 @@ def call_observer(name, count, seed):
 def call_firmware(count, seed, into):
     """Tallies of exported programs under sanitizers."""
     rng, found = np.random.default_rng(seed), {}
-    law = mpc(bounds=[Bound("x0", -0.5, 0.5, soft=10.0)])
-    program = firmware.mpc_program(law, into)
-    rows = [[t, *odd(rng, rng.normal(size=2))] for t in clocks(rng, count, 0.1)]
-    told = firmware.answers_of(program, rows)
-    found["MPC in C"] = Tally({
-        "calls": len(told), "answers not finite": int((~np.isfinite(told)).any(axis=1).sum()),
-        "beyond bounds": int((np.abs(told[:, 1]) > 1).sum()),
-    })  # fmt: skip
+    laws = {
+        "MPC in C": {"bounds": [Bound("x0", -0.5, 0.5, soft=10.0)]},
+        "MPC in C, all rules": {
+            "bounds": [Bound("x0", -0.5, 0.5)], "delay": 0.25, "disturbance": "wind",
+        },
+    }  # fmt: skip
+    for name, options in laws.items():
+        folder = into / f"mpc{len(found)}"
+        folder.mkdir()
+        program = firmware.mpc_program(mpc(**options), folder)
+        rows = [[t, *odd(rng, rng.normal(size=2))] for t in clocks(rng, count, 0.1)]
+        told = firmware.answers_of(program, rows)
+        found[name] = Tally({
+            "calls": len(told), "answers not finite": int((~np.isfinite(told)).any(axis=1).sum()),
+            "beyond bounds": int((np.abs(told[:, 1]) > 1).sum()),
+        })  # fmt: skip
     cart = {"std0": 1.0, "noise": {"push": 0.3}}
     makers = {
         "EKF in C": lambda: EKF(models.CART, [models.PLACE], **cart, gate=0.99),

@@ -158,7 +158,8 @@ CASES = {
             real_time=RealTime(first_iterations=1)),
         [-0.6, 0.8, 0.0],
     ),
-    "a first plan whose defects remain": lambda: (falling(), [0.9, 0.0]),
+    "bounds that nothing keeps": lambda: (falling(), [0.9, 0.0]),
+    "a first plan whose defects are open": lambda: (begun(), [0.9, 0.0]),
     "on the way, first derivatives": lambda: (
         mpc(guess="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
     ),
@@ -219,6 +220,35 @@ def test_what_cannot_be_kept_ends_in_a_plan_without_defects():
     plan, step = controller.plan, controller.system.step(controller.problem.method)
     ends = step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.15)
     assert np.abs(ends - plan.x[1:]).max() < 1e-6
+
+
+def begun(word="rest", iterations=4):
+    """A first plan of a few iterations: its hard bounds hold, and its states are no motion yet."""
+    rod = falling().system
+    return MPC(
+        rod, 15, 0.15, Q=1.0, R=0.05, reference=[0.0, 0.0], bounds=[Bound("angle", -1.0, 1.0)],
+        guess=word, real_time=RealTime(first_iterations=iterations, restarts=False),
+    )  # fmt: skip
+
+
+def test_a_first_plan_whose_defects_are_open_is_no_answer():
+    controller = begun()
+    controller.solver.prepare()
+    controller(0.0, [0.9, 0.0])
+    assert controller.info.solve == "iteration limit" and controller.info.status == "unsolved"
+    plan, step = controller.plan, controller.system.step(controller.problem.method)
+    gap = np.abs(step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.15) - plan.x[1:]).max()
+    assert gap > 0.1 and f"defects up to {gap:.2g} remain" in controller.info.message
+
+
+@needs_compiler
+def test_firmware_refuses_a_first_plan_whose_defects_are_open(tmp_path):
+    folder = begun().export_c(tmp_path / "rod", name="rod")
+    body = (
+        "  static const double x[] = {0.9, 0};\n  double u[ROD_NU];\n  rod_init(&m);\n"
+        '  printf("%d\\n", rod_step(&m, 0, x, u) == ROD_UNSOLVED);\n'
+    )
+    assert printed(folder, body, tmp_path)[0, 0] == 1
 
 
 class Plain(Compiler):

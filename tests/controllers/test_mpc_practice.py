@@ -1,5 +1,8 @@
 """Predictive control in practice: preview, economy, steady pushes, budgets, splits, jumps."""
 
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import casadi as ca
@@ -23,6 +26,7 @@ from lgcontrol.optimal import (
     terminal_set,
 )
 from lgcontrol.optimal._internal import ReferenceSamples
+from lgcontrol.optimal.kernel._loop import KernelLoop
 from lgcontrol.simulation import CallStatus, Pulse, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import TrajectoryPoint
@@ -435,7 +439,7 @@ def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
         said.append(mpc.info.status)
         if k == 1:
             assert mpc.info.solve is SolveStatus.ITERATION_LIMIT
-            assert "nobody can say yet" in mpc.info.message
+            assert "ended before the plan kept its hard bounds" in mpc.info.message
         assert ("place.x0 exceeds" in mpc.info.message) == (said[-1] is not CallStatus.OK)
         x = mpc.system.step()(0.0, x, [*u, 0.0], [1.0], 0.1)
     assert said[0] is CallStatus.UNSOLVED
@@ -711,3 +715,26 @@ def test_what_is_forgotten_is_said_before_anything_is_compiled(monkeypatch):
     for call in (mpc, mpc.prepare):
         with pytest.raises(TypeError, match=told):
             call([1.0, 0.0], [0.0, 0.0])
+
+
+@pytest.mark.compiled
+def test_calls_of_threads_wait_for_each_other(monkeypatch):
+    """The kernel works without Python's lock, on memory that belongs to one call."""
+    mpc = MPC(cart(2.0), 10, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[0.4, 0.0])
+    mpc.prepare(0.0, [0.0, 0.0])
+    mpc(0.0, [0.0, 0.0])
+    call, inside, most = KernelLoop.call, [], []
+
+    def slow(self, *given):
+        inside.append(given)
+        most.append(len(inside))
+        time.sleep(1e-3)
+        inside.pop()
+        return call(self, *given)
+
+    monkeypatch.setattr(KernelLoop, "call", slow)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda k: mpc(0.1 * k, [0.01 * k, 0.0]), range(1, 21)))
+    assert len(most) == 20 and max(most) == 1
+    assert np.isfinite(answers).all()
+    assert pickle.loads(pickle.dumps(mpc)).info.status == mpc.info.status

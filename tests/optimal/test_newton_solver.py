@@ -213,7 +213,9 @@ def test_rows_that_cannot_be_kept_are_said_so_by_the_second_call():
     kept = solver.solve(turned(2.0, 2) + np.zeros(7))
     first = solver.step(FAST, plan=kept.plan, t0=0.0, iterations=30)
     second = solver.step(FAST, plan=first.plan, t0=0.0, iterations=30)
-    assert first.status == "iteration limit" and "nobody can say yet" in first.message
+    assert first.status == "iteration limit"
+    assert "ended before the plan kept its hard bounds" in first.message
+    assert "the start of the plan violates rate" in first.message
     assert second.status == "infeasible" and "exceeds its bound by" in second.message
 
 

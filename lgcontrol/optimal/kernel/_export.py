@@ -443,7 +443,8 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
 enum {{
   LG_MPC_OK = 0,
   LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
-  LG_MPC_UNSOLVED = 2,   /* a plan that leads nowhere, or ended before it kept all hard bounds */
+  LG_MPC_UNSOLVED = 2,   /* a plan that diverges, has open defects, or ended before it kept all
+                          * hard bounds */
   LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's; or calls
                           * come so much faster than PERIOD that more inputs are on their way than
                           * there is memory for */

@@ -419,6 +419,7 @@ class NewtonKKT:
         return np.array([
             self.ex.cost, self.stat / self.sd, self.own_viol, self.products(0.0) / self.sc,
             self.alpha, self.dw, self.mu, float(self.elastic),
+            np.abs(self.ex.gaps).max(initial=0.0),
         ])  # fmt: skip
 
     # -- the Newton system -------------------------------------------------------------------------

@@ -173,6 +173,7 @@ class NumpyMemory(KernelMemory):
         self.arrays["log"][0] = (
             cost, solver.off, max(np.abs(part).max(initial=0.0) for part in misses), np.nan,
             solver.alpha if is_fine else 0.0, solver.dw, solver.mu, solver.elastic,
+            np.abs(gaps).max(initial=0.0),
         )  # fmt: skip
         if not np.isfinite(cost):
             return NOT_FINITE

@@ -56,9 +56,9 @@ def iteration_of(
     -------
     Iteration
     """
-    cost, stationarity, violation, products, step, damping = entry[:6]
+    cost, stationarity, violation, products, step, damping, _, _, defect = entry
     kkt = np.nan if is_step else max(stationarity, violation, products)
-    return Iteration(number, cost + price, violation, violation, kkt, step, damping, seconds)
+    return Iteration(number, cost + price, defect, violation, kkt, step, damping, seconds)
 
 
 class KernelResults:
@@ -169,10 +169,7 @@ class KernelResults:
             if status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL:
                 message = f"{message}; {OTHER_START}"
             message = "; ".join(filter(None, [message, *map(str, violations)]))
-            if status is SolveStatus.STALLED and gap > ACCEPTABLE_RESIDUAL:
-                message = (
-                    f"{message}; it is not dynamically feasible: defects up to {gap:.2g} remain"
-                )
+            message = "; ".join(filter(None, [message, _of_defects(gap)]))
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
                 own = self._at_limits(nodes, setting, rows), self._kept_against(found)
                 message = "; ".join(filter(None, [message, *own]))
@@ -241,10 +238,11 @@ class KernelResults:
                 if np.isfinite(entry.cost):
                     text = "no step improves the plan that was found last"
             if violations and status is SolveStatus.ITERATION_LIMIT:
-                text = "nobody can say yet whether hard bounds could be kept"
+                text = "the iterations of the call ended before the plan kept its hard bounds"
             if violations and status is SolveStatus.INFEASIBLE:
                 text = self._at_limits(nodes, setting, rows)
-            return {"message": "; ".join(filter(None, [text, *map(str, violations)]))}
+            parts = text, *map(str, violations), self._at_start(rows, violations)
+            return {"message": "; ".join(filter(None, parts))}
 
         made = solution_at(
             problem, self._within_limits(nodes, setting), setting, nodes.t, entry, later,
@@ -254,6 +252,14 @@ class KernelResults:
         if not (self.model.is_implicit or setting.box.contradictions):
             return made
         return judged(made, setting)
+
+    def _at_start(self, values: np.ndarray, violations: tuple[Violation, ...]) -> str:
+        """Violated bounds that the first node violates too, for messages."""
+        rows = self.model.transcription.rows
+        over = np.maximum(values[0] - rows.upper, rows.lower - values[0]) > KEPT
+        found = {(rows.names[i], rows.kinds[i]) for i in np.flatnonzero(over)}
+        names = [entry.name for entry in violations if (entry.name, entry.kind) in found]
+        return f"the start of the plan violates {', '.join(names)} already" if names else ""
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
         """Limits of controls, and of what is free at the start, that are met, for messages."""
@@ -282,6 +288,13 @@ class KernelResults:
             if price > least
         ]
         return f"kept against it: {', '.join(names)}" if names else ""
+
+
+def _of_defects(gap: float) -> str:
+    """What a plan with open defects is, for messages."""
+    if not gap > ACCEPTABLE_RESIDUAL:
+        return ""
+    return f"the plan is not dynamically feasible: defects up to {gap:.2g} remain"
 
 
 def _times(seconds: float) -> dict[str, float]:

@@ -211,7 +211,7 @@ number violation largest violation of a hard row
 
 LOG = (
     "cost", "stationarity", "violation", "complementarity", "step", "regularization", "mu",
-    "elastic",
+    "elastic", "defect",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings
 {
   const int64_t na = m->ns + m->ne;
   const double *entry = q->log + row * LG_LOG;
-  lg_verdict v = {entry[0], entry[0], 0, 0, entry[2], q->iterations};
+  lg_verdict v = {entry[0], entry[0], 0, 0, entry[8], q->iterations};
   for (int64_t j = 0; j < na; j++) {
     const int soft = j < m->ns && isfinite(q->weight[j]);
     double most = 0;
@@ -129,13 +129,14 @@ static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
   c->ended = status, c->stepped = is_step;
 }
 
+/* What a plan is worth: as `MPCInfo.of` in Python. Of a new one with open defects nothing is known,
+ * however it ended; a real-time step leaves defects of second order, which the next call closes. */
 static int judged(const lg_settings *o, const lg_loop *c, int status, const lg_verdict *v, int is_step)
 {
   c->state[LG_PLANNED] = status == LG_NOT_FINITE ? -1 : 1;
   if (status == LG_NOT_FINITE) return LG_UNSOLVED;
-  const int open = !is_step && v->defect > o->acceptable;
-  if (status == LG_INFEASIBLE && !open) return LG_EXCEEDED;
-  if (!is_step && open && (status == LG_INFEASIBLE || status == LG_STALLED)) return LG_UNSOLVED;
+  if (!is_step && !(v->defect <= o->acceptable)) return LG_UNSOLVED;
+  if (status == LG_INFEASIBLE) return LG_EXCEEDED;
   return v->worst > o->acceptable ? LG_UNSOLVED : LG_OK;
 }
 

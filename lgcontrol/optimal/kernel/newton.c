@@ -1363,6 +1363,7 @@ static double note(const lg_model *m, const lg_task *q, const lg_state *s, const
   row[0] = s->f, row[1] = s->stat / sd, row[2] = s->r_viol;
   row[3] = complementarity(m, q, s, 0) / sc;
   row[4] = s->mem->alpha, row[5] = s->mem->dw, row[6] = s->mu, row[7] = (double)s->mem->elastic;
+  row[8] = largest(s->gap, q->horizon * m->nx, 0);
   return widest(widest(row[1], row[2]), row[3]);
 }
 
@@ -1852,6 +1853,6 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   row[0] = s->f, row[1] = off, row[3] = NAN, row[4] = s->mem->alpha, row[5] = s->mem->dw;
   row[2] = largest(s->gap, N * m->nx, largest(s->rho, (N + 1) * (m->ns + m->ne),
                    largest(s->missed, (N + 1) * m->ne, 0)));
-  row[6] = s->mu, row[7] = (double)s->mem->elastic;
+  row[6] = s->mu, row[7] = (double)s->mem->elastic, row[8] = largest(s->gap, N * m->nx, 0);
   return close_task(m, q, s, status);
 }
