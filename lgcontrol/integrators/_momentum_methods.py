@@ -264,7 +264,7 @@ class _MomentumTerms(NamedTuple):
 
     def inertial(self, x: Value) -> Value:
         """``M(q) v``."""
-        return self.inner.mass_matrix(x, self.p) @ x[self.group.nq :]
+        return self.inner.mass_matrix(x, self.p) @ x[self.group.nq :, :]
 
     def action(self, s: float) -> Value:
         """All forces after a part of the step, at the mean velocity."""
@@ -277,7 +277,7 @@ class _MomentumTerms(NamedTuple):
         if self.stored is not None and s == 1.0:
             q, end = self.x[: group.nq], self.stored[: group.nq]
             turned = _refined(group, q, end, momentum[:n], turned)
-        return ca.vertcat(turned, momentum[n:])
+        return ca.vertcat(turned, momentum[n:, :])
 
     def clock(self, s: float) -> Value:
         """Time that constraints see: their own where they have one."""
@@ -324,10 +324,10 @@ def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
     if terms.inner.kinetic_gradient is not None:
         slope = terms.inner.kinetic_gradient(terms.state(0.5), terms.p)
         bent = group.right_jacobian(terms.turn / 2).T @ slope[:n]
-        conjugate = conjugate + h / 2 * ca.vertcat(bent, slope[n:])
+        conjugate = conjugate + h / 2 * ca.vertcat(bent, slope[n:, :])
         start = start + h * terms.carried(-0.5, slope)
     pulled = group.left_jacobian_inverse(terms.turn).T @ conjugate[:n]
-    equation = ca.vertcat(pulled, conjugate[n:]) - start
+    equation = ca.vertcat(pulled, conjugate[n:, :]) - start
     return equation, terms.carried(1.0, start) + h / 2 * terms.action(1.0)
 
 
@@ -556,7 +556,7 @@ def _end_conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]
     if not m:
         return _kind(problem)(off)
     G, nu = terms.rows(1.0)
-    return ca.SX(ca.vertcat(off - G.T @ end[n:], nu - G @ end[:n]))
+    return ca.SX(ca.vertcat(off - G.T @ end[n:, :], nu - G @ end[:n]))
 
 
 def _solve_regular(C: Any, D: Any, b: Any) -> Any:

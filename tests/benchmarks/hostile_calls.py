@@ -64,7 +64,7 @@ def path_law():
 
 
 def mpc(**options):
-    """A cart, pushed by an unknown wind."""
+    """A cart, pushed by an unknown gust."""
     given = {"Q": 1.0, "R": 1.0, "reference": [0.0, 0.0], **options}
     return MPC(loops.pushed(), horizon=8, dt=0.1, **given)
 
@@ -246,7 +246,7 @@ def call_firmware(count, seed, into):
     laws = {
         "MPC in C": {"bounds": [Bound("x0", -0.5, 0.5, soft=10.0)]},
         "MPC in C, all rules": {
-            "bounds": [Bound("x0", -0.5, 0.5)], "delay": 0.25, "disturbance": "wind",
+            "bounds": [Bound("x0", -0.5, 0.5)], "delay": 0.25, "disturbance": "gust",
         },
     }  # fmt: skip
     for name, options in laws.items():

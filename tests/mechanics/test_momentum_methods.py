@@ -14,7 +14,7 @@ import pytest
 
 from lgcontrol import models
 from lgcontrol.controllers import MPC
-from lgcontrol.groups import SE3, SO3, Rn
+from lgcontrol.groups import SE3, SO2, SO3, Helical, Rn
 from lgcontrol.integrators import Composition, get_method
 from lgcontrol.mechanics import (
     Buoyancy,
@@ -126,6 +126,21 @@ def test_steps_are_symmetric(name, method):
         assert 1e-9 < off < 1e-2
     else:
         assert off < 1e-11
+
+
+@pytest.mark.parametrize("group", [SO2, Helical(0.35)], ids=lambda group: group.name)
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_bodies_of_one_degree_of_freedom_move_as_their_force_says(group, method):
+    """A constant force on one coordinate: methods of second order are exact."""
+    made = RigidBody("screw", group, SpatialInertia.box(2.0, [0.1, 0.2, 0.3]))
+    system, x, dt = made.system(generalized_force=True), np.append(group.exp([0.4]), 0.7), 0.05
+    after = system.rollout(x, [0.3], dt, steps=4, method=method).x[-1]
+    a = made.forward_dynamics(group.identity, [0.0], [0.3])[0]
+    t = 4 * dt
+    moved = system.state.minus(after, x)
+    np.testing.assert_allclose(moved, [0.7 * t + a * t**2 / 2, a * t], rtol=0, atol=1e-12)
+    linear = system.discretize(dt, method).linearize(x, [0.3])
+    np.testing.assert_allclose(linear.A, [[1.0, dt], [0.0, 1.0]], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["body", "tree"])
