@@ -15,8 +15,8 @@ from lgcontrol.systems._internal import Parameters
 class Adapted:
     """Translates state, reference and answer around a controller; otherwise the same controller.
 
-    For cascades: an outer controller of a simpler model takes its state out of the plant's, and
-    what it answers becomes what the inner one follows.
+    For cascades: an outer controller of a simpler model takes its state out of the plant's. Its
+    answer becomes the reference of the inner one.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Adapted:
 
     @property
     def parameters(self) -> Mapping[str, float | Callable[[float], float]]:
-        """Those of the controller, to read and to assign; see `Controller`."""
+        """Parameters of the controller, to read and to assign; see `Controller`."""
         return self.controller.parameters
 
     @parameters.setter

@@ -27,7 +27,7 @@ def allocate(
     """Controls u with ``effect @ u`` as near to `wanted` as bounds allow.
 
     Without active bounds this is the pseudo-inverse. Otherwise rows with a higher priority are met
-    first: they count by the square of their priority, each relative to the largest effect that the
+    first. They count by the square of their priority, each relative to the largest effect that the
     controls can have on it.
 
     Parameters
@@ -65,8 +65,8 @@ def bounded_allocation(rows: int, count: int) -> ModelFunction:
     """``(effect, wanted, lower, upper, priority, free) → u``: `allocate` from its free controls.
 
     A primal active set: controls at bounds stay there, the others go to their least squares until
-    the first of them meets a bound; where none does, the control that pulls hardest off its bound
-    is let go. All steps are the same code.
+    the first of them meets a bound. If none does, the control that pulls hardest off its bound is
+    let go. All steps are the same code.
     """
     sizes = {"wanted": rows, "lower": count, "upper": count, "priority": rows, "free": count}
     effect = ca.MX.sym("effect", rows, count)

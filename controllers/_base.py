@@ -62,7 +62,7 @@ class ControlInfo(Result):
     ----------
     status : CallStatus
         ``HELD`` when the state was not finite or no element of its group, or the time none of this
-        clock, and the last input was returned, or that of the reference before there was one.
+        clock. The last input was then returned, or that of the reference before there was one.
     solve_time : float
         In s; zero for closed formulas.
     message : str
@@ -166,7 +166,7 @@ class Controller(ABC):
     saturate : bool
         Whether the controls stay within their bounds, of laws that leave the choice.
     p : mapping or array_like, optional
-        The system's parameters, nominal if left out: numbers, or functions of time in s, which
+        The system's parameters, nominal if left out: numbers, or functions of time in s. Functions
         are asked at every call and held until the next, along a plan, too.
 
     Attributes
@@ -379,13 +379,13 @@ class Controller(ABC):
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the law as one function in plain C99, for firmware; see `ModelFunction.export_c`.
 
-        Its arguments are the measured state, the reference (state and all inputs, and its rate
-        where the law feeds that forward; what a law of a tree or frame follows, with its velocity
-        and acceleration) and the parameters, its result are the controls. Gains are numbers, and a
-        reference that is the controller's own (of `TVLQR`) is a table. What a law goes on with from
-        call to call (integrals, torques that are held) is an argument and a result of its own; with
-        ``first = 1`` it begins anew, as after `reset`. What is no number is not caught there:
-        firmware checks its measurements.
+        Its arguments are the measured state, the reference and the parameters; its result are the
+        controls. The reference is a state and all inputs, with its rate if the law feeds that
+        forward. For a law of a tree or frame it is the target with its velocity and acceleration.
+        Gains are numbers, and a reference that is the controller's own (of `TVLQR`) is a table. The
+        law's internal state (integrals, torques that are held) is an argument and a result of its
+        own. With ``first = 1`` it begins anew, as after `reset`. Values that are not finite are not
+        caught there: firmware checks its measurements.
 
         Parameters
         ----------
@@ -544,7 +544,7 @@ class Controller(ABC):
         u : ndarray, shape (k - 1, n_inputs)
             All inputs, from one time to the next.
         states : ndarray, shape (k, nq), optional
-            What was to be followed, where those are states.
+            States that were to be followed, if the reference has any.
 
         Returns
         -------

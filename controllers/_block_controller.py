@@ -52,7 +52,7 @@ class BlockController(Controller):
         self._actuation = actuation(system, self.blocks)
 
     def tracked_errors(self) -> np.ndarray | None:
-        """Those of the configuration and its velocity; see `Controller`."""
+        """Errors of the configuration and its velocity; see `Controller`."""
         return tracked_blocks(self.system, self.blocks)
 
     def _held_states(self) -> Iterable[tuple[np.ndarray, Any]]:

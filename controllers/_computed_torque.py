@@ -19,16 +19,16 @@ from ._tree_law import Sampling, TreeLaw, Wish, configuration_to_judge
 class ComputedTorque(TreeController):
     """Tracks a motion of all joints; inverse dynamics cancels inertia, Coriolis forces and weight.
 
-    The error of joints with one coordinate obeys ``ë + D ė + K e = 0``; that of spherical, free and
-    other joints converges along the group, from almost every error (see `GeometricPD`). Torques
-    beyond the limits are scaled together, so that joints keep accelerating in proportion.
+    The error of joints with one coordinate obeys ``ë + D ė + K e = 0``. The error of spherical,
+    free and other joints converges along the group, from almost every error (see `GeometricPD`).
+    Torques beyond the limits are scaled together, so that joints keep accelerating in proportion.
 
-    Damping and friction L(v) of a joint are cancelled at the measured velocity where the sampled
-    loop stays stable with 30 % less of them in the plant. Joints with faster losses get ``L(v_c)``
-    at the commanded velocity ``v_c = v_ref − λ e`` instead; λ is the slow root of
-    ``s² − D s + K``, or ω where the roots are complex. Their error decays with λ at least
-    where the plant has these losses, and goes to zero where they are known to a factor of two. A
-    plant without them can be unstable: L(v_c) acts on it like a spring that is stiff for dt.
+    Damping and friction L(v) of a joint are cancelled at the measured velocity if the sampled loop
+    stays stable with 30 % less of them in the plant. Joints with faster losses get ``L(v_c)`` at
+    the commanded velocity ``v_c = v_ref − λ e`` instead; λ is the slow root of ``s² − D s + K``, or
+    ω where the roots are complex. Their error decays with λ at least where the plant has these
+    losses, and goes to zero where they are known to a factor of two. A plant without them can be
+    unstable: L(v_c) acts on it like a spring that is stiff for dt.
 
     Parameters
     ----------

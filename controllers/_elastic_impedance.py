@@ -39,11 +39,12 @@ CONTRACTION = 0.9  # of what springs carry, at most
 class ElasticImpedance(Controller):
     """``u = p(q̄) − Jᵀ D_x ẋ − D θ̇`` with ``θ = q̄ + σ⁻¹(p(q̄))``, ``p(q) = g(q) − ∂V/∂q``: passive.
 
-    V is the energy of a spring at the frame. q̄ is where the links would rest for the motors as they
-    stand: there the frame has exactly the stiffness that was asked for. The law is measured at
-    motors alone, and ``p(q̄(θ))`` is the gradient of ``P(θ) = U_g(q̄) − V(q̄) + E(σ⁻¹(p(q̄)))``, with
-    the energies of weight and springs, so that the energy of `storage` falls by what dampers and
-    losses take, whatever the arm touches: passive for any passive environment, for a goal at rest.
+    V is the energy of a spring at the frame. q̄ is where the links would rest for the motors as
+    they stand: there the frame has exactly the stiffness that was asked for. The law measures
+    motors alone, and ``p(q̄(θ))`` is the gradient of ``P(θ) = U_g(q̄) − V(q̄) + E(σ⁻¹(p(q̄)))``,
+    with the energies of weight and springs. The energy of `storage` thus falls by the power of
+    dampers and losses, whatever the arm touches. For a goal at rest, the arm is passive for any
+    passive environment.
 
     Assumptions: springs in all joints that carry the weight and the frame's spring,
     ``K + ∂g/∂q − Jᵀ K_x J > 0``: through springs nothing is stiffer than they are. It is checked at

@@ -165,7 +165,7 @@ class ElasticLaw(Controller):
         ----------
         reference : array_like, object with ``x``, SmoothReference, or MotionPoint
             A configuration (nq,) or state of the arm, at rest; a motion on the tree's configuration
-            whose jerk is continuous; or what such a motion is at time t.
+            whose jerk is continuous; or the point of such a motion at time t.
         t : float
             In s.
 
@@ -457,7 +457,7 @@ def elastic_system(arm: SeriesElastic, system: System | None) -> System:
 
 
 def parameter_places(arm: SeriesElastic, system: System) -> list[int]:
-    """Where the arm's parameters are among the system's, which may have some of its own between."""
+    """Places of the arm's parameters among the system's, which may have some of its own between."""
     places = {entry.name: i for i, entry in enumerate(system.parameters)}
     return [places[entry.name] for entry in arm.parameters]
 

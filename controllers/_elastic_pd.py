@@ -34,7 +34,7 @@ class ElasticPD(ElasticLaw):
         ``K_E = [[K, −K], [−K, K + K_P]]``
 
     the stiffness of springs and gain for (q, θ). It is checked at construction, over 2,000
-    configurations within the limits (seeded; all angles of joints without): the largest norm found
+    configurations within the limits (seeded; all angles of joints without). The largest norm found
     is not a bound, and says so in `margin`.
 
     Assumptions: springs in all joints, linear or hardening (K is that at rest); the reference

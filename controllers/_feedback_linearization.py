@@ -30,12 +30,12 @@ class FeedbackLinearization(ElasticLaw):
     model, not by differentiation. All joints get the same poles.
 
     Assumptions: the model is exact, sampling is fast, and no bound is met. Model errors set a
-    **lower** bound on the bandwidth too: the arm is only as fast as the model knows it, and with 10
-    rad/s an arm with 30 % less stiffness is unstable, which the check says. On stiff springs it
+    **lower** bound on the bandwidth too: the arm is only as fast as the model knows it. With 10
+    rad/s an arm with 30 % less stiffness is unstable, and the check says so. On stiff springs it
     needs a torque sensor: encoders of 16 bit on a spring of 10 kN m/rad step by 1 N m.
 
-    Motors that set stiffness are flat outputs of their own, chains of two integrators that the law
-    decouples from the links: their torques show in no link error.
+    Motors that set stiffness are flat outputs of their own. The law decouples these chains of two
+    integrators from the links: their torques show in no link error.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class FeedbackLinearization(ElasticLaw):
         Whether the integral of the link error is fed back: five poles.
     integrators : bool
         For arms with rigid joints too: two integrators in front of each rigid joint's torque make
-        all chains four long, as no static law can (De Luca and Lucibello 1998).
+        all chains four long. No static law can do this (De Luca and Lucibello 1998).
     settings : SmoothReference or array_like, optional
-        Where motors that set stiffness should be over time, on Rn of those; nominal if left out.
+        Reference of the motors that set stiffness, over time on Rn of those; nominal if left out.
     setting_frequency : float
         Of the two poles of each of these [rad/s].
     dt : float

@@ -21,12 +21,12 @@ class FlatFeedforward(ElasticLaw):
     """``u = u_d − K_P (θ − θ_d) − K_D (θ̇ − θ̇_d) − K_I ∫(q − q_d)``: the flat map with feedback.
 
     Motors follow what the motion of the links takes of them, torques included. The proportional
-    gain acts at the motors, which a spring does not separate from the torque, or at the links
-    (``side="link"``): there a gain that is not small destabilises a soft arm, since the spring is
-    between. The integral is one of the link error: in the set point of the motors it destabilises.
-    Rigid joints, a base among them, have the same law in their own coordinates.
+    gain acts at the motors, which no spring separates from the torque, or at the links
+    (``side="link"``). At the links a gain that is not small destabilises a soft arm, since the
+    spring is between. The integral is one of the link error: in the set point of the motors it
+    destabilises. Rigid joints, a base among them, have the same law in their own coordinates.
 
-    Assumptions: the arm is flat, or its dampers are small next to the springs: deflections are
+    Assumptions: the arm is flat, or its dampers are small next to the springs. Deflections are
     those without dampers (order 0 of the expansion in D/K; the error is ``D τ̇/K²``). At rest,
     without integral and saturation, motor PD is stable as in the reference, for gains that carry
     the weight (see `ElasticPD`).
@@ -43,8 +43,8 @@ class FlatFeedforward(ElasticLaw):
         K_I [N m/(rad s)].
     side : {"motor", "link"}
     settings : SmoothReference or array_like, optional
-        What sets stiffnesses over time (stiffness, or position of the motor that sets it), on Rn of
-        the joints that have it; nominal if left out.
+        Stiffnesses over time, or positions of the motors that set them, on Rn of the joints that
+        have such a motor; nominal if left out.
     setting_gains : pair of float
         Stiffness [N m/rad] and damping [N m s/rad] by which motors that set stiffness follow.
     dt : float

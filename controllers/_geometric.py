@@ -32,8 +32,8 @@ class GeometricPD(BlockController):
 
     For a satellite (SO3), an underwater vehicle (SE3), a vessel (SE2): wherever the controls can
     produce any acceleration. From almost every error, 180° included, the reference is reached along
-    the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`. Losses in
-    joints and drag that the sampled loop is too slow to cancel are compensated as in
+    the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`. If the
+    sampled loop is too slow to cancel a joint's losses or drag, they are compensated as in
     `ComputedTorque`, at the velocity that the law commands.
 
     Parameters

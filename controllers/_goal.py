@@ -224,7 +224,7 @@ def frame_errors(
     tree : Multibody
     task : FrameTask
     blocks : slice
-        Where the configuration is in a state.
+        Entries of a state that hold the configuration.
     times : ndarray, shape (k,)
     x : ndarray, shape (k, nq)
     goal : optional

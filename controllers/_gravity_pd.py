@@ -18,7 +18,7 @@ from ._tree_law import TreeLaw, configuration_to_judge
 class GravityPD(TreeController):
     """``τ = g(q) − J_r(e)⁻ᵀ K e − D (v − v_ref)`` with ``e = minus(q, q_ref)``.
 
-    Needs no more of the model than its weight, and is stable for any positive gains: the energy
+    Needs no more of the model than its weight, and is stable for any positive gains. The energy
     ``½ vᵀ M v + ½ eᵀ K e`` falls by ``vᵀ D v`` to every rest pose. For other joints than revolute
     and prismatic ones the spring is the gradient on the group. The velocity of the reference is
     carried into the joint's own axes.
@@ -34,7 +34,7 @@ class GravityPD(TreeController):
     dt : float
         Period in s.
     system : System, optional
-        Where it is not ``tree.system()``; its controls must be generalized forces of the tree.
+        Default ``tree.system()``; its controls must be generalized forces of the tree.
     reference : optional
         Configuration (nq,), state (nq + nv,), Trajectory or function of time.
     saturate : bool

@@ -20,13 +20,14 @@ from ._tree_law import TreeLaw
 class Impedance(FrameController):
     """``τ = g(q) + Jᵀ W + Nᵀ τ_posture``: a spring and a damper between a frame and its target.
 
-    The wrench ``W = −J_r(e)⁻ᵀ K e − D ν`` in the frame's axes is the exact gradient of the
-    potential ``½ eᵀ K e`` of the error ``e = minus(frame, target)`` on SE(3) (or the group of the
-    task), and damping of the relative twist ν. The arm keeps its own inertia, so that no force has
-    to be measured: pushed with a wrench it yields by that wrench over K, and the energy
-    ``½ vᵀ M v + ½ eᵀ K e`` falls by ``νᵀ D ν`` and what the posture's damper takes, if the target
-    rests and the posture has no stiffness. A posture's stiffness is projected as well (N is the
-    dynamically consistent null space), which keeps it off the frame but may feed in some energy.
+    The wrench in the frame's axes is ``W = −J_r(e)⁻ᵀ K e − D ν``, with the error
+    ``e = minus(frame, target)`` on SE(3) or the group of the task. Its first term is the exact
+    gradient of the potential ``½ eᵀ K e``; the second damps the relative twist ν. The arm keeps its
+    own inertia, so that no force has to be measured: pushed with a wrench it yields by that wrench
+    over K. If the target rests and the posture has no stiffness, the energy ``½ vᵀ M v + ½ eᵀ K e``
+    falls by ``νᵀ D ν`` and the power of the posture's damper. A posture's stiffness is projected as
+    well (N is the dynamically consistent null space). This keeps it off the frame but may feed in
+    some energy.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Impedance(FrameController):
     singular_region : float
         See `OperationalSpace`; only the null space is concerned, the wrench needs no inverse.
     system : System, optional
-        Where it is not ``tree.system()``; its controls must be generalized forces of the tree.
+        Default ``tree.system()``; its controls must be generalized forces of the tree.
     reference : optional
         Coordinates on the task's group, those with a velocity, Trajectory or function of time.
     saturate : bool

@@ -185,7 +185,7 @@ def dragged(
     dt : float
         As for `commanded_joints`.
     damping : ndarray, shape (nv,)
-        That of the law, in 1/s.
+        Damping of the law, in 1/s.
     """
     rest, places = system.home.copy(), np.arange(system.state.nq)[blocks.v]
     rest[blocks.v] = 0.0

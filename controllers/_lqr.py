@@ -42,8 +42,8 @@ class LQR(Controller):
     ----------
     system : System
     point : array_like, TrimPoint or Linearization
-        Where the gain is designed; the steady motion through it, which moves on where its rate is
-        not zero, is the reference unless a call brings another.
+        The state for which the gain is designed. The steady motion through it is the reference
+        unless a call brings another; if its rate is not zero, the reference moves on.
     Q, R : float, array_like or mapping
         Weights on the error and on the controls, per s, by name: ``Q={"pose": 10, "twist": 1}``.
     dt : float, optional
@@ -55,8 +55,8 @@ class LQR(Controller):
     saturate : bool
         Whether controls are clipped to their bounds.
     p : mapping or array_like, optional
-        The system's parameters, for which the gains are designed. Where they change later the
-        inputs of the reference follow; the gains stay.
+        The system's parameters, for which the gains are designed. If they change later, the inputs
+        of the reference follow; the gains stay.
 
     Attributes
     ----------
@@ -186,8 +186,8 @@ class TVLQR(Controller):
     saturate : bool
         Whether controls are clipped to their bounds.
     p : mapping or array_like, optional
-        The system's parameters, for which the gains are designed. Where they change later the
-        inputs of the reference follow; the gains stay.
+        The system's parameters, for which the gains are designed. If they change later, the inputs
+        of the reference follow; the gains stay.
 
     Attributes
     ----------

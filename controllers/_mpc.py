@@ -99,7 +99,7 @@ class MPC(Controller, metaclass=Fixed):
 
     The first plan is iterated to convergence from the initial guess that costs least. `prepare`
     makes it, which `simulate` calls before its run, or else the first call. Every later call takes
-    the plan of the call before, shifted by the time between them, and makes one full step of its
+    the plan of the previous call, shifted by the time between them. It makes one full step of its
     solver (a real-time iteration). Both signs of a quaternion are the same state, and 180° is as
     good as any angle.
 
@@ -149,7 +149,7 @@ class MPC(Controller, metaclass=Fixed):
     Attributes
     ----------
     state : Plan
-        What the next call goes on from, as one value to save, copy or stack; see `reset`.
+        Warm start of the next call, as one value to save, copy or stack; see `reset`.
     plan : Trajectory
         What the last call intends: N + 1 states and N inputs. None before the first.
     info : MPCInfo
@@ -157,8 +157,8 @@ class MPC(Controller, metaclass=Fixed):
         Controls that act when the next answer takes effect: those answered last. To be set where
         the actuators are known to do something else.
     problem : OptimalControlProblem
-        What is solved. With `rates` its state ends with the inputs, and its controls are their
-        rates.
+        The optimal control problem that is solved. With `rates` its state ends with the inputs, and
+        its controls are their rates.
     solver : Solver
     horizon, Q, R, terminal, substeps
         Of the problem, weights as matrices.
@@ -309,7 +309,7 @@ class MPC(Controller, metaclass=Fixed):
 
     @property
     def problem(self) -> OptimalControlProblem:
-        """What is solved; with rates its controls are those of the inputs."""
+        """The problem that is solved; with rates its controls are those of the inputs."""
         return self._planner.problem
 
     @property
@@ -433,12 +433,13 @@ class MPC(Controller, metaclass=Fixed):
 
     @property
     def state(self) -> Plan:
-        """What the next call goes on from: a value to copy, pickle, save or stack.
+        """Warm start of the next call: a value to copy, pickle, save or stack.
 
-        It holds the plan with its multipliers and gains, recent cost, answers that are on their
-        way, the estimate of the disturbance and the last clock. ``reset(state)`` of this MPC, or of
-        another one of the same task, goes on from it: to the last bit if the first was compiled as
-        well (`prepare`), else up to rounding. A preview is not part of it.
+        It holds the plan with its multipliers and gains, recent cost and answers that are on their
+        way. It also holds the estimate of the disturbance and the last clock. ``reset(state)`` of
+        this MPC, or of another one of the same task, continues from it. The answers are the same to
+        the last bit if the first was compiled as well (`prepare`), else up to rounding. A preview
+        is not part of it.
         """
         return state_of(self)
 
@@ -490,10 +491,10 @@ class MPC(Controller, metaclass=Fixed):
     ) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
-        Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
-        when the code is found on disk, as it is for other weights, horizons and bounds. `simulate`
-        does all this before its run. Without `prepare` the first call plans, and calls stay
-        interpreted; with ``wait=False`` they are until the code is there.
+        Compiling takes seconds the first time (a notice says so if it is long). It takes
+        milliseconds if the code is found on disk, as it is for other weights, horizons and bounds.
+        `simulate` does all this before its run. Without `prepare` the first call plans, and calls
+        stay interpreted; with ``wait=False`` they are until the code is there.
 
         Parameters
         ----------
@@ -540,10 +541,11 @@ class MPC(Controller, metaclass=Fixed):
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
         """Do before a call what can be done before: plan from the state that is expected then.
 
-        The next call, if it is for that time and reference, with the same parameters, takes the
-        first input of this plan and its feedback on how far the state is from the expected one:
-        the derivative of what a whole call would answer, so that both are the same for the expected
-        state and differ by the square of the error next to it. Other calls plan as usual.
+        If the next call is for that time and reference, with the same parameters, it takes the
+        first input of this plan and a feedback. The feedback multiplies the deviation from the
+        expected state by the derivative of a whole call's answer. Both answers are the same for the
+        expected state; next to it they differ by the square of the deviation. Other calls plan as
+        usual.
 
         Parameters
         ----------
@@ -635,7 +637,7 @@ class MPC(Controller, metaclass=Fixed):
         name : str, optional
             Prefix of all names; ``"<system>_mpc"`` if left out.
         x0 : array_like, shape (nq,), optional
-            Where the test vectors begin; near the reference if left out.
+            State at which the test vectors begin; near the reference if left out.
         calls : int
             Of the test vectors, along a nominal closed loop.
 

@@ -28,8 +28,8 @@ class MPCInfo(ControlInfo):
         - ``INFEASIBLE``: bounds on the state cannot all be kept, and are exceeded as little as
           possible; or limits of an input contradict each other.
         - ``UNSOLVED``: nobody vouches for the answer, and the message says why. The iterations or
-          the time of the call ended before the plan kept all hard bounds; or the plan has defects;
-          or it diverges, and the input is that of the last plan; or parameters have made modes too
+          the time of the call ended before the plan kept all hard bounds; or the plan has defects.
+          Or it diverges, and the input is that of the last plan. Or parameters have made modes too
           fast for the substeps, and the plan has the last ones that it could follow.
         - ``HELD``: as in `ControlInfo`.
     solve_time : float

@@ -33,7 +33,7 @@ class Preview:
     reference : object
     p : ndarray
     info : MPCInfo
-        What is to be said of it.
+        Outcome of the call that planned it.
     """
 
     t: float

@@ -46,7 +46,7 @@ class PlanState(NamedTuple):
     Attributes
     ----------
     found : OptimalSolution or None
-        Of the last call, whose plan the next one goes on from.
+        Solution of the last call; its plan is the warm start of the next one.
     usual : WarmStarts
     due : str
         Why the next plan is to begin anew.
@@ -92,7 +92,7 @@ class Ask(NamedTuple):
 class Planner:
     """One solve or step a call: ``(PlanState, Ask) → (PlanState, MPCInfo)``.
 
-    It makes first plans, and those of solvers without a loop of their own: the rules by which
+    It makes first plans, and the plans of solvers without a loop of their own. The rules by which
     plans begin anew are those of the kernel.
 
     Parameters

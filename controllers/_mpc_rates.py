@@ -30,7 +30,7 @@ class InputRates:
         self._controls = system.input_index("control")
 
     def problem(self, stated: OptimalControlProblem) -> OptimalControlProblem:
-        """What is solved of a problem of the system's inputs."""
+        """Return the problem that is solved for a problem of the system's inputs."""
         if self.rates is None:
             return stated
         return with_rates(stated, self.rates, period=self.period)

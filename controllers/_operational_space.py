@@ -20,12 +20,12 @@ from ._tree_law import Sampling, TreeLaw, Wish
 class OperationalSpace(FrameController):
     """Tracks a pose of a frame with its dynamics decoupled; what is left over holds a posture.
 
-    The frame's error obeys the same law as in `GeometricPD`, on SE(3) or the group of the task; the
-    joint accelerations are ``J̄ (V̇ − J̇ v) + (1 − J̄ J) a_posture`` with the dynamically consistent
-    inverse ``J̄ = M⁻¹ Jᵀ Λ``, ``Λ = (J M⁻¹ Jᵀ)⁻¹``: the posture does not disturb the frame. Near
-    singular configurations a damping is blended into Λ (see `TaskInverse`), and the frame gives
-    up directions that would need large accelerations. At the torque limits the posture gives way
-    first; then the frame's acceleration is scaled.
+    The frame's error obeys the same law as in `GeometricPD`, on SE(3) or the group of the task. The
+    joint accelerations are ``J̄ (V̇ − J̇ v) + (1 − J̄ J) a_posture`` with the dynamically
+    consistent inverse ``J̄ = M⁻¹ Jᵀ Λ``, ``Λ = (J M⁻¹ Jᵀ)⁻¹``. The posture therefore does not
+    disturb the frame. Near singular configurations a damping is blended into Λ (see `TaskInverse`),
+    and the frame gives up directions that would need large accelerations. At the torque limits the
+    posture gives way first; then the frame's acceleration is scaled.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class OperationalSpace(FrameController):
     singular_region : float
         Share of the typical manipulability below which damping sets in.
     system : System, optional
-        Where it is not ``tree.system()``; see `ComputedTorque`.
+        Default ``tree.system()``; see `ComputedTorque`.
     reference : optional
         Coordinates on the task's group, those with a velocity, Trajectory or function of time.
     saturate : bool
@@ -59,8 +59,8 @@ class OperationalSpace(FrameController):
 
     Notes
     -----
-    Damping keeps torques finite where an arm is stretched, but there the frame cannot brake what
-    its joints do: a target far out of reach can make an elbow swing through. Ask
+    Damping keeps torques finite near the arm's full stretch, but there the frame cannot brake its
+    joints. A target far out of reach can make an elbow swing through. Ask
     `lgcontrol.mechanics.InverseKinematics` first how near the arm comes, and go there.
 
     References

@@ -23,7 +23,7 @@ class RealTime:
     offset : float
         Time of the first call in s.
     iterations : int
-        Iterations of a call that goes on from the last plan.
+        Iterations of a call that starts from the last plan.
     first_iterations : int
         Most iterations of a first plan.
     most_iterations : int, optional
@@ -35,9 +35,9 @@ class RealTime:
         far. `MPC.prepare` and `MPC.preview` have no limit.
     restarts : bool or "at once"
         Whether a plan begins anew where reference, parameters or state have jumped. A jump is a
-        warm start that costs more than twice what warm starts cost lately; recent costs count less
-        by a factor of seven a horizon. The call of a jump takes four iterations more. The next call
-        iterates from the last plan and from a new initial guess, and keeps the better plan.
+        warm start that costs more than twice the recent cost of warm starts. Recent costs count
+        less by a factor of seven a horizon. The call of a jump takes four iterations more. The next
+        call iterates from the last plan and from a new initial guess, and keeps the better plan.
         "at once" compares the last plan with a new initial guess in the call of the jump, and
         iterates the better one to convergence. There are no restarts where `costs` may be negative,
         with ``split=True``, with rates beside an estimated disturbance, and with other solvers than

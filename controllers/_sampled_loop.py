@@ -30,7 +30,7 @@ class Feedback:
     by_z : ndarray, shape (m, k)
         By the integrals.
     error : ndarray, shape (k, n)
-        What is integrated.
+        The error that is integrated.
     """
 
     by_x: np.ndarray
@@ -151,7 +151,7 @@ def plant_about(
 def told(
     law: str, system: System, value: complex, moved: str, dt: float, delay: float, stable: float
 ) -> str:
-    """What is said of a loop whose errors grow: eigenvalue, joint, remedy.
+    """Return the message for a loop whose errors grow: eigenvalue, joint, remedy.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class SpringTorqueControl(ElasticLaw):
     """``τ̈ = τ̈_d − 2 ζ ω (τ̇ − τ̇_d) − ω² (τ − τ_d)`` for the torques through the springs.
 
     The motors get ``u = B (a + δ̈) + losses + τ`` with δ̈ from that and a of the links from the
-    model, so that the link may move as it likes: torque is what an outer loop thinks it commands.
+    model. The link may therefore move as it likes: torque is the command of an outer loop.
 
     Assumptions: springs without dampers in all joints; the acceleration of the links is what the
     model says (nothing touches them, or slowly). With the model exact the error is linear; without,

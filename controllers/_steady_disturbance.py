@@ -25,8 +25,9 @@ Piece = tuple[float, np.ndarray, float]
 class SteadyDisturbance:
     """Disturbance inputs that are unknown and constant, for offset-free control by an `MPC`.
 
-    The controller estimates the disturbance from the prediction error of its model, counts with it
-    in its plans, and tracks the reachable steady state closest to the reference, in the norm of Q.
+    The controller estimates the disturbance from the prediction error of its model, and counts with
+    it in its plans. It tracks the reachable steady state closest to the reference, in the norm of
+    Q.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ class SteadyDisturbance:
     settling : float, optional
         Time constant of the estimate in s; ten periods if left out. With a short time constant the
         estimate takes the effect of a wrong mass in motion for a disturbance. A Panda that carries
-        1 kg it does not know, with a delay of 40 ms, violates hard limits of 2.61 rad/s by 2.0
-        rad/s with 0.2 s, by 1.3 with 0.4 s, by 0.8 with 1 s, by 0.5 without an estimate, and keeps
-        them without the mass: tell the model the mass, or bound less than what must hold.
+        1 kg it does not know, with a delay of 40 ms, violates hard limits of 2.61 rad/s: by 2.0
+        rad/s with 0.2 s, by 1.3 with 0.4 s, by 0.8 with 1 s, by 0.5 without an estimate. It keeps
+        them without the mass. Tell the model the mass, or set tighter bounds than must hold.
 
     Examples
     --------
@@ -73,9 +74,9 @@ class DisturbanceEstimator:
 
     With the estimate d the model predicts ``x̂`` from ``x₀``. A measured state x says
     ``error(x, x̂) ≈ G (d* − d)``, with the derivative G of the prediction by differences. A sample
-    of Δt moves the estimate by ``1 − exp(−Δt/T)`` times this correction. The target is the
-    steady state next to the reference in the presence of d: it has the rate of the reference at the
-    least cost of its error.
+    of Δt moves the estimate by ``1 − exp(−Δt/T)`` times this correction. The target is the steady
+    state next to the reference in the presence of d. It has the rate of the reference at the least
+    cost of its error.
 
     Parameters
     ----------

@@ -27,11 +27,10 @@ class ElasticStructurePreserving(ElasticLaw):
     """Errors move as an elastic arm of the same inertias and springs, with dampers and a PD.
 
     With ``e = q − q_d`` and new motor coordinates η the loop is
-    ``M(q) ë + C(q, v) ė + D_q ė = K (η − e)``, ``B η̈ + D_η η̇ + K_P η = −K (η − e)``: inertias and
-    springs are what they are, damping acts at the links although the torque is at the motors.
-    The motors get ``η = θ − q_d − K⁻¹ n`` with
-    ``n = M(q) a_d + C(q, v) v_d + g(q) + losses − D_q ė``, and two time derivatives of n along the
-    motion, from the model.
+    ``M(q) ë + C(q, v) ė + D_q ė = K (η − e)``, ``B η̈ + D_η η̇ + K_P η = −K (η − e)``. Inertias and
+    springs stay as they are; damping acts at the links although the torque is at the motors. The
+    motors get ``η = θ − q_d − K⁻¹ n`` with ``n = M(q) a_d + C(q, v) v_d + g(q) + losses − D_q ė``,
+    and two time derivatives of n along the motion, from the model.
 
     Assumptions: linear springs, an exact model. The energy
     ``½ ėᵀ M ė + ½ η̇ᵀ B η̇ + ½ (η − e)ᵀ K (η − e) + ½ ηᵀ K_P η`` falls by ``ėᵀ D_q ė + η̇ᵀ D_η η̇``

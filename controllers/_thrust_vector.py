@@ -34,7 +34,7 @@ PRIORITY = np.array([10.0, 100.0, 100.0, 1.0])
 class ThrustVectorPD(BlockController):
     """Geometric tracking of position and heading by tilting the thrust.
 
-    The position error asks for a push in space; the attitude that points the thrust there, turned
+    The position error asks for a push in space. The attitude that points the thrust there, turned
     from the reference attitude the shortest way, is tracked with its rate and acceleration fed
     forward. Works from any attitude, 180° included. When bounds of the controls are met, tilting
     goes before lift and lift before heading.

@@ -20,7 +20,7 @@ from ._spring import spring_damper
 
 
 class MechanicalBlocks(NamedTuple):
-    """Where configuration and velocity of a mechanical system are.
+    """Places of configuration and velocity of a mechanical system in its state.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ def exported_law(
 ) -> ModelFunction:
     """``(t, x, x_ref, rate_ref, u_ref, p) → u``: the controls of least size that do what is wanted.
 
-    Where bounds are kept and met, those of `bounded_allocation`.
+    If bounds are kept and met, the controls are those of `bounded_allocation`.
 
     Parameters
     ----------

@@ -65,12 +65,12 @@ class TreeLaw:
     """A law as one function, and how controls bring it about: ``B u = M a − F(t, x, u₀, p)``.
 
     Mass matrix, forces and input map are those of the system's structure, losses, water and added
-    mass included. Where inputs are generalized forces ``B u`` with a constant B, the law is turned
-    into controls inside the function; elsewhere by a pseudo-inverse of B as it is then.
+    mass included. If inputs are generalized forces ``B u`` with a constant B, the law is turned
+    into controls inside the function. Otherwise a pseudo-inverse of the current B does it.
 
-    A law in accelerations cancels the losses of joints as measured, but not those that the sampled
-    loop is too slow for (see `commanded_joints`): these are compensated at the velocity that the
-    law commands.
+    A law in accelerations cancels the losses of joints at the measured velocity. If the sampled
+    loop is too slow for a loss (see `commanded_joints`), the law compensates it at the commanded
+    velocity.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ class TreeLaw:
         Names and lengths of what the law takes after q and v.
     build : callable
         ``(q, v, *arguments)`` on CasADi columns, gives forces ``[term, term, …]`` in the order of
-        priority, which are added to what carries the weight; with `sampling` a `Wish`, which is
-        added to what holds the velocity constant.
+        priority. They are added to the forces that carry the weight. With `sampling` it gives a
+        `Wish`, which is added to the forces that hold the velocity constant.
     sampling : Sampling, optional
         Of a law in accelerations.
 
@@ -94,7 +94,7 @@ class TreeLaw:
         Degrees of freedom whose losses are compensated at the commanded velocity.
     function : ModelFunction
     configuration : slice
-        Where the tree's configuration is in the system's state.
+        Entries of the system's state that hold the tree's configuration.
 
     Raises
     ------

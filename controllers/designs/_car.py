@@ -25,9 +25,9 @@ HULL = (np.array([[ahead, 0.0] for ahead in OUTLINE]), HALF_WIDTH)
 def car() -> System[Product]:
     """Car on SE(2) about the middle of its rear axle, with its speed and steering angle.
 
-    Controls are the acceleration (m/s²) and the rate of the steering angle (rad/s); the slip, a
-    speed of the rear axle to the left, and the slope, an acceleration, disturb it. The wheelbase
-    is a parameter.
+    Controls are the acceleration (m/s²) and the rate of the steering angle (rad/s). The slip, a
+    speed of the rear axle to the left, and the slope, an acceleration, disturb it. The wheelbase is
+    a parameter.
     """
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:

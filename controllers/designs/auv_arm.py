@@ -36,10 +36,10 @@ def design(seed: int = 0) -> Task:
     """Underwater vehicle holds its arm's tool in place while it sways in waves.
 
     The tool's pose on SE(3) is the task of an operational-space controller that drives thrusters
-    and joints together; the vehicle's sway and heave are the posture, which it follows as
-    far as four joints and its own heading and tilt leave the tool alone. Waves push the vehicle and
-    a current flows across, neither known to the controller. At the start the tool is some
-    centimetres and degrees off.
+    and joints together. The vehicle's sway and heave are the posture. The vehicle follows it as far
+    as four joints and its own heading and tilt leave the tool alone. Waves push the vehicle and a
+    current flows across, neither known to the controller. At the start the tool is some centimetres
+    and degrees off.
 
     Parameters
     ----------

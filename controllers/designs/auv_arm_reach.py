@@ -28,9 +28,9 @@ SECONDS = 12.0
 def design(seed: int = 0) -> Task:
     """Underwater vehicle and arm reach with their tool for a place, by one MPC.
 
-    The tool's pose on SE(3) is the goal, nothing is said of how: one problem with thrusters and
-    joints decides how far the vehicle goes and how far the arm stretches, within the limits of both
-    and of the joints' angles and rates. The place is nearly three times the arm's length away.
+    The tool's pose on SE(3) is the goal; the way there is free. One problem with thrusters and
+    joints decides how far the vehicle goes and how far the arm stretches. It keeps the limits of
+    both and of the joints' angles and rates. The place is nearly three times the arm's length away.
     Waves push the vehicle; the current is found from the prediction error of the measured state.
 
     Parameters

@@ -41,11 +41,11 @@ def current(t: float) -> dict[str, float]:
 def design(seed: int = 0) -> Task:
     """Underwater vehicle dives along a helix on estimates from DVL, depth, USBL.
 
-    No compass: a filter on the model of the vehicle finds heading and tilt from the velocity over
-    ground in the body frame (5 Hz, σ = 1 cm/s), rates of turn (10 Hz, σ = 0.01 rad/s), the depth
-    (5 Hz, σ = 2 cm) and acoustic fixes (1 Hz, σ = 0.2 m) that come 0.4 s late. The flow of the
-    water is a state of it, and the MPC counts with it. The vehicle starts at rest, 1 m away from
-    the helix; the first estimate is off by 0.5 m and 10° an axis.
+    No compass: a filter on the model of the vehicle finds heading and tilt. It takes the velocity
+    over ground in the body frame (5 Hz, σ = 1 cm/s) and rates of turn (10 Hz, σ = 0.01 rad/s). The
+    depth (5 Hz, σ = 2 cm) and acoustic fixes (1 Hz, σ = 0.2 m) that come 0.4 s late complete it.
+    The flow of the water is a state of it, and the MPC counts with it. The vehicle starts at rest,
+    1 m away from the helix; the first estimate is off by 0.5 m and 10° an axis.
 
     Parameters
     ----------

@@ -27,11 +27,11 @@ MARGIN = 0.2  # m
 def design(seed: int = 0) -> Task:
     """Car changes its lane at 14 m/s for a standing car and comes back, by MPC.
 
-    The car that stands in the lane is some 50 m ahead, half a metre beside its middle; another one
+    The car that stands in the lane is some 50 m ahead, half a metre beside its middle. Another one
     stands in the left lane 45 m behind that. Lateral acceleration stays below 4 m/s², the car
     between the edges of the road. It starts too slow and beside its lane's middle; side wind lets
-    it slip. The first plan reaches beyond the first car and is searched from the left lane: from
-    its own one half of the starts lead round the other side, beyond the edge.
+    it slip. The first plan reaches beyond the first car and is searched from the left lane. From
+    its own lane half of the starts lead round the other side, beyond the edge.
 
     Parameters
     ----------

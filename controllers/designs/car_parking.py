@@ -24,8 +24,9 @@ MARGIN = 0.1  # m
 def design(seed: int = 0) -> Task:
     """Car parks backwards into a gap of 7.5 m between two cars by MPC, in ten seconds.
 
-    Its outline is 4.5 m long and 1.8 m wide. It comes to a stand beside the front car, sets back at
-    no more than 1.5 m/s, touches neither of the cars and not the kerb, and ends parallel to it.
+    Its outline is 4.5 m long and 1.8 m wide. It comes to a stand beside the front car and sets back
+    at no more than 1.5 m/s. It touches neither of the cars and not the kerb, and ends parallel to
+    it.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def design(seed: int = 0) -> Task:
     The plan stays on the manifold of the loops: its states are those of the whole mechanism, its
     errors the three driven arms. The cost weighs the distance of the platform from a way that
     rises, crosses and falls; torques and rates of the arms keep their limits. The robot carries a
-    part that the model does not know, its arms and drives are a tenth heavier, and its torques are
+    part that the model does not know, and its arms and drives are a tenth heavier. Its torques are
     noisy by 1 % of their limits.
 
     Parameters

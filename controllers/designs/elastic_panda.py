@@ -30,8 +30,8 @@ def design(seed: int = 0) -> Task:
 
     Gears of 5–10 kN m/rad give way by half a degree. The law corrects link errors through them and
     keeps the hand within a twentieth of a millimetre of its path, with masses that are off by some
-    per cent, too, which motors that follow the flat map do not; a blow after the way back brings
-    torques to their bounds.
+    per cent, too. Motors that follow the flat map do not. A blow after the way back brings torques
+    to their bounds.
 
     Parameters
     ----------

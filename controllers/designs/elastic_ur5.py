@@ -53,16 +53,16 @@ class RigidLaw(Controller):
         return self._saturate(self.law(t, x[self.start :], reference))
 
     def state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
-        """Where motors should be, which this law does not know."""
+        """Return the state reference with the motors' positions, which this law does not know."""
         return self.known.state_reference(reference)
 
 
 def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
     """MPC of the motor torques that keeps deflections: 0.15 s ahead, every 10 ms.
 
-    Deflections are kept by a penalty, which takes one to five steps a call where a hard bound takes
-    up to fifteen; and no plan begins anew where the way asks for more deflection than there is. A
-    call then stays below the period.
+    Deflections are kept by a penalty, which takes one to five steps a call; a hard bound takes up
+    to fifteen. No plan begins anew if the way asks for more deflection than there is. A call then
+    stays below the period.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
 def design(seed: int = 0, law: Literal["flat", "rigid", "mpc"] = "flat") -> Task:
     """UR5 on springs of 200–1000 N m/rad picks, places and picks again within 2.3 s.
 
-    Feedback linearization with the integral of the link error follows the links to a hundredth of
-    a millimetre, to a tenth with masses that are off by a per cent; springs give way by up to 0.1
-    rad meanwhile. After the way back a blow changes the rates of all links by 0.2–0.3 rad/s, and
-    torques meet their bounds, which is what limits the law's bandwidth. ``law="rigid"`` is computed
-    torque of the rigid arm, fed with motor angles: it sags by centimetres and meets no criterion.
+    Feedback linearization with the integral of the link error follows the links to a hundredth of a
+    millimetre, to a tenth with masses that are off by a per cent. Springs give way by up to 0.1 rad
+    meanwhile. After the way back a blow changes the rates of all links by 0.2–0.3 rad/s. Torques
+    then meet their bounds, which limit the law's bandwidth. ``law="rigid"`` is computed torque of
+    the rigid arm, fed with motor angles: it sags by centimetres and meets no criterion.
     ``law="mpc"`` is predictive control whose springs may give way by 0.056 rad, less than the
-    motion takes: it leaves the way by some centimetres and comes to rest at the goal.
+    motion takes. It leaves the way by some centimetres and comes to rest at the goal.
 
     Parameters
     ----------

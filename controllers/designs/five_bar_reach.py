@@ -41,8 +41,8 @@ def design(seed: int = 0) -> Task:
 
     There the drives do not decide the tip, whatever their torques. The wanted way is straight and
     passes 1 cm beside it. The plan keeps "conditioning", the share of the drives' mobility that the
-    loop leaves (0 where the bars align), above a limit, and the elbows outwards, so the tip goes
-    round above it. The bars of the true robot are a tenth heavier.
+    loop leaves (0 where the bars align), above a limit. It keeps the elbows outwards, so the tip
+    goes round above it. The bars of the true robot are a tenth heavier.
 
     Parameters
     ----------

@@ -41,9 +41,9 @@ def design(seed: int = 0) -> Task:
     """Four-bar holds a load above its hinges, where its springs alone let it fall.
 
     The springs carry three fifths of the moment of the weight. The load is held out of the
-    vertical, where the voltage of the motor is what `trim` finds; LQR about that equilibrium sees
-    the mechanism through the angle of one hinge. The true load is a tenth heavier and friction
-    twice as large, and the start takes all the voltage that there is.
+    vertical, and `trim` finds the voltage of the motor there. LQR about that equilibrium sees the
+    mechanism through the angle of one hinge. The true load is a tenth heavier and friction twice as
+    large, and the start takes all the voltage that there is.
 
     Parameters
     ----------

@@ -35,11 +35,11 @@ KICK = Kick(1.0, {"velocity": np.full(7, 0.5)})
 def design(seed: int = 0) -> Task:
     """Panda reaches three poses of its hand by MPC of the joint torques.
 
-    The cost weighs the logarithm of the pose error on SE(3), nothing in joint space but a weak
+    The cost weighs the logarithm of the pose error on SE(3), and in joint space only a weak
     posture: the arm finds its own way. Torques keep the arm's limits (12 N m in the wrist), angles
-    and rates theirs as far as noise allows. All torques are noisy by 2 % of their limits, and at
-    1 s a blow changes every joint's rate by 0.5 rad/s. The first pose, the noise, the blow and what
-    counts as success are those of a benchmark; the weights are ours, since it leaves the way
+    and rates theirs as far as noise allows. All torques are noisy by 2 % of their limits, and at 1
+    s a blow changes every joint's rate by 0.5 rad/s. The first pose, the noise, the blow and the
+    criterion of success are those of a benchmark. The weights are ours, since it leaves the way
     between poses open.
 
     Parameters

@@ -49,8 +49,8 @@ def design(seed: int = 0) -> Task:
     """Panda reaches among capsules by MPC of its torques, within all its limits.
 
     The hand goes from one side of two posts to the other, around them and below a bar. Forearm,
-    wrist, hand and fingers keep out of all three, and of the arm's own lower links; angles
-    and rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %; what a
+    wrist, hand and fingers keep out of all three, and of the arm's own lower links. Angles and
+    rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %; what a
     wrong mass asks of them is found from the prediction error.
 
     Parameters

@@ -25,9 +25,10 @@ GUESSED = 1.5  # s, of the way
 def design(seed: int = 0) -> Task:
     """Quadrotor flips over on its way, which is planned in least time, by MPC.
 
-    The place is 4 m aside. The plan has two phases of free duration: to being upside down, turning
-    at 6 rad/s or more about the way it flies, and on, the other half of the turn, to a hover. MPC
-    with preview follows it in gusts, from a start that is some centimetres and degrees off.
+    The place is 4 m aside. The plan has two phases of free duration. The first leads to being
+    upside down, turning at 6 rad/s or more about the way it flies; the second, the other half of
+    the turn, to a hover. MPC with preview follows it in gusts, from a start that is some
+    centimetres and degrees off.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ GRAVITY = 9.81
 def design(seed: int = 0) -> Task:
     """Quadrotor flies to a hover by MPC on estimates from IMU, GNSS, magnetometer.
 
-    An invariant filter on the extended pose is driven by the IMU at 200 Hz; fixes with σ = 5 cm
+    An invariant filter on the extended pose is driven by the IMU at 200 Hz. Fixes with σ = 5 cm
     come at 10 Hz from an antenna off the centre, the field at 50 Hz. The first estimate is off by
     about 0.2 m, 0.2 m/s and 6°, the biases are unknown. After four seconds position and attitude
     have to be within 0.3 m and 0.3 rad, the estimate within 0.15 m.

@@ -23,7 +23,7 @@ def design(seed: int = 0) -> Task:
     """Quadrotor recovers by MPC from upside down, tilted by 170°, to a hover.
 
     The axis of the tilt is random in the horizontal plane. Gusts of force and torque change every
-    50 ms, a push at 1.5 s changes the velocity by 1.4 m/s and the rates by 3.7 rad/s; the rotors
+    50 ms; a push at 1.5 s changes the velocity by 1.4 m/s and the rates by 3.7 rad/s. The rotors
     can only push, with 6 N each at most. After four seconds position and attitude have to be within
     0.3 m and 0.3 rad.
 

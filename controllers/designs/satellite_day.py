@@ -25,10 +25,10 @@ STEP = 0.5  # s
 def design(seed: int = 0) -> Task:
     """Tumbling satellite is caught by its wheels and held for a day.
 
-    Nothing acts from outside, so the angular momentum of body and wheels in space stays, and the
-    wheels run on with that of the tumbling; motors feed what the bearings take. Steps of 0.5 s are
-    those of a variational method, which keeps that momentum to rounding; the energy it ends with
-    is that of the motors' work less the losses.
+    Nothing acts from outside, so the angular momentum of body and wheels in space stays. The wheels
+    run on with the momentum of the tumbling; motors feed the losses of the bearings. Steps of 0.5 s
+    are those of a variational method, which keeps that momentum to rounding. The energy it ends
+    with is the work of the motors less the losses.
 
     Parameters
     ----------

@@ -29,9 +29,9 @@ SHARE = 0.95  # of the wheels' speed that the plan uses
 def design(seed: int = 0) -> Task:
     """Satellite turns by 150° by MPC around the sun, with wheels that saturate.
 
-    From rest, with motor torques of at most 0.2 N m. The sun stands a few degrees beside the
-    direct way of an instrument's axis, which keeps 25° away from it. The wheels already store some
-    43 N m s about the axis of the turn and saturate at 50, so that the torques alone would allow a
+    From rest, with motor torques of at most 0.2 N m. The sun stands a few degrees beside the direct
+    way of an instrument's axis, which keeps 25° away from it. The wheels already store some 43 N m
+    s about the axis of the turn and saturate at 50. The torques alone would therefore allow a
     faster turn than their speeds do. Body and wheels keep their common angular momentum.
 
     Parameters

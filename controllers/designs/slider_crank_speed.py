@@ -42,9 +42,9 @@ TURN = slice(4, 5)  # place of the rotation of the crank, the first body, about 
 def design(seed: int = 0) -> Task:
     """Slider-crank follows a profile of speed against friction and the piston.
 
-    The mechanism with a drive in place of its motor is the inverse dynamics: the drive's multiplier
-    is the torque that the profile takes, and the curve of the motor makes it a voltage. TVLQR
-    about that motion corrects angle and speed of the crank. The true piston is a fifth heavier and
+    The mechanism with a drive in place of its motor is the inverse dynamics. The drive's multiplier
+    is the torque that the profile takes, and the curve of the motor makes it a voltage. TVLQR about
+    that motion corrects angle and speed of the crank. The true piston is a fifth heavier and
     friction is half as large again; the crank starts beside the profile.
 
     Parameters

@@ -28,11 +28,11 @@ POLES = 130.0 * np.exp(1j * np.pi * np.array([5, 7, 9, 11]) / 8)
 def design(seed: int = 0) -> Task:
     """Link swings with its spring, faster when a second motor stiffens the spring.
 
-    With ``k = M ω²`` the spring carries the whole torque of a swing with its motor at rest: it
+    With ``k = M ω²`` the spring carries the whole torque of a swing with its motor at rest. It
     stores and releases the energy of every half period. The second motor stiffens the spring while
     the link swings, and the swing speeds up with it. Feedback linearization by the flat map, whose
-    outputs are the link and the second motor, corrects both by themselves; what a link of another
-    mass lacks of a swing's torque the motor puts in.
+    outputs are the link and the second motor, corrects both by themselves. If a link of another
+    mass lacks torque for a swing, the motor puts it in.
 
     Parameters
     ----------
