@@ -51,7 +51,7 @@ class ArrivalCost:
 
     @property
     def system(self) -> System[Any]:
-        """Whose states they are."""
+        """System of the states."""
         return self.inputs.system
 
     @property
@@ -139,7 +139,7 @@ class ArrivalCost:
 
     @cached_property
     def alone(self) -> ModelFunction:
-        """Prior after an interval of any length, of which nothing is measured but the inputs u."""
+        """Prior after an interval of any length in which nothing is measured but the inputs u."""
         inputs, system = self.inputs, self.system
         stepped = step_derivatives(system, self.method)
         density = ca.DM(inputs.deviation * np.sqrt(self.dt))

@@ -34,10 +34,10 @@ def attitude_model(
     """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
 
     The accelerometer is an input of the velocity, whose boundedness is what tells the vertical.
-    Besides, the model keeps the usual horizontal and vertical part of the field, how far the field
-    was from these lately, and for how long it has been seen: deterministic memory without an error
-    of estimation. A magnetometer or accelerometer of zeros is one without a reading: the memory of
-    the field stays as it is, and the velocity does.
+    Besides, the model keeps the usual horizontal and vertical part of the field. It keeps how far
+    the field was from these lately, and for how long it has been seen. This memory is deterministic
+    and has no error of estimation. A magnetometer or accelerometer of zeros is one without a
+    reading: the memory of the field stays as it is, and the velocity does.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ UNKNOWN_HEADING = 1e6  # rad, of a heading that a magnetometer of zeros shows
 class AttitudeHeading:
     """Attitude and heading of an IMU with a magnetometer, world frame with z up and x to the east.
 
-    One setting serves motions from rest to fast turns and throws: noise in proportion to what the
-    sensors measure, heading alone from the magnetometer and with less weight where the field is
-    not the usual one, and rest where nothing moves.
+    One setting serves motions from rest to fast turns and throws. Noise is in proportion to the
+    measured vectors. The magnetometer corrects heading alone, and with less weight if the field is
+    not the usual one. Rest is assumed if nothing moves.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class AttitudeHeading:
     gyro_noise : float
         White noise, rad/s/√Hz.
     gyro_scale, accelerometer_scale : float
-        Share of the measured vector that is wrong, with a correlation of 0.1 s. That of the
-        gyroscope has the highest likelihood of the headings of four BROAD files.
+        Share of the measured vector that is wrong, with a correlation of 0.1 s. The gyroscope's
+        share has the highest likelihood of the headings of four BROAD files.
     bias_walk : float
         rad/s²/√Hz.
     attitude_std0 : float
@@ -192,7 +192,7 @@ class AttitudeHeading:
         """Log of equally spaced samples; the first is taken at time 0.
 
         A magnetometer without a reading (not finite, zeros, or the same numbers for a second while
-        the sensor turns) corrects no heading: the gyroscope alone carries it on, and its deviation
+        the sensor turns) corrects no heading. The gyroscope alone carries it on, and its deviation
         grows. Such measurements are counted as not finite. Without an accelerometer, the same holds
         of the vertical.
 
@@ -240,10 +240,10 @@ class AttitudeHeading:
         """State and covariance at the last of a log's first samples, arrays (N, 3).
 
         The gyroscope carries all samples into the frame of the last one, where their means tell the
-        vertical and north. What a motion adds to the mean of accelerations over the time T is a
-        change of velocity, ``√2 velocity_std / T``, or what their spread and length show, if that
-        is less. So one sample will do at rest. In motion, take a second or two; the filter goes on
-        with the log after them.
+        vertical and north. Motion adds to the mean of accelerations over the time T a change of
+        velocity, ``√2 velocity_std / T``, or less if their spread and length show less. So one
+        sample will do at rest. In motion, take a second or two; the filter goes on with the log
+        after them.
 
         Returns
         -------

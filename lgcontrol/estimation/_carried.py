@@ -14,7 +14,7 @@ from ..codegen import Value
 
 @dataclass(frozen=True)
 class FilterColumn:
-    """Where things are in the column that a filter carries from call to call.
+    """Places in the column that a filter carries from call to call.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ def nees(error: Any, P: Any, entries: Any = slice(None)) -> np.ndarray:
 
 
 def chi_squared_band(dimension: int, runs: int) -> tuple[float, float]:
-    """Where 95 % of the means of ``χ²/dimension`` over some runs are.
+    """Interval that holds 95 % of the means of ``χ²/dimension`` over some runs.
 
     Examples
     --------

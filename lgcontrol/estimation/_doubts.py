@@ -129,7 +129,7 @@ def of_size(squares: float, n: int, m: int, lasting: float) -> str:
 
 
 def of_unlikely(count: int) -> str:
-    """What is to be done about measurements that were used and are no noise."""
+    """Return the remedy for measurements that were used and are no noise."""
     return (
         f"{count} innovations are no noise and were used; keep outliers out by gate=0.999 or "
         "robust='huber', or check its unit, its frame and P0"

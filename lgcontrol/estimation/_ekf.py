@@ -45,9 +45,9 @@ class EKF(Filter):
         error take one round. Without a reset 1, as invariant filters are published: another round
         looks along other directions that nothing shows.
     square_root : bool
-        Whether it carries a triangular factor of the covariance, which is then never indefinite
-        and keeps twice the digits, at some three times the operations: for precise sensors beside
-        vague ones, and for single precision.
+        Whether it carries a triangular factor of the covariance. The covariance is then never
+        indefinite and keeps twice the digits, at some three times the operations. Use it for
+        precise sensors beside vague ones, and for single precision.
     std0, noise, method, error, reset, p, gate, robust, lockout, settle, window
         See `Filter`.
 

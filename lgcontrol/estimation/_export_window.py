@@ -46,7 +46,7 @@ class ExportedWindow(NamedTuple):
         Whether each solve goes to convergence.
     x0, P0, p : ndarray
     events : list of (int, ndarray, ndarray, ndarray)
-        A run: 0 for an interval of a step or the number of a measurement from 1 on, its value, and
+        A run: 0 for an interval of a step or the number of a measurement from 1 on; its value;
         estimate and covariance after it.
     """
 

@@ -79,8 +79,8 @@ class FilterOptions(TypedDict, total=False):
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
-    It is an `Estimator` of `simulate`; ``x``, ``P`` and ``t`` are the estimate, its covariance in
-    error coordinates of the system (``P`` of ``system.error(truth, x)``) and its time.
+    It is an `Estimator` of `simulate`. ``x`` is the estimate, ``P`` its covariance in error
+    coordinates of the system (of ``system.error(truth, x)``) and ``t`` its time.
 
     Parameters
     ----------
@@ -95,17 +95,17 @@ class Filter(ABC):
         Deviations instead of P0; a mapping by names of blocks or entries of the error names all.
     noise : mapping of str to float, optional
         White noise on inputs of any role, as density in unit/√Hz by name; ``"gyro"`` stands for
-        ``"gyro.x"``, ``"gyro.y"``, … An input is held over a step, so that its variance is
+        ``"gyro.x"``, ``"gyro.y"``, … An input is held over a step, so its variance is
         ``density² / dt``. If left out there is a warning, since the covariance shrinks to zero; an
         empty mapping says that the model is exact.
     method : str or Method
         Of the step.
     error : {"left", "right"}
-        Where the error stands, of which the filter has the covariance.
+        Side of the error, in whose coordinates the covariance is.
     reset : bool, optional
         Whether a correction carries the covariance over to the corrected estimate. If left out it
-        does with left errors, and not with right ones: with a reset both are the same filter, and
-        without it right errors know what no measurement shows, as SLAM needs.
+        does with left errors, and not with right ones. With a reset both give the same filter.
+        Without it, right errors preserve the unobservable subspace, as SLAM needs.
     p : array_like or mapping, optional
         Parameters of the system.
     gate : float or mapping of str to float, optional
@@ -115,8 +115,8 @@ class Filter(ABC):
     robust : {"huber", "cauchy"} or mapping, optional
         Less weight for unlikely measurements, instead of a gate or besides.
     lockout : int
-        This rejection in a row makes the filter doubt itself: the covariance of the state is
-        inflated until the measurement is likely, and it is used. The estimate runs away between two
+        This rejection in a row makes the filter doubt itself. It inflates the covariance of the
+        state until the measurement is likely, and uses it. The estimate runs away between two
         rejections: more than two cost an inertial system meters at each manoeuvre that its noise
         does not cover.
     settle : int
@@ -130,7 +130,7 @@ class Filter(ABC):
     column : ndarray, shape (layout.size,)
         All that it carries from call to call; a new one takes the place of the estimate.
     layout : FilterColumn
-        Where state, covariance (or its factor), counters and last inputs are in it.
+        Places of state, covariance (or its factor), counters and last inputs in the column.
     """
 
     _own_checks = "sensors noise gate"  # arguments that filters refuse with better words
@@ -200,7 +200,7 @@ class Filter(ABC):
 
     @property
     def x(self) -> np.ndarray:
-        """The estimate, shape (nq,); a read-only view of what the filter goes on from."""
+        """The estimate, shape (nq,); a read-only view of the filter's own."""
         return read_only(self.column[: self.layout.nq])
 
     @property
@@ -463,8 +463,8 @@ class Filter(ABC):
     def summary(self) -> str:
         """Say how often what became of intervals and measurements, and what speaks against them.
 
-        A line for each measurement whose innovations are larger or smaller than its noise, or so
-        far off that they are none, as `EstimationResult.summary` has them.
+        A line for each measurement whose innovations are larger or smaller than its noise, or are
+        outliers, as in `EstimationResult.summary`.
         """
         lines = [summary_of(self.counts)]
         for name, bound in self.sensors.items():
@@ -707,9 +707,9 @@ class Filter(ABC):
         """Write the filter as plain C99 that needs nothing else, for firmware.
 
         The folder holds a struct with functions that start, predict, correct by each measurement
-        and tell the covariance; an example that replays a run with noise and compares it with
-        Python; and a CMakeLists.txt. Gates, weights and statuses are in it; late measurements are
-        the caller's to put in order. Noise and parameters are those of now.
+        and tell the covariance. It also holds an example that replays a run with noise and compares
+        it with Python, and a CMakeLists.txt. Gates, weights and statuses are in it; late
+        measurements are the caller's to put in order. Noise and parameters are those of now.
 
         Parameters
         ----------

@@ -96,7 +96,7 @@ def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     what : str
-        Of which call they are, for the message.
+        Name of the call they belong to, for the message.
     system : System
     u : array_like, shape (..., n_inputs) or (..., number of controls and measured inputs)
 

@@ -39,8 +39,9 @@ def inertial_navigation(
     bias_time : float
         Correlation time of the biases, s: random walks if infinite, else Gauss–Markov.
     scale_noise : bool
-        Whether there is noise in proportion to what is measured (inputs "gyro_scale.x", …): of
-        scale errors and misalignment, which a motion turns into errors that come and go with it.
+        Whether there is noise in proportion to the measured vector (inputs "gyro_scale.x", …). It
+        stands for scale errors and misalignment, which a motion turns into errors that come and go
+        with it.
 
     Returns
     -------

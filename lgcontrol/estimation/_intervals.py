@@ -19,14 +19,14 @@ LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
 
 
 class Interval(NamedTuple):
-    """What is to be predicted of an interval.
+    """The part of an interval that is to be predicted.
 
     Attributes
     ----------
     gap : float
         Time before it that nothing was said of, s.
     dt : float
-        What is left of itself, s.
+        Remaining part of the interval itself, s.
     status : PredictStatus or None
         ``GAP``, ``OVERLAP``, ``JUMP`` or ``REFUSED``; None where it follows on the one before.
     behind : int
@@ -86,7 +86,7 @@ def warn_of_interval(
     Parameters
     ----------
     warned : set of PredictStatus
-        What was warned of before; it grows.
+        Statuses that were warned of before; it grows.
     who : str
         Class of the estimator.
     new : Interval

@@ -44,12 +44,12 @@ class LandmarkMap:
     """Simultaneous localization and mapping with landmarks of known identity.
 
     An invariant filter on ``SE_{1+K}(2)`` or ``SE_{1+K}(3)``: the position of the robot and of K
-    landmarks share its rotation, errors are on the right (``X = exp(ε) X̂``) and stay there without
-    a reset. Turning and moving everything at once, which nothing shows, is then the same direction
-    at every estimate, so that no linearization can invent knowledge of it: what makes other EKFs
-    overconfident here. A landmark is at ``l = p + R b(y)`` from its first measurement on, with the
-    covariance ``G P Gᵀ + J R Jᵀ`` that this gives it and its correlation with all others; before,
-    it counts for nothing.
+    landmarks share its rotation. Errors are on the right (``X = exp(ε) X̂``) and stay there without
+    a reset. Turning and moving everything at once is unobservable, and here it is the same
+    direction at every estimate. No linearization can therefore invent knowledge of it; such
+    knowledge makes other EKFs overconfident. A landmark is at ``l = p + R b(y)`` from its first
+    measurement on, with the covariance ``G P Gᵀ + J R Jᵀ`` that follows and its correlation with
+    all others. Before, it counts for nothing.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class LandmarkMap:
     x0 : array_like, shape (group.nq,), optional
         First pose; the identity if left out.
     std0 : float or mapping of str to float
-        Deviations of the first pose in its error coordinates, by name ("x", "rz", …) or for all;
-        zeros put the origin of the map where the robot starts.
+        Deviations of the first pose in its error coordinates, by name ("x", "rz", …) or for all.
+        Zeros put the origin of the map at the robot's start.
     noise : mapping of str to float
         Densities of the inputs by name; see `EKF`.
     std_discrete : float or array_like
@@ -89,7 +89,7 @@ class LandmarkMap:
     Attributes
     ----------
     filter : EKF
-        Whose state is the whole map; its first vector is the position of the robot.
+        Filter whose state is the whole map; its first vector is the position of the robot.
 
     Examples
     --------
@@ -312,7 +312,7 @@ class LandmarkMap:
         landmark : int
             Which one, 0 to count − 1.
         y : array_like
-            What is measured of it now. A first measurement that is not finite adds nothing.
+            The present measurement of it. A first measurement that is not finite adds nothing.
         """
         try:
             landmark = index(landmark)

@@ -48,7 +48,7 @@ class Log:
     -----
     RuntimeWarning
         If times go back: says where first, and how many rows are left out. If measurements are
-        there twice: says how many of which.
+        there twice: the message has their name and number.
     """
 
     t: Any
@@ -112,7 +112,7 @@ class Rows:
     places : dict of str to (rows, numbers)
         Row of each measurement that is used, and its number in the log.
     counts : dict of str to Counter
-        What was left out or divided.
+        Numbers of samples that were left out or divided.
     """
 
     t: np.ndarray

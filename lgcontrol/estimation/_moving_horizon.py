@@ -83,19 +83,19 @@ FIRST = "reference"  # a solve starts from motion without noise: last states may
 class MovingHorizon:
     """Moving horizon estimation: the last N steps are estimated together, limits kept.
 
-    ``min ½ e₀ᵀ P₀⁻¹ e₀ + ½ Σ vᵀ v + ½ Σ ρ(rᵀ R⁻¹ r)`` over the first state of the window and the
-    noise of its steps (``v`` in deviations), r being the innovations of the measurements in it. It
-    is an `OptimalControlProblem` with a free start, solved like any other. The cost of arrival
-    follows the window: a Kalman filter's step about the smoothed states, carried from chart to
-    chart, so that a linear problem without limits gives what the Kalman filter gives.
+    Minimises ``½ e₀ᵀ P₀⁻¹ e₀ + ½ Σ vᵀ v + ½ Σ ρ(rᵀ R⁻¹ r)`` over the first state of the window and
+    the noise of its steps (``v`` in deviations). r are the innovations of the measurements in it.
+    It is an `OptimalControlProblem` with a free start, solved like any other. The cost of arrival
+    follows the window by a Kalman filter's step about the smoothed states, carried from chart to
+    chart. A linear problem without limits therefore gives the Kalman filter's estimate.
 
     Measurements count at the node of the window that is nearest to their time, also late ones. It
     is an `Estimator` of `simulate`.
 
-    Longer intervals and gaps than the window move the prior alone, as a filter would. Where a
-    solution is not finite, the states of the prior without noise take its place ("unsolved" in the
-    counts of "predict"); where the cost of arrival is not finite or not positive, the prior, moved
-    on or as it is ("fallback"). `PredictStatus` says what may become of intervals.
+    Longer intervals and gaps than the window move the prior alone, as a filter would. If a solution
+    is not finite, the states of the prior without noise take its place ("unsolved" in the counts of
+    "predict"). If the cost of arrival is not finite or not positive, the prior does, moved on or as
+    it is ("fallback"). `PredictStatus` says what may become of intervals.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class MovingHorizon:
         Length of a step in s; may be left out for discrete systems.
     bounds : iterable of Bound
         Limits along the window, of states as in control, of noise by the name of its input, or of
-        functions of ``(t, x, u, p)``; u are all inputs of the system, noise included.
+        functions of ``(t, x, u, p)``. u are all inputs of the system, noise included.
     robust : "huber" or mapping, optional
         Cost that grows linearly for unlikely measurements, ``ρ(s) = 2c (√(1 + s/c) − 1)``; by name
         of the measurement, or for all.
@@ -685,10 +685,11 @@ class MovingHorizon:
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the estimator as plain C99 that needs nothing else, for firmware.
 
-        The folder holds a struct with functions that start, go on by an interval, take each
-        measurement (also late ones), and tell estimate and covariance; the solver of the window; an
-        example that replays a run with noise and compares it with Python; and a CMakeLists.txt.
-        Each interval is to begin where the one before ended. Parameters are those of now.
+        The folder holds a struct with functions that start, predict an interval, take each
+        measurement (also late ones), and tell estimate and covariance. It also holds the solver of
+        the window, an example that replays a run with noise and compares it with Python, and a
+        CMakeLists.txt. Each interval is to begin where the one before ended. Parameters are those
+        of now.
 
         Parameters
         ----------

@@ -51,8 +51,8 @@ class AllanDeviation:
 def allan_deviation(signal: Any, dt: float) -> AllanDeviation:
     """Allan deviation of a signal at rest, and the noise that explains it.
 
-    Overlapping averages at times up to a ninth of the record, ten a decade; densities by least
-    squares in shares of the variance, none below zero.
+    Overlapping averages at times up to a ninth of the record, ten a decade. Densities follow by
+    least squares in shares of the variance, none below zero.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ _SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMo
 
 
 class NormalEquations:
-    """Where each variable stands in the step, and each product of two in the sparse matrix.
+    """Places of each variable in the step, and of each product of two in the sparse matrix.
 
-    The matrix is stored by columns. Its blocks are in an order of little fill-in: minimum degree,
-    on the graph of the variables, which is some forty times smaller than the matrix.
+    The matrix is stored by columns. Its blocks are in an order of little fill-in: minimum degree on
+    the graph of the variables. This graph is some forty times smaller than the matrix.
 
     Parameters
     ----------

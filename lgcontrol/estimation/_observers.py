@@ -22,9 +22,9 @@ class MomentumObserver:
     Needs no accelerations: over an interval, what the momentum ``M(q) v`` gained beyond the model's
     ``F + Ṁ v`` is the mean τ. The residual r follows it with a bandwidth, ``ṙ = k (τ − r)``. The
     tree may be fixed, floating (τ then begins with the wrench at the base, in the base's frame) or
-    have springs in its joints, whose torques are then what acts on the links; the structure of the
-    system says what M and F are, with friction, damping and the inputs in F. What the model leaves
-    out shows as force; disturbance inputs are taken as nominal, hence observed.
+    have springs in its joints. The torques of springs then act on the links. M and F are those of
+    the system's structure, with friction, damping and the inputs in F. What the model leaves out
+    shows as force; disturbance inputs are taken as nominal, hence observed.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ class OffsetFree:
 
     The model is the plant with biases, ``plant.augment(bias="force.z", bias_walk=True)``; an
     estimator of it finds the biases from the plant's measurements. The controller, of the same
-    model, gets the whole estimate, and as reference the wanted states with these biases, so that
-    its inputs at rest are those that hold against them.
+    model, gets the whole estimate. Its reference is the wanted states with these biases, so that
+    its inputs at rest hold against them.
 
     Give it to `simulate` twice, as controller and as estimator.
 

@@ -30,16 +30,15 @@ def pose_graph(
     """Graph with variables "pose" and factors "between", from a file or from arrays.
 
     ``r = minus(X_from⁻¹ X_to, measured)``; with landmarks, which are variables "landmark", factors
-    "sight" as well, ``r = X⁻¹ l − seen``. Where no pose is fixed, the first one is, where it
-    stands.
+    "sight" as well, ``r = X⁻¹ l − seen``. If no pose is fixed, the first one is, where it stands.
 
     Parameters
     ----------
     recorded : PoseGraph
         `lgcontrol.io.read_pose_graph` reads one.
     guess : {"chordal", "given"}
-        Guess: rotations by linear least squares on matrices, then positions, which needs no guess
-        and leaves few steps to be taken; or the poses that were given.
+        "chordal": rotations by linear least squares on matrices, then positions. It needs no guess
+        and leaves few steps to be taken. "given": the poses that were given.
     loss : str, optional
         Of `Factors`.
 
@@ -49,9 +48,9 @@ def pose_graph(
 
     Raises
     ------
-    ValueError
-        If an edge or a sight names a pose that is not there, measures no element of the group, or
-        has an information that is none; the message has its number and the poses that it joins.
+    ValueError If an edge or a sight names a pose that is not there, measures no element of the
+    group, or has an information that is none. The message has its number and the poses that it
+    joins.
 
     Examples
     --------

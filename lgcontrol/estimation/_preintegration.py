@@ -23,10 +23,10 @@ _UP = ca.DM([0, 0, 1])
 class Preintegration:
     """What an IMU says between two times, whatever the state at the first of them.
 
-    With the extended poses ``X_i``, ``X_j`` on SE23, ``X_j = Γ Φ(X_i) Υ(b)``: Γ is the fall under
-    gravity, Φ moves by the velocity, and ``Υ(b) = Υ(b₀) exp(J (b − b₀))`` is integrated from the
-    samples once, for biases near those that were assumed. Group-affine, so that neither Υ nor its
-    covariance depends on ``X_i``.
+    With the extended poses ``X_i``, ``X_j`` on SE23, ``X_j = Γ Φ(X_i) Υ(b)``. Γ is the fall under
+    gravity, and Φ moves by the velocity. ``Υ(b) = Υ(b₀) exp(J (b − b₀))`` is integrated from the
+    samples once, for biases near the assumed b₀. Group-affine, so that neither Υ nor its covariance
+    depends on ``X_i``.
 
     Attributes
     ----------

@@ -120,8 +120,8 @@ class EstimationResult(Estimates):
     def summary(self) -> str:
         """Say how often what became of intervals and measurements, and what speaks against them.
 
-        Each measurement whose innovations are not those of its noise has a line with the number
-        that says so: their size (NIS), their correlation, single ones that are no noise, holes.
+        Each measurement whose innovations differ from its noise has a line with the number that
+        says so: their size (NIS), their correlation, outliers, holes.
         """
         return "\n".join([summary_of(self.counts), *self.doubts()])
 

@@ -376,8 +376,8 @@ def landmark_position(
     system, block, name, **noise
         See `gnss`.
     landmark : array_like, shape (2,) or (3,), str or int
-        Position in the world, the block of the state that has it, or which vector of a pose on
-        SE_K(2) or SE_K(3) it is; vector 0 is the position.
+        Position in the world, the block of the state that has it, or the number of a vector of a
+        pose on SE_K(2) or SE_K(3); vector 0 is the position.
     """
     body = _CarryingBody.of(system, block)
     there = body.landmark(landmark)

@@ -21,10 +21,10 @@ LONG_LOG = 10_000  # intervals of a log from which on the loop over it is compil
 class BackwardPass:
     """From the end to the beginning: each estimate is corrected by what came after it.
 
-    With the filter's estimate X̂, its covariance P, the prediction X⁻, P⁻ from it and the
-    covariance C of the error before an interval with that after, ``K = C P⁻⁻¹`` and
-    ``X̂ₛ = X̂ exp(K minus(X⁺ₛ, X⁻))``; covariances move between the charts of X⁺ₛ, X⁻, X̂ and X̂ₛ as
-    in a filter's reset.
+    X̂ is the filter's estimate with covariance P; X⁻, P⁻ is the prediction from it. C is the
+    covariance of the error before an interval with the error after. Then ``K = C P⁻⁻¹`` and
+    ``X̂ₛ = X̂ exp(K minus(X⁺ₛ, X⁻))``. Covariances move between the charts of X⁺ₛ, X⁻, X̂ and X̂ₛ
+    as in a filter's reset.
 
     Attributes
     ----------

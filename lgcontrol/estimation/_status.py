@@ -14,16 +14,16 @@ class UpdateStatus(Status, IntEnum):
 
     ``USED``: as it is. ``WEIGHTED``: with less weight than its covariance says, as it is unlikely.
     ``REJECTED``: not used, as it is more unlikely than the gate allows. ``RECOVERED``: used in
-    spite of that, after several rejections in a row, with a covariance of the state inflated until
-    the measurement is a likely one. ``UNLIKELY``: used, since no gate acts and there are no robust
-    weights, although one of a billion good ones is as far off: an outlier, another unit or frame,
-    or a first estimate that is worse than its covariance says. ``NOT_FINITE``, ``OFF_GROUP`` (no
-    element of the group of the measurement: a quaternion that is far from unit length),
-    ``SATURATED`` (at an end of the measurement's limits or beyond: it says that much alone),
-    ``SINGULAR`` (its covariance and that of the state leave a combination of its entries without
-    any uncertainty, or the correction is not finite): not used, nothing changes. ``STALE`` (older
-    than its validity, or than what the filter remembers), ``FUTURE`` (taken after the time of the
-    estimate): not used.
+    spite of that, after several rejections in a row. The covariance of the state was inflated until
+    the measurement was a likely one. ``UNLIKELY``: used, since no gate acts and there are no robust
+    weights, although one of a billion good ones is as far off. It is an outlier, in another unit or
+    frame, or the first estimate is worse than its covariance says. Not used, and nothing changes:
+    ``NOT_FINITE``; ``OFF_GROUP`` (no element of the group of the measurement: a quaternion that is
+    far from unit length); ``SATURATED`` (at an end of the measurement's limits or beyond: it says
+    that much alone). Also ``SINGULAR``: its covariance and that of the state leave a combination of
+    its entries without any uncertainty, or the correction is not finite. ``STALE`` (older than its
+    validity, or than what the filter remembers), ``FUTURE`` (taken after the time of the estimate):
+    not used.
     """
 
     NONE = 0
@@ -58,9 +58,9 @@ class PredictStatus(Status, IntEnum):
     since the interval before; the last inputs were held over the gap. ``OVERLAP``: time went back;
     what was predicted already is left out. ``REFUSED``: the interval is negative or not finite, or
     the prediction is not finite; nothing changes, and the next interval finds a gap. ``JUMP``: the
-    clock is another one, as it went on by more than 10 min without an interval (10,000 steps of a
-    discrete system), or as the fifth interval in a row ends where the estimate has been already.
-    The estimate stays as it is and goes on at the new time.
+    clock is another one. It went on by more than 10 min without an interval (10,000 steps of a
+    discrete system), or the fifth interval in a row ends at a time that the estimate has already
+    reached. The estimate stays as it is and goes on at the new time.
     """
 
     PREDICTED = 0

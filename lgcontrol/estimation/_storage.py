@@ -49,7 +49,7 @@ def write_estimates(
     ----------
     path : Path
     system : System
-        Whose state it is; its description is written.
+        System of the state; its description is written.
     values : mapping of str to ndarray
         "t", "x", "P".
     innovations : mapping of str to Innovations

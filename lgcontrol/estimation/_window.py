@@ -15,7 +15,7 @@ from ..systems._internal import BoundSensor
 
 @dataclass(frozen=True, eq=False)
 class WindowInputs:
-    """Where noise stands among the inputs of a window, and known inputs, measurements, flags.
+    """Places of noise among the inputs of a window, and of known inputs, measurements, flags.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class WindowInputs:
 
     @property
     def known(self) -> slice:
-        """What is known of the inputs of the system, among those of the window."""
+        """Places of the system's known inputs among those of the window."""
         return slice(self.offset, self.offset + self.system.n_inputs)
 
     @property
