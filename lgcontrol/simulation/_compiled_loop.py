@@ -264,7 +264,7 @@ class CompiledLoop(RunLoop):
         loop.put("estimate", loop.arrays["z"])
         loop.set(
             estimator=1, nz=z.size, est_nq=estimator.x.size, successes=found.successes,
-            est_same=found.rounding[0], est_ulps=found.rounding[1],
+            est_same=found.rounding[0], est_ulps=found.rounding[1], statuses=STATUSES,
         )  # fmt: skip
         self._filter = self.record.filter = found
         self._load_filter()
@@ -512,6 +512,13 @@ class CompiledLoop(RunLoop):
 
     def _on_lost(self) -> None:
         self._ended = True
+
+    def _on_unknown(self) -> NoReturn:
+        self.acting = "the estimator"
+        raise ValueError(
+            f"its compiled function told the status {self._loop.struct.unknown:g}, expected a "
+            f"whole number from 0 to {STATUSES - 1}: make the last value that it returns its status"
+        )
 
     def _on_call(self) -> None:
         self._unload_law()

@@ -17,7 +17,7 @@ class CodeStruct(ctypes.Structure):
 ASKS = (
     "done", "pause", "kick", "measure", "noise", "update", "call", "rows", "told", "draw",
     "switch", "more", "parameters", "look", "give_up", "trouble", "missed", "predict", "keep",
-    "lost", "failed",
+    "lost", "failed", "unknown",
 )  # fmt: skip
 
 # Kind of a field -> C declaration and ctypes type.
@@ -164,6 +164,8 @@ number est_same
 number est_ulps
 places predicted counts of statuses
 places predicted_first
+size statuses there are counts of so many
+number unknown status that was told and is none of them
 size order_of_statuses
 size successes bits of the statuses of corrections
 size last_sensor

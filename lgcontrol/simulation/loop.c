@@ -211,9 +211,13 @@ static lg_sensor *next_arrival(const lg_loop *r)
   return found;
 }
 
-static void note(lg_loop *r, int64_t *counts, int64_t *firsts, int64_t status)
+/* Count a status; returns -1 for what is none, as no number is. */
+static int64_t note(lg_loop *r, int64_t *counts, int64_t *firsts, double told)
 {
+  if (!(told >= 0 && told < (double)r->statuses)) return r->unknown = told, -1;
+  const int64_t status = (int64_t)told;
   if (!counts[status]++) firsts[status] = ++r->order_of_statuses;
+  return status;
 }
 
 /* Hand the measurements that have arrived to the estimator. */
@@ -233,9 +237,9 @@ static int deliver(lg_loop *r)
     if (!r->estimator) continue;
     if (r->estimator == 2 || !s->updates || !r->est_has_t) return ask(r, ASK_UPDATE, DELIVER, 0);
     if (evaluate(&s->correct)) return ASK_FAILED;
+    const int64_t status = note(r, s->counts, s->firsts, s->said[s->says - 1]);
+    if (status < 0) return ASK_UNKNOWN;
     copy(r->z, r->z_next, r->nz);
-    const int64_t status = (int64_t)s->said[s->says - 1];
-    note(r, s->counts, s->firsts, status);
     if ((r->successes >> status) & 1) s->squares += s->said[s->says - 3], s->used++;
     r->last_sensor = r->asked;
   }
@@ -401,8 +405,8 @@ static int predict(lg_loop *r)
   r->est_t = r->t, r->est_has_t = 1, r->est_dt = r->seconds;
   copy(r->est_u, r->known, r->nu);
   if (evaluate(&r->predict)) return ASK_FAILED;
-  const int64_t status = (int64_t)*r->est_said;
-  note(r, r->predicted, r->predicted_first, status);
+  const int64_t status = note(r, r->predicted, r->predicted_first, *r->est_said);
+  if (status < 0) return ASK_UNKNOWN;
   r->est_usual = r->seconds;
   if (status != REFUSED) {
     copy(r->z, r->z_next, r->nz);

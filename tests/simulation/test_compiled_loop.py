@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import set_compile_policy
+from lgcontrol.codegen import ModelFunction, set_compile_policy
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import LQR, MPC, TVLQR, RealTime
 from lgcontrol.estimation import EKF
@@ -240,6 +240,32 @@ def test_a_filter_knows_what_a_loop_in_c_did_with_it(twice):
     assert [list(c) for c in slow.counts.values()] == [list(c) for c in fast.counts.values()]
     assert slow.info["sensor"] == fast.info["sensor"] and slow.summary() == fast.summary()
     assert slow.info["nis"] == pytest.approx(fast.info["nis"])
+
+
+@pytest.mark.parametrize("status", [np.nan, np.inf, -1.0, 16.0, 1e300])
+@pytest.mark.parametrize("kind", ["predict", "updates"])
+def test_a_status_that_is_none_ends_a_run(monkeypatch, kind, status):
+    """It is a place in the memory of the loop in C."""
+    plant = cart()
+    ekf = EKF(plant, [X], [1.0, 0.0], std0=0.1, noise={})
+    own = ekf.compiled_filter()
+
+    def telling(function):
+        symbols = function.function.sx_in()
+        made, said = function.function(*symbols)
+        told = ca.vertcat(said[:-1, :], status)
+        return ModelFunction(
+            ca.Function(
+                function.name, symbols, [made, told], function.function.name_in(),
+                function.function.name_out(),
+            )
+        )  # fmt: skip
+
+    changed = telling(own.predict) if kind == "predict" else {"x": telling(own.updates["x"])}
+    changed = dataclasses.replace(own, **{kind: changed})
+    monkeypatch.setattr(EKF, "compiled_filter", lambda self: changed)
+    with pytest.raises(SimulationError, match="estimator failed.*told the status .*0 to 15"):
+        simulate(plant, x0=[1.0, 0.0], seconds=0.5, sensors=[X], estimator=ekf)
 
 
 def test_a_law_knows_its_last_call(twice):
