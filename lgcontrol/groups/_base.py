@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,7 @@ from ..codegen._internal import (
     ask_degrees,
     check_shape,
     in_degrees,
+    refuse_attribute,
     unknown_name,
 )
 from . import _series
@@ -59,6 +60,8 @@ OPERATIONS: dict[str, tuple[str, str]] = {
 
 # A model uses some ten groups with ten operations each; sweeps over pitches or axes make new ones.
 MOST_FUNCTIONS = 2048
+
+MOST_SHOWN = 12  # directions that a message lists
 
 
 WRITTEN = 1e-2  # off the norm of what is written by hand with three digits
@@ -526,6 +529,20 @@ class LieGroup(ABC):
         else:
             result = ca.SX(getattr(self, f"_{operation}")(*columns))
         return ca.sparsify(result)
+
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Say which attributes there are, and the directions, which are none."""
+            if name.startswith("_") or hasattr(type(self), name):
+                return refuse_attribute(self, name)
+            known = [key for key in dir(type(self)) if not key.startswith("_")]
+            shown = [*self.tangent_names[:MOST_SHOWN], *["…"] * (self.dim > MOST_SHOWN)]
+            text = (
+                f"{unknown_name(f'attribute of {self}', name, known)} Directions are no "
+                f"attributes but entries of tangent vectors, here ({', '.join(shown)})"
+            )
+            raise AttributeError(text, name=name, obj=self)
 
     def __repr__(self) -> str:
         """Name of the group."""

@@ -58,6 +58,16 @@ OPERATIONS = {
 EMBEDDED = {"embed": "X", "homogeneous": "X"}
 
 
+def test_unknown_attributes_name_what_a_group_has():
+    with pytest.raises(AttributeError, match=r"attribute of Schoenflies.* 'rx'.*\(x, y, z, rz\)$"):
+        _ = Schoenflies.rx
+    with pytest.raises(AttributeError, match=r"Did you mean 'identity'\?"):
+        _ = Schoenflies.identiti
+    with pytest.raises(AttributeError, match=r"\(x0, .*, x11, …\)$"):
+        _ = Rn(13).rx
+    assert not hasattr(Schoenflies, "_missing") and not hasattr(Rn(2), "rx")
+
+
 def arguments(G, letters, kind, count=4):
     """NumPy arguments with one leading batch axis."""
     makers = {

@@ -102,8 +102,10 @@ def test_chosen_inputs_are_the_motors_that_are_named(linkages):
     assert both.system(["b"]).input_names == ("b",) and both.system().input_names == ("a", "b")
     with pytest.raises(KeyError, match="unknown motor 'c'; valid names are a, b"):
         both.system(["c"])
-    with pytest.raises(TypeError, match="takes no wrenches"):
+    with pytest.raises(TypeError, match="takes no wrenches.* motors of the mechanism$"):
         both.system(wrenches=["crank"])
+    with pytest.raises(TypeError, match=r"formulation is now lgcontrol\..*Mechanism\.formulated"):
+        both.system(formulation="SE3")
 
 
 def _matrix(pose):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
+from ..._names import member_hint
 from ...codegen import Value, named_options
 from ...codegen._internal import (
     UnknownNameError,
@@ -695,9 +696,11 @@ class Mechanism(Linkage):
         self, inputs: Iterable[Input | str] | None, name: str | None, options: Mapping[str, Any]
     ) -> tuple[System[Product], Constraints]:
         if options:
+            gone = [(key, member_hint(Mechanism, f"system({key}=)")) for key in options]
             raise TypeError(
                 f"system() of a mechanism takes no {', '.join(options)}: what acts on its bodies "
                 "are forces and motors of the mechanism"
+                + "".join(f"; {key} {hint}" for key, hint in gone if hint)
             )
         if inputs is None:
             return self.mechanics.base, self.constraints
