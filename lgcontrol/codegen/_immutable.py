@@ -45,11 +45,8 @@ class Immutable:
             raise AttributeError(unknown_name(f"attribute of {kind}", name, valid), name=name)
         super().__setattr__(name, value)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Say what became of an attribute that there was once."""
-            return refuse_attribute(self, name)
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+        __getattr__ = refuse_attribute
 
     def _finish_making(self) -> None:
         """From here on the names are known."""

@@ -37,11 +37,8 @@ class Status:
         """The words that summaries, counts and messages use."""
         return self.name.lower().replace("_", " ")
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Say what became of an attribute that there was once."""
-            return refuse_attribute(self, name)
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+        __getattr__ = refuse_attribute
 
     @property
     def is_success(self) -> bool:
@@ -58,11 +55,8 @@ class Result:
         status: Any
         message: Any
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Say what became of an attribute that there was once."""
-            return refuse_attribute(self, name)
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+        __getattr__ = refuse_attribute
 
     @property
     def is_success(self) -> bool:

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Literal
 
 Severity = Literal["note", "warning"]
+SHOWN = 20  # warnings of one error
 
 
 def locate(path: str | PathLike[str] | None, line: int | None) -> str:
@@ -127,9 +128,7 @@ class Report:
         self.misspellings.append(self.findings[-1])
 
 
-def refuse_warnings(
-    findings: Sequence[Finding], path: str | PathLike[str] | None, shown: int = 20
-) -> None:
+def refuse_warnings(findings: Sequence[Finding], path: str | PathLike[str] | None) -> None:
     """Raise one error that lists every warning, placed at the first.
 
     Raises
@@ -145,7 +144,7 @@ def refuse_warnings(
     lines = [f"{subject}{first.message}"]
     if len(warnings) > 1:
         lines.append(f"strict reading found {len(warnings) - 1} more:")
-        lines += [f"  {finding}" for finding in warnings[1:shown]]
-    if len(warnings) > shown:
-        lines.append(f"  and {len(warnings) - shown} more")
+        lines += [f"  {finding}" for finding in warnings[1:SHOWN]]
+    if len(warnings) > SHOWN:
+        lines.append(f"  and {len(warnings) - SHOWN} more")
     raise UrdfError("\n".join(lines), path, first.line, first.element)

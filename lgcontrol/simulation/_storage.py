@@ -11,9 +11,9 @@ import numpy as np
 from ..codegen._internal import check_shape
 from ..groups import LieGroup, check_element
 from ..groups._internal import describe_group, group_from_description
-from ..io._internal import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
+from ..io._internal import LARGEST_ARCHIVE, write_archive
 from ..scene import Scene
-from ..systems._internal import read_group
+from ..systems._internal import read_on_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 
@@ -37,15 +37,8 @@ def read_result(
     path: Path, group: LieGroup | None, largest: int = LARGEST_ARCHIVE
 ) -> dict[str, Any]:
     """Fields of the `SimulationResult` in a file; see its ``load``."""
-    path, arrays, description = read_archive(
-        path, RESULT_SCHEMA, RESULT_VERSION, "saved simulation result", largest
-    )
-    if group is None:
-        group = read_group(path, description.get("group"))
-    try:
-        return _from_plain(arrays, description, group)
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {damage_reason(error)}") from None
+    kind = RESULT_SCHEMA, RESULT_VERSION, "saved simulation result"
+    return read_on_group(path, *kind, group, largest, _from_plain)
 
 
 def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

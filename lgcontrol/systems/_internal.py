@@ -64,6 +64,6 @@ from ._tracing import sample_time as sample_time
 from ._tracing import symbols_of as symbols_of
 from ._tracing import trace_field as trace_field
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
-from ._trajectory import read_group as read_group
+from ._trajectory import read_on_group as read_on_group
 from ._trajectory import time_response as time_response
 from ._trim import trim as trim

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ LIMIT_ROUNDING = 1e-9  # relative excess of a limit that is rounding
 DRIFT = 1e-2  # of the norms of quaternions and circles in responses of python-control's solvers
 _TEXTS = ("name", "unit", "role")
 _NUMBERS = ("lower", "upper", "nominal")
+Made = TypeVar("Made")
 
 
 class TrajectoryPoint(NamedTuple):
@@ -505,7 +506,8 @@ class Trajectory:
         ValueError
             If the file is no trajectory, damaged, too large, or of a newer version.
         """
-        return _load(Path(path), group, largest)
+        kind = TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, "saved trajectory"
+        return read_on_group(Path(path), *kind, group, largest, _from_plain)
 
 
 def time_response(
@@ -588,36 +590,41 @@ def _warn_of_limits(plan: Trajectory) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
 
 
-def _load(path: Path, group: LieGroup | None, largest: int) -> Trajectory:
-    """Read; see `Trajectory.load`."""
-    path, arrays, description = read_archive(
-        path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, "saved trajectory", largest
-    )
-    if group is None:
-        group = read_group(path, description.get("group"))
-    try:
-        return _from_plain(arrays, description, group)
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {damage_reason(error)}") from None
-
-
-def read_group(path: Path, description: Any) -> LieGroup:
-    """Group that a file describes; a group of the user's own has to be given.
+def read_on_group(
+    path: Path,
+    schema: str,
+    version: int,
+    what: str,
+    group: LieGroup | None,
+    largest: int,
+    make: Callable[[dict[str, Any], dict[str, Any], LieGroup], Made],
+) -> Made:
+    """Read what lives on a group; one of the user's own has to be given.
 
     Parameters
     ----------
-    path : Path
-        What messages name.
-    description : object
-        As the file says it.
+    path, schema, version, what, largest
+        See `read_archive`.
+    group : LieGroup, optional
+        That of the state; the one that the file describes if left out.
+    make : callable
+        ``(arrays, description, group) → what was saved``.
     """
+    path, arrays, description = read_archive(path, schema, version, what, largest)
+    if group is None:
+        given = description.get("group")
+        try:
+            group = group_from_description(given)
+        except DAMAGE:
+            name = given.get("type") if isinstance(given, dict) else given
+            raise ValueError(
+                f"{path} has a state on {name}, a group of your own: give it to "
+                "load(path, group=...)"
+            ) from None
     try:
-        return group_from_description(description)
-    except DAMAGE:
-        name = description.get("type") if isinstance(description, dict) else description
-        raise ValueError(
-            f"{path} has a state on {name}, a group of your own: give it to load(path, group=...)"
-        ) from None
+        return make(arrays, description, group)
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {damage_reason(error)}") from None
 
 
 def _from_plain(arrays: dict[str, Any], description: dict[str, Any], group: LieGroup) -> Trajectory:

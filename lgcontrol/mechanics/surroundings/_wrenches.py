@@ -23,7 +23,24 @@ WRENCH_UNITS = ("N",) * 3 + ("N m",) * 3
 
 
 @dataclass(frozen=True, eq=False)
-class BodyWrench(Force):
+class _ConstantWrench(Force):
+    wrench: Any
+    point: Any = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        freeze(self, wrench=(6,), point=(3,))
+
+    @property
+    def coefficients(self) -> Mapping[str, Coefficient]:
+        """Wrench and point."""
+        return {
+            "wrench": Coefficient(self.wrench, np.array(WRENCH_UNITS)),
+            "point": Coefficient(self.point, "m"),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class BodyWrench(_ConstantWrench):
     """A constant wrench that turns with the body.
 
     Parameters
@@ -41,27 +58,14 @@ class BodyWrench(Force):
     'body_wrench'
     """
 
-    wrench: Any
-    point: Any = (0.0, 0.0, 0.0)
     name: str = "body_wrench"
-
-    def __post_init__(self) -> None:
-        freeze(self, wrench=(6,), point=(3,))
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """Wrench and point."""
-        return {
-            "wrench": Coefficient(self.wrench, np.array(WRENCH_UNITS)),
-            "point": Coefficient(self.point, "m"),
-        }
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         return _moved(c["wrench"], c["point"])
 
 
 @dataclass(frozen=True, eq=False)
-class WorldWrench(Force):
+class WorldWrench(_ConstantWrench):
     """A constant wrench in world axes that acts at a point of the body.
 
     A force alone has a potential energy; a moment about a fixed axis has none.
@@ -81,20 +85,7 @@ class WorldWrench(Force):
     array([ 0.,  0., -1.])
     """
 
-    wrench: Any
-    point: Any = (0.0, 0.0, 0.0)
     name: str = "world_wrench"
-
-    def __post_init__(self) -> None:
-        freeze(self, wrench=(6,), point=(3,))
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """Wrench and point."""
-        return {
-            "wrench": Coefficient(self.wrench, np.array(WRENCH_UNITS)),
-            "point": Coefficient(self.point, "m"),
-        }
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         return _moved(_to_body(motion, c["wrench"]), c["point"])
