@@ -612,7 +612,7 @@ def read_on_group(
     """
     path, arrays, description = read_archive(path, schema, version, what, largest)
     if group is None:
-        given = description.get("group")
+        given: Any = description.get("group")
         try:
             group = group_from_description(given)
         except DAMAGE:
