@@ -28,16 +28,8 @@ def force(A: Value, V: Value, acceleration: Value) -> Value:
 
 def added_composites(tree: CompiledTree, poses: list[Pose]) -> list[Value]:
     """Added mass of every node with that of all it carries, in its frame."""
-    return _summed(tree, poses, [node.added_mass for node in tree.nodes])
-
-
-def _summed(tree: CompiledTree, poses: list[Pose], own: list[Value]) -> list[Value]:
-    total = list(own)
-    for k in reversed(range(len(total))):
-        parent = tree.nodes[k].parent
-        if parent >= 0 and total[k].nnz():
-            total[parent] = total[parent] + moved_matrix(total[k], poses[k])
-    return total
+    own = [node.added_mass for node in tree.nodes]
+    return tree.summed(own, lambda k, A: moved_matrix(A, poses[k]))
 
 
 def velocity_products(tree: CompiledTree, poses: list[Pose], V: list[Value]) -> list[Value]:
@@ -53,17 +45,13 @@ def velocity_products(tree: CompiledTree, poses: list[Pose], V: list[Value]) -> 
             if A.nnz()
             else ca.DM(6, 6)
         )
-    return _summed(tree, poses, own)
+    return tree.summed(own, lambda k, B: moved_matrix(B, poses[k]))
 
 
 def momentum_composites(tree: CompiledTree, poses: list[Pose], V: list[Value]) -> list[Value]:
     """Momentum ``A V`` of the fluid around every node and all it carries, in its frame."""
-    total = [node.added_mass @ twist for node, twist in zip(tree.nodes, V, strict=True)]
-    for k in reversed(range(len(total))):
-        parent = tree.nodes[k].parent
-        if parent >= 0 and total[k].nnz():
-            total[parent] = total[parent] + poses[k].push_wrench(total[k])
-    return total
+    own = [node.added_mass @ twist for node, twist in zip(tree.nodes, V, strict=True)]
+    return tree.summed(own, lambda k, momentum: poses[k].push_wrench(momentum))
 
 
 def add_coriolis_matrix(C: Entries, tree: CompiledTree, poses: list[Pose], V: list[Value]) -> None:

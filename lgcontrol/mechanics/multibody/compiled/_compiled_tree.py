@@ -207,6 +207,15 @@ class CompiledTree:
                 loads[k] = self.frames[name].pose.push_wrench(wrenches[:, column])
         return loads
 
+    def summed(self, own: list[Any], moved: Callable[[int, Any], Any]) -> list[Any]:
+        """What every node has with all it carries; `moved` gives node k's in its parent's frame."""
+        total = list(own)
+        for k in reversed(range(len(total))):
+            parent = self.nodes[k].parent
+            if parent >= 0:
+                total[parent] = total[parent] + moved(k, total[k])
+        return total
+
     def regrouped(self) -> CompiledTree:
         """The same dynamics with fewer numbers: what acts alike on two nodes moves to the lower.
 

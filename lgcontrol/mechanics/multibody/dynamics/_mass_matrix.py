@@ -80,12 +80,8 @@ def mass_matrix_inverse(tree: CompiledTree, q: Value) -> Value:
 
 def composites(tree: CompiledTree, poses: list[Pose]) -> list[Inertia]:
     """Inertia of every node with all it carries, in its frame."""
-    total = [node.inertia for node in tree.nodes]
-    for k in reversed(range(len(total))):
-        parent = tree.nodes[k].parent
-        if parent >= 0:
-            total[parent] = total[parent] + total[k].moved(poses[k])
-    return total
+    own = [node.inertia for node in tree.nodes]
+    return tree.summed(own, lambda k, inertia: inertia.moved(poses[k]))
 
 
 def mass_matrix_of(tree: CompiledTree, poses: list[Pose], total: list[Inertia]) -> Value:

@@ -138,15 +138,11 @@ def velocity_composites(
     tree: CompiledTree, poses: list[Pose], V: list[Value], factor: float = 1.0
 ) -> list[Velocity]:
     """`Velocity` of every node with all it carries, in its frame, times a factor."""
-    total = []
+    own = []
     for k, node in enumerate(tree.nodes):
         scaled = Inertia(*(factor * moment for moment in node.inertia))
-        total.append(scaled.velocity(V[k]))
-    for k in reversed(range(len(total))):
-        parent = tree.nodes[k].parent
-        if parent >= 0:
-            total[parent] = total[parent] + total[k].moved(poses[k])
-    return total
+        own.append(scaled.velocity(V[k]))
+    return tree.summed(own, lambda k, velocity: velocity.moved(poses[k]))
 
 
 def _first_moment(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Value]:

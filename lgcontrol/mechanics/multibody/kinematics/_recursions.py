@@ -63,11 +63,7 @@ def transmitted_wrenches(
         if has_fluid and node.added_mass.nnz():
             own = own + force(node.added_mass, V[k], A[k] + lift[k])
         W.append(own if loads[k] is None else own - loads[k])
-    for k in reversed(range(len(W))):
-        parent = tree.nodes[k].parent
-        if parent >= 0:
-            W[parent] = W[parent] + poses[k].push_wrench(W[k])
-    return W
+    return tree.summed(W, lambda k, wrench: poses[k].push_wrench(wrench))
 
 
 @declared("q v", {"twists": "b6"})
