@@ -37,8 +37,8 @@ class ControlBox(NamedTuple):
     def inside(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """Limits that share of their range, or that far, inside of these."""
         both = np.isfinite(self.lower) & np.isfinite(self.upper)
-        width = np.where(both, self.upper, 0.0) - np.where(both, self.lower, 0.0)
-        apart = np.where(both, share * width, share)
+        low, high = (np.where(both, limit, 0.0) for limit in (self.lower, self.upper))
+        apart = np.where(both, share * high - share * low, share)  # ranges may overflow
         return self.lower + apart, self.upper - apart
 
     def spent(self, v: np.ndarray, share: float) -> list[str]:

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import Result, check_count, check_options, check_shape, interruptible
+from ..codegen._internal import (
+    Result,
+    UnknownNameError,
+    check_count,
+    check_options,
+    check_shape,
+    interruptible,
+    unknown_name,
+)
 from ..groups import LieGroup, Product, Rn
 from ..groups._internal import group_difference
 from ..integrators import Method
@@ -166,6 +174,13 @@ class Phase:
         pair = self.duration if self.is_free else (self.duration, self.duration)
         low, high = check_shape("duration", pair, (2,), finite=False)
         return float(low), float(high)
+
+
+class _Durations(dict[str, float]):
+    """Durations by phase, which say what the phases are called."""
+
+    def __missing__(self, name: object) -> float:
+        raise UnknownNameError(unknown_name("phase", name, self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,7 +484,7 @@ class PhasedProblem:
         p = self.problem.parameter_values(options.get("p"))
         parts = {name: self._part(i, t, x, u, p) for i, name in enumerate(names)}
         return PhasedSolution(
-            dict(zip(names, seconds, strict=True)), t[self.starts[1:]], parts,
+            _Durations(zip(names, seconds, strict=True)), t[self.starts[1:]], parts,
             self._with_start(_in_seconds(found, t), start, p), whole,
         )  # fmt: skip
 

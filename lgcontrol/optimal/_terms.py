@@ -129,6 +129,17 @@ class Residual:
         >>> follow.of(1.0, ca.DM([1.5, 2.0]), None, None)
         DM([0.5, 0])
         """
+        if not callable(element) or isinstance(element, SmoothReference | Trajectory):
+            raise TypeError(
+                f"Residual.from_goal: the element of {name!r} must be a function (t, x, u, p) "
+                f"→ coordinates, got {type(element).__name__}; "
+                "give element, goal, group in this order"
+            )
+        if not isinstance(group, LieGroup):
+            raise TypeError(
+                f"Residual.from_goal: the group of {name!r} must be a LieGroup, got "
+                f"{type(group).__name__}; give element, goal, group in this order"
+            )
         if isinstance(goal, Trajectory):
             goal = goal if len(goal) > 1 else goal.x[0]
         if isinstance(goal, Trajectory):

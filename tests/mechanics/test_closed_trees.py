@@ -736,3 +736,17 @@ def test_angles_of_a_start_ask_whether_they_are_degrees():
         closed = ClosedTree(tree, {"crank": 30})
     with pytest.warns(UserWarning, match=r"where\['crank'\] of 45 rad .* np.radians\(45\)"):
         closed.assemble(np.zeros(3), where={"crank": 45})
+
+
+def test_a_joint_of_several_degrees_of_freedom_is_told_by_its_coordinates():
+    rod = SpatialInertia.rod(1.0, length=0.4, center_of_mass=[0.2, 0, 0])
+    tree = Multibody("raft").add_body("raft", SpatialInertia.box(2.0, [0.4, 0.3, 0.2]), "free")
+    for name, y in (("left", 0.1), ("right", -0.1)):
+        tree = tree.add_body(name, rod, "revolute", "raft", [0, y, 0], axis="y")
+
+    def opposite(t, q, p):
+        return ca.DM([[0, 0, 0, 0, 0, 0, 1, 1]]), ca.DM(1, 1)
+
+    closed = ClosedTree(tree).constrain("opposite", ["turn"], opposite, "rad/s", "velocity")
+    with pytest.raises(KeyError, match="has 6 coordinates, .*: name some of "):
+        closed.system(independent="raft")

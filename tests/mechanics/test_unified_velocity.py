@@ -165,6 +165,12 @@ def test_dependent_speeds_are_refused_by_name():
     points[1] = points[0]
     with pytest.raises(ValueError, match="speeds of points 0, 1 .counted from 0. depend on each"):
         UnifiedVelocity(points, good.directions)
+    points[[3, 4, 5]] = points[[2, 2, 5]]
+    directions = good.directions.copy()
+    directions[[1, 3]] = directions[[0, 2]]  # two pairs, and the others stand alone
+    points[4] = good.points[4]
+    with pytest.raises(ValueError, match="speeds of points 0, 1; of points 2, 3 .counted"):
+        UnifiedVelocity(points, directions)
     # Three forces along lines through one point of a plane: one of them follows from the others.
     points, directions = good.points.copy(), good.directions.copy()
     points[[0, 2, 4]], directions[[0, 2, 4]] = 0.0, [[1, 0, 0], [0, 1, 0], [1, 2, 0]]

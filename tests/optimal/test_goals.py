@@ -188,3 +188,11 @@ def test_the_goal_of_the_how_to_guide_serves_a_parametric_tree():
     found = names["around"].solve(np.zeros(4), p=p)
     assert found.is_success
     assert SE3.distance(tree.placement("tool")(found.x[-1, :2]), goal, length=1.0) < 0.05
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (0, 2, 1), (2, 1, 0), (3, 0, 2)])
+def test_swapped_arguments_are_told(order):
+    path = Waypoints(SPACE, [0, 1], [[0, 0], [1, 2]])
+    given = [lambda t, x, u, p: x[:2], [1.0, 2.0], SPACE, path]
+    with pytest.raises(TypeError, match="element, goal, group in this order"):
+        Residual.from_goal(*(given[k] for k in order), name="place")

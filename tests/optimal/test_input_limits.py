@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
-from lgcontrol.optimal._input_limits import LEAST_WIDTH
+from lgcontrol.optimal._input_limits import LEAST_WIDTH, ControlBox
 from lgcontrol.optimal._internal import make_solver
 from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import Input, System
@@ -118,3 +118,11 @@ def test_messages_say_which_of_several_limits_is_met():
         found = problem.solve([3.0, 0.0])
         assert found.status == "infeasible"
         assert found.message.endswith(f"at their limits: {name}")
+
+
+@pytest.mark.filterwarnings("error")
+def test_ranges_that_overflow_have_an_inside():
+    most = np.array([1.7e308, 2.0, np.inf])
+    lower, upper = ControlBox(-most, most, ()).inside(0.25)
+    np.testing.assert_allclose(lower[:2], -most[:2] / 2)
+    np.testing.assert_allclose(upper[:2], most[:2] / 2)

@@ -16,6 +16,7 @@ from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
+    Cost,
     InteriorPointSolver,
     NLPSolver,
     OptimalControlProblem,
@@ -454,10 +455,33 @@ def test_a_solve_that_is_watched_gives_up_where_one_that_is_not_does():
 
 
 def test_survives_a_cost_that_is_not_finite():
-    broken = Residual(lambda t, x, u, p: ca.log(x[2] - 5.0), 1.0)
+    broken = Residual(lambda t, x, u, p: ca.log(x[2] - 5.0), 1.0, name="height")
     solution = InteriorPointSolver(swing(residuals=[broken])).solve(HANGING)
     assert solution.status is SolveStatus.FAILED
     assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
+    assert "the residual 'height' is not finite at t = 0 s" in solution.message
+
+
+@pytest.mark.parametrize("what", ["the cost 'price'", "the motion of cart", "the residual 'end'"])
+def test_a_solve_that_fails_says_what_is_not_finite_and_when(what):
+    def late(t, x, u, p):
+        return ca.log(0.25 - t)  # from the fourth node on
+
+    def field(t, x, u, p):
+        return ca.vertcat(x[1], u + (ca.log(1 - 4 * x[0]) if "motion" in what else 0))
+
+    cart = System("cart", Rn(2), field, inputs=["push"])
+    price = Cost(late if "cost" in what else lambda t, x, u, p: u**2, name="price")
+    end = Residual(
+        late if "residual" in what else lambda t, x, u, p: x[0], None, terminal=1.0, name="end"
+    )
+    problem = OptimalControlProblem(
+        cart, 5, 0.1, Q=1, R=1, reference=[0, 0], residuals=[end], costs=[price], method="euler"
+    )
+    found = InteriorPointSolver(problem).solve([0.5, 0.0])
+    when = {"cost": 0.3, "motion": 0, "residual": 0.5}[what.split()[1]]
+    assert found.status == "failed"
+    assert f"{what} is not finite at t = {when} s at the guess: start elsewhere" in found.message
 
 
 def test_stops_where_it_is_told_to():

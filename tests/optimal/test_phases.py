@@ -46,6 +46,8 @@ def test_least_time_of_a_double_integrator():
     found = PhasedProblem(pair, time_weight=1).solve([0, 0])
     assert found.is_success
     assert found.durations["push"] == pytest.approx(1 / np.sqrt(3), rel=FOUND)
+    with pytest.raises(KeyError, match="unknown phase 0; valid names are push, phase1"):
+        found.durations[0]
     assert found.switches == pytest.approx([1 / np.sqrt(3), np.sqrt(3)], rel=FOUND)
     # Each phase keeps the limits of its own system; the result is a motion in time.
     run = found.trajectory

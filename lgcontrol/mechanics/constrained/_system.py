@@ -732,6 +732,12 @@ class ConstrainedMechanics:
         known = coordinates_by_name(group, self.further)
         for entry in as_names(names):
             if entry not in known:
+                several = [name for name in known if name.rpartition(".")[0] == entry]
+                if several:
+                    raise UnknownNameError(
+                        f"{self.base.name}: {entry!r} has {len(several)} coordinates, expected the "
+                        f"names of single ones: name some of {', '.join(several)}"
+                    )
                 raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
         given = tuple(known[entry] for entry in as_names(names))
         degrees_of_freedom.judge(self.base.name, given, best)

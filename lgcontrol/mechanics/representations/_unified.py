@@ -9,6 +9,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy.linalg
 
 from ...codegen import ModelFunction, Value, trace
 from ...codegen._internal import Shape, check_shape
@@ -353,8 +354,14 @@ def _dependent_rows(D: np.ndarray) -> str:
     empty = np.flatnonzero(rows == 0)
     if empty.size:
         return f"the direction of point {empty[0]} is zero"
-    u, s, _ = np.linalg.svd(D / rows[:, None])
-    idle = u[:, s <= max(s[0] / WORST_CONDITION, s[-1])]
-    shares = np.abs(idle).max(axis=1)
-    found = ", ".join(map(str, np.flatnonzero(shares > UNIFIED_SHARE * shares.max())))
+    unit = D / rows[:, None]
+    _, R, order = scipy.linalg.qr(unit.T, pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = min(5, int((sizes > sizes[0] / WORST_CONDITION).sum()))
+    shares = np.abs(np.linalg.lstsq(unit[order[:rank]].T, unit[order[rank:]].T)[0])
+    groups = []
+    for row, share in zip(order[rank:], shares.T, strict=True):
+        others = order[:rank][share > UNIFIED_SHARE * share.max()]
+        groups.append(", ".join(map(str, sorted([int(row), *others.tolist()]))))
+    found = "; of points ".join(sorted(groups))
     return f"the speeds of points {found} (counted from 0) depend on each other"

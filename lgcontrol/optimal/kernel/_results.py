@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from .._outcome import (
@@ -164,7 +165,7 @@ class KernelResults:
         def later() -> dict[str, Any]:
             message = sentence(
                 status, last, tolerance, stalled="no step lowers the cost",
-                failed="the motion or its cost is not finite at the guess: start elsewhere",
+                failed=f"{self._not_finite(nodes, setting)}: start elsewhere",
             )  # fmt: skip
             if status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL:
                 message = f"{message}; {OTHER_START}"
@@ -252,6 +253,37 @@ class KernelResults:
         if not (self.model.is_implicit or setting.box.contradictions):
             return made
         return judged(made, setting)
+
+    def _not_finite(self, nodes: Nodes, setting: Setting) -> str:
+        """What is not finite, and when first, for messages."""
+        model, problem = self.model, self.model.problem
+        system, names, p = problem.system, problem.parameter_names, setting.p
+        when = "{} is not finite at t = {:g} s at the guess"
+        open_steps = ~np.isfinite(model.transcription.gaps(nodes, setting)).all(axis=1)
+        if open_steps.any():
+            return when.format(f"the motion of {system.name}", nodes.t[open_steps.argmax()])
+        sizes = 1, system.state.nq, system.n_inputs, len(p)
+        t, x, u, q = (problem.symbol.sym(*each) for each in zip("txup", sizes, strict=True))
+        terms: list[tuple[str, Any, list[bool]]] = []
+        for residual in problem.residuals:
+            value = residual.expression(system, t, x, u, q)
+            size = value.shape[0]
+            on = [residual.weigh(size, names, at_end=end) is not None for end in (False, True)]
+            terms.append((f"the residual {residual.name!r}", value, on))
+        for cost in problem.costs:
+            value = cost.expression(problem.symbol, t, x, u, q)
+            on = [cost.factor(q, names, at_end=end) is not None for end in (False, True)]
+            terms.append((f"the cost {cost.name!r}", value, on))
+        last = len(nodes.t) - 1
+        for name, value, on in terms:
+            function = ca.Function("term", [t, x, u, q], [value])
+            for k in range(last + 1):
+                if not on[int(k == last)]:
+                    continue
+                found = function(nodes.t[k], nodes.x[k], nodes.u[min(k, last - 1)], p)
+                if not np.isfinite(np.asarray(found)).all():
+                    return when.format(name, nodes.t[k])
+        return "the motion or its cost is not finite at the guess"
 
     def _at_start(self, values: np.ndarray, violations: tuple[Violation, ...]) -> str:
         """Violated bounds that the first node violates too, for messages."""
