@@ -110,6 +110,6 @@ def in_space(axis: Any) -> None:
     """Equal scales, few ticks, and room for the names of axes in space."""
     axis.set_aspect("equal")
     axis.locator_params(nbins=4)
-    axis.set_box_aspect(axis._box_aspect, zoom=0.82)  # the layout does not know of their names
+    axis.set_box_aspect(axis.get_box_aspect(), zoom=0.82)  # the layout does not know of their names
     for side in (axis.xaxis, axis.yaxis, axis.zaxis):
         side.labelpad = 8.0
