@@ -115,7 +115,7 @@ def test_the_elastic_problem_first_goes_the_way_of_numpy():
 @pytest.mark.thorough
 def test_a_plan_that_is_hard_to_find_is_not_called_infeasible():
     # Two poles on a cart swing around: the first way ends at a stationary point of the violation.
-    task = TASKS["double pendulum, lost"]()
+    task = TASKS["double pendulum, far"]()
     problem, x0 = task.problem, task.x0
     moves = 0.3 * np.random.default_rng(29).normal(size=(12, problem.system.n_errors))
     ready = Ready(problem, np.asarray(problem.system.retract(x0, moves[6], [])))

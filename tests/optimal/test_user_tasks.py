@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "user_tasks.jso
 @pytest.mark.usually(name=("parking",))
 @pytest.mark.parametrize(
     "name",
-    ["minimum time", "parking", "double pendulum, saved"],
+    ["minimum time", "parking", "double pendulum, near"],
 )
 def test_ends_where_ipopt_does(name):
     task, peer = TASKS[name](), json.loads(RESULTS.read_text())[name]["IPOPT"]
@@ -43,7 +43,7 @@ def test_rotors_that_take_time_turn_a_quadrotor_over(angle):
 
 
 def test_the_pendulum_that_ipopt_loses_is_saved():
-    task = TASKS["double pendulum, lost"]()
+    task = TASKS["double pendulum, far"]()
     plan = InteriorPointSolver(task.problem).prepare().solve(task.x0, tolerance=1e-8)
     assert plan.status == "converged"
     # Unstable: defects of 5e-8, within the default tolerance, grow to 2.5e-6 along a rollout.
@@ -54,7 +54,7 @@ def test_the_pendulum_that_ipopt_loses_is_saved():
 
 
 def test_the_pendulum_that_cannot_be_saved_says_why():
-    task = TASKS["double pendulum, saved"]()
+    task = TASKS["double pendulum, near"]()
     thrown = task.x0 + [0.79, 0, 0, 5.0, 0, 0]  # 1 cm from the end of the rail, at 5 m/s
     plan = InteriorPointSolver(task.problem).prepare().solve(thrown)
     assert plan.status == "infeasible"
