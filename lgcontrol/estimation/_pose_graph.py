@@ -48,9 +48,9 @@ def pose_graph(
 
     Raises
     ------
-    ValueError If an edge or a sight names a pose that is not there, measures no element of the
-    group, or has an information that is none. The message has its number and the poses that it
-    joins.
+    ValueError
+        If an edge or a sight names a pose that is not there, measures no element of the group, or
+        has an information that is none. The message has its number and the poses that it joins.
 
     Examples
     --------

@@ -50,15 +50,15 @@ class Bound:
     Parameters
     ----------
     of : str or callable
-        What is bounded: a block of the state at any depth (its coordinates; by numbers of
-        SO2, the angle in (−π, π]; ``"joint1"`` or ``"configuration.joint1"``,
-        ``"velocity.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate of a block
-        that is more than one number (``"pose.rx"``: that component of minus(x, x_ref)), an input, a
-        quantity of the system or an entry of one (``"deflection"``, ``"deflection.elbow"``; its
-        known limits where none are given), ``"limits"`` for all whose limits the system knows, or a
-        smooth function ``(t, x, u, p) → column``. A name that is both a part of the state and an
-        input, as a driven joint's, is written ``"state.joint1"`` for the angle,
-        ``"input.joint1"`` for the torque.
+        The bounded quantity. A block of the state at any depth is bounded by its coordinates, one
+        of SO2 by its angle in (−π, π]: ``"joint1"`` or ``"configuration.joint1"``,
+        ``"velocity.joint1"``. One coordinate is ``"pose.z"``. For a block that is more than one
+        number, ``"pose.rx"`` is a tangent coordinate: that component of minus(x, x_ref). It may be
+        an input, or a quantity of the system or an entry of one (``"deflection"``,
+        ``"deflection.elbow"``; its known limits if none are given). ``"limits"`` is all whose
+        limits the system knows. A smooth function is ``(t, x, u, p) → column``. A name may be both
+        a part of the state and an input, such as a driven joint's. Write ``"state.joint1"`` for the
+        angle, ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits; a name is that of a parameter, whose value may change from call to call. One that is
         left out is infinite; where both are, they are those that the system knows
@@ -67,7 +67,7 @@ class Bound:
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
         name of a parameter. Without it the bound is a hard constraint.
     at : {"both", "path", "terminal", "start"} or range
-        Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
+        Nodes at which it holds: along the horizon, at an end of it, or by their numbers, as in
         ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
         depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
         on inputs has no end value.
@@ -163,7 +163,7 @@ class NamedRows(NamedTuple):
 
 
 def place_text(at: str | range) -> str:
-    """Where a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
+    """Nodes at which a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
     if isinstance(at, str) or not at:
         return str(at)
     nodes = f"node {at[0]}" if len(at) == 1 else f"nodes {min(at)} to {max(at)}"
@@ -241,7 +241,7 @@ def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None
 
 
 def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
-    """Refuse hard bounds of which two leave nothing of a quantity that both name, at one node.
+    """Refuse two hard bounds on the same quantity that leave no value for it at a node.
 
     Limits that are parameters may change, and functions are not compared: solves find out.
 
@@ -249,7 +249,7 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
     ----------
     system : System
     bounds : sequence of Bound
-        Whose names are known.
+        Bounds whose names are known.
     horizon : int
         Number of steps.
     """

@@ -47,7 +47,7 @@ class Given:
         ----------
         times : ndarray, shape (N + 1,)
         reference : optional
-            That of the problem if left out.
+            Reference of the problem if left out.
         p : mapping or array_like, optional
             Parameters of the system and of the problem; nominal if left out.
         arrival : array_like, shape (n, n), optional

@@ -85,7 +85,7 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
     """Which starts a word stands for: one of `STARTS`, for "cheapest" several.
 
     None is the policy of a system that carries one, which knows its way better than a cost before
-    the first step tells; "cheapest" for others.
+    the first step tells. For other systems None is "cheapest".
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def best_start(
 ) -> Nodes:
     """The cheapest of some starts.
 
-    "rest" stays at x0, "screw" goes to the end of the reference as `interpolate` does: states that
-    are no motion, but all there is where motions run away. "reference" is the motion under its
+    "rest" stays at x0, "screw" goes to the end of the reference as `interpolate` does. These states
+    are not dynamically feasible, but serve if rollouts diverge. "reference" is the motion under its
     inputs, "regulators" those under feedback about it, "policy" that under the system's own.
     Controls keep as far off their limits as the interior point begins: moved there afterwards,
     those of an unstable system would lead elsewhere.
@@ -251,8 +251,8 @@ def follow(
 ) -> Nodes:
     """Nodes of the closed loop with a controller, which runs at its own rate.
 
-    Each node's input is the mean over its step, so that the gaps between the nodes are small; from
-    where the loop diverges the last finite state is kept.
+    Each node's input is the mean over its step, so that the defects between the nodes are small. If
+    the loop diverges, the last finite state is kept from there on.
 
     Parameters
     ----------
@@ -317,9 +317,9 @@ def moved_on(
     times: np.ndarray,
     setting: Setting,
 ) -> Nodes:
-    """What was found last at the times of new nodes; beyond its end the last controls are held.
+    """Last solution at the times of new nodes; beyond its end the last controls are held.
 
-    Inputs that are no controls follow the reference. Where the clock went back the plan stays as it
+    Inputs that are no controls follow the reference. If the clock went back, the plan stays as it
     is, at the new times.
 
     Parameters

@@ -53,9 +53,9 @@ class ControlBox(NamedTuple):
 class InputLimits:
     """Hard limits of controls that are the same at all times of a horizon.
 
-    Those of the system and of bounds on inputs. Of several the tightest counts. Where a lower limit
-    exceeds an upper one, which parameters may bring about, both are the value between them, or the
-    one next to it that the system allows.
+    The limits are those of the system and of bounds on inputs. Of several the tightest counts. If a
+    lower limit exceeds an upper one, which parameters may bring about, both are the value between
+    them, or the next one that the system allows.
 
     Parameters
     ----------

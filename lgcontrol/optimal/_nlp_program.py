@@ -14,7 +14,7 @@ from ._transcription import Transcription
 
 
 class ProgramLayout(NamedTuple):
-    """Where the variables and constraints of an NLP are.
+    """Places of the variables and constraints of an NLP.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     """Functions of the program of a problem, and its layout.
 
     With y the tangent vectors and controls of all stages and v(y) their defects and rows, the
-    constraints are ``E z + M v(S z)``: derivatives are those of one stage, mapped.
+    constraints are ``E z + M v(S z)``. Derivatives are those of one stage, mapped.
 
     Parameters
     ----------

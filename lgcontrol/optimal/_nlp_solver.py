@@ -63,9 +63,9 @@ class NLPSolver:
     """Solves an `OptimalControlProblem` by IPOPT or fatrop, for comparison and for rescue.
 
     Unknowns are tangent vectors about the guess, one a node, so that these solvers, which know no
-    groups, meet no quaternion norm. Where a result is far from its centre the solve is repeated
-    about it, until the centre stands. Second derivatives are exact. A solve takes some hundred
-    times as long as one of `InteriorPointSolver`; from starts where that stalls it is another way.
+    groups, meet no quaternion norm. If a result is far from its centre, the solve is repeated about
+    it, until the centre stays. Second derivatives are exact. A solve takes some hundred times as
+    long as one of `InteriorPointSolver`; from starts where that stalls it is another way.
 
     Parameters
     ----------
@@ -135,12 +135,12 @@ class NLPSolver:
 
     @property
     def problem(self) -> OptimalControlProblem:
-        """What is solved."""
+        """The optimal control problem that is solved."""
         return self.transcription.problem
 
     @property
     def plan_layout(self) -> PlanLayout:
-        """Where the parts of a plan are."""
+        """Places of the parts of a plan."""
         return plan_layout(self.problem)
 
     def for_problem(self, problem: OptimalControlProblem) -> NLPSolver:

@@ -113,9 +113,9 @@ def keep_out(
 ) -> Bound:
     """Bound that keeps a body out of an obstacle.
 
-    Bounded is ``(d² − R²) / (2 R)`` with the distance d of the two axes and the sum R of the radii:
-    smooth, and near contact the clearance in m. Of a half-space it is the clearance of each end.
-    Records and pictures show the clearance ``d − R`` itself.
+    The bounded quantity is ``(d² − R²) / (2 R)`` with the distance d of the two axes and the sum R
+    of the radii. It is smooth, and near contact it is the clearance in m. Of a half-space it is the
+    clearance of each end. Records and pictures show the clearance ``d − R`` itself.
 
     Parameters
     ----------

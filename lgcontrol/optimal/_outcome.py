@@ -82,7 +82,7 @@ class Iteration(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """Where a constraint is violated most.
+    """The largest violation of a constraint, and its place.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class TranscriptionError:
     Attributes
     ----------
     states : ndarray, shape (N, n)
-        Error coordinates of the end of each step from the next node, the step integrated from its
-        first node to a tolerance with the input held.
+        Error coordinates of the end of each step from the next node. The step is integrated from
+        its first node to a tolerance with the input held.
     cost_of_steps : ndarray, shape (N,)
         Change of the optimal cost, to first order, if the integrals of each step and its end were
         exact.

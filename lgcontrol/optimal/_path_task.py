@@ -30,10 +30,10 @@ RUN_UP = 0.5
 class PathTask:
     """A system that goes along a path: errors, reward and limits of a place that is a state.
 
-    The state gets a block "progress" with the place s, in the parameter of the path, and its speed;
-    the rate of that, "progress.rate", is a control. Plans minimise
-    ``∫ ½ eᵀ W e − reward · ṡ dt`` with ``e = minus(element(x), path(s))``, besides what is weighed
-    otherwise: there is no timetable, and where errors would grow the place goes slower.
+    The state gets a block "progress" with the place s, in the parameter of the path, and its speed.
+    The rate of that, "progress.rate", is a control. Plans minimise ``∫ ½ eᵀ W e − reward · ṡ dt``
+    with ``e = minus(element(x), path(s))``, besides what is weighed otherwise: there is no
+    timetable, and where errors would grow the place goes slower.
 
     Parameters
     ----------

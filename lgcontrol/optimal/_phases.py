@@ -88,16 +88,16 @@ class Phase:
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.
     bounds : sequence of Bound
-        Along the phase; those ``at="terminal"`` hold at its end, before the jump, those
-        ``at="start"`` after the jump before it or, in a loop, at the start of all. Nodes of a range
-        are counted from the start of the phase.
+        Along the phase. Bounds ``at="terminal"`` hold at its end, before the jump. Bounds
+        ``at="start"`` hold after the jump before it or, in a loop, at the start of all. Nodes of a
+        range are counted from the start of the phase.
     jump : callable, optional
         ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
     name : str
         Of its duration, "phase0" and so on if left out.
     reference : optional
-        State, or an object with ``x`` and ``u``, of its errors and efforts; that of the problem if
-        left out, which is of the first phase's group.
+        State, or an object with ``x`` and ``u``, of its errors and efforts. If left out it is that
+        of the problem, which is of the first phase's group.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class PhasedSolution(Result):
         Nodes in time of each phase on its own group, with its own inputs, one a step, from after
         the jump.
     solution : OptimalSolution
-        That of `PhasedProblem.problem`, whose time is the number of a node; messages and
+        Solution of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
     whole : Trajectory or None
         All parts in one; None where phases move on different groups.
@@ -249,10 +249,10 @@ class PhasedSolution(Result):
 
 @named_options
 class PhasedProblem:
-    """A plan of phases, of which some or all take the time they need.
+    """A plan of phases; some or all of them have free durations.
 
     It minimises ``time_weight · Σ T_j`` and the costs of the phases. Each phase has steps of equal
-    length, durations are constant states with a free start, and the whole is one
+    length, and durations are constant states with a free start. The whole is one
     `OptimalControlProblem` of a discrete system, `problem`, for any solver that finds free starts.
 
     Parameters
@@ -376,9 +376,9 @@ class PhasedProblem:
             Initial guess of the phases' durations in s, within their limits. If left out, it is
             the geometric mean of the limits. If that leads to no plan, longer durations are tried.
         guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
-            States and inputs at the nodes, whatever their times, in a list one for each phase, as
-            there must be where their groups differ; or a word of `Solver.solve`. Those of a tuple
-            are tried one after the other, and the best result is the answer.
+            States and inputs at the nodes, whatever their times. In a list there is one for each
+            phase; phases of different groups need a list. Or a word of `Solver.solve`. The members
+            of a tuple are tried one after the other, and the best result is the answer.
         solver : Solver or str, optional
         **options
             Of `Solver.solve`.

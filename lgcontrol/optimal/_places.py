@@ -13,14 +13,14 @@ from ..systems._internal import block_slices, shared_names
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:
-    """Where blocks, blocks in blocks and tangent coordinates are in a tangent vector."""
+    """Places of blocks, blocks in blocks and tangent coordinates in a tangent vector."""
     names = {key: slice(i, i + 1) for i, key in enumerate(group.tangent_names)}
     return block_slices(group)[1] | names
 
 
 @memoized
 def error_places(system: System) -> dict[str, slice]:
-    """Where blocks and coordinates are in the error coordinates of a system."""
+    """Places of blocks and coordinates in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
     places = {key: i for i, key in enumerate(system.error_names)}
@@ -33,7 +33,7 @@ def error_places(system: System) -> dict[str, slice]:
 
 @memoized
 def control_places(system: System) -> dict[str, slice]:
-    """Where controls, and what comes before the dot in several names, are among the controls."""
+    """Places of controls, and of the part before the dot in several names, among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
     return shared_names([*names]) | names
@@ -55,8 +55,8 @@ def free_errors(system: System, free: str | Iterable[str]) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a name is unknown, or moves along the free coordinates do not stay among them: those of
-        a part of a group have to be a subgroup's.
+        If a name is unknown, or moves along the free coordinates do not stay among them. Free
+        coordinates of a part of a group have to be a subgroup's.
 
     Examples
     --------

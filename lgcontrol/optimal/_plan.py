@@ -24,7 +24,7 @@ HEAD = 3
 
 @dataclass(frozen=True)
 class PlanLayout:
-    """Where the parts of a plan are in its column.
+    """Places of the parts of a plan in its column.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Plan:
         Parameters
         ----------
         layout : PlanLayout
-            That of the solver or controller that is to go on from it.
+            Layout of the solver or controller that is to start from it.
         column : array_like, shape (layout.size,)
             Of `column`.
 

@@ -108,9 +108,9 @@ class ProblemOptions(TypedDict, total=False):
 class OptimalControlProblem(Frozen):
     """Steer a system over a finite horizon at the least cost.
 
-    With the error ``e = error(x, x_ref)`` in the system's coordinates minimise
-    ``Σₖ dt/2 (eᵀ Q e + δuᵀ R δu + Σ rᵀ W r) + ½ (eᵀ Q_N e + Σ rᵀ W_N r)`` over the controls, with
-    ``δu = u − u_ref``, subject to the dynamics, the bounds of the inputs and further bounds.
+    The error is ``e = error(x, x_ref)`` in the system's coordinates, and ``δu = u − u_ref``.
+    Minimise ``Σₖ dt/2 (eᵀ Q e + δuᵀ R δu + Σ rᵀ W r) + ½ (eᵀ Q_N e + Σ rᵀ W_N r)`` over the
+    controls, subject to the dynamics, the bounds of the inputs and further bounds.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class OptimalControlProblem(Frozen):
         Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
-        Those of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
+        Names of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
     quadrature : {"left", "gauss"}
         Integral of the terms along the horizon over a step. "left" takes their value at the start
         of the step, times dt: an error of first order. "gauss" takes two Gauss points, whose states
@@ -428,7 +428,7 @@ class OptimalControlProblem(Frozen):
         ----------
         *names : str
             ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number, or of
-            controls: the system's own limits stay, so that a parameter can only be the tighter one;
+            controls. The system's own limits stay, so that a parameter can only be the tighter one.
             ``"label.soft"`` of soft bounds. ``"Q.pose"``, ``"Q.pose.x"``, ``"R.torque"``,
             ``"terminal.pose"``, or ``"Q"`` where that weight is one number times the identity: a
             default terminal weight goes with Q. ``"name.weight"`` and ``"name.terminal"`` of
@@ -615,7 +615,7 @@ class OptimalControlProblem(Frozen):
     def too_few_substeps(
         self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None
     ) -> str:
-        """What is wrong with the substeps at some states; empty where they keep up.
+        """Return the fault of the substeps at some states; empty if they keep up.
 
         Arguments are those of `keeping_up`, which helps. Substeps that the user gave are right.
 
@@ -735,7 +735,7 @@ class OptimalSolution(Result):
     trajectory : Trajectory
         Best iterate: N + 1 states and N inputs.
     reference : Trajectory
-        What was to be followed.
+        Reference that was to be followed.
     cost : float
         Of the problem, with the penalties of soft constraints. Of a real-time step, the cost before
         its last iteration.
@@ -751,7 +751,7 @@ class OptimalSolution(Result):
         Seconds in "total", "model" (functions and derivatives) and "qp".
     problem : OptimalControlProblem
     plan : Plan
-        What `Solver.step` goes on from.
+        Warm start of `Solver.step`.
     """
 
     status: SolveStatus
@@ -940,11 +940,11 @@ GuessLike: TypeAlias = Start | tuple[Start, ...] | None
 class Solver(Protocol):
     """What solves an `OptimalControlProblem`: the contract that `MPC` relies on, and nothing else.
 
-    A solver holds settings and one problem. It is made ready (`for_problem`, `prepare`), solves to
-    convergence (`solve`) or takes real-time steps from a plan (`step`), and tells the feedback of a
-    plan (`feedback`). A plan is a value, the `plan` of the solution that solves and steps return.
-    Without a problem it is good for its settings: ``MPC(…, solver=NLPSolver(…))``. It never
-    raises because a problem is hard: the status says how it went, and the result is the best
+    A solver holds settings and one problem. It is made ready (`for_problem`, `prepare`). Then it
+    solves to convergence (`solve`) or takes real-time steps from a plan (`step`), and tells the
+    feedback of a plan (`feedback`). A plan is a value, the `plan` of the solution that solves and
+    steps return. Without a problem it is good for its settings: ``MPC(…, solver=NLPSolver(…))``. It
+    never raises because a problem is hard: the status says how it went, and the result is the best
     iterate.
 
     Attributes
@@ -972,7 +972,7 @@ class Solver(Protocol):
 
     @property
     def problem(self) -> OptimalControlProblem:
-        """What is solved; refused by a solver that has none yet."""
+        """The problem that is solved; a solver that has none yet refuses."""
         ...
 
     @property

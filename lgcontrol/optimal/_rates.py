@@ -28,14 +28,14 @@ from ._weights import WeightLike, input_weight
 class Rates:
     """Weight and limit of the rates of a system's controls.
 
-    Inputs are held over steps; the rate of a step is the change from the input of the step before
+    Inputs are held over steps. The rate of a step is the change from the input of the step before
     it, divided by the step's length.
 
     Parameters
     ----------
     weight : float, array_like or mapping
-        W of ``½ ṙᵀ W ṙ`` per s, in 1 over units per s squared: a number, a diagonal, a matrix or a
-        mapping from names of controls, as R has them; positive definite.
+        W of ``½ ṙᵀ W ṙ`` per s, in 1 over units per s squared; positive definite. A number, a
+        diagonal, a matrix or a mapping from names of controls, as R has them.
     limit : float, array_like or mapping
         Largest rate in units of the input per s: a number, one for each control, or by names, the
         others being free.
@@ -72,7 +72,7 @@ def with_rates(
 ) -> OptimalControlProblem:
     """The same problem with the rates of its controls weighed and bounded.
 
-    Its state is that of the problem and a block "input", the controls that act until then: a solve
+    Its state is that of the problem and a block "input", the controls that act until then. A solve
     starts from the state and the inputs that act now. Its controls are their rates, R weighs what
     the inputs are off the reference's as before. Hard and soft bounds hold as they were stated.
 

@@ -56,18 +56,18 @@ def sample_reference(
     """States and inputs of a reference at times.
 
     A reference without inputs gets those that come nearest to moving the system along it: hover
-    thrusts for a state at rest. A Trajectory keeps its last state, and has from there on the inputs
+    thrusts for a state at rest. A Trajectory keeps its last state. From there on it has the inputs
     that come nearest to holding the system at rest there, not those that brought it there.
 
     Parameters
     ----------
     system : System
     reference : array_like, TrimPoint, Trajectory, SmoothReference, callable or ReferenceSamples
-        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, a motion of the
-        configuration (a `SmoothReference`, or a `StateMotion` of your own), or a function of one
+        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, or a motion of the
+        configuration (a `SmoothReference`, or a `StateMotion` of your own). Or a function of one
         time that returns a state or such an object; it is called at one time after the other.
-        Samples are those at the times already.
-        Inputs are all of the system's (n_inputs,) or its controls only.
+        Samples are those at the times already. Inputs are all of the system's (n_inputs,) or its
+        controls only.
     times : ndarray, shape (k,)
         Increasing times in s.
     p : ndarray, optional

@@ -84,7 +84,7 @@ class Retiming:
     Attributes
     ----------
     path : SmoothReference
-        What was to be followed; its time is the path parameter s.
+        Path that was to be followed; its time is the path parameter s.
     motion : SmoothReference
         The path in time, with exact derivatives; its acceleration jumps where limits change.
     s : ndarray, shape (N + 1,)
@@ -216,16 +216,16 @@ def retime(
     Parameters
     ----------
     path : SmoothReference
-        X(s), its time being s. It must move everywhere: one that rests at its ends has its own
-        profile; take ``Waypoints(…, order=1)``, at whose corners the motion stops, one that passes
+        X(s), its time being s. It must move everywhere: a path that rests at its ends has its own
+        profile. Take ``Waypoints(…, order=1)``, at whose corners the motion stops, one that passes
         with ``start=`` and ``end=`` velocities, or a `BSpline`.
     velocity, acceleration : float, array_like or mapping, optional
         Largest absolute values, body-fixed: one, one a tangent coordinate, or by its name.
     system : System, optional
         Limits of its inputs, and of velocities where it knows them: a robot's joint torques and
-        speeds. Its structure moves the path's group, or a block on it. Where further blocks follow
+        speeds. Its structure moves the path's group, or a block on it. If further blocks follow
         from that motion (motors behind springs), the limits of all states and quantities are kept
-        as well: speeds of motors, deflections, torques of springs; see Notes.
+        as well. These are speeds of motors, deflections and torques of springs; see Notes.
     rows : sequence of PathRow
         Further limits.
     start_speed, end_speed : float
@@ -243,7 +243,7 @@ def retime(
     ------
     ValueError
         If nothing limits the speed, the path stands still somewhere, or the limits leave no
-        profile; the message says which limit is broken at rest, and where.
+        profile. The message says which limit is broken at rest, and where.
 
     Warns
     -----
@@ -253,9 +253,10 @@ def retime(
     Notes
     -----
     Limits are kept at the path parameters of the result, `Retiming.s`, on both sides of each.
-    Between them a curved path exceeds them by the square of an interval: joints of a Panda limited
-    to 2.175 rad/s and 15 rad/s² by 5e-4 rad/s and 3e-3 rad/s² with 200 intervals, a quarter of that
-    with 400. ``slowed(found.motion, system=arm)`` takes that back, for 0.03 % of the time there.
+    Between them a curved path exceeds them by the square of an interval. With 200 intervals, joints
+    of a Panda limited to 2.175 rad/s and 15 rad/s² exceed them by 5e-4 rad/s and 3e-3 rad/s²; with
+    400, by a quarter of that. ``slowed(found.motion, system=arm)`` takes that back, for 0.03 % of
+    the time there.
 
     Motors behind springs take the jerk and the snap of the links. Between path parameters s̈ is
     constant, and rows are those of that; where s̈ jumps, such motors would have to jump as well.

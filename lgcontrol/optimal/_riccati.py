@@ -88,8 +88,8 @@ def lqr(
 
     Minimises ``∫ ½ (eᵀ Q e + δuᵀ R δu) dt``; with dt (and for discrete systems) the sum of the same
     terms times dt, with the input held over each sample. The sampled model is exact (the matrix
-    exponential of the linearization, which does not change along the motion), so that modes may be
-    fast next to dt.
+    exponential of the linearization, which does not change along the motion). Modes may therefore
+    be fast next to dt.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ def lqr(
     Raises
     ------
     ValueError
-        If A or a control's column of B changes along the motion, if no feedback stabilises it (the
-        message names the modes that the controls do not reach), if there are no controls, or if dt
-        is not that of a discrete system.
+        If A or a control's column of B changes along the motion, if there are no controls, or if dt
+        is not that of a discrete system. If no feedback stabilises it; the message names the modes
+        that the controls do not reach.
 
     Examples
     --------

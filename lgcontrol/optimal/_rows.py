@@ -43,7 +43,7 @@ class BoundRows:
     parameter : ndarray of int, shape (rows,)
         Which of p is the penalty weight, −1 for none.
     active : ndarray of bool, shape (N + 1, rows)
-        Where each row holds.
+        Nodes at which each row holds.
     """
 
     names: tuple[str, ...]
@@ -61,7 +61,8 @@ class BoundRows:
     def excess(self, values: np.ndarray) -> np.ndarray:
         """How far values (N + 1, rows) are outside of the limits; zero where a row is idle.
 
-        What is not a number is infinitely far outside: no bound is dropped for want of a value.
+        A value that is not a number is infinitely far outside: no bound is dropped for want of a
+        value.
         """
         over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
@@ -189,7 +190,8 @@ def bounded_along(
 ) -> dict[str, tuple[np.ndarray, float, float]]:
     """Bounded quantities along a trajectory by name, with their lower and upper limits.
 
-    Those of an end of a plan alone are left out, and without a reference those that ask for it.
+    Quantities of an end of a plan alone are left out. Without a reference, quantities that need one
+    are left out too.
 
     Parameters
     ----------

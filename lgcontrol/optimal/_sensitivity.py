@@ -226,9 +226,9 @@ class Sensitivities:
         Parameters
         ----------
         name : str
-            "x0", by its error coordinates; "reference", by a displacement of all its states in the
-            tangent space of each, its inputs held; or a parameter, such as a mass, a weight or a
-            limit that `OptimalControlProblem.symbolic` made one.
+            "x0", by its error coordinates, or "reference", by a displacement of all its states in
+            the tangent space of each, its inputs held. Or a parameter that
+            `OptimalControlProblem.symbolic` made one, such as a mass, a weight or a limit.
 
         Returns
         -------

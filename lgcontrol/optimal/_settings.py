@@ -32,7 +32,7 @@ class Settings:
 
     The kernel is handed them as data: other numbers need no new build. `table` lists each of them
     with its unit, meaning and source, and what falls when it moves. To change some, name them. The
-    cost is scaled so that its gradient at the first iterate is at most `gradient_most`; numbers
+    cost is scaled so that its gradient at the first iterate is at most `gradient_most`. Numbers
     with the unit of a cost or of a multiplier belong to the scaled cost.
 
     In the table "ablation" is one setting moved at a time on 30 problems with five starts each.

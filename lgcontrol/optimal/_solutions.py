@@ -104,7 +104,7 @@ def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) ->
 def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
     """The solution; failed where it claims something and its steps do not solve their equations.
 
-    Where limits of controls contradict each other it is infeasible and says so.
+    If limits of controls contradict each other, it is infeasible and says so.
 
     Parameters
     ----------

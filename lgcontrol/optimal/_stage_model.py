@@ -56,8 +56,8 @@ class Expansion(NamedTuple):
     A, B : ndarray
         Shapes (N, n, n), (N, n, m).
     g, H, G : ndarray
-        Gradient (N, n + m), Hessian (N, n + m, n + m) of the cost and derivatives
-        (N, rows, n + m) of the rows, by tangent vectors of the state, then controls.
+        Gradient (N, n + m), Hessian (N, n + m, n + m) of the cost and derivatives (N, rows, n + m)
+        of the rows. They are by tangent vectors of the state, then controls.
     g_end, H_end, G_end : ndarray
         The same of the end: (n,), (n, n), (rows, n).
     """
@@ -298,10 +298,10 @@ class StageModel:
     def curvature(self) -> ModelFunction | None:
         """``(…, prices, row_prices) → W, bend``, the Hessian of a stage less Gauss–Newton's.
 
-        That of the Lagrangian ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
-        ``plus(x, ε)`` and ``u + δ`` is ``W + [A B]ᵀ E [A B]`` with the entries `bend` of E at
-        `bend_places`: a sweep adds E to the cost to go instead. None where it is not wanted or
-        would cost more than it saves.
+        The Lagrangian is ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
+        ``plus(x, ε)`` and ``u + δ``. Its Hessian is ``W + [A B]ᵀ E [A B]`` with the entries `bend`
+        of E at `bend_places`: a sweep adds E to the cost to go instead. None where it is not wanted
+        or would cost more than it saves.
         """
         if not self.curved:
             return None

@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TerminalSet:
-    """Where ``V(e) = ½ eᵀ P e ≤ level`` with the error ``e = error(x, x_s)``.
+    """States with ``V(e) = ½ eᵀ P e ≤ level``, for the error ``e = error(x, x_s)``.
 
     In it the regulator ``u = u_s − K e`` keeps the hard bounds, and V falls in every step by at
     least the cost of that step. A plan that ends in it can therefore be continued for ever, and
@@ -48,7 +48,7 @@ class TerminalSet:
     limit : str
         What keeps the set from being larger.
     problem : OptimalControlProblem
-        Whose plans end in it.
+        Problem whose plans end in it.
     """
 
     P: np.ndarray
@@ -97,8 +97,8 @@ class TerminalSet:
     def continued(self, solution: OptimalSolution, p: FixedParameters | None = None) -> Trajectory:
         """A plan one step later: what is left of it, and the regulator for one more step.
 
-        Keeps all bounds where the plan did and ended inside, and costs less by the cost of its
-        first step at least: the plan that shows that the next problem has one.
+        Keeps all bounds if the plan did and ended inside, and costs less by the cost of its first
+        step at least. This plan shows that the next problem has one.
 
         Parameters
         ----------
@@ -139,8 +139,8 @@ def terminal_set(
 
     P solves ``(A − BK)ᵀ P (A − BK) − P = −(1 + margin) dt (Q + Kᵀ R K)``, so that V falls by more
     than a step costs where the model is linear. The level is the largest at which the hard bounds,
-    linearized, hold under the regulator, and shrinks until the bounds themselves hold and V falls
-    by the cost of the step with the model's own steps, at all of some random points.
+    linearized, hold under the regulator. It shrinks until the bounds themselves hold and V falls by
+    the cost of the step with the model's own steps, at all of some random points.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def terminal_set(
     Raises
     ------
     ValueError
-        If the system does not stay at the reference, a bound does not hold there or leaves no
-        room, or the errors do not all cost something under the regulator.
+        If the system does not stay at the reference, a bound does not hold there or leaves no room.
+        If the errors do not all cost something under the regulator.
 
     References
     ----------

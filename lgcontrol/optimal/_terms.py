@@ -37,7 +37,7 @@ class Residual:
     ----------
     of : callable or str
         Name of a quantity of the system or of an entry of one, or ``(t, x, u, p) → column`` on
-        CasADi columns, smooth; u holds all inputs of the system, p the parameters of the system and
+        CasADi columns, smooth. u holds all inputs of the system, p the parameters of the system and
         then those of the problem. A casadi.Function or a ModelFunction will do, so that mechanics
         can supply the pose of a frame. Make a number that changes, such as a goal, a parameter
         (``p[k]``): a number in the function is compiled with it, and another number again.
@@ -51,16 +51,16 @@ class Residual:
     name : str
         What messages call it.
     group : LieGroup, optional
-        Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
-        it as the error of a task, with the group's units.
+        Group of the two elements if the residual is their ``minus(…)``. Runs then show it as the
+        error of a task, with the group's units.
     function : callable, optional
         ``(t, y, u, p) → column`` of the values y of a quantity that `of` names; y itself if left
         out.
     derivatives : callable, optional
-        ``(t, x, u, p) → by_x, by_u`` where they are known in closed form: that of the residual for
-        displacements ``x exp d`` of the state, shape (rows, dim), and by all inputs of the system,
-        shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a third of the
-        operations of automatic differentiation.
+        ``(t, x, u, p) → by_x, by_u`` if they are known in closed form. by_x is the derivative of
+        the residual for displacements ``x exp d`` of the state, shape (rows, dim). by_u is by all
+        inputs of the system, shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a
+        third of the operations of automatic differentiation.
 
     Examples
     --------

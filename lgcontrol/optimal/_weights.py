@@ -33,7 +33,7 @@ def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
         What messages call it, for example ``"Q"``.
     weight : float, array_like or mapping
         A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
-        blocks (joints, too) or tangent coordinates to any of these; what is not named weighs
+        blocks (joints, too) or tangent coordinates to any of these. Names that are left out weigh
         nothing.
     group : LieGroup
 
@@ -191,7 +191,7 @@ class Weight(NamedTuple):
         return matrix
 
     def times(self, factor: float) -> Weight:
-        """So many times the weight."""
+        """Return the weight times a factor."""
         return self._replace(matrix=factor * self.matrix)
 
     def split(self) -> tuple[np.ndarray, Weight]:
@@ -222,7 +222,7 @@ def parameter_places(
     places: Mapping[str, Mapping[str, slice]],
     nominal: Mapping[str, float],
 ) -> dict[str, slice]:
-    """Where the weights that are parameters stand; each place holds one at most."""
+    """Places of the weights that are parameters; each place holds one at most."""
     known = {
         name: part for term, own in places.items() for name, part in named_places(term, own).items()
     }

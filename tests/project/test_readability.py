@@ -30,7 +30,6 @@ UNEDITED: dict[str, float] = {
     "docstrings of integrators": 0.09,
     "docstrings of io": 0.03,
     "docstrings of mechanics": 0.06,
-    "docstrings of optimal": 0.1,
     "docstrings of simulation": 0.04,
 }
 

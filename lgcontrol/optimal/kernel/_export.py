@@ -88,9 +88,9 @@ class LoopExport:
     setting : Setting
         Reference, parameters, terminal weight that it begins with.
     rates : LoopRates or None
-        Where the controls are rates of the answers.
+        Rates of the answers, if these are the controls.
     disturbance : LoopDisturbance or None
-        What is estimated.
+        The disturbance that is estimated.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -97,7 +97,7 @@ class TargetSearch(NamedTuple):
     found : float
         Size of the last of them, relative.
     same : float
-        Share of a step by which a secant must differ from zero.
+        Smallest difference of a secant from zero, relative to a step.
     """
 
     difference: float = 1e-3
@@ -141,7 +141,7 @@ class LoopDisturbance(NamedTuple):
 
     @property
     def numbers(self) -> np.ndarray:
-        """Those of the search, as `bias.c` has them."""
+        """Numbers of the search, as `bias.c` has them."""
         o = SEARCH
         return np.array([
             o.difference, self.unobservable, o.rank, o.error, o.effort, o.steps, o.found, o.same,
@@ -463,7 +463,7 @@ class KernelLoop:
         return status_of(self.struct.ended, bool(self.struct.stepped), self.is_late)
 
     def why(self) -> str:
-        """What is wrong with the last call."""
+        """Fault of the last call."""
         if self.struct.crowded:
             return CROWDED
         if self.struct.status == HELD:

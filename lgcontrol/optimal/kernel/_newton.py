@@ -160,7 +160,7 @@ class NewtonKKT:
     model : StageModel
     setting : Setting
     nodes : Nodes
-        Where it starts, the first state as it is to be.
+        Nodes at which it starts, the first state as it is to be.
     x0 : ndarray, shape (nq,)
         The given start.
     settings : Settings
@@ -579,7 +579,7 @@ class NewtonKKT:
         return np.concatenate([along, (self.ex.G_end @ eps[-1])[None]])
 
     def slope(self, d: NewtonStep) -> float:
-        """That of the barrier function along a step."""
+        """Slope of the barrier function along a step."""
         it, ex, form, mu = self.it, self.ex, self.form, self.mu
         lower, upper = self.rooms(it.u)
         active, relaxed = form.active, form.active & form.relaxed
@@ -1190,10 +1190,10 @@ class NewtonKKT:
     ) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
-        The iterate is rolled out from x0 under its gains and improved by steps of the solve, more
-        of them where it is far off, at a barrier parameter that follows how far off it is. Where
-        they end with a hard row exceeded the last iterate that kept all of them counts, unless it
-        costs much more than the plan at the start.
+        The iterate is rolled out from x0 under its gains and improved by steps of the solve. It
+        takes more steps if the iterate is far off; the barrier parameter follows how far off it is.
+        If the steps end with a hard row violated, the last iterate that kept all of them counts,
+        unless it costs much more than the plan at the start.
         """
         o, kept, started = self.o, None, None
         most = steps + (int(o.real_time_more) if more is None else more)

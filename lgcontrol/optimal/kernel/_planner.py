@@ -113,12 +113,12 @@ class InteriorPointSolver:
     violated by as little as possible.
 
     One kernel in C, built once a machine, solves all problems. `prepare` compiles the functions of
-    this one, found on disk the next time; before, or without, they are interpreted. Where there is
-    no compiler at all NumPy goes the same way, slower.
+    this one, found on disk the next time; before, or without, they are interpreted. If there is no
+    compiler at all, NumPy takes the same steps, slower.
 
     Real-time steps go on from a plan with its multipliers, moved on by the time between. One is
-    taken, up to four more where the plan was far off, was cut short or leaves hard constraints
-    violated; its status says that it was taken, not that the plan is optimal.
+    taken, or up to five if the plan was far off, was cut short or leaves hard constraints violated.
+    Its status says that it was taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class InteriorPointSolver:
     is_prepared : bool
         Whether functions are compiled, as far as they are to be.
     plan : Plan or None
-        That of the last solve or step.
+        Plan of the last solve or step.
 
     References
     ----------
@@ -216,12 +216,12 @@ class InteriorPointSolver:
 
     @property
     def problem(self) -> OptimalControlProblem:
-        """What is solved."""
+        """The optimal control problem that is solved."""
         return self.model.problem
 
     @property
     def plan_layout(self) -> PlanLayout:
-        """Where the parts of a plan are."""
+        """Places of the parts of a plan."""
         return self.memory.layout
 
     @property
@@ -311,9 +311,9 @@ class InteriorPointSolver:
         nominal : ndarray
             Inputs before the first answer.
         disturbance : LoopDisturbance, optional
-            What is estimated.
+            The disturbance that is estimated.
         rates : LoopRates, optional
-            Where the controls are rates of the answers.
+            Rates of the answers, if these are the controls.
 
         Returns
         -------
@@ -362,7 +362,7 @@ class InteriorPointSolver:
         tolerance : float
             Residual of a plan that has converged.
         guess : str, optional
-            Where a first plan starts, a word as for `solve`.
+            Initial guess of a first plan, a word as for `solve`.
         delay : float
             Time from call to effect in s, over which the model predicts.
         cases : sequence of ExportCase
@@ -372,9 +372,9 @@ class InteriorPointSolver:
         most_iterations : int, optional
             Of any call.
         disturbance : LoopDisturbance, optional
-            What is estimated.
+            The disturbance that is estimated.
         rates : LoopRates, optional
-            Where the controls are rates of the answers.
+            Rates of the answers, if these are the controls.
 
         Returns
         -------
@@ -429,12 +429,12 @@ class InteriorPointSolver:
         x0 : array_like, shape (nq,)
             Start.
         guess : Trajectory, OptimalSolution, controller, str or a tuple of these, optional
-            Several in a tuple are tried one after the other, and the best result is the answer:
-            the cheapest of those that succeed. A controller is followed from x0. Words: "policy",
-            the motion under that of the system; "reference", that under the inputs of the
-            reference; "regulators", those with linear-quadratic regulators about it; "rest", a
+            Several in a tuple are tried one after the other, and the best result is the answer: the
+            cheapest of those that succeed. A controller is followed from x0. Words: "policy", the
+            rollout under that of the system; "reference", the one under the inputs of the
+            reference; "regulators", the one with linear-quadratic regulators about it. "rest" is a
             state that stays at x0; "screw", states on the way from x0 to the end of the reference,
-            as `interpolate` goes; "cheapest", the cheapest of these but the last. Without a guess
+            as `interpolate` goes. "cheapest" is the cheapest of these but the last. Without a guess
             "policy" where there is one, else "cheapest". From a solution that succeeded an optimum
             is looked for near it, and elsewhere where that fails.
         reference : optional

@@ -84,7 +84,7 @@ class PlanReport(NamedTuple):
 
 
 def layout_of(model: StageModel, kept: int) -> PlanLayout:
-    """Where the parts of a plan are: the iterate, gains, rows, scales, and what steps go on with.
+    """Places of the parts of a plan: the iterate, gains, rows, scales, and the memory of steps.
 
     Parameters
     ----------
@@ -302,9 +302,9 @@ class NewtonKKTSolver:
     ) -> PlanReport:
         """Iterate from nodes to convergence.
 
-        Where the solve ends stalled or infeasible, the elastic problem is solved from the same
-        nodes first: a problem is said to be infeasible if both ways end at a stationary point of
-        the violation.
+        If the solve ends stalled or infeasible, the elastic problem is solved from the same nodes
+        first. A problem is said to be infeasible if both ways end at a stationary point of the
+        violation.
         """
         return self._solve(nodes, setting, x0, None, tolerance, max_iterations)
 

@@ -32,9 +32,9 @@ class Field(NamedTuple):
     ----------
     name : str
     kind : str
-        "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the
-        kernel reads), "numbers" (that it writes), "function", "factor" and "back", sweeps, or
-        "watch", asked after every iteration of a solve whether it goes on.
+        "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the kernel
+        reads), "numbers" (that it writes), "function"; "factor" and "back", sweeps. "watch" is
+        asked after every iteration of a solve whether it goes on.
     meaning : str
     """
 
