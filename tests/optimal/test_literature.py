@@ -13,12 +13,10 @@ from tests.optimal.literature import TASKS, in_units
 # The fastest ones of different kinds, by default.
 QUICK = (
     "car_stops", "bryson_denham", "goddard", "robot_arm", "van_der_pol_bounded", "tank_of_jensen",
-    "moon_lander", "batch_reactor", "zermelo", "oscillator_comes_to_rest",
+    "moon_lander", "batch_reactor", "zermelo", "oscillator_comes_to_rest", "least_snap",
 )  # fmt: skip
 # What the solver does not do yet, with what was measured; strict, so that a mend is seen.
 UNSOLVED = {
-    "least_jerk": "iteration limit, 0.41 m short; a linear-quadratic plan that IPOPT finds in 2",
-    "least_snap": "infeasible, 0.95 m short; a linear-quadratic plan that IPOPT finds in 3",
     "slew": "29.44 s instead of 28.63 s; IPOPT 34.31 s, the turn about the axis",
     "shuttle_reentry": "stalled, the first rollout falls into the sea; IPOPT neither",
     "ethanol": "iteration limit; IPOPT neither",
@@ -44,6 +42,13 @@ def test_the_known_optimum_is_found(name):
     plan = problem.solve(x0)
     assert plan.is_success, plan.message
     assert task.value(plan) == pytest.approx(task.optimum, rel=task.within)
+
+
+@pytest.mark.parametrize("name", ["block_moves", "least_jerk"])
+def test_linear_quadratic_plans_take_two_steps(name):
+    """The cost is a state whose rate is u²: a whole step leaves a defect, its rollout none."""
+    problem, x0 = TASKS[name].state()
+    assert "after 2 iterations" in problem.solve(x0).message
 
 
 def test_units_change_nothing():

@@ -704,7 +704,8 @@ class NewtonKKT:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
         least *= o.step_least
-        if self.is_linear or alpha < o.rollout:
+        rolls_first = self.is_linear or alpha < o.rollout
+        if rolls_first:
             rolled = self.roll_out(fac.K, tau, d)
             if rolled is not None and self._is_worth(rolled[0], rolled[1], ref):
                 return self.taken(rolled[0], d, 1.0, dual), 1.0
@@ -714,6 +715,13 @@ class NewtonKKT:
             found = self.values(trial)
             if self.judge(alpha, trial, found, ref):
                 return self.taken(trial, d, alpha, dual), alpha
+            rolls = is_first and not rolls_first and self.ne > 0 and self.dw == 0
+            if rolls and not self.theta(trial, *found[1:]) < ref.theta:
+                # Defects of curved dynamics shorten the step that meets equalities; a rollout of
+                # it has none.
+                rolled = self.roll_out(fac.K, tau, d)
+                if rolled is not None and self.judge(1.0, *rolled, ref):
+                    return self.taken(rolled[0], d, 1.0, dual), 1.0
             is_first, alpha = False, alpha / 2
         return None
 

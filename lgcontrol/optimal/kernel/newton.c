@@ -1097,7 +1097,8 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   }
   least *= o->step_least;
   double f;
-  if ((s->linear || most < o->rollout) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+  const int rolls_first = s->linear || most < o->rollout;
+  if (rolls_first && roll_out(m, q, s, o, tau, 1, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->armijo * ref[2];
     if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
@@ -1112,6 +1113,15 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     if (judge(m, q, s, o, alpha, f, ref)) {
       accept(m, q, s, o, alpha, dual);
       return alpha;
+    }
+    /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none. */
+    if (first && !rolls_first && m->ne > 0 && s->mem->dw == 0
+        && !(theta(m, q, s->t_gap, s->t_rho, s->t_missed) < th) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+      misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
+      if (judge(m, q, s, o, 1, f, ref)) {
+        accept(m, q, s, o, 1, dual);
+        return 1;
+      }
     }
     first = 0;
   }
