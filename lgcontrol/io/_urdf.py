@@ -68,11 +68,11 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
 
     Notes
     -----
-    URDF may leave something out: an origin is then the identity, an axis (1, 0, 0), a mimic has
+    URDF may leave something out: an origin is then the identity, an axis (1, 0, 0). A mimic has
     multiplier 1 and offset 0, and one missing bound of a range is 0. Continuous joints have no
     bounds, fixed and floating joints no axis. Axes and quaternions are normalised. Besides URDF 1.2
-    these are read: ``spherical`` or ``ball`` joints; ``helical`` or ``screw`` joints with ``<axis
-    pitch="...">`` in m/rad or ``<drake:screw_thread_pitch value="...">`` in m/turn; and
+    these are read: ``spherical`` or ``ball`` joints; ``helical`` or ``screw`` joints with
+    ``<axis pitch="...">`` in m/rad or ``<drake:screw_thread_pitch value="...">`` in m/turn; and
     ``universal`` joints about x, then y; each as ``<joint>`` or ``<drake:joint>``.
 
     Examples

@@ -55,10 +55,10 @@ def write_urdf(robot: RobotDescription, path: str | PathLike[str]) -> None:
 def format_urdf(robot: RobotDescription) -> str:
     """URDF text of a robot.
 
-    Numbers are written with the digits that give the same double back. Where the robot uses what
-    URDF 1.1 or 1.2 added (quaternions, capsules, limits of acceleration and jerk) the text
-    declares that version; helical, spherical and universal joints are extensions that few other
-    programs read.
+    Numbers are written with the digits that give the same double back. If the robot uses additions
+    of URDF 1.1 or 1.2 (quaternions, capsules, limits of acceleration and jerk), the text declares
+    that version. Helical, spherical and universal joints are extensions that few other programs
+    read.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ Item = TypeVar("Item")
 
 
 class Queue(Generic[Item]):
-    """What is under way: taken out when it is due, the older ones first.
+    """Items under way: taken out when due, the older ones first.
 
     Examples
     --------

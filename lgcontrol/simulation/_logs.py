@@ -52,8 +52,8 @@ class ControllerLog:
         not see the true state, "measurement_age", the time since the newest measurement that it
         knew of was taken, in s (NaN before there was one).
     unstable : str
-        Why errors grow in the controller's sampled loop, with the remedy, as it knew before the
-        run; empty where they do not, or it did not look.
+        Reason why errors grow in the controller's sampled loop, with the remedy, as it knew before
+        the run. Empty if they do not grow, or it did not look.
     """
 
     t: np.ndarray

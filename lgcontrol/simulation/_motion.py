@@ -49,7 +49,7 @@ class PlantMotion(ABC):
     status : RunStatus
         ``COMPLETED`` as long as the plant could be followed.
     trouble : str
-        What is wrong otherwise.
+        Any other trouble.
     """
 
     method: str

@@ -231,8 +231,8 @@ class SimulationResult(Result):
         Parameters
         ----------
         tolerance : float
-            What a command that counts may be away from a bound, relative to the range between the
-            bounds; relative to one more than the size of the bound where there is only one.
+            Largest distance from a bound of a command that counts, relative to the range between
+            the bounds. If there is only one bound, it is relative to one more than its size.
         """
         command = self.command
         if command.size == 0:

@@ -74,8 +74,8 @@ def simulate(
     """Simulate a closed loop; everything in it runs at its own rate.
 
     All periods, offsets and delays are whole multiples of one integer tick, so that nothing drifts.
-    What is due at the same time happens in this order: kicks; measurements, with the inputs held
-    until then; deliveries of measurements, to the estimator; controllers from the outer to the
+    Events that are due at the same time happen in this order: kicks; measurements, with the inputs
+    held until then; deliveries of measurements, to the estimator; controllers from the outer to the
     inner; disturbances; record. Inputs are held in between, and the plant moves. At the end nothing
     is commanded any more: N periods make N calls.
 
@@ -126,8 +126,8 @@ def simulate(
         are as long as it allows; each may have a hundredth of it. A run whose steps cannot be made
         to keep it ends as ``UNRESOLVED``.
     method : str or Method, optional
-        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches, so
-        that a tolerance is refused; a run with a step that does not solve its equations ends as
+        An integrator for equal steps no longer than `max_step`. Nothing watches its errors, so a
+        tolerance is refused. A run with a step that does not solve its equations ends as
         ``UNRESOLVED``. Left out, steps keep the tolerance.
     max_step : float, optional
         Longest integration step in s; 0.01 for equal steps, unlimited otherwise. Shorter ones are
@@ -148,7 +148,7 @@ def simulate(
     ------
     SimulationError
         If a controller, the estimator or a disturbance raises, or a controller returns something
-        else than finite controls; its ``result`` is the run up to then.
+        else than finite controls. Its ``result`` is the run up to then.
     RuntimeError
         If a controller or the estimator is in the loop of another simulation.
     TypeError, ValueError, KeyError

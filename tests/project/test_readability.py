@@ -26,11 +26,9 @@ PLANTED = [
 # Pages and rooms that nobody has edited for readability yet: their part of broken sentences may
 # only fall. The others keep `readability.LIMIT`.
 UNEDITED: dict[str, float] = {
-    "docstrings of codegen": 0.06,
-    "docstrings of integrators": 0.09,
-    "docstrings of io": 0.03,
-    "docstrings of mechanics": 0.06,
-    "docstrings of simulation": 0.04,
+    "docstrings of codegen": 0.056,
+    "docstrings of integrators": 0.082,
+    "docstrings of mechanics": 0.058,
 }
 
 
