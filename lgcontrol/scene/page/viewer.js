@@ -3,6 +3,7 @@
 import * as THREE from 'three';
 import { OrbitControls } from 'three/examples/jsm/controls/OrbitControls.js';
 import { ColladaLoader } from 'three/examples/jsm/loaders/ColladaLoader.js';
+import { mergeGeometries } from 'three/examples/jsm/utils/BufferGeometryUtils.js';
 import { GLTFLoader } from 'three/examples/jsm/loaders/GLTFLoader.js';
 
 const THEMES = {
@@ -58,11 +59,11 @@ manager.setURLModifier((url) => (/^(data|blob):/.test(url) ? url : BLANK));
 function geometry(shape, arrays) {
   switch (shape.type) {
     case 'box': return new THREE.BoxGeometry(...shape.size);
-    case 'sphere': return new THREE.SphereGeometry(shape.radius, 32, 20);
+    case 'sphere': return new THREE.SphereGeometry(shape.radius, ...(three.plain ? [20, 12] : [32, 20]));
     case 'cylinder':
-      return new THREE.CylinderGeometry(shape.radius, shape.radius, shape.length, 40).rotateX(Math.PI / 2);
+      return new THREE.CylinderGeometry(shape.radius, shape.radius, shape.length, three.plain ? 24 : 40).rotateX(Math.PI / 2);
     case 'capsule':
-      return new THREE.CapsuleGeometry(shape.radius, shape.length, 10, 28).rotateX(Math.PI / 2);
+      return new THREE.CapsuleGeometry(shape.radius, shape.length, ...(three.plain ? [5, 18] : [10, 28])).rotateX(Math.PI / 2);
     case 'cone': {
       const a = shape.half_angle, n = 12, rim = [...Array(n + 1).keys()].map((k) => a * (1 - k / n));
       const profile = [[0, 0], ...rim.map((b) => [Math.sin(b) * shape.length, Math.cos(b) * shape.length])];
@@ -81,11 +82,12 @@ function geometry(shape, arrays) {
 }
 
 function material(color, opacity) {
-  const made = new THREE.MeshStandardMaterial({
-    color: new THREE.Color().setRGB(...color, THREE.SRGBColorSpace), roughness: 0.6, metalness: 0.05,
+  const look = {
+    color: new THREE.Color().setRGB(...color, THREE.SRGBColorSpace),
     transparent: opacity < 1, opacity, side: THREE.DoubleSide, depthWrite: opacity > 0.5,
-  });
-  return made;
+  };
+  if (three.plain) return new THREE.MeshLambertMaterial(look);
+  return new THREE.MeshStandardMaterial({ ...look, roughness: 0.6, metalness: 0.05 });
 }
 
 function placed(object, pose) {
@@ -172,18 +174,30 @@ function bodyOf(body, k, arrays, meshes, index, tint) {
   group.name = body.name;
   const role = ROLES[body.role];
   const opacity = index && !role ? 0.6 : role ? role.opacity : 1;
+  const looks = new Map(); // shapes of a body that look alike are one mesh: a draw each costs
   for (const shape of body.shapes) {
     let color = shape.color ?? (role ? [...role.color, 1] : [...TONES[k % 2], 1]);
     if (role && body.role !== 'obstacle') color = [...role.color, 1];
     if (tint) color = [...tint, color[3]];
     const own = (color[3] ?? 1) * (role || index ? opacity : 1) * (shape.type === 'cone' ? 0.4 : 1);
-    const look = material(color.slice(0, 3), own);
-    const raw = shape.type === 'dae' || shape.type === 'glb';
-    const paint = shape.color || role || tint ? look : null;
-    const object = raw ? encoded(shape, meshes, paint) : new THREE.Mesh(geometry(shape, arrays), look);
+    if (shape.type === 'dae' || shape.type === 'glb') {
+      const paint = shape.color || role || tint ? material(color.slice(0, 3), own) : null;
+      group.add(placed(encoded(shape, meshes, paint), shape.pose));
+      continue;
+    }
+    const place = placed(new THREE.Object3D(), shape.pose), key = JSON.stringify([color.slice(0, 3), own]);
+    place.updateMatrix();
+    let part = geometry(shape, arrays);
+    if (part.index) part = part.toNonIndexed();
+    part.deleteAttribute('uv');
+    if (!looks.has(key)) looks.set(key, { color, own, parts: [] });
+    looks.get(key).parts.push(part.applyMatrix4(place.matrix));
+  }
+  for (const { color, own, parts } of looks.values()) {
+    const object = new THREE.Mesh(mergeGeometries(parts), material(color.slice(0, 3), own));
     object.castShadow = own > 0.7;
     object.receiveShadow = true;
-    group.add(placed(object, shape.pose));
+    group.add(object);
   }
   const poses = arrays[body.poses];
   three.scene.add(group);
@@ -477,7 +491,7 @@ function buildPlots() {
   const box = el('plots');
   const titles = [...new Set(runs.flatMap((run) => run.scene.plots.map((plot) => plot.title)))];
   panels = titles.map((title) => {
-    const panel = make('figure', undefined, box), head = make('figcaption', undefined, panel), canvas = make('canvas', undefined, panel);
+    const panel = make('figure', undefined, box), head = make('figcaption', undefined, panel), drawing = make('div', undefined, panel, 'drawing'), canvas = make('canvas', undefined, drawing);
     make('b', title, head);
     const lines = runs.flatMap((run, index) => run.scene.plots.filter((plot) => plot.title === title).flatMap((plot) => {
       const t = run.arrays[plot.t].data, values = run.arrays[plot.values].data, m = plot.names.length;
@@ -490,7 +504,7 @@ function buildPlots() {
       tag.style.color = line.color;
       line.tag = make('i', '', tag);
     });
-    const sheet = { title, canvas, lines };
+    const sheet = { title, canvas, lines, cursor: make('div', undefined, drawing, 'cursor') };
     canvas.onpointerdown = (e) => { canvas.setPointerCapture(e.pointerId); pause(); seek(sheet, e); };
     canvas.onpointermove = (e) => { if (e.buttons) seek(sheet, e); };
     return sheet;
@@ -547,19 +561,15 @@ function drawPlots() {
       }
       c.stroke();
     }
-    sheet.image = c.getImageData(0, 0, canvas.width, canvas.height);
   }
   drawCursors();
 }
 
 function drawCursors() {
   if (!shows.plots) return;
-  for (const { canvas, lines, image, X, H } of panels) {
-    if (!image) continue;
-    const c = canvas.getContext('2d'), x = X(now);
-    c.putImageData(image, 0, 0);
-    c.strokeStyle = THEMES[theme].ink; c.lineWidth = 1;
-    c.beginPath(); c.moveTo(x, 4); c.lineTo(x, H - 16); c.stroke();
+  for (const { cursor, lines, X } of panels) {
+    if (!X) continue;
+    cursor.style.transform = `translateX(${X(now)}px)`;
     for (const line of lines) { const [k] = between(line.t, now); line.tag.textContent = ` ${short(line.values[k * line.m + line.k])}`; }
   }
 }
@@ -574,10 +584,19 @@ const short = (v) => (Number.isFinite(v) ? String(+v.toPrecision(3)) : '–');
 
 // ---------------------------------------------------------------------------------------- view
 
+// Whether the processor draws, for want of a graphics card: every pixel and sample costs.
+function drawnBySoftware() {
+  const gl = document.createElement('canvas').getContext('webgl2');
+  const name = gl?.getExtension('WEBGL_debug_renderer_info') ? gl.getParameter(0x9246) : gl?.getParameter(gl.RENDERER);
+  gl?.getExtension('WEBGL_lose_context')?.loseContext();
+  return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(name ?? '');
+}
+
 function buildStage(data) {
-  const renderer = new THREE.WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
-  renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
-  renderer.shadowMap.enabled = true;
+  const plain = drawnBySoftware();
+  const renderer = new THREE.WebGLRenderer({ antialias: !plain });
+  renderer.setPixelRatio(plain ? 1 : Math.min(devicePixelRatio, 2));
+  renderer.shadowMap.enabled = !plain;
   renderer.shadowMap.type = THREE.PCFShadowMap;
   el('view').append(renderer.domElement);
   const scene = new THREE.Scene(), extents = data.map((one) => one.extent);
@@ -588,8 +607,9 @@ function buildStage(data) {
   const camera = new THREE.PerspectiveCamera(35, 1, 0.001 * size, 60 * size);
   camera.up.set(0, 0, 1);
   const radius = 0.5 * Math.hypot(...[0, 1, 2].map((i) => high[i] - low[i])) || size;
-  const home = given ? V().set(...given[0]) : center.clone().add(V().set(0.54, -0.75, 0.38).multiplyScalar(3.5 * radius));
   const target = given ? V().set(...given[1]) : center;
+  const home = given ? V().set(...given[0]) : center.clone().add(V().set(0.54, -0.75, 0.38).multiplyScalar(3.5 * radius));
+  const box = given ? null : [low, high];
   const controls = new OrbitControls(camera, renderer.domElement);
   controls.enableDamping = false;
   controls.addEventListener('change', touch);
@@ -606,6 +626,7 @@ function buildStage(data) {
   const ground = new THREE.Mesh(new THREE.PlaneGeometry(60 * size, 60 * size), new THREE.ShadowMaterial({ opacity: 0.16 }));
   ground.receiveShadow = true;
   ground.position.set(center.x, center.y, floor - 1e-3 * size);
+  ground.visible = !plain; // it shows shadows alone
   scene.add(ground);
   const cell = 10 ** Math.floor(Math.log10(size)) / (size / 10 ** Math.floor(Math.log10(size)) > 4 ? 1 : 4);
   const half = Math.ceil((2.5 * size) / cell) * cell;
@@ -613,13 +634,29 @@ function buildStage(data) {
   grid.rotation.x = Math.PI / 2;
   grid.position.set(Math.round(center.x / cell) * cell, Math.round(center.y / cell) * cell, floor - 1.5e-3 * size);
   scene.add(grid);
-  three = { renderer, scene, camera, controls, size, home, target, ground, grid, marks: [] };
+  three = { renderer, scene, camera, controls, size, home, target, box, ground, grid, plain, marks: [] };
+}
+
+// Least distance from the middle of a box at which the window holds its eight corners.
+const EDGE = 0.86; // of the half window
+function distanceToSee([low, high], toward) {
+  const right = V().crossVectors(three.camera.up, toward).normalize(), up = V().crossVectors(toward, right);
+  const tall = EDGE * Math.tan((three.camera.fov * Math.PI) / 360), wide = tall * three.camera.aspect, corner = V();
+  let distance = 0.1 * three.size;
+  for (let k = 0; k < 8; k++) {
+    corner.set(...[0, 1, 2].map((i) => ((k >> i) & 1 ? 0.5 : -0.5) * (high[i] - low[i])));
+    const across = Math.max(Math.abs(corner.dot(right)) / wide, Math.abs(corner.dot(up)) / tall);
+    distance = Math.max(distance, across + corner.dot(toward));
+  }
+  return distance;
 }
 
 function resetCamera() {
   setFollow(false);
-  const narrow = Math.max(1, 1.15 / three.camera.aspect); // a tall window needs more distance
-  three.camera.position.copy(three.home).sub(three.target).multiplyScalar(narrow).add(three.target);
+  const away = three.home.clone().sub(three.target);
+  if (three.box) away.setLength(distanceToSee(three.box, away.clone().normalize()));
+  else away.multiplyScalar(Math.max(1, 1.15 / three.camera.aspect)); // a tall window needs more distance
+  three.camera.position.copy(three.target).add(away);
   three.controls.target.copy(three.target);
   three.controls.update();
   touch();
@@ -697,14 +734,14 @@ function render() { sizeMarks(); three.renderer.render(three.scene, three.camera
 
 // Slow graphics show coarser pictures while they play: first without shadows, then of fewer pixels.
 const SLOW = 50, WINDOW = 8, COARSEST = 0.4; // ms a frame, frames looked at, pixels of the screen
-let quality = 0, since = 0;
+let quality = 0, since = 0; // quality: how often the picture was made coarser
 function adapt() {
   if (times.length - since < WINDOW) return;
   const some = times.slice(-WINDOW).sort((x, y) => x - y), ratio = three.renderer.getPixelRatio();
   since = times.length;
   if (some[WINDOW >> 1] <= SLOW || ratio <= COARSEST) return;
   quality += 1;
-  if (quality === 1) three.scene.traverse((o) => { if (o.isDirectionalLight) o.castShadow = false; });
+  if (quality === 1 && !three.plain) three.scene.traverse((o) => { if (o.isDirectionalLight) o.castShadow = false; });
   else three.renderer.setPixelRatio(Math.max(COARSEST, 0.6 * ratio));
 }
 function loop() {
@@ -809,7 +846,7 @@ async function main() {
       const p = V().set(...point).project(three.camera), w = el('view').clientWidth, h = el('view').clientHeight;
       return [((p.x + 1) / 2) * w, ((1 - p.y) / 2) * h];
     },
-    get state() { return { now, playing, start, end, theme, speed, follows, ...shows, quality, frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
+    get state() { return { now, playing, start, end, theme, speed, follows, ...shows, quality, plain: three.plain, pixels: [three.renderer.domElement.width, three.renderer.domElement.height], frameTimes: times, touching: el('touch').textContent || el('contacts')?.textContent || '' }; },
   };
   document.documentElement.dataset.ready = '1';
   if (!asked.has('t') && asked.get('play') !== '0' && end > start && data[0].play) play();
