@@ -48,8 +48,11 @@ def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
             return term
         t, x, u, p = point
         column, names = expression_of(system, term, t, x, u, p, x)
-        function = ca.Function("bound", point, [column])
-        return replace(term, of=NamedRows(function, names), name=term.label)
+        function, shown = ca.Function("bound", point, [column]), term.shown
+        if shown is not None:
+            value = column_of(f"bound {term.label!r}", shown.function, type(x), (t, x, u, p))
+            shown = shown._replace(function=ca.Function("shown", point, [value]))
+        return replace(term, of=NamedRows(function, names), name=term.label, shown=shown)
     term, changes = of_quantity(system, term), {}
     own = "function" if isinstance(term.of, str) else "of"
     traced = getattr(term, own)

@@ -703,7 +703,8 @@ class NewtonKKT:
             if ref.theta <= self.filter.least:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
-        least *= o.step_least
+        # A shorter step is lost in rounding; without violation the published least length is zero.
+        least = max(least * o.step_least, float(np.finfo(float).eps))
         rolls_first = self.is_linear or alpha < o.rollout
         if rolls_first:
             rolled = self.roll_out(fac.K, tau, d)

@@ -1095,7 +1095,8 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     if (th <= filter->least)
       least = smaller(least, pow(th, o->switch_theta) / pow(-ref[2], o->switch_phi));
   }
-  least *= o->step_least;
+  /* A shorter step is lost in rounding; without violation the published least length is zero. */
+  least = larger(least * o->step_least, 2.220446049250313e-16);
   double f;
   const int rolls_first = s->linear || most < o->rollout;
   if (rolls_first && roll_out(m, q, s, o, tau, 1, 0, &f)) {
