@@ -46,7 +46,8 @@ def _stable(thing: Any) -> Any:
     try:
         if "<" in name or isinstance(thing, np.ndarray | np.generic):
             raise TypeError(name)
-        made = thing.__reduce_ex__(4)
+        reduce: Any = thing.__reduce_ex__
+        made = reduce(4)
     except Exception as error:
         raise TypeError(
             f"a campaign cannot tell {name or kind} from others in every process: give numbers, "

@@ -250,10 +250,11 @@ def state(problem: OptimalControlProblem) -> _Stated:
     for term in problem.costs:
         for found, at_end in zip(costs, (False, True), strict=True):
             factor = term.factor(p, names, at_end=at_end)
-            where = [(1.0, t, x)] if at_end else points
+            if factor is None:
+                continue
             found += [
                 share * factor * term.expression(symbol, time, state, u, p)
-                for share, time, state in (where if factor is not None else ())
+                for share, time, state in ([(1.0, t, x)] if at_end else points)
             ]
     bounds = [
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)

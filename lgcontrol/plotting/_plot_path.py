@@ -184,7 +184,7 @@ def plot_path(
     spreads = (
         None if covariances is None else _spreads(poses, len(getattr(run, "x", poses)), covariances)
     )
-    marked = goals_of(given) if len(given) else [] if scene is None else scene.goals
+    marked = goals_of(list(given)) if len(given) else [] if scene is None else scene.goals
     shown = _PathPicture(poses, goal, marked, capsules, hulls, spreads, solids)
     ax = None
     if turns:

@@ -103,7 +103,7 @@ def step_residuals(
     x: np.ndarray,
     u: np.ndarray,
     p: np.ndarray,
-    dt: float,
+    dt: float | np.ndarray,
 ) -> np.ndarray:
     """Residuals of the steps from some states, zeros for methods that solve nothing.
 
@@ -115,7 +115,7 @@ def step_residuals(
     x : ndarray, shape (..., N, nq)
     u : ndarray, shape (..., N, n_inputs)
     p : ndarray, shape (..., n_parameters)
-    dt : float
+    dt : float, or ndarray of shape (N,)
 
     Returns
     -------

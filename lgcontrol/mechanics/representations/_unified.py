@@ -355,7 +355,8 @@ def _dependent_rows(D: np.ndarray) -> str:
     if empty.size:
         return f"the direction of point {empty[0]} is zero"
     unit = D / rows[:, None]
-    _, R, order = scipy.linalg.qr(unit.T, pivoting=True)
+    factors: tuple[Any, ...] = scipy.linalg.qr(unit.T, pivoting=True)
+    _, R, order = factors
     sizes = np.abs(np.diag(R))
     rank = min(5, int((sizes > sizes[0] / WORST_CONDITION).sum()))
     shares = np.abs(np.linalg.lstsq(unit[order[:rank]].T, unit[order[rank:]].T)[0])

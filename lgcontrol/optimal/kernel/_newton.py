@@ -721,7 +721,7 @@ class NewtonKKT:
                 # Defects of curved dynamics shorten the step that meets equalities; a rollout of
                 # it has none.
                 rolled = self.roll_out(fac.K, tau, d)
-                if rolled is not None and self.judge(1.0, *rolled, ref):
+                if rolled is not None and self.judge(1.0, rolled[0], rolled[1], ref):
                     return self.taken(rolled[0], d, 1.0, dual), 1.0
             is_first, alpha = False, alpha / 2
         return None
