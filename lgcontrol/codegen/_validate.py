@@ -558,18 +558,25 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
                 if wrong:
                     raise TypeError(f"{name}(): {wrong}")
 
+    def unbound(entries: list[str], values: tuple[Any, ...]) -> list[str]:
+        # Functions of modules are methods, too: nobody gives their first argument.
+        own = getattr(type(values[0]), function.__name__, None) if values else None
+        first = ordered[:1] if own is checked else []
+        return [entry for entry in entries if entry not in {*_BOUND, *first}]
+
     @wraps(function)
     def checked(*values: Any, **options: Any) -> Any:
         name = type(values[0]).__name__ if makes else function.__name__
         for option in options:
             if known is not None and option not in known:
-                text = f"{name}(): {unknown_name('argument', option, names)}"
+                offered = unbound(names, values)
+                text = f"{name}(): {unknown_name('argument', option, offered)}"
                 raise TypeError(text + _renamed_argument(function, values, option, makes))
         if len(values) > most:
-            own = [entry for entry in ordered if entry not in _BOUND]
+            own = unbound(ordered, values)
             less = len(ordered) - len(own)
             count = f"{len(own) or 'no'} argument{'s' * (len(own) != 1)} by position"
-            groups = own, names[len(own) :]
+            groups = own, unbound(names, values)[len(own) :]
             shown, others = (f" ({', '.join(group)})" if group else "" for group in groups)
             raise TypeError(
                 f"{name}() takes {count}{shown}, got {len(values) - less}"

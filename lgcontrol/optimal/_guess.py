@@ -55,8 +55,10 @@ def make_guess(
         states = check_shape("states of the guess", guess(times).x, (len(times), system.state.nq))
         if guess.u.shape[-1]:
             controls = system.input_index("control")
-            given = check_shape("inputs of the guess", guess(times[:-1]).u, inputs.shape)
-            inputs[:, controls] = given[:, controls]
+            given = guess(times[:-1]).u
+            if given.shape[-1] != len(controls):  # all inputs, else the controls alone
+                given = check_shape("inputs of the guess", given, inputs.shape)[:, controls]
+            inputs[:, controls] = given
         return Nodes(times, states.copy(), _within(problem, inputs, setting))
     if isinstance(guess, type):
         raise TypeError(f"guess is the class {guess.__name__}: make one, {guess.__name__}(…)")

@@ -14,6 +14,7 @@ from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ..systems._internal import (
     StateMotion,
     TrajectoryPoint,
+    ask_of_state,
     check_units,
     coordinate_sizes,
     field_derivatives,
@@ -219,7 +220,10 @@ def _check_states(system: System, x: Any) -> np.ndarray:
             f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of "
             f"{coordinate_sizes(group)}{join and '; '}{join}"
         )
-    return check_element(name, x, group, batch=True)
+    states = check_element(name, x, group, batch=True)
+    if states.ndim == 1:
+        ask_of_state(name, states, group)
+    return states
 
 
 def _at_rest_after(

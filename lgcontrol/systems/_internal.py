@@ -54,6 +54,7 @@ from ._subspaces import is_stabilizable_when_sampled as is_stabilizable_when_sam
 from ._subspaces import modes_told as modes_told
 from ._subspaces import observability as observability
 from ._tracing import TracedLater as TracedLater
+from ._tracing import ask_of_state as ask_of_state
 from ._tracing import call_with_symbols as call_with_symbols
 from ._tracing import check_state as check_state
 from ._tracing import check_units as check_units

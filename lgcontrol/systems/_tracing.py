@@ -718,7 +718,7 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
     try:
         found = check_element(name, x, system.state, batch=batch)
         if found.ndim == 1:
-            _ask_of_state(name, found, system.state)
+            ask_of_state(name, found, system.state)
         return found
     except ValueError as error:
         size, state = np.shape(x)[-1:], system.state
@@ -729,7 +729,7 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
         raise
 
 
-def _ask_of_state(name: str, x: np.ndarray, state: LieGroup) -> None:
+def ask_of_state(name: str, x: np.ndarray, state: LieGroup) -> None:
     """Ask about angles that look like degrees."""
     for i, unit in enumerate(state.coordinate_units):
         angle = in_degrees(x[i]) if unit == "rad" else 0.0

@@ -560,7 +560,7 @@ def test_gravity_does_not_act_on_added_mass():
 
 
 @every_group
-@pytest.mark.filterwarnings("ignore:.*act along axes that")
+@pytest.mark.filterwarnings("ignore:.*controls along axes that")
 def test_the_system_is_the_field(group, rng):
     body = RigidBody(
         "body",

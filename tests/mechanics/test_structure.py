@@ -95,7 +95,7 @@ def test_derivatives_of_models_are_those_of_differentiation(name, options, rng, 
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=name_of)
-@pytest.mark.filterwarnings("ignore:.*act along axes that")
+@pytest.mark.filterwarnings("ignore:.*controls along axes that")
 def test_derivatives_of_bodies_with_every_force(group, rng, closed_form_error):
     body = RigidBody(
         "body",

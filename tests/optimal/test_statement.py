@@ -422,6 +422,32 @@ def test_limits_that_a_system_knows_are_one_word():
         OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits", upper=1.0)])
 
 
+def test_a_reference_asks_whether_its_angles_are_degrees():
+    arm = System("arm", Helical(0), lambda t, x, u, p: u[0], inputs=["rate"])
+    with pytest.warns(UserWarning, match=r"reference's state: angle of 90 rad.*np.radians\(90\)"):
+        OptimalControlProblem(arm, 2, 0.1, reference=[90.0])
+
+
+def test_a_guess_has_the_controls_alone_or_all_inputs():
+    pushed = System(
+        "pushed", Rn(1), lambda t, x, u, p: u[0] + u[1],
+        inputs=["force", Input("push", role="disturbance")],
+    )  # fmt: skip
+    problem = OptimalControlProblem(pushed, 3, 0.1, reference=[0.0])
+    times, states = 0.1 * np.arange(4), np.array([[1.0], [0.9], [0.7], [0.4]])
+    controls = np.array([[-1.0], [-2.0], [-3.0]])
+    alone = Trajectory(pushed.state, times, states, controls)
+    full = Trajectory(pushed.state, times, states, np.hstack([controls, 0 * controls]))
+    found = [problem.solve([1.0], guess=given, max_iterations=0) for given in (alone, full)]
+    np.testing.assert_array_equal(found[0].u[:, 0], controls[:, 0])
+    np.testing.assert_array_equal(found[0].u, found[1].u)
+    three = Trajectory(pushed.state, times, states, np.zeros((3, 3)))
+    with pytest.raises(
+        ValueError, match=r"inputs of the guess has shape \(3, 3\), expected \(3, 2\)"
+    ):
+        problem.solve([1.0], guess=three)
+
+
 def test_limits_of_angles_ask_whether_they_are_degrees():
     """Of what is an angle by its unit, if they are more than two turns and less than "none"."""
     turn = System(

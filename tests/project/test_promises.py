@@ -59,11 +59,14 @@ def test_every_point_of_the_hostile_table_names_one():
 
 def test_the_table_of_perturbations_has_the_factors_that_were_measured():
     page = (ROOT / "docs" / "robustness.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| (.*) \| (.*) \|$", page, re.MULTILINE)
     results = ROOT / "tests" / "benchmarks" / "results" / "perturbations.json"
     stored = json.loads(results.read_text(encoding="utf-8"))
-    assert dict(rows) == {name: f"{told['factor']:.3g}" for name, told in stored.items()}
-    factors = [float(factor) for _, factor in rows]
+    measured = {
+        (name, f"{told['factor']:.4g}", *told["limiting"][:2]) for name, told in stored.items()
+    }
+    assert {*rows} == measured
+    factors = [float(factor) for _, factor, _, _ in rows]
     assert factors == sorted(factors, reverse=True)
 
 

@@ -511,6 +511,14 @@ def test_wished_angles_ask_whether_they_are_degrees(where, what):
         turned.trim(where=harmless)  # any warning is an error
 
 
+def test_an_unknown_argument_lists_those_that_a_call_can_give():
+    still = System("still", Rn(1), lambda t, x, u, p: u, inputs=["u"])
+    with pytest.raises(TypeError, match=r"unknown argument 'yaw'; valid names are guess, u, where"):
+        still.trim(yaw=1.0)
+    with pytest.raises(TypeError, match=r"rollout\(\) takes 3 arguments .*\(x0, u, dt.*got 7"):
+        still.rollout([0.0], [0.0], 0.1, 1, 2, 3, 4)
+
+
 def test_an_angle_that_is_kept_as_a_circle_has_the_joints_name():
     """As `Bound` takes it: one number by the joint's name, continuous or revolute."""
     rod = SpatialInertia.rod(1.0, 1.0, axis="x", center_of_mass=[0.5, 0.0, 0.0])

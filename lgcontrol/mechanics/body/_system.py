@@ -187,8 +187,8 @@ def _warn_of_idle_inputs(system: System[Product], group: LieGroup) -> None:
     ]
     if idle:
         warnings.warn(
-            f"{system.name}: {', '.join(idle)} act along axes that {group.name} does not have and "
-            "change nothing: leave these axes out of the force",
+            f"{system.name}: controls along axes that {group.name} does not have change nothing: "
+            f"{', '.join(idle)}; leave these axes out of the force",
             UserWarning,
             stacklevel=level_outside(),
         )
