@@ -50,7 +50,7 @@ from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
-from ._rows import bounded_along, unit_of
+from ._rows import bounded_along, seen_bounds, unit_of
 from ._seen import seen_obstacles
 from ._statement import (
     arrival_weight,
@@ -196,10 +196,10 @@ class OptimalControlProblem(Frozen):
     """
 
     __slots__ = (
-        "Q", "R", "__weakref__", "_automatic", "_parts", "arrival", "bounds", "costs", "dt", "free",
-        "free_start", "has_equal_steps", "horizon", "input_limits", "method", "parameters",
-        "quadrature", "reference", "residuals", "steps", "substeps", "system", "terminal",
-        "weights",
+        "Q", "R", "__weakref__", "_automatic", "_kept", "_parts", "arrival", "bounds", "costs",
+        "dt", "free", "free_start", "has_equal_steps", "horizon", "input_limits", "method",
+        "parameters", "quadrature", "reference", "residuals", "steps", "substeps", "system",
+        "terminal", "weights",
     )  # fmt: skip
 
     system: System
@@ -224,6 +224,7 @@ class OptimalControlProblem(Frozen):
     free_start: np.ndarray
     input_limits: InputLimits
     _automatic: frozenset[str]
+    _kept: dict[str, Any]
     _parts: Mapping[str, slice]
 
     def __init__(
@@ -270,7 +271,7 @@ class OptimalControlProblem(Frozen):
         )
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
-            has_equal_steps=are_equal,
+            has_equal_steps=are_equal, _kept={},
             reference=reference, quadrature=check_quadrature(system, quadrature),
             R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
             terminal=end_weight(system, terminal, horizon * dt * Q, parts, nominal),
@@ -338,10 +339,11 @@ class OptimalControlProblem(Frozen):
     def __getstate__(self) -> dict[str, Any]:
         """With the functions of its terms as CasADi's: those of Python do not all pickle."""
         count, symbol = len(self.all_parameters), self.symbol
-        return super().__getstate__() | {
+        terms = {
             name: traced_terms(self.system, getattr(self, name), count, symbol)
             for name in ("bounds", "residuals", "costs")
         }
+        return super().__getstate__() | terms | {"_kept": {}}
 
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
@@ -515,7 +517,9 @@ class OptimalControlProblem(Frozen):
     @property
     def obstacles(self) -> dict[str, Any]:
         """What bounds keep bodies out of, and gates, by the name of the first bound of each."""
-        return seen_obstacles(self.system, self.bounds)
+        if "obstacles" not in self._kept:
+            self._kept["obstacles"] = seen_obstacles(self.system, self.bounds)
+        return dict(self._kept["obstacles"])
 
     def bounded(
         self,
@@ -558,7 +562,10 @@ class OptimalControlProblem(Frozen):
         )
         values = self.nominal_parameters if p is None else p
         points = (t, x, held, values, x_ref)
-        return bounded_along(self.system, self.bounds, self.parameter_names, points)
+        names = self.parameter_names
+        if "bounds" not in self._kept:  # every run's record asks
+            self._kept["bounds"] = seen_bounds(self.system, self.bounds, names)
+        return bounded_along(self._kept["bounds"], names, points)
 
     def bound_unit(self, name: str) -> str:
         """Unit of a bounded quantity: m of a clearance, that of a coordinate or an input.

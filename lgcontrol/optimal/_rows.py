@@ -182,16 +182,31 @@ def _leave_fixed(
                 active[k] &= ~active[i]
 
 
-def bounded_along(
-    system: System,
-    bounds: Sequence[Bound],
-    parameters: Sequence[str],
-    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
-) -> dict[str, tuple[np.ndarray, float, float]]:
-    """Bounded quantities along a trajectory by name, with their lower and upper limits.
+@dataclass(frozen=True, eq=False)
+class SeenBound:
+    """What a bound keeps within limits, as a function that records are made with.
 
-    Quantities of an end of a plan alone are left out. Without a reference, quantities that need one
-    are left out too.
+    Attributes
+    ----------
+    bound : Bound
+    function : casadi.Function
+        ``(t, x, u, p, x_ref) → (rows,)``.
+    labels : tuple of str
+        Of the rows.
+    compares : bool
+        Whether values depend on the reference.
+    """
+
+    bound: Bound
+    function: ca.Function
+    labels: tuple[str, ...]
+    compares: bool
+
+
+def seen_bounds(
+    system: System, bounds: Sequence[Bound], parameters: Sequence[str]
+) -> tuple[SeenBound, ...]:
+    """Functions of bounds along plans; those of an end alone are left out.
 
     Parameters
     ----------
@@ -199,10 +214,47 @@ def bounded_along(
     bounds : sequence of Bound
     parameters : sequence of str
         Names of p.
+    """
+    if not bounds:
+        return ()
+    nq, sym = system.state.nq, system.symbol.sym
+    sizes = {"t": 1, "x": nq, "u": system.n_inputs, "p": len(parameters), "r": nq}
+    symbols = [sym(name, size) for name, size in sizes.items()]
+    found = []
+    for bound in bounds:
+        if bound.shown is not None:
+            bound = replace(
+                bound, of=bound.shown.function, lower=bound.shown.lower, upper=bound.shown.upper,
+                name=bound.label,
+            )  # fmt: skip
+        column, labels = expression_of(system, bound, *symbols)
+        if bound.at in ALONG:
+            function = ca.Function("bounded", symbols, [column])
+            compares = ca.depends_on(column, symbols[-1])
+            found.append(SeenBound(bound, function, tuple(labels), compares))
+    return tuple(found)
+
+
+def bounded_along(
+    seen: Sequence[SeenBound],
+    parameters: Sequence[str],
+    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
+) -> dict[str, tuple[np.ndarray, float, float]]:
+    """Bounded quantities along a trajectory by name, with their lower and upper limits.
+
+    Without a reference, quantities that need one are left out.
+
+    Parameters
+    ----------
+    seen : sequence of SeenBound
+    parameters : sequence of str
+        Names of p.
     points : tuple of ndarray
         Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
         the states of the reference (k, nq).
     """
+    if not seen:
+        return {}
     t, x, u, p, x_ref = points
     count = len(t)
     columns = [
@@ -212,26 +264,17 @@ def bounded_along(
         np.tile(p[:, None], (1, count)),
         (x if x_ref is None else x_ref).T,
     ]
-    sym = system.symbol.sym
-    symbols = [sym(name, len(rows)) for name, rows in zip("txupr", columns, strict=True)]
     found: dict[str, tuple[np.ndarray, float, float]] = {}
-    for bound in bounds:
-        if bound.shown is not None:
-            bound = replace(
-                bound, of=bound.shown.function, lower=bound.shown.lower, upper=bound.shown.upper,
-                name=bound.label,
-            )  # fmt: skip
-        column, labels = expression_of(system, bound, *symbols)
-        unknown = x_ref is None and ca.depends_on(column, symbols[-1])
-        if bound.at not in ALONG or unknown:
+    for one in seen:
+        if one.compares and x_ref is None:
             continue
-        values = ca.Function("bounded", symbols, [column])(*columns).full()
+        values = one.function(*columns).full()
         sides = []
         for side in ("lower", "upper"):
-            limit = getattr(bound, side)
+            limit = getattr(one.bound, side)
             number = p[parameters.index(limit)] if isinstance(limit, str) else limit
             sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
-        for label, row, low, high in zip(labels, values, *sides, strict=True):
+        for label, row, low, high in zip(one.labels, values, *sides, strict=True):
             _, least, most = found.get(label, (row, -np.inf, np.inf))
             found[label] = (row, max(least, float(low)), min(most, float(high)))
     return found

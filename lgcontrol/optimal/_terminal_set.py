@@ -16,7 +16,7 @@ from ._bounds import Bound
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._reference import moves, sample_reference
 from ._riccati import regulator_of
-from ._rows import bounded_along
+from ._rows import bounded_along, seen_bounds
 
 # How far a step may move an equilibrium, in error coordinates.
 STAYS = 1e-6
@@ -234,7 +234,8 @@ class _Check:
         self.region, self.p = region, p
         problem = region.problem
         self.own = p[: problem.system.n_parameters]
-        self.hard = [bound for bound in problem.bounds if bound.soft is None]
+        hard = [bound for bound in problem.bounds if bound.soft is None]
+        self.hard = seen_bounds(problem.system, hard, problem.parameter_names)
         self.step = problem.system.step(problem.method, problem.substeps)
         self.Q, self.R = problem.weight("Q").at(p), problem.weight("R").at(p)
         sphere = np.random.default_rng(0).normal(size=(samples, len(region.P)))
@@ -247,7 +248,7 @@ class _Check:
         problem, system = self.region.problem, self.region.problem.system
         x_ref = np.tile(self.region.x, (len(x), 1))
         points = np.zeros(len(x)), x, u, self.p, x_ref
-        found = bounded_along(system, self.hard, problem.parameter_names, points)
+        found = bounded_along(self.hard, problem.parameter_names, points)
         box = problem.input_limits.exactly(self.p)
         for k, i in enumerate(problem.input_limits.controls.tolist()):
             found[system.input_names[i]] = u[:, i], float(box.lower[k]), float(box.upper[k])

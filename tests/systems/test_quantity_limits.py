@@ -1,11 +1,13 @@
 """Limits of quantities by name: trim keeps them, bounds name them, runs say where they fail."""
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.groups import Product, Rn
-from lgcontrol.optimal import Bound, OptimalControlProblem
+from lgcontrol.optimal import Bound, OptimalControlProblem, _rows
 from lgcontrol.simulation import SimulationResult, simulate
 from lgcontrol.systems import Quantity, System, TrimError, check_system
 
@@ -114,3 +116,22 @@ def test_runs_record_them(tmp_path):
     assert again.beyond_limits() == run.beyond_limits() and "0.3 m" in str(again)
     titles = [ax.get_title(loc="left") or ax.get_title() for ax in run.plot().axes]
     assert any("stretch" in title for title in titles)
+
+
+def test_what_records_show_of_bounds_is_traced_once(monkeypatch) -> None:
+    """Records of many runs ask one problem; copies by pickle and values are the same."""
+    cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+    bounds = [Bound("push", upper=2.0), Bound(lambda t, x, u, p: x * u, lower=-1.0, name="power")]
+    problem = OptimalControlProblem(cart, 5, 0.1, bounds=bounds)
+    given = np.array([0.0, 0.1]), np.array([[1.0], [2.0]]), np.ones((1, 1))
+    first = problem.bounded(*given)
+    assert first["power"][0].tolist() == [1.0, 2.0] and first["push"][2] == 2.0
+    copied = pickle.loads(pickle.dumps(problem))
+    made = []
+    monkeypatch.setattr(_rows, "expression_of", lambda *given: made.append(given))
+    again = problem.bounded(given[0], 2 * given[1], given[2])
+    assert not made and again["power"][0].tolist() == [2.0, 4.0]
+    monkeypatch.undo()
+    assert copied.bounded(*given)["power"][0].tolist() == [1.0, 2.0]
+    problem.obstacles["mine"] = None
+    assert not problem.obstacles
