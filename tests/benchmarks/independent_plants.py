@@ -189,7 +189,7 @@ def main() -> None:
               f"by {stored[name]['accelerations differ by']:.1e}")  # fmt: skip
         for criterion, row in stored[name]["criteria"].items():
             print(f"  {criterion}: {row['ours']:.4g} ours, {row['mujoco']:.4g} MuJoCo's "
-                  f"(limit {row['limit']:.4g})", flush=True)  # fmt: skip
+                  f"({row['limit']})", flush=True)  # fmt: skip
         RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
 
 
