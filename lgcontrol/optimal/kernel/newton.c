@@ -85,7 +85,19 @@ LG_INLINE double widest(double most, double v)
 
 static double largest(const double *v, int64_t n, double most)
 {
-  for (int64_t i = 0; i < n; i++) most = widest(most, v[i]);
+  int64_t i = 0;
+#if LG_W > 1
+  lg_v top = lg_zero;
+  lg_m odd = {0};
+  for (; i + LG_W <= n; i += LG_W) {
+    const lg_v own = sizes_of(load(v + i));
+    top = pick(own > top, own, top);
+    odd |= own != own;
+  }
+  if (is_any(odd)) return NAN;
+  for (int l = 0; l < LG_W && i > 0; l++) most = widest(most, top[l]);
+#endif
+  for (; i < n; i++) most = widest(most, v[i]);
   return most;
 }
 
@@ -311,9 +323,12 @@ static void misses(const lg_model *m, const lg_task *q, const lg_state *s, const
 
 static double sum_of(const double *v, int64_t n)
 {
+  lg_v sums = lg_zero;
   double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += fabs(v[i]);
-  return sum;
+  int64_t i = 0;
+  for (; i + LG_W <= n; i += LG_W) sums += sizes_of(load(v + i));
+  for (; i < n; i++) sum += fabs(v[i]);
+  return sum + added(sums);
 }
 
 static double theta(const lg_model *m, const lg_task *q, const double *gap, const double *rho,
@@ -663,18 +678,28 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   return fine;
 }
 
-/* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0. */
-static void split(double h, double w1, double w2, double mu, double *e, double *s)
+/* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0, a vector
+ * of them. The step of Newton after one that is shorter than SPLIT_FOUND is lost in rounding. */
+#define SPLIT_FOUND 1e-9
+static void split(const double *h_, const double *w1_, const double *w2_, double mu, double *e,
+                  double *s)
 {
-  const double over = larger(h, 0), under = larger(-h, 0), w = w1 + w2 * over;
-  const double root = sqrt(w * w * h * h + 4 * mu * mu), whole = root + w * fabs(h);
-  double v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
-  for (int i = 0; i < 8 && w2 > 0; i++) {
-    const double a = v + over, b = v + under;
-    v -= (w1 + w2 * a - mu / a - mu / b) / (w2 + mu / (a * a) + mu / (b * b));
-    if (!(v > 0)) v = smaller(a - over, b - under) / 10;
+  const lg_v h = load(h_), w1 = load(w1_), w2 = load(w2_);
+  const lg_v over = pick(h > 0, h, lg_zero), under = pick(h < 0, -h, lg_zero), w = w1 + w2 * over;
+  const lg_v root = roots(w * w * h * h + 4 * mu * mu), whole = root + w * sizes_of(h);
+  lg_v v = (2 * mu + 4 * mu * mu / whole) / (2 * w);
+  lg_m goes_on = w2 > 0;
+  for (int i = 0; i < 8 && is_any(goes_on); i++) {
+    const lg_v a = v + over, b = v + under, per_a = 1 / a, per_b = 1 / b;
+    const lg_v change = (w1 + w2 * a - mu * per_a - mu * per_b)
+                        / (w2 + mu * per_a * per_a + mu * per_b * per_b);
+    const lg_v left = pick(a - over < b - under, a - over, b - under) / 10;
+    const lg_v next = pick(v - change > 0, v - change, left);
+    const lg_m is_far = sizes_of(change) > SPLIT_FOUND * next;
+    v = pick(goes_on, next, v);
+    goes_on &= is_far;
   }
-  *e = v + over, *s = v + under;
+  *(lg_u *)(void *)e = v + over, *(lg_u *)(void *)s = v + under;
 }
 
 LG_INLINE double within(double most, double v, double dv, double tau)
@@ -830,16 +855,20 @@ static void begin_filter(lg_filter *f, const lg_settings *o, double theta_)
   f->most = o->theta_most * larger(1, theta_), f->least = o->theta_least * larger(1, theta_);
 }
 
-/* Whether the filter takes the trial that a step of length alpha leads to. */
-static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double alpha,
-                 double f, const double ref[3])
+/* Violation and barrier function of the trial. */
+static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
 {
-  const int64_t N = q->horizon;
+  misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
+  s->t_theta = theta(m, q, s->t_gap, s->t_rho, s->t_missed);
+  s->t_phi = phi(m, q, s, &s->trial, f);
+}
+
+/* Whether the filter takes the trial that a step of length alpha leads to, which has been weighed. */
+static int judge(lg_state *s, const lg_settings *o, double alpha, const double ref[3])
+{
   lg_filter *filter = &s->mem->filter;
   const double th = ref[0], ph = ref[1], along = ref[2], fuzz = 10 * 2.220446049250313e-16 * fabs(ph);
-  if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx)) return 0;
-  misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-  const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
+  const double t = s->t_theta, p = s->t_phi;
   if (!isfinite(t) || !isfinite(p)) return 0;
   /* what it gains, as a share of what the quadratic model says */
   s->gain = (p - ph) / (alpha * (1 - alpha / 2) * along);
@@ -853,11 +882,33 @@ static int judge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *
 
 /* ---- restoration ------------------------------------------------------------------------------*/
 
+/* Excess and slack of constraints that were gathered, at some places of a point. */
+typedef struct {
+  double h[LG_W], w1[LG_W], w2[LG_W];
+  int64_t at[LG_W];
+  int count;
+} lg_pairs;
+
+static void fit_pairs(const lg_state *s, lg_pairs *p, lg_point *to, int dual)
+{
+  double excess[LG_W], slack[LG_W];
+  for (int i = p->count; i < LG_W; i++)
+    p->h[i] = p->h[0], p->w1[i] = p->w1[0], p->w2[i] = p->w2[0];
+  split(p->h, p->w1, p->w2, s->mu, excess, slack);
+  for (int i = 0; i < p->count; i++) {
+    to->e[p->at[i]] = excess[i], to->s[p->at[i]] = slack[i];
+    if (dual) to->z[p->at[i]] = s->mu / slack[i], to->y[p->at[i]] = s->mu / excess[i];
+  }
+  p->count = 0;
+}
+
 /* Slacks that fit the rows of a point, with their multipliers where `dual` is set. */
 static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
                        lg_point *at, const double *rows, int dual)
 {
   const int64_t na = m->ns + m->ne;
+  lg_pairs pairs;
+  pairs.count = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
@@ -867,14 +918,16 @@ static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const l
       }
       const double h = m->sign[j] * s->d[m->row[j]] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
       if (s->elastic[j] != 0) {
-        split(h, s->w1[j] + s->v[j], s->w2[j], s->mu, at->e + i, at->s + i);
-        if (dual) at->z[i] = s->mu / at->s[i], at->y[i] = s->mu / at->e[i];
+        const int n = pairs.count++;
+        pairs.h[n] = h, pairs.w1[n] = s->w1[j] + s->v[j], pairs.w2[n] = s->w2[j], pairs.at[n] = i;
+        if (pairs.count == LG_W) fit_pairs(s, &pairs, at, dual);
       } else {
         const double least = o->push * larger(1, fabs(s->limit[j] * s->d[m->row[j]]));
         at->e[i] = at->y[i] = 0;
         at->s[i] = larger(-h, at->s[i] > 0 ? smaller(at->s[i], least) : least);
       }
     }
+  if (pairs.count > 0) fit_pairs(s, &pairs, at, dual);
 }
 
 /* Which constraints hold in which form, for the problem itself or the elastic one. */
@@ -1100,26 +1153,25 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   double f;
   const int rolls_first = s->linear || most < o->rollout;
   if (rolls_first && roll_out(m, q, s, o, tau, 1, 0, &f)) {
-    misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-    const int falls = phi(m, q, s, &s->trial, f) - ref[1] <= o->armijo * ref[2];
-    if (falls && theta(m, q, s->t_gap, s->t_rho, s->t_missed) <= larger(th, filter->least)
-        && judge(m, q, s, o, 1, f, ref)) {
+    weigh(m, q, s, f);
+    const int falls = s->t_phi - ref[1] <= o->armijo * ref[2];
+    if (falls && s->t_theta <= larger(th, filter->least) && judge(s, o, 1, ref)) {
       accept(m, q, s, o, 1, dual);
       return 1;
     }
   }
   int first = 1;
   for (double alpha = most; alpha >= least || first; alpha /= 2) {
-    f = move(m, q, s, alpha);
-    if (judge(m, q, s, o, alpha, f, ref)) {
+    weigh(m, q, s, move(m, q, s, alpha));
+    if (judge(s, o, alpha, ref)) {
       accept(m, q, s, o, alpha, dual);
       return alpha;
     }
     /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none. */
     if (first && !rolls_first && m->ne > 0 && s->mem->dw == 0
-        && !(theta(m, q, s->t_gap, s->t_rho, s->t_missed) < th) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
-      misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-      if (judge(m, q, s, o, 1, f, ref)) {
+        && !(s->t_theta < th) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+      weigh(m, q, s, f);
+      if (judge(s, o, 1, ref)) {
         accept(m, q, s, o, 1, dual);
         return 1;
       }

@@ -12,11 +12,20 @@
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
 typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
+typedef int64_t lg_m __attribute__((vector_size(8 * LG_W), may_alias)); /* all bits where it holds */
 static const lg_v lg_zero = {0};
+LG_INLINE lg_v pick(lg_m where, lg_v a, lg_v b)
+{
+  return (lg_v)(((lg_m)a & where) | ((lg_m)b & ~where));
+}
+LG_INLINE lg_v sizes_of(lg_v a) { return (lg_v)((lg_m)a & INT64_MAX); }
 #else
 typedef double lg_v;
 typedef double lg_u;
+typedef int64_t lg_m;
 static const lg_v lg_zero = 0;
+LG_INLINE lg_v pick(lg_m where, lg_v a, lg_v b) { return where ? a : b; }
+LG_INLINE lg_v sizes_of(lg_v a) { return fabs(a); }
 #endif
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
@@ -62,12 +71,48 @@ typedef struct {
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
   int64_t sweeps, trials, linear, extends;
-  double f, mu, scale, priced, gain;
+  double f, mu, scale, priced, gain, t_theta, t_phi;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   lg_memory *mem;
 } lg_state;
 
 LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
+
+LG_INLINE lg_v roots(lg_v a)
+{
+#if LG_W > 1
+  double v[LG_W];
+  *(lg_u *)(void *)v = a;
+  for (int i = 0; i < LG_W; i++) v[i] = sqrt(v[i]);
+  return load(v);
+#else
+  return sqrt(a);
+#endif
+}
+
+/* Whether a mask holds anywhere. */
+LG_INLINE int is_any(lg_m where)
+{
+#if LG_W > 1
+  int64_t any = 0;
+  for (int i = 0; i < LG_W; i++) any |= where[i];
+  return any != 0;
+#else
+  return where != 0;
+#endif
+}
+
+/* All lanes added up, one after the other. */
+LG_INLINE double added(lg_v v)
+{
+#if LG_W > 1
+  double total = 0;
+  for (int i = 0; i < LG_W; i++) total += v[i];
+  return total;
+#else
+  return v;
+#endif
+}
 
 LG_INLINE double dot(const int n, const double *a, const double *b)
 {
