@@ -56,6 +56,12 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->t_rho = take(&memory, M * na), s->t_missed = take(&memory, M * ne);
   s->move = take(&memory, M * nx);
   s->trial_memory = take(&memory, s->plan), s->saved_memory = take(&memory, s->plan);
+  s->below = take(&memory, N * nv), s->above = take(&memory, N * nv);
+  s->t_below = take(&memory, N * nv), s->t_above = take(&memory, N * nv);
+  s->lowest = take(&memory, N * nv), s->highest = take(&memory, N * nv);
+  s->holds = take(&memory, M * na), s->gives = take(&memory, M * na);
+  s->w1s = take(&memory, M * na), s->w2s = take(&memory, M * na), s->vs = take(&memory, M * na);
+  s->term = take(&memory, M * na);
   s->scratch = memory;
 }
 
@@ -106,6 +112,17 @@ static int all_finite(const double *v, int64_t n)
   for (int64_t i = 0; i < n; i++)
     if (!isfinite(v[i])) return 0;
   return 1;
+}
+
+/* The sum of some numbers. */
+static double total_of(const double *v, int64_t n)
+{
+  lg_v sums = lg_zero;
+  double sum = 0;
+  int64_t i = 0;
+  for (; i + LG_W <= n; i += LG_W) sums += load(v + i);
+  for (; i < n; i++) sum += v[i];
+  return sum + added(sums);
 }
 
 /* ---- sweeps -----------------------------------------------------------------------------------*/
@@ -177,11 +194,30 @@ LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in
   f->call(f->own, items, in, out, scratch);
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+/* How far controls are from their limits. */
+static void rooms(const lg_model *m, const lg_task *q, const lg_state *s, const double *u,
+                  double *restrict below, double *restrict above)
+{
+  const int64_t n = q->horizon * m->nv, nv = m->nv, nu = m->nu;
+  const double *const lowest = s->lowest, *const highest = s->highest;
+  for (int64_t k = 0; k < q->horizon && nu > nv; k++)
+    for (int64_t j = 0; j < nv; j++) below[k * nv + j] = u[k * nu + m->controls[j]];
+  if (nu > nv) u = below;
+  for (int64_t i = 0; i < n; i++) above[i] = highest[i] - u[i];
+  for (int64_t i = 0; i < n; i++) below[i] = u[i] - lowest[i];
+}
+
 /* The problem about the iterate. */
 static void expand(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
   const double *x = s->now.x, *u = s->now.u, *from = x;
+  rooms(m, q, s, u, s->below, s->above);
   const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps, 0};
   if (m->substeps > 0) {
     for (int64_t j = 0; j < m->substeps; j++) {
@@ -350,65 +386,86 @@ LG_INLINE void add_log(double *sum, double *product, double factor)
   }
 }
 
-/* The barrier function. */
-static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const lg_point *o, double f)
+/* The sum of the logarithms of some numbers, of which infinite ones do not count. */
+static double logs_of(const double *v, int64_t n)
 {
-  const int64_t N = q->horizon, na = m->ns + m->ne;
-  double total = s->scale * f, logs = 0, part = 1;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = o->u[k * m->nu + m->controls[j]];
-      if (isfinite(s->lower[j])) add_log(&logs, &part, v - s->lower[j]);
-      if (isfinite(s->upper[j])) add_log(&logs, &part, s->upper[j] - v);
+  double sum = 0, whole = 1;
+  lg_v part = lg_zero + 1;
+  int64_t i = 0;
+  for (; i + LG_W <= n; i += LG_W) {
+    const lg_v own = load(v + i), factor = pick(own == INFINITY, lg_zero + 1, own);
+    const lg_v grown = part * factor;
+    const lg_m is_odd = ~((grown > 1e-200) & (grown < 1e200)) & 1;
+    if (is_any(is_odd)) {
+      double lanes[2 * LG_W];
+      *(lg_u *)(void *)lanes = part, *(lg_u *)(void *)(lanes + LG_W) = factor;
+      for (int l = 0; l < 2 * LG_W; l++) sum += log(lanes[l]);
+      part = lg_zero + 1;
+    } else {
+      part = grown;
     }
-  for (int64_t k = 0; k <= N; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
-      add_log(&logs, &part, o->s[i]);
-      total += s->v[j] * o->s[i];
-      if (s->elastic[j] == 0) continue;
-      total += s->w1[j] * o->e[i] + s->w2[j] * o->e[i] * o->e[i] / 2;
-      add_log(&logs, &part, o->e[i]);
+  }
+  double lanes[LG_W];
+  *(lg_u *)(void *)lanes = part;
+  for (int l = 0; l < LG_W; l++) add_log(&sum, &whole, lanes[l]);
+  for (; i < n; i++) add_log(&sum, &whole, v[i] == INFINITY ? 1 : v[i]);
+  return sum + log(whole);
+}
+
+/* The barrier function, of a point with its distances from limits. */
+static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const lg_point *o,
+                  const double *below, const double *above, double f)
+{
+  const int64_t n = q->horizon * m->nv, na = (q->horizon + 1) * (m->ns + m->ne);
+  const double *const holds = s->holds, *const gives = s->gives, *const e = o->e;
+  const double *const w1 = s->w1s, *const w2 = s->w2s, *const v = s->vs;
+  double *restrict term = s->term;
+  double sum = s->scale * f, logs = logs_of(below, n) + logs_of(above, n);
+  if (na > 0) {
+    for (int64_t i = 0; i < na; i++) {
+      const double own = v[i] * o->s[i];
+      const double excess = w1[i] * e[i] + w2[i] * e[i] * e[i] / 2;
+      term[i] = holds[i] != 0 ? own + (gives[i] != 0 ? excess : 0) : 0;
     }
-  return total - s->mu * (logs + log(part));
+    sum += total_of(term, na);
+    for (int64_t i = 0; i < na; i++) term[i] = holds[i] != 0 ? o->s[i] : 1;
+    logs += logs_of(term, na);
+    for (int64_t i = 0; i < na; i++) term[i] = gives[i] != 0 ? e[i] : 1;
+    logs += logs_of(term, na);
+  }
+  return sum - s->mu * logs;
 }
 
 /* Terms of the barrier function. */
-static double barriers(const lg_model *m, const lg_task *q, const lg_state *s)
-{
-  const int64_t na = m->ns + m->ne;
-  double count = 0;
-  for (int64_t j = 0; j < m->nv; j++)
-    count += (double)(q->horizon * (isfinite(s->lower[j]) + isfinite(s->upper[j])));
-  for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
-    if (s->active[i] != 0) count += s->elastic[i % na] != 0 ? 2 : 1;
-  return count;
-}
+static double barriers(const lg_state *s) { return s->terms; }
 
 /* Slope of the barrier function along the direction. */
 static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
 {
-  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, na = m->ns + m->ne;
-  double sum = 0, rest = 0;
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, na = (N + 1) * (m->ns + m->ne);
+  const double *const below = s->below, *const above = s->above, *const du = s->du;
+  const double *const holds = s->holds, *const gives = s->gives, *const e = s->now.e;
+  const double *const w1 = s->w1s, *const w2 = s->w2s, *const v = s->vs, *const ds = s->ds;
+  const double *const slack = s->now.s, *const de = s->de, mu = s->mu;
+  double *restrict term = s->term;
+  double sum = 0;
+  lg_v rest = lg_zero;
+  int64_t i = 0;
   for (int64_t k = 0; k < N; k++) {
     sum += dot((int)nx, s->g + k * nz, s->eps + k * nx);
-    sum += dot((int)nv, s->g + k * nz + nx, s->du + k * nv);
-    for (int64_t j = 0; j < nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      rest += (s->mu / (s->upper[j] - v) - s->mu / (v - s->lower[j])) * s->du[k * nv + j];
-    }
+    sum += dot((int)nv, s->g + k * nz + nx, du + k * nv);
   }
+  for (; i + LG_W <= N * nv; i += LG_W)
+    rest += (mu / load(above + i) - mu / load(below + i)) * load(du + i);
+  double left = added(rest);
+  for (; i < N * nv; i++) left += (mu / above[i] - mu / below[i]) * du[i];
   sum += dot((int)nx, s->g_end, s->eps + N * nx);
-  for (int64_t k = 0; k <= N; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
-      rest += (s->v[j] - s->mu / s->now.s[i]) * s->ds[i];
-      if (s->elastic[j] == 0) continue;
-      rest += (s->w1[j] + s->w2[j] * s->now.e[i] - s->mu / s->now.e[i]) * s->de[i];
-    }
-  return s->scale * sum + rest;
+  for (i = 0; i < na; i++) {
+    const double own = (v[i] - mu / slack[i]) * ds[i];
+    const double excess = (w1[i] + w2[i] * e[i] - mu / e[i]) * de[i];
+    term[i] = holds[i] != 0 ? own + (gives[i] != 0 ? excess : 0) : 0;
+  }
+  return s->scale * sum + (left + total_of(term, na));
 }
 
 /* own += F lam for the multipliers of a step. */
@@ -535,26 +592,26 @@ static double last_of(const lg_task *q, const lg_settings *o)
 static void condense(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      s->box[k * nv + j] = s->now.zl[k * nv + j] / (v - s->lower[j])
-                           + s->now.zu[k * nv + j] / (s->upper[j] - v);
-    }
+  const double *const below = s->below, *const above = s->above, *const zl = s->now.zl;
+  const double *const zu = s->now.zu, *const slack = s->now.s, *const z = s->now.z;
+  const double *const e = s->now.e, *const y = s->now.y, *const w2 = s->w2s;
+  const double *const holds = s->holds, *const gives = s->gives;
+  double *restrict box = s->box, *restrict b = s->b, *restrict sigma = s->sigma;
+  for (int64_t i = 0; i < N * nv; i++) box[i] = zl[i] / below[i] + zu[i] / above[i];
   for (int64_t i = 0; i < (N + 1) * m->nr; i++) s->weight[i] = 0;
-  for (int64_t k = 0; k <= N && na > 0; k++) {
+  if (na == 0) return;
+  for (int64_t i = 0; i < (N + 1) * na; i++) b[i] = gives[i] != 0 ? e[i] / (y[i] + e[i] * w2[i]) : 0;
+  for (int64_t i = 0; i < (N + 1) * na; i++)
+    sigma[i] = holds[i] != 0 ? z[i] / (slack[i] + z[i] * b[i]) : 0;
+  for (int64_t k = 0; k <= N; k++) {
+    double *own = s->weight + k * m->nr;
     for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      s->b[i] = s->sigma[i] = 0;
-      if (s->active[i] == 0) continue;
       const double d = s->d[m->row[j]];
-      if (s->elastic[j] != 0) s->b[i] = s->now.e[i] / (s->now.y[i] + s->now.e[i] * s->w2[j]);
-      s->sigma[i] = s->now.z[i] / (s->now.s[i] + s->now.z[i] * s->b[i]);
-      s->weight[k * m->nr + m->row[j]] += d * d * s->sigma[i];
+      own[m->row[j]] += d * d * sigma[k * na + j];
     }
     for (int64_t j = m->ns; j < na && !s->mem->elastic; j++) {
       const double d = s->d[m->row[j]];
-      if (m->active[k * na + j] != 0) s->weight[k * m->nr + m->row[j]] += d * d / o->compliance;
+      if (m->active[k * na + j] != 0) own[m->row[j]] += d * d / o->compliance;
     }
   }
 }
@@ -586,10 +643,8 @@ static void gradients(const lg_model *m, const lg_task *q, lg_state *s, const do
       if (by != 0)
         for (int64_t i = 0; i < nz; i++) own[i] += row[i] * by;
     }
-    for (int64_t j = 0; j < nv && mu > 0; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      own[nx + j] += mu / (s->upper[j] - v) - mu / (v - s->lower[j]);
-    }
+    for (int64_t j = 0; j < nv && mu > 0; j++)
+      own[nx + j] += mu / s->above[k * nv + j] - mu / s->below[k * nv + j];
     for (int64_t j = 0; j < nv && !(mu > 0); j++)
       own[nx + j] += s->now.zu[k * nv + j] - s->now.zl[k * nv + j];
   }
@@ -608,18 +663,23 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   const double mu = s->mu, hold = 1 / o->compliance;
   const int equal = ne > 0 && !s->mem->elastic;
   for (int64_t i = 0; i < (N + 1) * nr; i++) s->base[i] = 0;
+  const double *const z = s->now.z, *const e = s->now.e, *const y = s->now.y, *const v = s->vs;
+  const double *const slack = s->now.s, *const w1 = s->w1s, *const w2 = s->w2s, *const b = s->b;
+  const double *const holds = s->holds, *const gives = s->gives, *const sigma = s->sigma;
+  double *restrict a = s->a, *restrict change = s->change;
+  for (int64_t i = 0; i < (N + 1) * na; i++) {
+    const double own = (mu - e[i] * (w1[i] + v[i] + w2[i] * e[i] - z[i])) / (y[i] + e[i] * w2[i]);
+    a[i] = gives[i] != 0 ? own : 0;
+  }
+  for (int64_t i = 0; i < (N + 1) * na; i++) {
+    const double own = (mu - slack[i] * z[i] + z[i] * (rho[i] - a[i])) / (slack[i] + z[i] * b[i]);
+    change[i] = holds[i] != 0 ? own : 0;
+  }
   for (int64_t k = 0; k <= N; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      s->a[i] = s->change[i] = 0;
-      if (s->active[i] == 0) continue;
-      const double z = s->now.z[i], e = s->now.e[i], d = s->d[m->row[j]];
-      if (s->elastic[j] != 0)
-        s->a[i] = (mu - e * (s->w1[j] + s->v[j] + s->w2[j] * e - z))
-                  / (s->now.y[i] + e * s->w2[j]);
-      s->change[i] = (mu - s->now.s[i] * z + z * (rho[i] - s->a[i]))
-                     / (s->now.s[i] + z * s->b[i]);
-      s->base[k * nr + m->row[j]] += m->sign[j] * d * (z - s->v[j] + s->change[i]);
+      if (holds[i] != 0)
+        s->base[k * nr + m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[i] - v[i] + change[i]);
     }
   double most = 0;
   for (int64_t i = 0; i < (N + 1) * ne; i++)
@@ -651,36 +711,34 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
     s->d_nu[i] = equal ? s->aim[i] + hold * s->leave[i] - s->now.nu[i] : 0;
   int fine = all_finite(s->eps, (N + 1) * m->nx) && all_finite(s->du, N * nv);
   fine = fine && all_finite(s->d_nu, (N + 1) * ne);
+  double *restrict ds = s->ds, *restrict dz = s->dz, *restrict de = s->de, *restrict dy = s->dy;
   for (int64_t k = 0; k <= N; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      s->ds[i] = s->dz[i] = s->de[i] = s->dy[i] = 0;
-      if (s->active[i] == 0) continue;
-      const double dh = m->sign[j] * s->d[m->row[j]] * s->drow[k * nr + m->row[j]];
-      s->dz[i] = s->change[i] + s->sigma[i] * dh;
-      if (s->elastic[j] != 0) {
-        s->de[i] = s->a[i] + s->b[i] * s->dz[i];
-        s->dy[i] = s->w1[j] + s->v[j] + s->w2[j] * (s->now.e[i] + s->de[i]) - s->now.z[i]
-                   - s->dz[i] - s->now.y[i];
-      }
-      s->ds[i] = -rho[i] - dh + s->de[i];
-      fine = fine && isfinite(s->ds[i]) && isfinite(s->dz[i]);
-    }
-  for (int64_t i = 0; i < N * m->nx; i++) s->d_lam[i] -= s->now.lam[i];
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const int64_t i = k * nv + j;
-      const double v = s->now.u[k * m->nu + m->controls[j]], du = s->du[i];
-      const double dl = v - s->lower[j], dh = s->upper[j] - v;
-      s->dzl[i] = isfinite(dl) ? (mu - s->now.zl[i] * du) / dl - s->now.zl[i] : 0;
-      s->dzu[i] = isfinite(dh) ? (mu + s->now.zu[i] * du) / dh - s->now.zu[i] : 0;
-    }
+    for (int64_t j = 0; j < na; j++)
+      ds[k * na + j] = m->sign[j] * s->d[m->row[j]] * s->drow[k * nr + m->row[j]];
+  for (int64_t i = 0; i < (N + 1) * na; i++) {
+    const double dh = ds[i], own = change[i] + sigma[i] * dh, excess = a[i] + b[i] * own;
+    const double dual = w1[i] + v[i] + w2[i] * (e[i] + excess) - z[i] - own - y[i];
+    dz[i] = holds[i] != 0 ? own : 0;
+    de[i] = gives[i] != 0 ? excess : 0;
+    dy[i] = gives[i] != 0 ? dual : 0;
+    ds[i] = holds[i] != 0 ? -rho[i] - dh + de[i] : 0;
+  }
+  fine = fine && all_finite(ds, (N + 1) * na) && all_finite(dz, (N + 1) * na);
+  const double *const lam = s->now.lam, *const zl = s->now.zl, *const zu = s->now.zu;
+  const double *const below = s->below, *const above = s->above, *const du = s->du;
+  double *restrict d_lam = s->d_lam, *restrict dzl = s->dzl, *restrict dzu = s->dzu;
+  for (int64_t i = 0; i < N * m->nx; i++) d_lam[i] -= lam[i];
+  for (int64_t i = 0; i < N * nv; i++) {
+    const double low = (mu - zl[i] * du[i]) / below[i] - zl[i];
+    const double high = (mu + zu[i] * du[i]) / above[i] - zu[i];
+    dzl[i] = below[i] < INFINITY ? low : 0, dzu[i] = above[i] < INFINITY ? high : 0;
+  }
   return fine;
 }
 
 /* Excess e and slack s that minimise w1 e + w2 e²/2 - mu log e - mu log s for h - e + s = 0, a vector
- * of them. The step of Newton after one that is shorter than SPLIT_FOUND is lost in rounding. */
-#define SPLIT_FOUND 1e-9
+ * of them. The error after a step of Newton is about its square: a lane stays after one whose square
+ * is lost in rounding. */
 static void split(const double *h_, const double *w1_, const double *w2_, double mu, double *e,
                   double *s)
 {
@@ -695,43 +753,45 @@ static void split(const double *h_, const double *w1_, const double *w2_, double
                         / (w2 + mu * per_a * per_a + mu * per_b * per_b);
     const lg_v left = pick(a - over < b - under, a - over, b - under) / 10;
     const lg_v next = pick(v - change > 0, v - change, left);
-    const lg_m is_far = sizes_of(change) > SPLIT_FOUND * next;
+    const lg_m is_far = change * change > 2.220446049250313e-16 * next * next;
     v = pick(goes_on, next, v);
     goes_on &= is_far;
   }
   *(lg_u *)(void *)e = v + over, *(lg_u *)(void *)s = v + under;
 }
 
-LG_INLINE double within(double most, double v, double dv, double tau)
+/* Reciprocal of the longest step that leaves a share of what is positive and falls: the largest
+ * rate at which any of them falls. */
+static double fastest(const double *v, const double *dv, int64_t n, double sign)
 {
-  return dv < 0 && v > 0 && isfinite(v) ? smaller(most, -tau * v / dv) : most;
+  double most = 0;
+  lg_v top = lg_zero;
+  int64_t i = 0;
+  for (; i + LG_W <= n; i += LG_W) {
+    const lg_v own = load(v + i), rate = -sign * load(dv + i) / own;
+    top = pick((own > 0) & (rate > top), rate, top);
+  }
+#if LG_W > 1
+  for (int l = 0; l < LG_W; l++) most = larger(top[l], most);
+#else
+  most = top;
+#endif
+  for (; i < n; i++)
+    if (v[i] > 0) most = larger(-sign * dv[i] / v[i], most);
+  return most;
 }
 
 /* Largest steps of primal and dual variables to the boundary. */
 static void longest(const lg_model *m, const lg_task *q, const lg_state *s, double tau,
                     double *primal, double *dual)
 {
-  const int64_t N = q->horizon, nv = m->nv, na = m->ns + m->ne;
-  double a = 1, b = 1;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const int64_t i = k * nv + j;
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      a = within(a, v - s->lower[j], s->du[i], tau);
-      a = within(a, s->upper[j] - v, -s->du[i], tau);
-      b = within(b, s->now.zl[i], s->dzl[i], tau);
-      b = within(b, s->now.zu[i], s->dzu[i], tau);
-    }
-  for (int64_t k = 0; k <= N; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
-      b = within(b, s->now.z[i], s->dz[i], tau);
-      if (s->elastic[j] != 0) b = within(b, s->now.y[i], s->dy[i], tau);
-      a = within(a, s->now.s[i], s->ds[i], tau);
-      if (s->elastic[j] != 0) a = within(a, s->now.e[i], s->de[i], tau);
-    }
-  *primal = a, *dual = b;
+  const int64_t n = q->horizon * m->nv, na = (q->horizon + 1) * (m->ns + m->ne);
+  double a = larger(fastest(s->below, s->du, n, 1), fastest(s->above, s->du, n, -1));
+  double b = larger(fastest(s->now.zl, s->dzl, n, 1), fastest(s->now.zu, s->dzu, n, 1));
+  /* what does not hold, or gives no way, does not move */
+  b = larger(b, larger(fastest(s->now.z, s->dz, na, 1), fastest(s->now.y, s->dy, na, 1)));
+  a = larger(a, larger(fastest(s->now.s, s->ds, na, 1), fastest(s->now.e, s->de, na, 1)));
+  *primal = a > tau ? tau / a : 1, *dual = b > tau ? tau / b : 1;
 }
 
 /* The trial at a share of the step, and its cost. */
@@ -749,21 +809,38 @@ static double move(const lg_model *m, lg_task *q, lg_state *s, double alpha)
       s->trial.u[k * m->nu + m->controls[j]] += alpha * s->du[k * m->nv + j];
   for (int64_t i = 0; i < M * na; i++)
     s->trial.s[i] = s->now.s[i] + alpha * s->ds[i], s->trial.e[i] = s->now.e[i] + alpha * s->de[i];
+  rooms(m, q, s, s->trial.u, s->t_below, s->t_above);
   return values(m, q, s);
 }
 
 LG_INLINE double near(double z, double distance, double mu, double most)
 {
-  return isfinite(distance) ? clip(z, mu / (most * distance), most * mu / distance) : 0;
+  const double own = clip(z, mu / (most * distance), most * mu / distance);
+  return distance < INFINITY ? own : 0;
 }
 
-/* The multiplier of a bound after a step: along its own direction, or by complementarity linearized
- * about the way that its distance went, where steps are rolled out. */
-LG_INLINE double followed(const lg_state *s, double z, double dz, double dual, double before,
-                          double after, double most)
+/* Multipliers of bounds after a step: along their own direction, or by complementarity linearized
+ * about the way that their distances went, where steps are rolled out. */
+static void follow_up(const lg_state *s, int64_t n, const double *z, const double *dz, double dual,
+                      const double *before, const double *after, const double *on, double most,
+                      double *restrict to)
 {
-  const double own = s->linear ? (s->mu - z * (after - before)) / before : z + dual * dz;
-  return near(own, after, s->mu, most);
+  const double mu = s->mu;
+  if (s->linear)
+    for (int64_t i = 0; i < n; i++)
+      to[i] = near((mu - z[i] * (after[i] - before[i])) / before[i], after[i], mu, most);
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = near(z[i] + dual * dz[i], after[i], mu, most);
+  for (int64_t i = 0; i < n && on; i++) to[i] = on[i] != 0 ? to[i] : 0;
+}
+
+/* The trial becomes the iterate. */
+static void take_trial(lg_state *s)
+{
+  const lg_point t = s->now;
+  double *const below = s->below, *const above = s->above;
+  s->now = s->trial, s->trial = t;
+  s->below = s->t_below, s->above = s->t_above, s->t_below = below, s->t_above = above;
 }
 
 /* Take the trial with its multipliers. */
@@ -772,26 +849,16 @@ static void accept(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 {
   const int64_t N = q->horizon, M = N + 1, nv = m->nv, na = m->ns + m->ne;
   const double most = s->linear ? o->real_time_sigma : o->sigma_most;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const int64_t i = k * nv + j, c = k * m->nu + m->controls[j];
-      const double old = s->now.u[c], v = s->trial.u[c];
-      s->trial.zl[i] = followed(s, s->now.zl[i], s->dzl[i], dual, old - s->lower[j], v - s->lower[j], most);
-      s->trial.zu[i] = followed(s, s->now.zu[i], s->dzu[i], dual, s->upper[j] - old, s->upper[j] - v, most);
-    }
-  for (int64_t k = 0; k < M; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      s->trial.z[i] = s->trial.y[i] = 0;
-      if (s->active[i] == 0) continue;
-      s->trial.z[i] = followed(s, s->now.z[i], s->dz[i], dual, s->now.s[i], s->trial.s[i], most);
-      if (s->elastic[j] != 0)
-        s->trial.y[i] = followed(s, s->now.y[i], s->dy[i], dual, s->now.e[i], s->trial.e[i], most);
-    }
-  for (int64_t i = 0; i < N * m->nx; i++) s->trial.lam[i] = s->now.lam[i] + alpha * s->d_lam[i];
-  for (int64_t i = 0; i < M * m->ne; i++) s->trial.nu[i] = s->now.nu[i] + alpha * s->d_nu[i];
-  const lg_point t = s->now;
-  s->now = s->trial, s->trial = t;
+  const lg_point *const a = &s->now, *const b = &s->trial;
+  const double *const lam = a->lam, *const d_lam = s->d_lam, *const nu = a->nu, *const d_nu = s->d_nu;
+  double *restrict new_lam = b->lam, *restrict new_nu = b->nu;
+  follow_up(s, N * nv, a->zl, s->dzl, dual, s->below, s->t_below, 0, most, b->zl);
+  follow_up(s, N * nv, a->zu, s->dzu, dual, s->above, s->t_above, 0, most, b->zu);
+  follow_up(s, M * na, a->z, s->dz, dual, a->s, b->s, s->holds, most, b->z);
+  follow_up(s, M * na, a->y, s->dy, dual, a->e, b->e, s->gives, most, b->y);
+  for (int64_t i = 0; i < N * m->nx; i++) new_lam[i] = lam[i] + alpha * d_lam[i];
+  for (int64_t i = 0; i < M * m->ne; i++) new_nu[i] = nu[i] + alpha * d_nu[i];
+  take_trial(s);
 }
 
 /* Least-squares multipliers of dynamics and equalities, equation (36). */
@@ -860,7 +927,7 @@ static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
 {
   misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
   s->t_theta = theta(m, q, s->t_gap, s->t_rho, s->t_missed);
-  s->t_phi = phi(m, q, s, &s->trial, f);
+  s->t_phi = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
 }
 
 /* Whether the filter takes the trial that a step of length alpha leads to, which has been weighed. */
@@ -934,6 +1001,7 @@ static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const l
 static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
 {
   const int64_t na = m->ns + m->ne, elastic = s->mem->elastic;
+  int64_t terms = 0;
   for (int64_t j = 0; j < na; j++) {
     const int is_soft = j < m->ns && isfinite(q->weight[j]);
     s->w1[j] = s->w2[j] = s->v[j] = s->elastic[j] = 0;
@@ -945,9 +1013,18 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
       s->w1[j] = s->mem->penalty, s->elastic[j] = 1;
       s->v[j] = j >= m->ns ? s->mem->penalty : 0;
     }
-    for (int64_t k = 0; k <= q->horizon; k++)
-      s->active[k * na + j] = j < m->ns || elastic ? m->active[k * na + j] : 0;
   }
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      const int64_t i = k * na + j;
+      const int on = (j < m->ns || elastic) && m->active[i] != 0, gives = on && s->elastic[j] != 0;
+      s->active[i] = s->holds[i] = on, s->gives[i] = gives;
+      s->w1s[i] = s->w1[j], s->w2s[i] = s->w2[j], s->vs[i] = s->v[j];
+      terms += on + gives;
+    }
+  for (int64_t j = 0; j < m->nv; j++)
+    terms += q->horizon * (isfinite(s->lower[j]) + isfinite(s->upper[j]));
+  s->terms = (double)terms;
 }
 
 /* Whether controls have limits alone, which every rollout keeps. */
@@ -1115,6 +1192,7 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   for (int64_t i = 0; i < M * na; i++)
     s->trial.s[i] = stepped ? larger(s->now.s[i] + s->ds[i], (1 - tau) * s->now.s[i]) : s->now.s[i];
   fit_slacks(m, q, s, o, &s->trial, s->t_rows, 0);
+  rooms(m, q, s, s->trial.u, s->t_below, s->t_above);
   return 1;
 }
 
@@ -1140,7 +1218,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
 {
   lg_filter *filter = &s->mem->filter;
   const double th = theta(m, q, s->gap, s->rho, s->missed);
-  const double ref[3] = {th, phi(m, q, s, &s->now, s->f), slope(m, q, s)};
+  const double ref[3] = {th, phi(m, q, s, &s->now, s->below, s->above, s->f), slope(m, q, s)};
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
   if (ref[2] < 0) {
@@ -1181,6 +1259,10 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   return 0;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
 /* ---- a solve ----------------------------------------------------------------------------------*/
 
 /* By how much a limit is relaxed: less than what counts as violated. */
@@ -1196,6 +1278,9 @@ static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const l
     s->lower[j] = q->lower[j] - relaxed_by(q, o, q->lower[j]);
     s->upper[j] = q->upper[j] + relaxed_by(q, o, q->upper[j]);
   }
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t j = 0; j < m->nv; j++)
+      s->lowest[k * m->nv + j] = s->lower[j], s->highest[k * m->nv + j] = s->upper[j];
   for (int64_t j = 0; j < m->ns + m->ne; j++) {
     const int hard = j < m->ns && !isfinite(q->weight[j]) && !m->start[j];
     s->limit[j] = q->limit[j] + (hard ? m->sign[j] * relaxed_by(q, o, q->limit[j]) : 0);
@@ -1440,7 +1525,7 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   end_elastic(m, q, s, o, 0);
   const double t = theta(m, q, s->gap, s->rho, s->missed);
   if (t <= o->elastic_decrease * kept.outer_theta
-      && acceptable(&s->mem->filter, o, t, phi(m, q, s, &s->now, s->f)))
+      && acceptable(&s->mem->filter, o, t, phi(m, q, s, &s->now, s->below, s->above, s->f)))
     return 1;
   copy(s->now.x, s->saved_memory, s->plan);
   *s->mem = kept, s->mu = kept.mu;
@@ -1455,10 +1540,10 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   lg_memory *mem = s->mem;
   const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
   double f;
-  augment(&mem->filter, th, phi(m, q, s, &s->now, s->f));
+  augment(&mem->filter, th, phi(m, q, s, &s->now, s->below, s->above, s->f));
   if (has_gains && roll_out(m, q, s, o, tau, 0, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-    const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, f);
+    const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
         && acceptable(&mem->filter, o, t, p)) {
       accept(m, q, s, o, 0, 0);
@@ -1807,8 +1892,7 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
       s->trial.z[i] = near(z > 0 ? z : mu / s->trial.s[i], s->trial.s[i], mu, most);
     }
   copy(s->trial.lam, s->now.lam, N * m->nx), copy(s->trial.nu, s->now.nu, (N + 1) * m->ne);
-  const lg_point t = s->now;
-  s->now = s->trial, s->trial = t;
+  take_trial(s);
 }
 
 /* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
@@ -1851,7 +1935,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     const int is_first = q->iterations == 0, is_calm = s->mem->spread > 0;
     const int is_cut = s->mem->alpha < o->real_time_short;
-    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, barriers(m, q, s)));
+    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, barriers(s)));
     const int is_raised = is_cut && s->mu < high;
     if (is_raised) {
       s->mu = s->mem->mu = larger(q->mu_most, smaller(high, o->real_time_rise * s->mu));
@@ -1872,7 +1956,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
         begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
       is_ready = regularize(m, q, s, o) && direction(m, q, s, o, s->gap, s->rho, s->missed);
       if (!is_ready || !is_first || again) break;
-      fall = larger(0, -slope(m, q, s)) / larger(1, barriers(m, q, s));
+      fall = larger(0, -slope(m, q, s)) / larger(1, barriers(s));
       if (!(fall > o->mu_error * s->mu && s->mu < high)) break;
       s->mu = s->mem->mu = smaller(high, fall);
       recentre(m, q, s, o);

@@ -66,12 +66,15 @@ typedef struct {
   double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
   double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
   double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *move;
+  double *below, *above, *t_below, *t_above; /* of controls from limits, of the iterate and the trial */
+  double *lowest, *highest; /* limits of controls, node after node */
+  double *holds, *gives, *w1s, *w2s, *vs, *term; /* of constraints node after node; terms of a sum */
   double *scratch;
   double *trial_memory, *saved_memory;
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
   int64_t sweeps, trials, linear, extends;
-  double f, mu, scale, priced, gain, t_theta, t_phi;
+  double f, mu, scale, priced, gain, t_theta, t_phi, terms;
   double stat, viol, zsum, zcount, lsum, lcount, r_viol, g_size;
   lg_memory *mem;
 } lg_state;
