@@ -666,13 +666,13 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   const double *const z = s->now.z, *const e = s->now.e, *const y = s->now.y, *const v = s->vs;
   const double *const slack = s->now.s, *const w1 = s->w1s, *const w2 = s->w2s, *const b = s->b;
   const double *const holds = s->holds, *const gives = s->gives, *const sigma = s->sigma;
-  double *restrict a = s->a, *restrict change = s->change;
+  double *restrict own_e = s->a, *restrict change = s->change;
   for (int64_t i = 0; i < (N + 1) * na; i++) {
     const double own = (mu - e[i] * (w1[i] + v[i] + w2[i] * e[i] - z[i])) / (y[i] + e[i] * w2[i]);
-    a[i] = gives[i] != 0 ? own : 0;
+    own_e[i] = gives[i] != 0 ? own : 0;
   }
   for (int64_t i = 0; i < (N + 1) * na; i++) {
-    const double own = (mu - slack[i] * z[i] + z[i] * (rho[i] - a[i])) / (slack[i] + z[i] * b[i]);
+    const double own = (mu - slack[i] * z[i] + z[i] * (rho[i] - own_e[i])) / (slack[i] + z[i] * b[i]);
     change[i] = holds[i] != 0 ? own : 0;
   }
   for (int64_t k = 0; k <= N; k++)
@@ -716,7 +716,7 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
     for (int64_t j = 0; j < na; j++)
       ds[k * na + j] = m->sign[j] * s->d[m->row[j]] * s->drow[k * nr + m->row[j]];
   for (int64_t i = 0; i < (N + 1) * na; i++) {
-    const double dh = ds[i], own = change[i] + sigma[i] * dh, excess = a[i] + b[i] * own;
+    const double dh = ds[i], own = change[i] + sigma[i] * dh, excess = own_e[i] + b[i] * own;
     const double dual = w1[i] + v[i] + w2[i] * (e[i] + excess) - z[i] - own - y[i];
     dz[i] = holds[i] != 0 ? own : 0;
     de[i] = gives[i] != 0 ? excess : 0;

@@ -139,6 +139,13 @@ static void copy(double *to, const double *from, int64_t count)
 
 static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
 
+/* A vector that stays in a register, where compilers would read it again for each product. */
+#if defined(__GNUC__) && defined(__x86_64__) && LG_W > 1
+#define LG_KEEP(v) __asm__("" : "+v"(v))
+#else
+#define LG_KEEP(v) (void)(v)
+#endif
+
 /* to = from + sign L R in a block of r vectors by c columns, kept in registers; without `from`,
  * zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
 LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
@@ -149,11 +156,17 @@ LG_INLINE void block(const int r, const int c, const int inner, const double *L,
   for (int j = 0; j < c; j++)
     for (int i = 0; i < r; i++)
       sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
-  for (int l = 0; l < inner; l++)
+  for (int l = 0; l < inner; l++) {
+    lg_v own[4];
+    for (int i = 0; i < r; i++) {
+      own[i] = load(L + i * LG_W + l * l_apart);
+      LG_KEEP(own[i]);
+    }
     for (int j = 0; j < c; j++) {
       const double b = sign * R[l * down + j * right];
-      for (int i = 0; i < r; i++) sum[i + j * r] += load(L + i * LG_W + l * l_apart) * b;
+      for (int i = 0; i < r; i++) sum[i + j * r] += own[i] * b;
     }
+  }
   for (int j = 0; j < c; j++)
     for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
 }
