@@ -46,6 +46,8 @@ OFTEN_LEVEL = (
     '"no-tree-dominator-opts"'
 )
 SELDOM_LEVEL = '"Og"'
+# A rollout takes one step after the other, with one number in a register: it gains most.
+SERIAL_LEVEL = '"O2"'
 LONG = 100_000
 # A row of [A B] counts as sparse where at most one entry in so many is not zero; so many rows to
 # one have to be, for the sweep to treat them apart.
@@ -331,8 +333,9 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
         return {name: value for name, value in parts.items() if name in names}
 
     plain = plain_parts(model)
-    often = "values", "retract", "substep", "around", "roll", "error"
+    often = "values", "retract", "substep", "around", "error"
     yield unit(only(plain, often), OFTEN_LEVEL)
+    yield unit(only(plain, ("roll",)), SERIAL_LEVEL)
     if "stage" in plain:
         yield unit(only(plain, ("stage",)), OFTEN_LEVEL)
     curved = curved_parts(model)

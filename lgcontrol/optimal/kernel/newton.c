@@ -1652,10 +1652,8 @@ static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
   set_limits(m, q, s, o);
   set_form(m, q, s);
-  for (int64_t i = 0; i < q->horizon * m->nv; i++) {
-    copy(s->K + i * xp, q->K + i * m->nx, m->nx);
-    for (int64_t l = m->nx; l < xp; l++) s->K[i * xp + l] = 0;
-  }
+  for (int64_t i = 0; i < q->horizon * m->nv; i++)
+    for (int64_t l = 0; l < m->nx; l++) s->K[i * xp + l] = q->K[i * m->nx + l];
   for (int64_t j = 0; j < m->nv; j++) {
     double least, most;
     apart(s, o, j, &least, &most);
@@ -1690,7 +1688,8 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
 {
   const int64_t xp = padded(m->nx);
   if (s->now.x != q->plan) copy(q->plan, s->now.x, s->plan);
-  for (int64_t i = 0; i < q->horizon * m->nv; i++) copy(q->K + i * m->nx, s->K + i * xp, m->nx);
+  for (int64_t i = 0; i < q->horizon * m->nv; i++)
+    for (int64_t l = 0; l < m->nx; l++) q->K[i * m->nx + l] = s->K[i * xp + l];
   copy(q->rows, s->rows, (q->horizon + 1) * m->nr);
   if (status == LG_INFEASIBLE) s->mem->beyond = 1;
   q->status = status, q->elastic = s->mem->elastic, q->mu = s->mu, q->penalty = s->mem->penalty;

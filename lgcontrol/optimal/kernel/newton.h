@@ -105,10 +105,24 @@ LG_INLINE int is_any(lg_m where)
 #endif
 }
 
-/* All lanes added up, one after the other. */
+/* All lanes added up: one half to the other, until one is left. */
+#ifdef __clang__
+#define LG_ADD(v, ...) v += __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define LG_ADD(v, ...) v += __builtin_shuffle(v, (lg_m){__VA_ARGS__})
+#endif
 LG_INLINE double added(lg_v v)
 {
-#if LG_W > 1
+#if LG_W == 8
+  LG_ADD(v, 4, 5, 6, 7, 0, 1, 2, 3);
+  LG_ADD(v, 2, 3, 0, 1, 6, 7, 4, 5);
+  LG_ADD(v, 1, 0, 3, 2, 5, 4, 7, 6);
+  return v[0];
+#elif LG_W == 4
+  LG_ADD(v, 2, 3, 0, 1);
+  LG_ADD(v, 1, 0, 3, 2);
+  return v[0];
+#elif LG_W > 1
   double total = 0;
   for (int i = 0; i < LG_W; i++) total += v[i];
   return total;
@@ -124,12 +138,7 @@ LG_INLINE double dot(const int n, const double *a, const double *b)
   int i = 0;
   for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
   for (; i < n; i++) total += a[i] * b[i];
-#if LG_W > 1
-  for (i = 0; i < LG_W; i++) total += sum[i];
-  return total;
-#else
-  return total + sum;
-#endif
+  return total + added(sum);
 }
 
 static void copy(double *to, const double *from, int64_t count)
