@@ -55,6 +55,7 @@ from ._symmetric import congruence as congruence
 from ._symmetric import factor_symmetric as factor_symmetric
 from ._symmetric import solve_factored as solve_factored
 from ._symmetric import solve_symmetric as solve_symmetric
+from ._table import address_of as address_of
 from ._threads import thread_count as thread_count
 from ._types import Shape as Shape
 from ._unit import Part as Part

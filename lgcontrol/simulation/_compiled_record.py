@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen._internal import address_of
 from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
 from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements
@@ -27,7 +28,7 @@ class LoopMemory:
         """Let a field point to memory of these values."""
         array = np.ascontiguousarray(array, dtype=kind)
         self.arrays[name] = array
-        setattr(self.struct, name, array.ctypes.data)
+        setattr(self.struct, name, address_of(array))
         return array
 
     def at(self, name: str) -> np.ndarray:
@@ -143,8 +144,9 @@ class CompiledRecord:
         info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
         if n and self.run.feedback != "state":
             info["measurement_age"] = arrays["call_age"][:n].copy()
-        own = np.flatnonzero(arrays["call_here"][:n])
-        own = own[~np.isin(own, list(self.infos))]
+        is_own = arrays["call_here"][:n] != 0
+        is_own[[k for k in self.infos if k < n]] = False
+        own = np.flatnonzero(is_own)
         told: Mapping[str, np.ndarray] = {}
         if own.size and self.law is not None:
             told = self.law.columns(arrays["call_told"][own], elapsed[own])

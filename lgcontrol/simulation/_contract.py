@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
+from types import FunctionType, MethodType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen._internal import Status
+
+
+def fault_of_call(function: Callable[..., Any], count: int) -> str:
+    """Why a callable does not take so many arguments; empty if it does.
+
+    Empty, too, for callables without a signature, as some compiled ones.
+    """
+    if isinstance(function, MethodType):
+        plain, count = function.__func__, count + 1
+    elif isinstance(function, FunctionType):
+        plain = function
+    else:
+        plain, count = type(function).__call__, count + 1
+    if isinstance(plain, FunctionType) and not hasattr(function, "__signature__"):
+        return _fault_of_call(plain, count)
+    return _fault(function, count - (plain is not function))
+
+
+@lru_cache(maxsize=256)
+def _fault_of_call(function: FunctionType, count: int) -> str:
+    """Kept, since runs of the same parts follow each other."""
+    return _fault(function, count)
+
+
+def _fault(function: Callable[..., Any], count: int) -> str:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except ValueError:
+        return ""
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 class CallStatus(Status, StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from ..groups._internal import group_difference
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ._clock import Times
 from ._compiled_parts import FunctionLaw, KernelLaw
-from ._contract import ControlLaw
+from ._contract import ControlLaw, fault_of_call
 from ._disturbances import label_of
 
 
@@ -138,15 +137,12 @@ def make_stages(
                 f"controller must be a callable (t, x, reference) → controls, not "
                 f"{type(entry).__name__}"
             )
-        try:
-            inspect.signature(entry).bind(0.0, None, None)
-        except ValueError:  # no signature, as of some compiled callables
-            pass
-        except TypeError as error:
+        fault = fault_of_call(entry, 3)
+        if fault:
             raise TypeError(
-                f"{label_of(entry)} must take (t, x, reference): {error}; write "
+                f"{label_of(entry)} must take (t, x, reference): {fault}; write "
                 "def controller(t, x, reference)"
-            ) from None
+            )
         label, taken = label_of(entry), {stage.name for stage in stages}
         name = label
         for k in range(2, len(entries) + 1):
@@ -259,15 +255,7 @@ def reference_states(
 
 def _takes_a_time(function: Callable[..., Any]) -> bool:
     """Whether a function can be called with one number."""
-    if isinstance(function, AskedOnce):
-        return True
-    try:
-        inspect.signature(function).bind(0.0)
-    except TypeError:
-        return False
-    except ValueError:  # built into NumPy or CasADi, without a signature
-        return True
-    return True
+    return isinstance(function, AskedOnce) or not fault_of_call(function, 1)
 
 
 def _state(reference: object) -> np.ndarray | None:

@@ -83,7 +83,8 @@ class ControllerLog:
     @property
     def is_unanswered(self) -> bool:
         """Whether the controller did not vouch for any of its answers."""
-        return bool(self.calls) and not any(status.is_success for status in self.calls)
+        calls = self.calls
+        return bool(calls) and not any(status.is_success for status in calls)
 
     @property
     def last_message(self) -> str:

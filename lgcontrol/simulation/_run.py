@@ -18,7 +18,7 @@ from ..groups._internal import group_difference
 from ..systems import ReferenceLike, Sensor, System, Trajectory
 from ..systems._internal import ParameterValues
 from ._clock import Clock, as_fraction
-from ._contract import Estimator
+from ._contract import Estimator, fault_of_call
 from ._controllers import ControlStage
 from ._disturbances import Disturbances
 from ._motion import PlantMotion
@@ -124,13 +124,11 @@ def check_estimator(
         method = getattr(estimator, name, None)
         if not callable(method):
             raise TypeError(f"{type(estimator).__name__} is no estimator: it lacks {name}()")
-        try:
-            inspect.signature(method).bind(*arguments.split(", "))
-        except TypeError:
+        if fault_of_call(method, len(arguments.split(", "))):
             raise TypeError(
                 f"{type(estimator).__name__}.{name}{inspect.signature(method)} must take "
                 f"({arguments})"
-            ) from None
+            )
     if not sensors:
         raise ValueError("an estimator needs sensors: simulate(..., sensors=[Sensor(...)])")
     model = getattr(estimator, "plant", getattr(estimator, "system", None))

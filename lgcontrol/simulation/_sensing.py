@@ -57,7 +57,7 @@ class SimulatedSensor:
         bound, plant = self._bound, self._plant
         if bound.scale is not None:
             return None
-        key = "reading", bound.group, bound.function.function.serialize()
+        key = "reading", bound.group, bound.identity
         return plant.memo(key, lambda: _reading(plant, bound))
 
     def _error(self) -> np.ndarray:

@@ -265,6 +265,11 @@ class BoundSensor:
         """With the sensor as `traced`: functions of Python do not all pickle."""
         return self.__dict__ | {"sensor": self.traced}
 
+    @cached_property
+    def identity(self) -> str:
+        """Text that says which function it is."""
+        return self.function.function.serialize()
+
     @property
     def traced(self) -> Sensor:
         """The sensor with CasADi functions, of this system, in place of Python's."""
