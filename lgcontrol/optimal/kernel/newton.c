@@ -109,7 +109,12 @@ static double largest(const double *v, int64_t n, double most)
 
 static int all_finite(const double *v, int64_t n)
 {
-  for (int64_t i = 0; i < n; i++)
+  int64_t i = 0;
+  for (; i + LG_W <= n; i += LG_W) {
+    const lg_v size = sizes_of(load(v + i));
+    if (is_any((size != size) | (size == INFINITY))) return 0;
+  }
+  for (; i < n; i++)
     if (!isfinite(v[i])) return 0;
   return 1;
 }

@@ -191,6 +191,7 @@ LG_INLINE void product(const int rows, const int inner, const int count, const d
         from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
         to_apart)
   int j = 0;
+  for (const int i = 0; symmetric && j + 8 <= count && j + 8 <= LG_W; j += 8) LG_BLOCK(1, 8);
   for (; j + 4 <= count; j += 4) {
     const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
     int i = 0;
