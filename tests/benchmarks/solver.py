@@ -3,7 +3,7 @@
     python -m tests.benchmarks.solver [--only PART ...] [--instances 101] [--peers 7]
                                       [--out FILE.json]
 
-Parts: open, starts, closed (problem A), reach (B), arm (C), large, horizons, checks, first.
+Parts: open, starts, closed (problem A), reach (B), arm (C), large, horizons, checks, first, memory.
 
 Contenders take turns, and a ratio is the peer's median over ours. Times are those of the thread's
 processor, since others may be at work, and those of the clock beside them. Peers are SQP and IPOPT
@@ -36,6 +36,7 @@ from lgcontrol.optimal import (
 )
 from tests.benchmarks import _solver_problems as problems
 from tests.benchmarks._solver_peers import Crocoddyl, compiled_ipopt
+from tests.benchmarks.hostile_calls import resident
 from tests.benchmarks.mpc import END, STAGE
 from tests.controllers import problem_a
 from tests.optimal.residuals import kkt_residual
@@ -460,6 +461,43 @@ def first_calls() -> dict:
     return result
 
 
+def memory(plant: Any, calls: int = 100_000) -> dict:
+    """Bytes of a plan, of the state of a loop and of a prepared solver; what calls add to them."""
+    result = {}
+    for case in (problems.quadrotor_flip(plant), problems.panda_reach(), problems.talos()):
+        solver = InteriorPointSolver(case.problem).prepare()
+        plan = solver.solve(case.starts[0], guess=case.guess, **LIMITS).plan
+        loop = solver.loop(0.0, case.problem.dt, case.problem.system.nominal_input)
+        own = solver.memory
+        result[case.name] = {
+            "plan [bytes]": plan.column().nbytes,
+            "loop, besides a solver's memory [bytes]": bytes_of(loop._keep),
+            "prepared solver [bytes]": bytes_of(own.arrays) + bytes_of(own.constants),
+        }  # fmt: skip
+    case = problems.quadrotor_flip(plant)
+    mpc = MPC(case.problem.system, 40, 0.05, Q=STAGE, R=0.1, terminal=END)
+    mpc.prepare(0.0, case.starts[-1], problem_a.GOAL)
+    rng, dt = np.random.default_rng(0), mpc.dt
+    before = 0
+    for k in range(calls):
+        if k == calls // 10:  # what is built when it is first needed is there
+            before = resident()
+        x = case.problem.system.retract(problem_a.GOAL, 0.1 * rng.normal(size=12))
+        mpc(k * dt, np.asarray(x), problem_a.GOAL)
+    result["A, closed loop"] = {"calls": calls, "growth [kB]": resident() - before}
+    return result
+
+
+def bytes_of(values: dict[str, Any]) -> int:
+    """Memory of arrays, of which several may share one."""
+    found = {}
+    for value in values.values():
+        if isinstance(value, np.ndarray):
+            whole = value.base if isinstance(value.base, np.ndarray) else value
+            found[id(whole)] = whole.nbytes
+    return sum(found.values())
+
+
 def measure(name: str, kind: str) -> dict:
     """One of the times of `first_calls`, of this process with its children, in s."""
     plant = problem_a.load_neutral(problems.shared_folder())
@@ -559,6 +597,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = (
         "open", "starts", "closed", "reach", "arm", "large", "horizons", "checks", "first",
+        "memory",
     )  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
@@ -584,6 +623,7 @@ def main() -> None:
         "horizons": ("an iteration by steps", lambda: over_horizons(plant)),
         "checks": ("next to IPOPT at 1e-8", lambda: checks(plant)),
         "first": ("first call", first_calls),
+        "memory": ("memory", lambda: memory(plant)),
     }
     result = json.loads(options.out.read_text()) if options.out.is_file() else {}
     options.out.parent.mkdir(parents=True, exist_ok=True)
