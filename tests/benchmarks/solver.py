@@ -445,11 +445,11 @@ def first_calls() -> dict:
     result = {}
     for name in ("A", "B"):
         rows = {}
-        with tempfile.TemporaryDirectory() as folder:
-            for kind in (
-                "first input, compiling beside",
-                "set-up, nothing cached",
-                "set-up, cached",
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            for kind, folder in (
+                ("first input, compiling beside", one),
+                ("set-up, nothing cached", other),
+                ("set-up, cached", other),
             ):
                 run = subprocess.run(
                     [sys.executable, "-m", "tests.benchmarks.solver", "--measure", name, kind],
@@ -514,11 +514,8 @@ def measure(name: str, kind: str) -> dict:
             guess="reference",
         )  # fmt: skip
         goal = problem.reference
-    if "set-up" in kind:
-        mpc.prepare()
-    else:
-        mpc.prepare(wait=False)
-        mpc(0.0, case.starts[0], goal)
+    mpc.prepare(wait="set-up" in kind)
+    mpc(0.0, case.starts[0], goal)
     after = os.times()
     return {
         "clock [s]": rounded(time.perf_counter() - began),
