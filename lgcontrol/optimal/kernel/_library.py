@@ -92,8 +92,16 @@ class KernelEntries(NamedTuple):
 _STATE_BYTES = "LG_EXPORT int64_t lg_state_bytes(void) { return (int64_t)sizeof(lg_state); }\n"
 
 
+# What the text of the algorithm calls in that of the sweeps.
+_SWEEPS_OF_ANY_SIZE = """
+int lg_factor_any(const void *, const void *, void *, double, int, int);
+void lg_back_any(const void *, const void *, void *, const double *, const double *,
+                 const double *);
+"""
+
+
 def _head(width: int) -> str:
-    return f"{header()}#define LG_W {width}\n{SHARED_TEXT}{_STATE_BYTES}"
+    return f"{header()}#define LG_W {width}\n{SHARED_TEXT}"
 
 
 def sweep_text(n: str, m: str, name: str, how: str) -> str:
@@ -104,15 +112,17 @@ def sweep_text(n: str, m: str, name: str, how: str) -> str:
     )
 
 
-def kernel_source(width: int) -> str:
-    """C text of the kernel for vectors of so many doubles."""
-    any_size = sweep_text("(int)m->nx", "(int)m->nv", "any", "static __attribute__((noinline))")
-    return "".join([_head(width), any_size, NEWTON, START, BIAS, LOOP, interpreter_source()])
+def kernel_sources(width: int) -> list[str]:
+    """C texts of the kernel for vectors of so many doubles, which are compiled side by side."""
+    head, interpreter = _head(width), interpreter_source()
+    sweeps = sweep_text("(int)m->nx", "(int)m->nv", "any", "")
+    rest = [_SWEEPS_OF_ANY_SIZE, NEWTON, START, BIAS, LOOP, _STATE_BYTES]
+    return ["".join([head, *rest]), "".join([head, sweeps, interpreter])]
 
 
 def sweep_source(width: int, n: int, m: int) -> str:
     """C text of sweeps of one pair of sizes."""
-    return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT")
+    return _head(width) + sweep_text(str(n), str(m), "exact", "LG_EXPORT") + _STATE_BYTES
 
 
 _SWEEPS: dict[tuple[Compiler, int, int], tuple[Any, Any]] = {}
@@ -133,7 +143,7 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
         def check(library: Any) -> str | None:
             return _wrong_state(library, kernel)
 
-        library = _built(name, compiler, source, lambda path: ctypes.CDLL(str(path)), check)
+        library = _built(name, compiler, [source], lambda path: ctypes.CDLL(str(path)), check)
         if library is None:
             return None
         _SWEEPS[key] = library["lg_factor_exact"], library["lg_back_exact"]
@@ -157,21 +167,21 @@ def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
 def _built(
     name: str,
     compiler: Compiler,
-    source: str,
+    sources: list[str],
     load: Callable[[Path], Any],
     check: Callable[[Any], str | None],
 ) -> Any:
-    """A library of a source; None (said once) where it cannot be built."""
+    """A library of some sources; None (said once) where it cannot be built."""
     flags = compiler.flags(0, True)
     try:
         found, _ = find_or_build(
-            key_of(compiler, flags, [source]),
+            key_of(compiler, flags, sources),
             compiler,
             [flags],
-            write=lambda: source,
+            write=lambda: iter(sources),
             load=load,
             check=check,
-            about={"function": name, "operations": 0, "written": len(source) // 2},
+            about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
         )
     except (BuildError, OSError, UnsafeFolder) as error:
         notice(name, f"the {name} could not be built: {error}")
@@ -188,8 +198,8 @@ def load_kernel() -> KernelEntries | None:
     if compiler is None:
         return None
     if compiler not in _KERNELS:
-        source = kernel_source(compiler.width)
-        found = _built("planning kernel", compiler, source, _open_kernel, _wrong_sizes)
+        sources = kernel_sources(compiler.width)
+        found = _built("planning kernel", compiler, sources, _open_kernel, _wrong_sizes)
         if found is None:
             return None
         _KERNELS[compiler] = found
