@@ -3,10 +3,10 @@
     python -m tests.benchmarks.closed_loop_plants [NAME ...]
 
 Plants differ from their models in parameters, delays and noise, lose actuators, and meet obstacles
-that appear; bounds are hard. Every call that ends `infeasible` or `unsolved` is solved plainly, from
-the same state and a new initial guess. Stored of each plant: calls of each status, those whose plain
-solve finds a plan, the share of `unsolved`, whether all inputs were finite and within limits, and
-the most iterations of a call.
+that appear; bounds are hard. Every call that ends `infeasible` or `unsolved` is solved plainly,
+from the same state and a new initial guess. Stored of each plant: calls of each status, those whose
+plain solve finds a plan, the share of `unsolved`, whether all inputs were finite and within limits,
+and the most iterations of a call.
 """
 
 from __future__ import annotations
@@ -929,8 +929,8 @@ def main() -> None:
             f"{name:18} {found['calls']} calls, infeasible {found.get('infeasible', 0)}, unsolved "
             f"{found['unsolved [%]']:.2f} %, held {found.get('held', 0)}; plain finds "
             f"{found['infeasible, plain solve finds a plan']}, "
-            f"{found['unsolved, plain solve finds a plan']}; most {found['most iterations of a later call']}"
-            f", {'finite' if found['inputs finite'] else 'NOT FINITE'}, "
+            f"{found['unsolved, plain solve finds a plan']}; most "
+            f"{found['most iterations of a later call']}, {'finite' if found['inputs finite'] else 'NOT FINITE'}, "
             f"{found['inputs beyond limits']:.1g} beyond limits; {dict(pairs)}",
             flush=True,
         )
