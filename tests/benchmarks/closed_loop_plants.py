@@ -930,7 +930,8 @@ def main() -> None:
             f"{found['unsolved [%]']:.2f} %, held {found.get('held', 0)}; plain finds "
             f"{found['infeasible, plain solve finds a plan']}, "
             f"{found['unsolved, plain solve finds a plan']}; most "
-            f"{found['most iterations of a later call']}, {'finite' if found['inputs finite'] else 'NOT FINITE'}, "
+            f"{found['most iterations of a later call']}, "
+            f"{'finite' if found['inputs finite'] else 'NOT FINITE'}, "
             f"{found['inputs beyond limits']:.1g} beyond limits; {dict(pairs)}",
             flush=True,
         )
