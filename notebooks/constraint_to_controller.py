@@ -1,11 +1,12 @@
 # %% [markdown]
 # # From a constraint to a controller
 #
-# A closed mechanism is a tree of bodies with further equations. This notebook closes a slider-crank by an equation of our own,
-# and a four-bar linkage by a joint. It shows redundant constraints and singular positions, and linearizes in one independent angle.
-# LQR and a delta robot under MPC follow. Every step stays on the manifold of the constraints.
+# How is a closed mechanism controlled? It is a tree of bodies with further equations. First we differentiate the equation of a slider-crank
+# twice, as textbooks do: the mechanism comes apart, and its linear model has states that no input reaches. Then every step stays on the
+# manifold of the constraints. A slider-crank, a four-bar linkage, LQR in one independent angle and a delta robot under MPC follow.
 
 # %%
+import casadi as ca
 import control
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,10 +21,10 @@ from lgcontrol.plotting import style
 plt.style.use(style())  # the look of lgcontrol's own figures
 
 # %% [markdown]
-# ## One equation: a slider-crank
+# ## What fails first: the equation differentiated twice
 #
-# Two bars hang on one another. The end of the second bar has to stay on the x axis. That is one row `φ(t, q, p)`, written
-# with the position of a frame.
+# Two bars hang on one another. The end of the second bar, the piston, has to stay on the x axis: $\varphi(q) = 0$. Its second derivative
+# $J \ddot q + \dot J \dot q = 0$ is linear in the accelerations, so it goes below the equations of motion, with a multiplier.
 
 # %%
 crank, rod = 0.2, 0.5
@@ -42,6 +43,41 @@ bars = (
     )
     .add_frame("piston", "rod", [rod, 0, 0])
 )
+q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+height = bars.position("piston")(q)[2]
+J = ca.jacobian(height, q)
+motion = ca.blockcat([[bars.mass_matrix(q), J.T], [J, 0]])
+right = ca.vertcat(-bars.inverse_dynamics(q, v, ca.SX.zeros(2)), -ca.jtimes(J @ v, q, v))
+torque = ca.SX.sym("torque")
+solved = ca.solve(motion, right + ca.vertcat(torque, 0, 0))[:2]
+accelerations = ca.Function("accelerations", [q, v, torque], [solved])
+by_hand = lg.System(
+    "slider-crank by hand",
+    lg.Product(angles=lg.Rn(2, units="rad"), rates=lg.Rn(2, units="rad/s")),
+    lambda t, x, u, p: ca.vertcat(x[2:], accelerations(x[:2], x[2:], u)),
+    inputs=[lg.Input("crank", "N m")],
+)
+STEP, SECONDS = 0.01, 20
+closed = np.array([1.0, -1.0 - np.arcsin(crank * np.sin(1.0) / rod)])  # piston on the axis
+slope = np.array(ca.Function("slope", [q], [J])(closed)).ravel()
+moving = np.r_[closed, 8.0, -8.0 * slope[0] / slope[1]]  # and moving along it
+apart = by_hand.rollout(moving, [0.0], STEP, steps=round(SECONDS / STEP), method="rk4")
+off_axis = np.abs(bars.position("piston")(apart.x[:, :2])[:, 2])
+print(f"piston off its axis after {SECONDS} s: {1e3 * off_axis[-1]:.1f} mm")
+
+at_rest = [np.array(accelerations(closed, [0, 0], tau)).ravel() for tau in (0.0, 1.0)]
+holding = -at_rest[0][0] / (at_rest[1] - at_rest[0])[0]  # N m: no acceleration of the crank
+print(by_hand.linearize(np.r_[closed, 0, 0], [holding]).controllability())
+
+# %% [markdown]
+# Errors of $\varphi$ are integrated twice and nothing brings them back: the piston leaves its axis. A linear model of all four states has
+# states that no torque reaches, since the equation fixes them. LQR does not exist for it.
+#
+# ## The cure: steps on the manifold
+#
+# The same equation is one row `φ(t, q, p)` of a `ClosedTree`.
+
+# %%
 slider = ClosedTree(bars).constrain(
     "guide", "height", lambda t, q, p: bars.position("piston")(q)[2], "m"
 )
@@ -56,18 +92,22 @@ print(slider.mobility(q))
 # %%
 system = slider.system(["crank"], at=q, independent="crank")
 start = slider.state(q, speeds={"crank": 8.0})
-run = system.rollout(start, [0.0], 0.005, steps=400)
+run = system.rollout(start, [0.0], STEP, steps=round(SECONDS / STEP))
 gap = system.quantities["constraint_gap"](0.0, run.x)
 force = system.quantities["multipliers"](run.t, run.x, np.zeros((len(run.t), 1)))
 energy = sum(system.quantities[k](0.0, run.x) for k in ("kinetic_energy", "potential_energy"))
 print(f"largest gap {abs(gap[:, 0]).max():.0e} m, of its rate {abs(gap[:, 1]).max():.0e} m/s")
 print(f"energy drifts by {np.ptp(energy):.1e} of {energy[0, 0]:.3f} J")
-figure, axes = plt.subplots(2, 1, sharex=True, figsize=(7, 4))
-axes[0].plot(run.t, bars.position("piston")(run.x[:, :2])[:, 0])
-axes[0].set_ylabel("piston [m]")
-axes[1].plot(run.t, -force)
-axes[1].set(ylabel="force of the guide [N]", xlabel="time [s]")
-figure.align_ylabels()
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.2))
+axes[0].semilogy(apart.t, off_axis + 1e-17, label="differentiated twice")
+axes[0].semilogy(run.t, np.abs(gap[:, 0]) + 1e-17, label="on the manifold")
+axes[0].set(xlabel="time [s]", ylabel="piston off its axis [m]")
+axes[0].legend()
+axes[1].plot(run.t[:150], -force[:150])
+axes[1].set(xlabel="time [s]", ylabel="force of the guide [N]")
+figure.tight_layout()
+plt.show()
+
 # %% [markdown]
 # ## A joint that closes a loop: the four-bar linkage
 #
@@ -144,6 +184,8 @@ for joint in ("crank", "rocker"):
     )
 axes.set(xlabel="angle of the crank [°]", ylabel="conditioning")
 axes.legend()
+plt.show()
+
 # %% [markdown]
 # ## A delta robot under predictive control
 #

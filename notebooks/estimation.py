@@ -1,8 +1,9 @@
 # %% [markdown]
 # # From raw logs to a controller that flies on estimates
 #
-# Attitude from an inertial sensor, position from radio ranges, both from recordings of real sensors; then an MPC whose
-# state nobody tells it. The theory is in `docs/theory/estimation.md`.
+# How do raw logs become a state that MPC can use? We take recordings of real sensors. First we integrate what gyroscope and odometry
+# measure: attitude and position drift away, and nothing says by how much. Filters correct both, state their own errors, and tell MPC a
+# state. The theory is in `docs/theory/estimation.md`.
 
 # %%
 from pathlib import Path
@@ -33,22 +34,56 @@ plt.style.use(style())  # the look of lgcontrol's own figures
 logs = Path("../tests/data/logs")  # sources and licences: README.md there
 
 # %% [markdown]
-# ## Attitude from gyroscope, accelerometer and magnetometer
+# ## What fails first: adding up what sensors measure
 #
-# Sixteen seconds of BROAD, trial 7: a sensor at rest, then turned by hand at up to 24 rad/s. `AttitudeHeading` drives
+# The first log has sixteen seconds of BROAD, trial 7: a sensor at rest, then turned by hand at up to 24 rad/s. The second log is a mower
+# that drives for ninety seconds, with odometry. Both start at the truth. Rates and velocities are integrated on SO(3) and SE(2), without
+# any error of the integration itself.
+
+
+# %%
+def added_up(group, start, rates, times):
+    """Elements of the group at all times, from body-fixed rates that hold between them."""
+    states = [start]
+    for dt, rate in zip(np.diff(times), rates[:-1], strict=True):
+        states.append(group.plus(states[-1], dt * rate))
+    return np.array(states)
+
+
+turned = read_broad(logs / "broad_07.npz")
+known, true = turned.truth["attitude"]
+integrated = added_up(SO3, true[0], turned.signals["gyro"], turned.t)
+angle = np.degrees(
+    np.linalg.norm(SO3.minus(true, integrated[np.searchsorted(turned.t, known)]), axis=1)
+)
+print(f"gyroscope alone: {angle[-1]:.1f}° off after {known[-1]:.0f} s")
+
+recording = read_plaza(logs / "plaza_2.npz")
+known, true = recording.truth["pose"]
+driven = added_up(SE2, true[0], recording.signals["velocity"], recording.t)
+seen = (known >= recording.t[0]) & (known <= recording.t[-1])
+drift = driven[np.searchsorted(recording.t, known[seen]), :2] - true[seen, :2]
+print(
+    f"odometry alone: {np.linalg.norm(drift, axis=1).max():.1f} m off at most "
+    f"within {np.ptp(recording.t):.0f} s"
+)
+
+# %% [markdown]
+# ## The cure for attitude: gyroscope, accelerometer and magnetometer
+#
+# `AttitudeHeading` drives
 # a model by the IMU; what corrects it is that the sensor does not drift away, and where the field points. The truth is
 # from optical motion capture and only compared with: no alignment, every estimate from what was measured until then.
 
 # %%
-recording = read_broad(logs / "broad_07.npz")
-imu = [recording.signals[name] for name in ("gyro", "accelerometer", "magnetometer")]
-model = AttitudeHeading(recording.t[1])
+imu = [turned.signals[name] for name in ("gyro", "accelerometer", "magnetometer")]
+model = AttitudeHeading(turned.t[1])
 x0, P0 = model.start(*(one[:5] for one in imu))  # at rest a moment will do
 run = model.filter(x0, P0).run(model.log(*imu))
 print(run.summary())
 
-t, truth = recording.truth["attitude"]
-moves = recording.truth["moves"][1][:, 0] > 0
+t, truth = turned.truth["attitude"]
+moves = turned.truth["moves"][1][:, 0] > 0
 estimate = run.x[run.index(t), :4]
 error = np.degrees(SO3.minus(truth, estimate))
 total = np.sqrt((error[moves] ** 2).sum(axis=1).mean())
@@ -70,14 +105,13 @@ bottom.legend(fontsize="small")
 plt.show()
 
 # %% [markdown]
-# ## Position from odometry and ranges
+# ## The cure for position: odometry and ranges
 #
-# A mower drives for ninety seconds; radios on four posts tell their distance now and then, all of them some seven
+# Radios on four posts tell their distance now and then, all of them some seven
 # per cent too long. Neither that scale nor the bias of the ranges is known to the filter: they are states. The start
 # is given, and nothing else of the truth.
 
 # %%
-recording = read_plaza(logs / "plaza_2.npz")
 mower = lg.System(
     "mower",
     lg.Product(pose=SE2, range_scale=Rn(1), range_bias=Rn(1)),
@@ -110,11 +144,6 @@ for name, some in (("filter", run), ("smoother", late)):
 print(f"ranges are too long by {100 * run.x[-1, 4]:.1f} %, ± {100 * run.std[-1, 3]:.1f} %")
 
 # %%
-driven = [recording.truth["pose"][1][0]]  # dead reckoning: odometry alone
-for dt, u in zip(np.diff(log.t), log.u[:-1], strict=True):
-    driven.append(SE2.plus(driven[-1], dt * u))
-driven = np.array(driven)
-
 fig, axis = plt.subplots(figsize=(6, 5))
 axis.plot(*truth[:, :2].T, "k", linewidth=2.5, alpha=0.3, label="truth")
 axis.plot(*driven[:, :2].T, ":", label="odometry alone")

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Your own vehicle: a car, from its equations to parking
 #
-# A vehicle is a `System`: a group for its state, a field in body coordinates, inputs with their limits. Everything
-# else (trim, linearization, predictive control, plans around obstacles) works with it as with the ready models.
+# How does a car get from its equations to parking? A vehicle is a `System`: a group for its state, a field, inputs with their limits. We
+# first write the equations of the textbook, with the heading as a number. The car then drives beside its road, and a turn is no
+# equilibrium. With the pose on SE(2) both work, and so do predictive control and plans around obstacles.
 
 # %%
 import casadi as ca
@@ -20,8 +21,57 @@ from lgcontrol.scene import wheeled_body
 plt.style.use(style())  # the look of lgcontrol's own figures
 
 WHEELBASE = 2.7
+inputs = [lg.Input("push", "m/s²", -4, 2), lg.Input("turn", "rad/s", -0.6, 0.6)]
+
+# %% [markdown]
+# ## What fails first: the heading as a number
+#
+# The equations of the textbook have five numbers: x, y, heading, speed and steering angle. The car shall follow a road to the west. The road's
+# heading is 180°. The car's compass says −175°, so the car is off by 5° and 1 m.
 
 
+# %%
+def textbook(t, x, u, p):
+    heading, speed, steering = x[2], x[3], x[4]
+    rate = speed * ca.tan(steering) / WHEELBASE
+    return ca.vertcat(speed * ca.cos(heading), speed * ca.sin(heading), rate, u[0], u[1])
+
+
+numbers = lg.System(
+    "car in five numbers",
+    Product(x=Rn(1), y=Rn(1), heading=Rn(1), speed=Rn(1), steering=Rn(1)),
+    textbook,
+    inputs=inputs,
+)
+ahead = np.array([0.0, 20.0])
+west = lg.Trajectory(
+    numbers.state, ahead, [[-10 * s, 0, np.pi, 10, 0] for s in ahead], np.zeros((1, 2))
+)
+weights = {"speed": 1, "steering": 1}
+law = MPC(
+    numbers,
+    horizon=40,
+    dt=0.1,
+    Q={"x": 0.05, "y": 1, "heading": 5} | weights,
+    R={"push": 0.2, "turn": 2},
+)
+wrapped = lg.simulate(numbers, law, x0=[0, 1, np.radians(-175), 10, 0], reference=west, seconds=6)
+print(f"largest distance from the road {np.abs(wrapped.x[:, 1]).max():.2f} m")
+try:
+    numbers.trim(where={"speed": 14.0, "steering": 0.05})
+except lg.TrimError as error:
+    print(error)
+
+# %% [markdown]
+# The controller sees an error of 355° and turns the long way round. Nor is there a trim point for a steady turn: x, y and heading never come
+# to rest.
+#
+# ## The cure: the pose is an element of SE(2)
+#
+# The field is the velocity *in the car's frame*. Its `look` is what pictures and `lg.view` draw; without one they draw a dart.
+
+
+# %%
 def field(t, x, u, p):
     speed, steering = x[4], x[5]
     return ca.vertcat(speed, 0, speed * ca.tan(steering) / WHEELBASE, u[0], u[1])
@@ -31,7 +81,7 @@ car = lg.System(
     "car",
     Product(pose=SE2, speed=Rn(1, units="m/s"), steering=Rn(1, units="rad")),
     field,
-    inputs=[lg.Input("push", "m/s²", -4, 2), lg.Input("turn", "rad/s", -0.6, 0.6)],
+    inputs=inputs,
     look=wheeled_body(
         body=(4.3, 1.7, 0.9),
         wheelbase=WHEELBASE,
@@ -44,9 +94,30 @@ lg.check_system(car)
 car
 
 # %% [markdown]
-# The pose is on SE(2), coordinates x, y, cos, sin: no angle wraps. The field is the velocity *in the car's frame*.
-# Its `look` is what pictures and `lg.view` draw; without one they draw a dart.
-#
+# The pose has the coordinates x, y, cos, sin: no angle wraps. The same road with the same weights:
+
+# %%
+west = lg.Trajectory(
+    car.state,
+    ahead,
+    [np.r_[SE2.from_angle(np.pi, [-10 * s, 0]), 10, 0] for s in ahead],
+    np.zeros((1, 2)),
+)
+law = MPC(car, horizon=40, dt=0.1, Q={"pose": [0.05, 1, 5]} | weights, R={"push": 0.2, "turn": 2})
+start = np.r_[SE2.from_angle(np.radians(-175), [0, 1]), 10, 0]
+on_group = lg.simulate(car, law, x0=start, reference=west, seconds=6)
+print(f"largest distance from the road {np.abs(on_group.x[:, 1]).max():.2f} m")
+
+figure, ax = plt.subplots(figsize=(7, 2.6))
+ax.axhline(0, color="0.4", ls=":", label="road")
+ax.plot(wrapped.x[:, 0], wrapped.x[:, 1], label="heading as a number")
+ax.plot(on_group.x[:, 0], on_group.x[:, 1], label="pose on SE(2)")
+ax.set(xlabel="x [m]", ylabel="y [m]")
+ax.set_aspect("equal")
+ax.legend(fontsize=8)
+plt.show()
+
+# %% [markdown]
 # ## Trim and linearize
 #
 # A car at a constant speed and steering angle moves along a circle. It is at a relative equilibrium: seen from the car the motion
@@ -118,6 +189,8 @@ plt.axhline(lateral.upper, linestyle=":")
 plt.axhline(lateral.lower, linestyle=":")
 plt.xlabel("time [s]")
 plt.ylabel("lateral acceleration [m/s²]")
+plt.show()
+
 # %% [markdown]
 # ## Park
 #

@@ -13,7 +13,9 @@ _, q, v, a = sines(2, 50, seed=3)
 answer = base.identify(q, v, a, torques(q, v, a))
 
 # %% right 3
-answer = scipy.special.jn_zeros(0, 1)[0] / 2 * np.sqrt(9.81 / 1.0)
+q, v, a = small
+answer = base.identify(q, v, a, torques(q, v, a), prior=0.3)
 
 # %% wrong 3
-answer = modes.frequencies[0] / 2
+q, v, a = small
+answer = base.identify(q, v, a, torques(q, v, a))
