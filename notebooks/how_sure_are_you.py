@@ -83,6 +83,8 @@ ax.fill_between(4 * t, low, high, alpha=0.3, label="90 % of the cases")
 ax.plot(4 * t, middle, label="median")
 ax.set(xlabel="time [s]", ylabel="position error [m]")
 ax.legend()
+plt.show()
+
 # %% [markdown]
 # ## Two loops, case by case
 #

@@ -66,6 +66,8 @@ plt.step(plan.trajectory.t[:-1], plan.trajectory.u, where="post")
 plt.xlabel("time [s]")
 plt.ylabel("torque [N m]")
 plt.legend([entry.name for entry in torques], ncols=3, loc=(0.5, 1.01))
+plt.show()
+
 # %% [markdown]
 # ## Along a given path
 #
@@ -84,6 +86,7 @@ print(fast)
 plt.plot(fast.t, fast.speed)
 plt.xlabel("time [s]")
 plt.ylabel("speed along the path [1/s]")
+plt.show()
 
 # %% [markdown]
 # ## Phases: pick and place with the Schönflies head

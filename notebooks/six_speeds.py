@@ -13,6 +13,7 @@ from exercises import check
 import lgcontrol as lg
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.mechanics.representations import UnifiedVelocity
+from lgcontrol.models import free_box
 from lgcontrol.plotting import style
 
 plt.style.use(style())  # the look of lgcontrol's own figures
@@ -59,7 +60,7 @@ print(M_w.round(2))
 
 # %%
 twist = np.array([0, 0, 0, 1e-3, 0, 10.0])
-turning = {"twist": box.system(), "six speeds": box.system(velocity=six)}
+turning = {"twist": free_box(), "six speeds": box.system(velocity=six)}
 starts = {"twist": twist, "six speeds": six.from_twist(twist)}
 runs = {
     name: system.rollout(np.r_[lg.SE3.identity, starts[name]], None, 1e-3, steps=8000, method="rk4")

@@ -78,6 +78,7 @@ for name, values in gains.items():
     axes.plot(pitches, values, "o-", label=name)
 axes.set(xlabel="pitch of the goal [°]", ylabel="norm of the LQR gain")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # ## A slew through 90° of pitch
@@ -116,6 +117,7 @@ for name, (t, error) in angles.items():
     axes.plot(t, error, label=name)
 axes.set(xlabel="time [s]", ylabel="angle to the goal [°]")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # On SO(3) the slew ends at the goal. With Euler angles the satellite tumbles for ever. Near 90° of pitch the rates of roll and yaw
@@ -149,6 +151,7 @@ for name, (t, error) in off.items():
     axes.plot(t / 3600, error, label=name)
 axes.set(xlabel="time [h]", ylabel="error of the norm", yscale="log")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # The linearization shows the same fact. One direction of the four free numbers, along the quaternion, is not physical. No torque moves it,
