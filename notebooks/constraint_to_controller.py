@@ -1,9 +1,10 @@
 # %% [markdown]
 # # From a constraint to a controller
 #
-# How is a closed mechanism controlled? It is a tree of bodies with further equations. First we differentiate the equation of a slider-crank
-# twice, as textbooks do: the mechanism comes apart, and its linear model has states that no input reaches. Then every step stays on the
-# manifold of the constraints. A slider-crank, a four-bar linkage, LQR in one independent angle and a delta robot under MPC follow.
+# How is a closed mechanism controlled? It is a tree of bodies with further equations. First we differentiate the
+# equation of a slider-crank twice, as textbooks do. The mechanism comes apart, and its linear model has states that
+# no input reaches. Then every step stays on the manifold of the constraints. A slider-crank, a four-bar linkage, LQR
+# in one independent angle and a delta robot under MPC follow.
 
 # %%
 import casadi as ca

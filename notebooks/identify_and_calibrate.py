@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Identify an arm, and judge it on motions that were not used
 #
-# Which parameters of an arm do data determine? We first fit all sixty inertial parameters to a small motion. The fit is as good as the noise
-# allows, and it is useless: held-out torques are off by six times the largest torque of the arm. Then we ask which combinations torques
-# determine, and move the arm so that they do. Poses of the tool determine the places of the joints in the same way.
+# Which parameters of an arm do data determine? We first fit all sixty inertial parameters to a small motion. The fit
+# is as good as the noise allows, and it is useless. Held-out torques are off by six times the largest torque of the
+# arm. Then we ask which combinations torques determine, and move the arm so that they do. Poses of the tool determine
+# the places of the joints in the same way.
 
 # %%
 import warnings
@@ -25,8 +26,9 @@ print(arm.summary())
 # %% [markdown]
 # ## What fails first: fit everything to a careful motion
 #
-# Forces are linear in ten numbers for each body. The arm moves along sums of sines of some 0.05 rad, torques are measured with 0.3 N m
-# of noise, and least squares fit all sixty numbers. A second motion, ten times as large, is held out.
+# Forces are linear in ten numbers for each body. The arm moves along sums of sines of some 0.05 rad. Torques are
+# measured with 0.3 N m of noise, and least squares fit all sixty numbers. A second motion, ten times as large, is
+# held out.
 
 
 # %%

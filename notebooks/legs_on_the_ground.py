@@ -161,9 +161,13 @@ plt.show()
 # %% [markdown]
 # ## Two feet: a human
 #
-# The masses, centres and radii of gyration are shares of the whole body, measured by Zatsiorsky and adjusted by
-# [de Leva (1996)](https://doi.org/10.1016/0021-9290(95)00178-6) for a man of 73 kg and 1.74 m. Hips have three joints, knees one and ankles two. Head and
-# arms hang on the trunk without joints. Hips are 18 cm apart and soles 7 cm below the ankles; these are ours.
+# The masses, centres and radii of gyration are shares of the whole body, for a man of 73 kg and 1.74 m. Zatsiorsky
+# measured them, and [de Leva (1996)](https://doi.org/10.1016/0021-9290(95)00178-6) adjusted them. Shares and lengths
+# of legs, trunk and head agree with a second public table. Lengths of the arms and the mass of 73 kg were not
+# compared: check them before you use this model for more than a tutorial.
+#
+# Hips have three joints, knees one and ankles two. Head and arms hang on the trunk without joints. Hips are 18 cm
+# apart and soles 7 cm below the ankles: these two are ours.
 
 # %%
 MASS = 73.0  # kg

@@ -146,7 +146,6 @@ plt.show()
 print(found.message)
 
 # %% [markdown]
-#
 # ## The other half of the cure: where the search begins
 #
 # A search ends on the side of an obstacle on which it begins. Both guesses fold the arm in front of the post, with the elbow on one side or on
@@ -204,9 +203,10 @@ axes[0].set_ylabel("y [m]")
 plt.show()
 
 # %% [markdown]
-# Bounds hold at nodes. The arm is in front of the post at one node and behind it at the next, so the status is right and the plan is wrong. Choose the
-# step by the obstacle: no link may move further between two nodes than the obstacle is thick, here 200 mm. Check a plan by a rollout with shorter steps.
-# With 40 steps the margin of 20 mm covers the 5 mm that remain.
+# Bounds hold at nodes. The arm is in front of the post at one node and behind it at the next. The status is right,
+# and the plan is wrong. Choose the step by the obstacle: no link may move further between two nodes than the obstacle
+# is thick, here 200 mm. Check a plan by a rollout with shorter steps. With 40 steps the margin of 20 mm covers the 5
+# mm that remain.
 #
 # ## Exercises
 #

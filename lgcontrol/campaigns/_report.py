@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..io._internal import with_ending
+from ..plotting._internal import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +29,11 @@ border-bottom: 1px solid #ddd } img { max-width: 100% } code { background: #f4f4
 
 def figure(result: Any) -> Figure:
     """Histograms of the criteria with their limits, and success over two variations."""
-    from matplotlib.figure import Figure
-
     criteria = [one for one in result.campaign.all_criteria()]
     pair = telling_pair(result)
     count = len(criteria) + (pair is not None)
     rows = -(-count // COLUMNS)
-    drawn = Figure(figsize=(4.2 * min(count, COLUMNS), 3.1 * rows), layout="constrained")
+    drawn = new_figure(4.2 * min(count, COLUMNS), 3.1 * rows)
     axes = np.atleast_1d(drawn.subplots(rows, min(count, COLUMNS), squeeze=False)).ravel()
     for axis, one in zip(axes, criteria, strict=False):
         values = result.values(one.name)
@@ -138,8 +137,6 @@ def _cloud(axis: Any, result: Any, first: str, second: str) -> None:
 
 def _bands(result: Any) -> list[str]:
     """Signals over time, where samples were kept."""
-    from matplotlib.figure import Figure
-
     found = []
     for one in result.campaign.all_criteria():
         try:
@@ -150,7 +147,7 @@ def _bands(result: Any) -> list[str]:
         return []
     rows = -(-len(found) // COLUMNS)
     columns = min(len(found), COLUMNS)
-    drawn = Figure(figsize=(4.2 * columns, 2.8 * rows), layout="constrained")
+    drawn = new_figure(4.2 * columns, 2.8 * rows)
     axes = np.atleast_1d(drawn.subplots(rows, columns, squeeze=False)).ravel()
     for axis, (one, t, (low, middle, high)) in zip(axes, found, strict=False):
         axis.fill_between(t, low, high, alpha=0.3)

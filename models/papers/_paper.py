@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lgcontrol.plotting._internal import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -100,9 +102,7 @@ class Paper:
 
 def sheet(columns: int, **options: Any) -> tuple[Figure, list[Any]]:
     """A figure with axes in a row; options are those of `add_subplot`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.6 * columns, 3.8), layout="constrained")
+    figure = new_figure(4.6 * columns, 3.8)
     return figure, [figure.add_subplot(1, columns, k + 1, **options) for k in range(columns)]
 
 

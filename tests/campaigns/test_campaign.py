@@ -516,6 +516,10 @@ def test_the_report_is_one_file_that_says_all(tmp_path):
     assert all(base64.b64decode(one).startswith(b"\x89PNG") for one in pictures)
 
 
+def test_a_notebook_shows_the_plot_of_a_result(result):
+    assert result.plot()._repr_png_().startswith(b"\x89PNG")
+
+
 def test_a_report_appears_complete_or_not_at_all(tmp_path, result, monkeypatch):
     path = result.report(tmp_path / "a.html")
     before = path.read_text()
