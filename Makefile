@@ -65,6 +65,7 @@ notebooks: $(READY) ## execute every notebook and the long pages of docs
 	$(if $(ARGS),,$(BIN)/pytest -q -m thorough tests/project)
 
 docs: .venv/ready-docs ## build the site into build/site; warnings are errors (ARGS="-E" for all anew)
+	@test -f build/site/searchindex.js || rm -rf build/doctrees  # what an interrupted build left
 	$(BIN)/sphinx-build -c docs -d build/doctrees -j 2 -q -W --keep-going $(ARGS) . build/site
 	@echo "build/site/index.html"
 

@@ -2,7 +2,7 @@
 # # Your own vehicle: a car, from its equations to parking
 #
 # How does a car get from its equations to parking? A vehicle is a `System`: a group for its state, a field, inputs with their limits. We
-# first write the equations of the textbook, with the heading as a number. The car then drives beside its road, and a turn is no
+# first write the equations of the textbook, with the heading as a number. The car then drives beside its road, and a turn is not an
 # equilibrium. With the pose on SE(2) both work, and so do predictive control and plans around obstacles.
 
 # %%
