@@ -73,7 +73,7 @@ class Event:
 
 
 class Crossings(NamedTuple):
-    """Where an event occurred.
+    """Times and states of the events that occurred.
 
     Attributes
     ----------

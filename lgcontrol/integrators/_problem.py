@@ -51,7 +51,7 @@ class Lagrangian:
 
 @dataclass(frozen=True, eq=False)
 class Mechanical:
-    """What is known of a mechanical system: ``q̇ = v``, ``M(q, p) v̇ = F(t, x, u, p)``.
+    """Structure of a mechanical system: ``q̇ = v``, ``M(q, p) v̇ = F(t, x, u, p)``.
 
     The state is a Product that begins with the configuration and the velocity; further blocks
     (wheels, motors, actuators) move as the field says. All members are callables on CasADi columns,
@@ -128,7 +128,7 @@ class Constrained:
     lagrangian : Lagrangian or None
         Inertia and forces of the bodies apart, on ``[q; v]``, where M is regular without the rows.
     velocity_rows : tuple of str
-        Names of constraints on velocities, of which there is no φ: most methods refuse these.
+        Names of constraints on velocities, which have no φ; most methods refuse them.
     loss_jacobian, losses : callable or None
         ``(x, p) → D`` and ``(x, p) → L`` of losses in joints, on ``[q; v]``, see `Mechanical`.
     """

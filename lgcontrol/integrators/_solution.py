@@ -70,7 +70,7 @@ class Solution(Result):
     events : mapping of str to Crossings
         Times and states of each event.
     status : IntegrationStatus
-        How it ended. What was reached is kept in every case.
+        How it ended. The part that was integrated is kept in every case.
     message : str
         The status in a sentence.
     statistics : Statistics

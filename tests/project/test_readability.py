@@ -27,7 +27,7 @@ PLANTED = [
 # only fall. The others keep `readability.LIMIT`.
 UNEDITED: dict[str, float] = {
     "docstrings of codegen": 0.056,
-    "docstrings of integrators": 0.082,
+    "docstrings of integrators": 0.071,
     "docstrings of mechanics": 0.058,
 }
 

@@ -96,3 +96,20 @@ def test_the_page_of_troubleshooting_has_every_status():
         if f"`{member.text}`" not in page
     }
     assert not missing
+
+
+def test_every_status_has_an_entry_in_troubleshooting():
+    """Each text stands in the first or second cell of a row of the page's tables."""
+    rows = [
+        line.split("|")
+        for line in (ROOT / "docs" / "troubleshooting.md").read_text().splitlines()
+        if line.startswith("|")
+    ]
+    entries = {part for row in rows for part in "".join(row[1:3]).split("`")[1::2]}
+    missing = [
+        f"{kind.__name__}: {member.text}"
+        for kind in every(Status)
+        for member in kind
+        if member.text not in entries
+    ]
+    assert not missing, "\n".join(missing)
