@@ -21,6 +21,7 @@ extensions = [
     "numpydoc",
     "reference",
     "names",
+    "gallery",
     "mathml",
 ]
 root_doc = "docs/index"

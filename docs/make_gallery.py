@@ -1,18 +1,21 @@
 """Draw docs/gallery: a picture of each design, its task, and the numbers that judge it.
 
-``python docs/make_gallery.py [NAME …]`` runs the designs with seed 0, and writes a picture of each
-and ``docs/gallery/runs.json``. The page docs/gallery/README.md follows from this file alone.
+``python docs/make_gallery.py [NAME …]`` runs the designs with seed 0, and writes a picture and the
+scene of each, and ``docs/gallery/runs.json``. The page docs/gallery/README.md follows from this
+file alone. `make docs` writes the page that shows a scene.
 """
 
 import inspect
 import json
 import math
 import sys
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
@@ -26,8 +29,10 @@ HEAD = """# Gallery
 
 Every design is a model, a controller and a task with criteria. Run one with `lgcontrol run NAME`.
 See it in 3D with `lgcontrol view NAME`. To change a design, copy its file. The numbers are those of
-seed 0. `python docs/make_gallery.py` makes them and the pictures.
+seed 0. `python docs/make_gallery.py` makes them and the pictures. On the site, a click on a picture opens
+the run in 3D, where it moves.
 """
+FRAMES = 150  # of a stored scene; five seconds at 30 frames a second
 
 
 def drawn(name: str, load: Any) -> dict[str, object]:
@@ -41,6 +46,7 @@ def drawn(name: str, load: Any) -> dict[str, object]:
     except ValueError:  # nothing moves in space: an angle, a speed
         figure = run.plot(criteria=task.criteria)
     figure.savefig(FOLDER / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})
+    store_scene(name, run)
     text = inspect.getdoc(design).partition("\n\n")[0]
     return {
         "text": text.replace("\n", " "),
@@ -56,6 +62,18 @@ def drawn(name: str, load: Any) -> dict[str, object]:
             for verdict in task.judge(run)
         ],
     }
+
+
+def store_scene(name: str, run: Any) -> None:
+    """Write the scene of a run as arrays, if bodies move in it."""
+    path = FOLDER / f"{name}.npz"
+    path.unlink(missing_ok=True)
+    try:
+        scene = replace(run, name=name).scene(frames=FRAMES)
+    except ValueError:  # nothing moves in space
+        return
+    description, arrays = scene.to_plain()
+    np.savez_compressed(path, scene=np.array(json.dumps(description)), **arrays)
 
 
 def finite(bound: float) -> float | None:

@@ -4,7 +4,10 @@ import importlib.util
 import json
 from importlib.metadata import entry_points
 
+import numpy as np
 import pytest
+
+from lgcontrol.scene import Scene
 
 from ._repository import ROOT
 
@@ -23,6 +26,16 @@ def test_every_design_is_there_with_its_picture_and_code():
     assert {path.stem for path in gallery.FOLDER.glob("*.png")} == names
     for told in RUNS.values():
         assert (ROOT / "controllers" / "designs" / told["file"]).exists()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_design_has_a_scene_that_moves(name, tmp_path):
+    with np.load(gallery.FOLDER / f"{name}.npz", allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files if key != "scene"}
+        scene = Scene.from_plain(json.loads(str(file["scene"])), arrays)
+    assert scene.title == name
+    assert max(np.ptp(body.poses, axis=0).max() for body in scene.bodies) > 0.01
+    assert name in scene.to_html(tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_the_page_follows_from_the_stored_runs():
