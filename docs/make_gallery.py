@@ -29,8 +29,8 @@ HEAD = """# Gallery
 
 Every design is a model, a controller and a task with criteria. Run one with `lgcontrol run NAME`.
 See it in 3D with `lgcontrol view NAME`. To change a design, copy its file. The numbers are those of
-seed 0. `python docs/make_gallery.py` makes them and the pictures. On the site, a click on a picture opens
-the run in 3D, where it moves.
+seed 0. `python docs/make_gallery.py` makes them and the pictures. On the site, a click
+on a picture opens the run in 3D, where it moves.
 """
 FRAMES = 150  # of a stored scene; five seconds at 30 frames a second
 

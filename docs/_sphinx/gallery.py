@@ -1,4 +1,4 @@
-"""Pictures of the gallery open the run in 3D: one page a design, from the scene stored beside it."""
+"""Pictures of the gallery open runs in 3D: one page a design, from the scene stored beside it."""
 
 from __future__ import annotations
 
