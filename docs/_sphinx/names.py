@@ -1,5 +1,6 @@
-"""Code that names something public links to its entry in the reference: `MPC`, `lg.simulate`."""
+"""What names something public links to its entry in the reference: code, and types of arguments."""
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -37,18 +38,37 @@ class LinkNames(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         """Link each name but those in headings and in links."""
         names = addresses_of(self.app)
+        for kind in list(self.document.findall(nodes.classifier)):
+            self.link_types(kind, names)
         for literal in list(self.document.findall(nodes.literal)):
             text = literal.astext().removesuffix("()")
             target = names.get(text)
             parent = literal.parent
             if target is None or isinstance(parent, (nodes.title, nodes.reference, pending_xref)):
                 continue
-            link = pending_xref(
-                "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True
-            )
-            link["refdoc"] = self.env.current_document.docname
+            link = self.link_to(target)
             literal.replace_self(link)
             link += literal
+
+    def link_to(self, target: str) -> pending_xref:
+        """Return an empty link to an entry of the reference."""
+        link = pending_xref("", refdomain="py", reftype="obj", reftarget=target, refexplicit=True)
+        link["refdoc"] = self.env.current_document.docname
+        return link
+
+    def link_types(self, kind: nodes.classifier, names: dict[str, str]) -> None:
+        """Link the classes that the type of an argument names, such as "System or array_like"."""
+        for text in list(kind.findall(nodes.Text)):
+            parts: list[nodes.Node] = []
+            for word in re.split(r"(\b[A-Z]\w+\b)", text.astext()):
+                target = names.get(word)
+                if target is None:
+                    parts.append(nodes.Text(word))
+                else:
+                    link = self.link_to(target)
+                    link += nodes.literal(word, word)
+                    parts.append(link)
+            text.parent.replace(text, parts)
 
 
 def addresses_of(app: Any) -> dict[str, str]:

@@ -15,6 +15,7 @@ ROOMS = {
     "models": "Ready models",
     "controllers": "Controllers",
     "simulation": "Closed loops",
+    "campaigns": "Campaigns",
     "systems": "Systems",
     "optimal": "Optimal control",
     "estimation": "Estimation",

@@ -1,10 +1,11 @@
 """Campaigns: many runs of a closed loop that differ, stored as they come, and what they tell.
 
-- `Campaign` runs a design with what a `lgcontrol.simulation.Vary` varies, on processes or a
-  cluster; its `run` gives a result with confidence intervals, worst cases and a report.
-- `tune` searches for weights, gains and other arguments of a design by such campaigns.
-- `attraction_level` is a level set of an LQR's cost from which it comes back, as sampled.
-- `CampaignError` says what keeps one from going on.
+- Run many cases: `Campaign` runs a design with what a `lgcontrol.simulation.Vary` varies, on
+  processes or a cluster. Its `run` gives a result with confidence intervals, worst cases and a
+  report. `CampaignError` says what keeps one from going on.
+- Search for better arguments: `tune` tries weights, gains and other arguments by such campaigns.
+- Region of attraction: `attraction_level` is a level set of an LQR's cost, as sampled. From within
+  it the closed loop comes back.
 """
 
 from .. import _names
