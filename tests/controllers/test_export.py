@@ -169,8 +169,6 @@ CASES = {
         spacecraft().state.join(attitude=SO3.exp([2.0, 1.5, -1.0])),
     ),
 }  # fmt: skip
-# Cases in which firmware and Python do not agree yet.
-APART = {"bounds that nothing keeps": "the second call gives -0.461 in C, -0.434 in Python"}
 
 
 def ran(folder, tmp_path, level="-O0"):
@@ -204,12 +202,7 @@ def printed(folder, body, into, level="-O1"):
 @needs_compiler
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=APART[name]))
-        if name in APART
-        else name
-        for name in CASES
-    ],
+    CASES,
 )
 def test_an_exported_mpc_answers_as_python_does(name, tmp_path):
     controller, x0 = CASES[name]()

@@ -207,11 +207,11 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))
         total += (count + 15) // 8 * 8
     most = loop.most + 2
-    kept, count = memory.kept.size, most + 8
+    count = most + 8
     rows, gains, every = (N + 1) * names["nr"], N * m * n, len(memory.kept)
     return {
         "work": total + scratch, "plan": plan, "filter": count, "log": most * len(LOG),
-        "memory": kept + 2 * (2 * count + 3), "K": gains, "rows": rows, "scales": names["nr"],
+        "memory": _memory(count), "K": gains, "rows": rows, "scales": names["nr"],
         "best": 2 * plan + rows + gains + every,
         "other": plan + rows + gains + names["nr"] + every,
         "before": plan + rows + gains + names["nr"] + every,
@@ -219,6 +219,16 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         "aim_x": (N + 1) * model.group.nq if loop.disturbance else 0,
         "aim_u": (N + 1) * problem.system.n_inputs if loop.disturbance else 0,
     }  # fmt: skip
+
+
+def _memory(count: int) -> int:
+    """Numbers of the kernel's `lg_memory` with so many entries in each filter."""
+    (body,) = re.findall(r"typedef struct \{([^{}]*)\} lg_memory;", SHARED_TEXT)
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+    sizes = {"double": 1, "int64_t": 1, "lg_filter": 2 * count + 3}
+    return sum(
+        sizes[kind] * (names.count(",") + 1) for kind, names in re.findall(r"(\w+) ([^;]+);", body)
+    )
 
 
 def _estimate(model: Any, loop: LoopExport) -> int:

@@ -81,6 +81,9 @@ static int called(lg_mpc *m, double t, const double x[], double u[], int is_anew
   return m->status;
 }
 
+/* An array of a negative size, at which compilers stop, where the memory is too small for a solve. */
+typedef char lg_memory_fits[sizeof(lg_memory) <= sizeof(((lg_mpc *)0)->memory) ? 1 : -1];
+
 int lg_mpc_init(lg_mpc *m)
 {
   int64_t sizes[8];
