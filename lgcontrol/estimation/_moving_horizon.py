@@ -707,7 +707,7 @@ class MovingHorizon:
             held = ReferenceSamples(np.tile(self.x0, (len(self._x), 1)), 0.0 * self._u)
             return self._solver.export_c(
                 target, name=own, reference=held, p=self.p, iterations=self.iterations or 1,
-                first_iterations=MOST, tolerance=self._tolerance, guess=FIRST,
+                first_iterations=MOST, tolerance=self._tolerance, guess=FIRST, restarts=0,
             )  # fmt: skip
 
         made = ExportedWindow(

@@ -58,15 +58,7 @@ WINDOWS = {
 
 @pytest.mark.usually(name=("planar",))
 @needs_compiler
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            "planar", marks=pytest.mark.xfail(strict=True, reason="0.0098 apart from Python")
-        ),
-        "limited",
-    ],
-)
+@pytest.mark.parametrize("name", WINDOWS)
 def test_an_exported_window_replays_the_run_of_python(name, tmp_path):
     folder = WINDOWS[name]().export_c(tmp_path / "own", name="own")
     sources = sorted(path.name for path in folder.glob("*.c"))
