@@ -94,7 +94,7 @@ def kinds_of(annotation: Any, names: Mapping[str, Any]) -> tuple[Kind, ...]:
     annotation : object
         A type, or its text.
     names : mapping
-        Where names of a text are looked up.
+        Namespace in which the names of a text are looked up.
     """
     if isinstance(annotation, str):
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What was asked for: goes along when a function is pickled.
+    """The forms that were requested; they are pickled with the function.
 
     Attributes
     ----------

@@ -119,8 +119,8 @@ def chain(
 ) -> ModelFunction:
     """Repeat a step function: a simulation over given inputs, in one call.
 
-    Compiled, the whole loop is machine code whose size does not depend on the number of steps,
-    and a batch of starts runs several at once on each core.
+    Compiled, the whole loop is machine code. Its size does not depend on the number of steps, and
+    a batch of starts runs several at once on each core.
 
     Parameters
     ----------

@@ -21,10 +21,11 @@ def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
 ) -> ModelFunction | list[ModelFunction]:
     """Compile to machine code, several functions side by side on all cores.
 
-    The C code is built with gcc, clang, cc or tcc (the environment variable CC names another),
-    compared with the interpreted function on random inputs, and kept on disk, so that the next
-    process gets it in milliseconds (`cache_info`). Where that is not possible, a notice is logged
-    once and the functions stay interpreted: the same values, ten to thirty times slower.
+    The C code is built with gcc, clang, cc or tcc; the environment variable CC names another
+    compiler. The result is compared with the interpreted function on random inputs and kept on
+    disk. The next process loads it in milliseconds (`cache_info`). If a build is not possible, one
+    notice is logged and the functions stay interpreted, with the same values, ten to thirty times
+    slower.
 
     Parameters
     ----------
@@ -48,9 +49,10 @@ def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
 
     Notes
     -----
-    Values are never traded for speed further than that: no reordering of sums, no flushing of small
-    numbers, NaN and infinity propagate. Sine, cosine and other functions in batches are the vector
-    variants of the C library where it has them (glibc: within 4 units in the last place).
+    Values are never traded for speed further than that: no reordering of sums, no flushing of
+    small numbers, NaN and infinity propagate. In batches, sine, cosine and other functions are the
+    vector variants of the C library if it has them. The variants of glibc err by at most 4 units
+    in the last place.
 
     Examples
     --------

@@ -25,8 +25,8 @@ class UnsafeFolder(Exception):
 def cache_folder() -> Path:
     """Return the folder of compiled functions.
 
-    ``$LGCONTROL_CACHE``, else ``lgcontrol`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. Where that
-    is not the user's alone or cannot be written to, a private one for the life of the process.
+    ``$LGCONTROL_CACHE``, else ``lgcontrol`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. If that folder
+    is not the user's alone or cannot be written to, the process uses a private one for its life.
 
     Raises
     ------

@@ -14,7 +14,7 @@ def refuse_attribute(thing: Any, name: str) -> Any:
     Parameters
     ----------
     thing : object
-        Whose ``__getattr__`` was asked.
+        The object that has no such attribute.
     name : str
     """
     if hasattr(type(thing), name):  # a property whose own error this is

@@ -66,8 +66,8 @@ def get_kernel(
     ----------
     program : Program
     vector : bool
-        Whether several items are to be evaluated at once; None where the processor, the compiler or
-        the function do not allow it, which is not worth a notice.
+        Whether several items are to be evaluated at once. None if the processor, the compiler or
+        the function does not allow it; no notice is logged then.
     contract : bool
         Whether a product and a sum may be rounded once (fused multiply-add).
     builds : int

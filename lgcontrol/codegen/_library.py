@@ -41,8 +41,8 @@ def find_or_build(
         Flags to build with; the later ones are taken where the code of those before is not right.
         Not called when the library is in the cache.
     write : callable
-        Returns the C source, or several, which are compiled side by side, each as soon as it is
-        there; not called when the library is in the cache.
+        Returns the C source, or several sources, each compiled in parallel as soon as it is
+        written. It is not called when the library is in the cache.
     load : callable
         Opens the library.
     check : callable
@@ -126,8 +126,8 @@ def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:
         Stands for its version and the processor.
     flags : list of str
     content : iterable of str
-        What the source is written from. With the code that writes it, this stands for the source,
-        which takes longer to write than all else that is done to find a library.
+        The data from which the source is written. The key of a library is a hash of these data and
+        of the code that writes the source. A cached library is found without writing its source.
     """
     digest = hashlib.sha256()
     for part in (_writer(), compiler.identity, *flags, *content):

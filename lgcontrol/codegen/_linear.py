@@ -12,9 +12,9 @@ from ._program import MAPS
 def solve_linear(A: Any, b: Any, *, symmetric: bool = False) -> Any:
     """``A⁻¹ b`` of CasADi values: compiles, pickles, is differentiated, and never raises in a call.
 
-    In SX the factorisation is written out, which pays up to about ten unknowns; in MX it is one
-    node of the graph (sparse, derivatives by the implicit function theorem), for any size. Where A
-    is singular the result is not finite, interpreted and compiled: who runs the function decides.
+    In SX the factorization is written out, which pays up to about ten unknowns. In MX it is one
+    sparse node of the graph for any size, with derivatives by the implicit function theorem. If A
+    is singular, the result is not finite, interpreted and compiled; the caller checks it.
 
     Parameters
     ----------
@@ -37,11 +37,10 @@ def solve_linear(A: Any, b: Any, *, symmetric: bool = False) -> Any:
     Notes
     -----
     ``casadi.solve`` has traps that this avoids. In SX it orthogonalises by Gram and Schmidt: at a
-    condition of 1e12 nothing is left of the residual. In MX the plug-in takes pivots below 1e-12
-    for zero and fails when interpreted, where compiled code goes on; and matrices that are
-    triangular or diagonal by their pattern give functions that cannot be unpickled (CasADi 3.8).
-    Only ``"qr"``, ``"ldl"`` and ``"lsqr"`` have C code; SX functions cannot be made of them
-    (`casadi.Function.expand`).
+    condition of 1e12 nothing is left of the residual. In MX the interpreted plug-in treats pivots
+    below 1e-12 as zero and fails; compiled code continues. Matrices with a triangular or diagonal
+    pattern give functions that cannot be unpickled (CasADi 3.8). Only ``"qr"``, ``"ldl"`` and
+    ``"lsqr"`` have C code; SX functions cannot be made of them (`casadi.Function.expand`).
 
     Examples
     --------

@@ -153,7 +153,7 @@ def loader(
     table : int
         Address of its table.
     keep : object
-        Lives as long as what is returned.
+        An object that lives as long as the result.
     """
     numbers = [len(targets), address_of_entry(run), table]
     for view, shape in targets:
@@ -177,11 +177,11 @@ def evaluator(
     table : int
         Address of its table.
     value : object
-        What is returned.
+        The result of the call.
     fail : callable
         Raises.
     keep : object
-        Lives as long as what is returned.
+        An object that lives as long as the result.
     """
     return bind(_EVALUATE, (address_of_entry(run), table, value, fail, run, keep))
 

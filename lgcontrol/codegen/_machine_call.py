@@ -36,11 +36,11 @@ class MachineCall:
         those that are left out.
     interpret : int
         Address of a C function ``int (const int64_t *table)`` that calls ``table[0]`` with
-        ``table[2]`` and, where ``table[1]`` of that is not zero, fills the results with NaN: as
-        many as ``table[3]`` says, each an address and a length.
+        ``table[2]``. If the entry ``table[1]`` of that is not zero, it fills the results with NaN.
+        There are ``table[3]`` results, each an address and a length.
     calls : int
-        How often it will be called, about: machine code is built as soon as interpreting all calls
-        so far, with these, takes longer than a build.
+        Expected number of further calls. Machine code is built as soon as interpreting all calls,
+        past and expected, takes longer than a build.
 
     Attributes
     ----------

@@ -53,9 +53,9 @@ class ModelFunction:
     called from several threads at once. Values are not checked for finiteness: NaN propagates.
 
     A function is interpreted until `compiled` is called, a loop of the toolkit prepares it, or a
-    batch comes that is worth a build (`set_compile_policy`). Compiled, a call with arrays costs
-    less than a microsecond besides the function itself, `in_place` a tenth of that; in batches,
-    several items are evaluated by one instruction. Results agree to rounding in all cases.
+    batch comes that is worth a build (`set_compile_policy`). Compiled, a call with arrays adds
+    less than a microsecond to the function itself, and `in_place` a tenth of that. In batches, one
+    instruction evaluates several items. Results agree to rounding in all cases.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class ModelFunction:
         Returns
         -------
         ModelFunction
-            The same object. Where it cannot be compiled, a notice says so and it stays interpreted.
+            The same object. If it cannot be compiled, a notice says so and it stays interpreted.
 
         Examples
         --------

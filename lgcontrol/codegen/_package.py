@@ -186,8 +186,8 @@ def c_text(text: str) -> str:
     """Text as it may stand in a comment: the one way in which names come into C.
 
     It ends no comment and begins none, is one line and no trigraph, and not longer than a line of
-    a page. What is not printable (ends of lines, letters that turn the direction of writing) is a
-    space, a backslash, which would join lines, a slash.
+    a page. Characters that are not printable (ends of lines, marks of the writing direction)
+    become spaces. A backslash, which would join lines, becomes a slash.
 
     Examples
     --------

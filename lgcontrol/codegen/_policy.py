@@ -24,13 +24,13 @@ def set_compile_policy(policy: Policy) -> None:
     Parameters
     ----------
     policy : {"auto", "off", "eager"}
-        ``"auto"`` (the default): on request (`ModelFunction.compiled`, `compile`), where a loop of
-        the toolkit begins, and for a batch that would take longer to interpret than to compile.
-        The decision rests on operation counts alone, so it is the same in every run. A single call
-        never waits for a compiler and nothing happens in the background, unless it was asked for
-        (`MPC.prepare` with ``wait=False``).
-        ``"off"``: never, requests included. ``"eager"``: at the first call with numbers.
-        The environment variable LGCONTROL_COMPILE sets the policy a process starts with.
+        ``"auto"`` (the default) compiles on request (`ModelFunction.compiled`, `compile`) and
+        where a loop of the toolkit begins. It also compiles for a batch that would take longer to
+        interpret than to compile. The decision rests on operation counts alone, so it is the same
+        in every run. A single call never waits for a compiler and nothing happens in the
+        background, unless it was asked for (`MPC.prepare` with ``wait=False``). ``"off"``: never,
+        requests included. ``"eager"``: at the first call with numbers. The environment variable
+        LGCONTROL_COMPILE sets the policy a process starts with.
 
     Raises
     ------

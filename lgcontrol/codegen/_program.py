@@ -119,8 +119,8 @@ class Program:
     def suits_vectors(self, width: int) -> bool:
         """Whether that many items at once are quicker than one after the other.
 
-        The loops of a tape use vectors for a single item as well: what counts then is whether the
-        memory of several items stays in the cache.
+        The loops of a tape use vectors for a single item as well. Several items pay then only if
+        their memory stays in the cache.
         """
         if self.tape is None:
             return self.flat is not None

@@ -23,9 +23,9 @@ class Saddle:
     """``[[M, Gᵀ], [G, −ε S]]`` as factors, for ``M a + Gᵀ λ = F``, ``G a = γ``.
 
     The compliance ``G M⁻¹ Gᵀ`` is regularised by ε times its own diagonal S, so that rows of
-    different units count alike and nothing decides a rank. One step of refinement brings the
-    error of independent rows to ε²; multipliers of dependent rows are those of the smallest norm,
-    and the accelerations do not feel the difference. Smooth in M and G, also where a row of G
+    different units count alike and nothing decides a rank. One step of refinement reduces the
+    error of independent rows to ε². Multipliers of dependent rows are those of the smallest norm;
+    their choice does not change the accelerations. Smooth in M and G, also where a row of G
     vanishes.
 
     Parameters

@@ -13,9 +13,9 @@ _INFINITE = 1e300  # as a pivot; products with rounding stay finite
 def factor_symmetric(M: Value, *, singular: bool = False) -> tuple[Value, Value]:
     """``M = Lᵀ D L`` with L unit lower triangular and sparse, D its diagonal (column).
 
-    Elimination begins with the last row. In the mass matrix of a tree that is from the leaves to
-    the root, which fills nothing in: an entry of L is there where one joint carries the other
-    (Featherstone 2008, section 6.5).
+    Elimination begins with the last row. In the mass matrix of a tree this order runs from the
+    leaves to the root and causes no fill-in. An entry of L is nonzero only if one joint carries
+    the other (Featherstone 2008, section 6.5).
 
     Parameters
     ----------

@@ -41,8 +41,8 @@ def trace(
     symbol : type
         ``casadi.SX`` (leaf mathematics) or ``casadi.MX`` (glue).
     is_shared : bool
-        Whether to look for common subexpressions, which takes thirty times as long as making the
-        function: not where `build` calls functions that are free of them.
+        Whether to eliminate common subexpressions, which takes thirty times as long as making the
+        function. Leave it out if `build` calls functions that have none.
 
     Returns
     -------

@@ -42,7 +42,7 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
     ----------
     parts : sequence of Part
     compiler : Compiler or None
-        Whose vectors are used for parts of several items.
+        Its vectors hold parts of several items.
 
     Returns
     -------

@@ -139,7 +139,7 @@ def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str 
     Parameters
     ----------
     name : str
-        What is counted: "steps of 1e-12 s in 1 s".
+        Name of the counted thing: "steps of 1e-12 s in 1 s".
     value : float
     most : int
     remedy : str
@@ -200,7 +200,7 @@ def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, .
     name : str
         Of the argument.
     values : object
-        What was given.
+        The given value.
     kind : type
     example : str
         One entry as it is written.
@@ -469,9 +469,8 @@ def named_options(*, own: str) -> Callable[[F], F]: ...
 def named_options(called: Any = None, *, own: str = "") -> Any:
     """Let a function, or a class, say what its arguments are called and what they have to be.
 
-    Refused are names that it does not have, too many arguments by position, and arguments of
-    another kind than annotated: a text for a number, a tree for a system. Shapes and values are the
-    function's own business.
+    The call refuses unknown names, too many positional arguments, and arguments of a wrong kind: a
+    text for a number, a tree for a system. Shapes and values are the function's own business.
 
     What stands behind is `interruptible`.
 
@@ -701,7 +700,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     kind : str
         What the name should have been the name of.
     name : object
-        What was given.
+        The given value.
     valid : iterable of str
         The names there are.
 

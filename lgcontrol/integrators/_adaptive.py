@@ -45,10 +45,9 @@ def integrate(
 ) -> Solution:
     """Integrate ``Ẋ = X · f(t, X, u, p)`` with error control, for accurate simulation.
 
-    The error of a step is a tangent vector. Each entry may be as large as ``atol + rtol · s``,
-    where s is the magnitude of the entry in Rn blocks (speeds, loads), and 1 for motions (1 m,
-    1 rad), whose coordinates have no magnitude of their own: the steps do not depend on where the
-    origin of the world is.
+    The error of a step is a tangent vector. Each entry is at most ``atol + rtol · s``. In Rn
+    blocks (speeds, loads) s is the magnitude of the entry. For poses s is 1 (m or rad), so the
+    steps do not depend on the origin of the world.
 
     Parameters
     ----------
@@ -63,10 +62,10 @@ def integrate(
     u, p : array_like
         Inputs, which are held, and parameters.
     method : str or Method
-        One that estimates errors: "dormand_prince5", or "ros34pw2" for stiff problems. "auto"
-        begins with the explicit one and changes to the other where steps are held back by decaying
-        modes, judged at the start, when steps are rejected and now and then; fields that are plain
-        NumPy functions stay with the explicit one.
+        A method with an error estimate: "dormand_prince5", or "ros34pw2" for stiff problems.
+        "auto" begins with the explicit method and changes to the other if decaying modes limit the
+        step. The test is made at the start, when steps are rejected, and at intervals. Fields that
+        are plain NumPy functions keep the explicit method.
     rtol, atol : float, and float or array_like of shape (dim,)
         Relative and absolute tolerance of a step.
     events : Event, callable, or sequence of these

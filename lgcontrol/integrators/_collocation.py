@@ -21,8 +21,8 @@ from ._tolerance import TOLERATED
 class ImplicitRungeKutta(Method):
     """``Θᵢ = dt Σ aᵢⱼ J_r(Θⱼ)⁻¹ f(t + cⱼ dt, x exp Θⱼ)``, the last stage being the step.
 
-    The equations are solved by Newton's method with their exact Jacobian, from rest, in a fixed
-    number of iterations, so that a step compiles, exports and serves an MPC; the last correction is
+    Newton's method solves the equations with their exact Jacobian, from rest. The number of
+    iterations is fixed, so that a step compiles, exports and serves an MPC. The last correction is
     returned as the residual. Derivatives follow from the implicit function theorem.
 
     Parameters

@@ -36,8 +36,8 @@ class Composition(Method):
     Raises
     ------
     ValueError
-        If the parts do not sum to one or are not symmetric, or their sum of third powers, which
-        order 4 takes, does not vanish.
+        If the parts do not sum to one or are not symmetric. Also for order 4, if the sum of their
+        third powers is not zero.
 
     References
     ----------

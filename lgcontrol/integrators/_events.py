@@ -23,10 +23,10 @@ EVENT_JUMP = 1e-3
 class Event:
     """A zero crossing of ``function(t, x)`` to be located.
 
-    Signs are compared at the ends of every step and at four times inside it, so an even number of
-    crossings between two of these is missed. Steps are as long as the motion allows: a function
-    that changes faster needs a ``max_step`` of `integrate` below five times the shortest time
-    between its zeros.
+    Signs are compared at the ends of every step and at four times inside it. An even number of
+    crossings between two of these times is missed. The error estimate alone limits the steps. A
+    function that changes faster than the state needs a ``max_step`` of `integrate` below five
+    times the shortest time between its zeros.
 
     Parameters
     ----------

@@ -21,16 +21,16 @@ from ._tolerance import TOLERATED
 class Index3Method(Method):
     """``q⁺ = q exp(h (v + h (b₀ a + b₁ a⁺)))``, ``v⁺ = v + h (g₀ a + g₁ a⁺)`` with ``φ(q⁺) = 0``.
 
-    The accelerations v̇⁺ and multipliers λ⁺ of ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` (and
-    ``A v⁺ = b`` of what rolls) are solved for by Newton's method in a fixed number of iterations,
-    so that a step compiles. The accelerations of the formulas are
-    ``(1 − α_m) a⁺ + α_m a = (1 − α_f) v̇⁺ + α_f v̇``.
+    Newton's method solves ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` for the accelerations v̇⁺
+    and multipliers λ⁺. Rolling contacts add ``A v⁺ = b``. The number of iterations is fixed, so
+    that a step compiles. The accelerations of the formulas are ``(1 − α_m) a⁺ + α_m a = (1 − α_f)
+    v̇⁺ + α_f v̇``.
 
-    What a step hands on is ``[v̇; a; λ]``, all of it or as a guess (`memory`). Where states alone
-    decide, systems take the method for steps, discretization, regulators and MPC, with derivatives
-    by the implicit function theorem; rows may depend on others. Each row is met at every step as it
-    is written, on positions or on velocities. Rates of the rows on positions are met in the limit
-    of short steps alone; who needs both projects.
+    A step hands on ``[v̇; a; λ]``, all of it or as a guess (`memory`). If a step depends on the
+    state alone, systems take the method for steps, discretization, regulators and MPC. Derivatives
+    follow from the implicit function theorem; constraints may be redundant. Each step satisfies
+    every constraint as it is written, on positions or on velocities. Rates of position constraints
+    hold in the limit of short steps only; project the state if both must hold.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Index3Method(Method):
         return 1 / (1 - alpha_m) * total
 
     def stability(self, z: np.ndarray) -> np.ndarray:
-        """Where states alone decide: of modes that the constraints leave."""
+        """Of the modes that the constraints leave free, if a step depends on the state alone."""
         if self.memory:
             raise ValueError(f"{self.name} hands on {self.memory}: it has no factor of its own")
         return 1 / (1 - z)

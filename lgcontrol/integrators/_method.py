@@ -73,7 +73,7 @@ class Method(ABC):
     solves : bool
         Whether a step solves equations by iteration: it is then for MX, DM and NumPy values.
     memory : str
-        What a step hands on to the next besides the state; empty for one-step methods.
+        Numbers that a step hands on to the next besides the state; empty for one-step methods.
     """
 
     name: str

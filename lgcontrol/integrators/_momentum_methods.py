@@ -26,19 +26,19 @@ TINY_MOMENTUM = 1e-200
 class MomentumMethod(Method):
     """``q⁺ = q exp(dt w)`` with the mean velocity w of a step, then ``M(q⁺) v⁺ = p⁺(w)``.
 
-    A scheme gives the equation of w and the momentum p⁺ after the step; where nothing acts that is
-    ``Ad(exp(dt w))ᵀ p``, the same momentum in space, whatever w is. The equation is solved by
-    Newton's method with its exact Jacobian in a fixed number of iterations, so that a step compiles
-    and serves an MPC; the last correction is returned as the residual. Derivatives follow from
-    the implicit function theorem.
+    A scheme gives the equation of w and the momentum p⁺ after the step. Without forces p⁺ is
+    ``Ad(exp(dt w))ᵀ p``, the same momentum in space for every w. Newton's method solves the
+    equation with its exact Jacobian. The number of iterations is fixed, so that a step compiles
+    and serves an MPC. The last correction is returned as the residual. Derivatives follow from the
+    implicit function theorem.
 
     Constraints are kept as in RATTLE: multipliers are unknowns beside w, such that ``φ(q⁺) = 0``,
     and the momentum after the step is projected onto ``G v = ν``. Forces of constraints between
     bodies leave their momentum alone, whatever the multipliers are. Rows may depend on others:
     the shortest multipliers are taken.
 
-    It takes bodies, bodies with wheels, trees and systems with constraints on positions, as
-    they make their System; augmented systems and fields without structure are refused.
+    The method integrates the systems of bodies, bodies with wheels, trees, and mechanisms with
+    constraints on positions. Augmented systems and fields without structure are refused.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class MomentumMethod(Method):
     takes_trees : bool
         Whether the inertia may depend on the configuration.
     compliance : tuple of tuple of float
-        How the equations of Newton's method are made regular where rows depend on others: a row
-        for ``φ(q⁺) = 0`` and one for ``G v⁺ = ν`` where the scheme has multipliers for it, a
-        column for multipliers of each kind, in shares of 1e-10 of the mobility of each row. Larger
-        ones keep rough iterations from long multipliers of such rows. Empty where it takes no
+        Regularization of Newton's equations for redundant constraints, in units of 1e-10 of the
+        mobility of each row. The first row is for ``φ(q⁺) = 0``. The second is for ``G v⁺ = ν``,
+        if the scheme has multipliers for it. Columns are for multipliers of each kind. Larger ones
+        keep rough iterations from long multipliers of such rows. Empty where it takes no
         constraints.
     iterations : int
         Newton steps; `dataclasses.replace` makes a method with another number. Constraints take one
@@ -315,8 +315,8 @@ def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
     """Discrete Euler–Lagrange equations of ``h T(q exp(h w/2), w) − h (V(q) + V(q⁺))/2``.
 
     Of bodies it is Störmer's and Verlet's method on the group; of trees T is taken in the middle.
-    Forces act in halves at both ends (discrete d'Alembert principle), and so do constraints, which
-    is RATTLE: the multipliers of the first half are such that φ(q⁺) = 0.
+    Half of each force acts at each end of the step (discrete d'Alembert principle). Constraints do
+    the same, which is RATTLE: the multipliers of the first half satisfy φ(q⁺) = 0.
     """
     group, h, n = terms.group, terms.h, terms.group.dim
     start = terms.momentum + h / 2 * terms.action(0.0) - terms.reaction(0.0)
@@ -334,8 +334,8 @@ def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
 def spatial_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     """Midpoint rule for momenta in space, ``Π⁺ = Π + h W``, with the velocity of their mean.
 
-    The bodies of a tree have a momentum each (Müller 2018, eq. 80): the equation is that of
-    the joints in the middle, and the momenta after the step are read on the joints there.
+    Each body of a tree has its own momentum (Müller 2018, eq. 80). The equation is that of the
+    joints at the midpoint. The momenta after the step are projected on the joints there.
     """
     h, force = terms.h, terms.action(0.5)
     middle, carried = terms.state(0.5), terms.inner.carried_momentum

@@ -17,8 +17,8 @@ class MuntheKaas(Method):
     """``X⁺ = X exp(Θ)``, where a Runge–Kutta step solves ``Θ̇ = J_r(Θ)⁻¹ f(t, X exp Θ)``.
 
     On Rn this is the classical method of the tableau. The inverse Jacobian is a polynomial in
-    ``ad_Θ``: a method of order p keeps its order with the powers up to p − 2, because Θ is of
-    order dt and the lowest term left out is multiplied with dt again.
+    ``ad_Θ``. A method of order p keeps its order with the powers up to p − 2. The reason: Θ is of
+    order dt, and the first omitted term is multiplied by dt again.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class MuntheKaas(Method):
     def trial(self, motion: Motion, t: Value, x: Value, velocity: Value, dt: Value) -> Trial:
         """Step with an error estimate and interpolation, from the velocity at (t, x).
 
-        In the algebra the step is the classical one, so its error estimate and its interpolation
-        are the classical ones as well; the end point is where they return to the group.
+        In the algebra the step is the classical one, with its classical error estimate and
+        interpolation. They return to the group at the end point.
         """
         tableau, group = self.tableau, motion.group
         # Where the last row is b, its slope is the first of the next step.

@@ -74,8 +74,8 @@ class Mechanical:
         ``(x, p) → D``, shape (nv, nv), symmetric and not negative: what losses in joints resist,
         ``−∂F/∂v`` of friction and damping alone. None where there are none.
     losses : callable or None
-        ``(x, p) → L``, shape (nv,): these losses themselves, functions of the velocity, of which
-        the force holds ``−L``. None where they are linear, as damping is: D says all.
+        ``(x, p) → L``, shape (nv,): these losses themselves, functions of the velocity. The force
+        contains ``−L``. None if they are linear, as damping is; D has them then.
     model : object
         The tree or body that it was made of.
     is_plain : bool
@@ -86,9 +86,9 @@ class Mechanical:
     input_map : callable
         ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
     motion : callable or None
-        ``(q, v, a, j, s, p) → x, rate, u``: state, its rate and inputs that go with a motion of the
-        configuration up to the snap, where further blocks follow from it (motors behind springs).
-        None where they rest.
+        ``(q, v, a, j, s, p) → x, rate, u``: state, its rate and inputs for a trajectory of the
+        configuration up to the snap, if it determines the further blocks (motors behind springs).
+        None if those blocks rest.
     """
 
     configuration: str
@@ -154,7 +154,7 @@ class Problem(Memo):
     field : callable
         ``(t, x, u, p) → tangent``.
     derivatives : callable or None
-        ``(t, x, u, p) → Df, Bf``: ``Df = ∂f(x exp d)/∂d`` at d = 0 and ``∂f/∂u``. Where it is None,
+        ``(t, x, u, p) → Df, Bf``: ``Df = ∂f(x exp d)/∂d`` at d = 0 and ``∂f/∂u``. If it is None,
         methods differentiate the field themselves.
     mechanical : Mechanical or None
         Its structure, where it has one.

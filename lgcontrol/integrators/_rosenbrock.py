@@ -20,9 +20,10 @@ from ._tableau import Row
 class RosenbrockW(Method):
     """``kᵢ = dt f(x exp Σ αᵢⱼ kⱼ) + dt A Σ γᵢⱼ kⱼ`` in the algebra, ``x⁺ = x exp Σ bᵢ kᵢ``.
 
-    The order holds for any matrix A. For mechanical systems with losses in the joints A has the
-    Jacobian of these losses alone, next to ``q̇ = v`` and the rows of further blocks: the matrix to
-    factor is ``M + γ dt D``. For other systems it is the Jacobian Df at the start of the step.
+    The order holds for any matrix A. For mechanical systems with losses in the joints, A has the
+    Jacobian of these losses alone, beside ``q̇ = v`` and the rows of further blocks. The matrix to
+    factor is then ``M + γ dt D``. For other systems it is the Jacobian Df at the start of the
+    step.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ import casadi as ca
 class ChainedSlope:
     """Sum of matrices and numbers times other slopes; a seed is one without any.
 
-    A step has fewer results than seeds where inputs count as well. Multiplied out from the results
-    (reverse accumulation), the rows that go through the stages are those of the results alone, and
-    the derivatives of the field by inputs, which are mostly constants, are not carried through.
+    A step has fewer results than seeds where inputs count as well. Reverse accumulation carries
+    only the rows of the results through the stages. It does not carry the derivatives of the field
+    by inputs, which are mostly constants.
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ from ._events import Crossings
 class IntegrationStatus(Status, StrEnum):
     """How an integration ended: the first two are successes.
 
-    "finished" at the end, "event" at a terminal event; "step too small" where no step meets the
-    tolerances, "max steps" at the limit of steps, "not finite" where the field is not.
+    "finished" is the end of the time span, "event" a terminal event, "max steps" the limit of
+    steps. "step too small" means that no step meets the tolerances, "not finite" that the field is
+    not finite.
     """
 
     FINISHED = "finished"

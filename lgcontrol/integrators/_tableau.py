@@ -26,8 +26,8 @@ class Tableau:
     Parameters
     ----------
     A : sequence of rows
-        Row i weights the slopes of the stages before stage i; entries on and above the diagonal
-        must be zero or left out, so the first row is ``()``.
+        Row i weights the slopes of the stages before stage i. Entries on and above the diagonal
+        must be zero or left out; the first row is ``()``.
     b : sequence of float
         Weights of the slopes in the step.
     c : sequence of float, optional
@@ -38,8 +38,8 @@ class Tableau:
     Raises
     ------
     ValueError
-        If the lengths disagree, the method is implicit, an entry is not finite, the weights do not
-        sum to one, or a stage time is not its row sum.
+        If the lengths disagree, the method is implicit, or an entry is not finite. Also if the
+        weights do not sum to one, or a stage time is not its row sum.
 
     Examples
     --------
