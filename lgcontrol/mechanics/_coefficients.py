@@ -21,7 +21,7 @@ TWIST_AXES = (*AXES, "rx", "ry", "rz")
 
 @dataclass(frozen=True, eq=False)
 class Coefficient:
-    """A number, column or matrix of numbers with a unit, any entry of which may stay symbolic.
+    """A number, column or matrix of numbers with a unit. Any entry may stay symbolic.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Coefficient:
     lower : float
         Least value that makes sense, of matrices for entries of the diagonal.
     labels : tuple of str, optional
-        Names of the rows (and of the columns of a square matrix); x, y, z, rx, ry, rz for lengths
-        of three and six, else numbers.
+        Names of the rows, and of the columns of a square matrix. Default: x, y, z, rx, ry, rz for
+        lengths of three and six, else numbers.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Coefficients:
         Parameters
         ----------
         where : str
-            Whose coefficients they are, for messages.
+            Owner of the coefficients, for messages.
         values : array_like, shape (n,), or mapping of str to float
             One for each of `parameters`, or by name.
         """

@@ -48,7 +48,7 @@ def to_flat_system(
     """A multirotor, a car or an elastic arm for ``control.flatsys``.
 
     Flat outputs of a multirotor (pose on SE3, a push along z, turns about all axes) are position
-    and heading; of a car (pose on SE2, without sideslip) the position; of an elastic arm its joint
+    and heading. A car (pose on SE2, without sideslip) has its position, an elastic arm its joint
     positions.
 
     States of the flat system are the stored coordinates of the plant, inputs are its controls.
@@ -71,13 +71,13 @@ def to_flat_system(
     TypeError
         If the plant is neither.
     ValueError
-        If the plant is not flat by these outputs: a multirotor with drag or with its centre of mass
-        off the origin, a car that slips. The message says what is missing.
+        If the plant is not flat by these outputs. Examples: a multirotor with drag or with its
+        centre of mass off the origin, a car that slips. The message says what is missing.
 
     Notes
     -----
-    A state with its controls has fewer numbers than the flag: the derivatives of push (multirotor)
-    and of speed (car) with the controls held are taken for the ends of a plan. Plans have exactly
+    A state with its controls has fewer numbers than the flag. At the ends of a plan the controls
+    are held, which gives the derivatives of push (multirotor) and speed (car). Plans have exactly
     the states and controls that are asked for at their ends. The heading of a multirotor is in
     (−π, π], and a plan between two headings does not go through π. A car has no heading where it
     stands still, so its plans begin and end with a speed.

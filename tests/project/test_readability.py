@@ -23,11 +23,6 @@ PLANTED = [
     "A solver that iterates on a plan which it took from a call before, and which it shifted by "
     "the time that went by since then, takes fewer iterations than one that has none.",
 ]
-# Pages and rooms that nobody has edited for readability yet: their part of broken sentences may
-# only fall. The others keep `readability.LIMIT`.
-UNEDITED: dict[str, float] = {
-    "docstrings of mechanics": 0.058,
-}
 
 
 @pytest.mark.parametrize("sentence", PLANTED)
@@ -51,16 +46,6 @@ def test_pages_are_readable():
     broken = {}
     for name, prose in readability.pages().items():
         found = readability.count(prose)
-        if found.share > UNEDITED.get(name, readability.LIMIT):
+        if found.share > readability.LIMIT:
             broken[name] = (round(found.share, 3), [*found.long, *found.banned][:3])
     assert not broken, broken
-
-
-def test_only_pages_that_need_it_are_exceptions():
-    pages = readability.pages()
-    done = [
-        name
-        for name in UNEDITED
-        if name not in pages or readability.count(pages[name]).share <= readability.LIMIT
-    ]
-    assert not done, f"take these out of UNEDITED: {done}"

@@ -154,7 +154,7 @@ class BodyEquations:
         return self.surroundings.current is None and is_linear and is_constant
 
     def motion(self, X: Value, v: Value, u: Value, c: Mapping[str, Value]) -> BodyMotion:
-        """Where the body is and how it moves."""
+        """Pose and velocity of the body."""
         inertia = c["mass"], c["center_of_mass"]
         T = self.group.homogeneous(X)
         pose = T[:3, :3], T[:3, 3]

@@ -23,10 +23,10 @@ MOTION_SAMPLES = 400  # of a motion, to find where it asks for what has no attit
 class FlatMotion:
     """Motion of a vehicle that pushes along its z axis and turns about all, by its flat outputs.
 
-    The push is what the acceleration asks for, less gravity; the attitude points the z axis along
-    it, from that of the heading the shortest way; rates follow from jerk and snap, inputs from the
-    system's own dynamics. Without drag, and with the centre of mass in the body's origin, the
-    vehicle flies it exactly; `missing` says by how much it cannot.
+    The push balances the acceleration less gravity. The attitude is the heading's, turned the
+    shortest way until the z axis points along the push. Rates follow from jerk and snap, inputs
+    from the system's own dynamics. Without drag, and with the centre of mass in the body's origin,
+    the vehicle flies it exactly; `missing` says by how much it cannot.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class FlatMotion:
     TypeError
         If what is given is no system, or no motion.
     ValueError
-        If the system moves no pose, a group does not fit, or the push vanishes or points straight
-        down somewhere, so that there is no attitude.
+        If the system moves no pose or a group does not fit. Also if the push vanishes or points
+        straight down somewhere: no attitude exists there.
 
     References
     ----------
@@ -131,9 +131,9 @@ class FlatMotion:
 
     @property
     def jumps(self) -> tuple[Jump, ...]:
-        """Where a derivative of position or heading jumps, by time; see `SmoothReference.jumps`.
+        """Jumps of derivatives of position and heading, by time; see `SmoothReference.jumps`.
 
-        Where the acceleration of the position does, the attitude would have to.
+        If the acceleration of the position jumped, the attitude would have to jump.
         """
         turning = self.heading.jumps if isinstance(self.heading, SmoothReference) else ()
         return tuple(sorted((*self.position.jumps, *turning), key=lambda jump: jump.t))

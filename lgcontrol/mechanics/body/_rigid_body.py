@@ -41,12 +41,13 @@ CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 class RigidBody:
     """A rigid body that moves on a subgroup of SE(3): ``M v̇ − ad_vᵀ M v = τ + Hᵀ Σ W``.
 
-    v is the body twist in the group's coordinates, ``V = H v`` with the group's selection matrix,
-    ``M = Hᵀ (I + A) H`` with the spatial inertia I and the added mass A, W are the wrenches of the
-    forces and τ is a further generalized force.
+    v is the body twist in the group's coordinates, ``V = H v`` with the group's selection matrix.
+    ``M = Hᵀ (I + A) H`` with the spatial inertia I and the added mass A. W are the wrenches of the
+    forces, τ is a further generalized force.
 
     Model functions take the pose X (..., nq), the velocity v (..., dim) and so on, then the inputs
-    u of the forces (nominal, usually 0, if left out) and the parameters p (nominal if left out).
+    u of the forces and the parameters p. Both are nominal if left out; nominal inputs are usually
+    0.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ class RigidBody:
     Raises
     ------
     ValueError
-        If the group's generalized inertia is not positive definite (a rod cannot turn about its
-        axis), or the added mass is not symmetric or negative.
+        If the group's generalized inertia is not positive definite: a rod cannot turn about its
+        axis. Also if the added mass is not symmetric or is negative.
     TypeError
         If the group is no group of motions.
 

@@ -89,7 +89,7 @@ class BodyMechanics:
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
-        """Those of the force: M is the same everywhere."""
+        """Coefficients of the force: M is the same everywhere."""
         (X, v, own, tau), c = self._split(x, u), self.equations.bind(p)
         by_X, by_v, by_u = self.equations.force_derivatives(
             X, v, own, c, self.equations.mass_matrix(c) @ v

@@ -26,11 +26,11 @@ def thrust_policy(
 ) -> Callable[..., Any]:
     """Policy of a multirotor, for `System.with_policy`: tilt the thrust to where it is to push.
 
-    Springs with critical damping ask for a push in space; the attitude that points the thrust there
-    is the reference's turned the shortest way. Within the bounds of the controls tilting goes
-    before lift and lift before turning about the thrust, in closed form: each gets the largest
-    share that those before leave. A start for solves, not a tracking law: `ThrustVectorPD` feeds
-    the reference's rates forward.
+    Springs with critical damping ask for a push in space; the attitude that points the thrust
+    there is the reference's turned the shortest way. Within the bounds of the controls, tilting
+    has priority over lift, and lift over turning about the thrust. The allocation is in closed
+    form: each gets the largest share that the earlier ones leave. A start for solves, not a
+    tracking law: `ThrustVectorPD` feeds the reference's rates forward.
 
     Parameters
     ----------

@@ -318,7 +318,7 @@ class _Mechanics:
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
-        """Those of the force: the inertia is the same everywhere."""
+        """Coefficients of the force: the inertia is the same everywhere."""
         body, wheels, axes = self.gyrostat.body, self.gyrostat.wheels, self.gyrostat._axes
         X, v, speed = self.gyrostat.state.split(x).values()
         by_X, by_v, by_u = body.equations.force_derivatives(

@@ -98,7 +98,7 @@ def assemble(
     mechanics : ConstrainedMechanics
     guess : ndarray, shape (nq,)
     q : SX, optional
-        Symbols of which held coordinates are functions.
+        Symbols on which held coordinates depend.
     held : sequence of HeldCoordinate
         Coordinates with given values, which choose the branch.
     t : float

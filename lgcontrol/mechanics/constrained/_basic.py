@@ -327,8 +327,8 @@ class VelocityConstraint:
         Bodies that it looks at.
     function : callable
         ``(t, frames, rates) → ψ`` in CasADi operations; ``frames["wheel"]`` is ``r, A`` and
-        ``rates["wheel"]`` is ``ṙ, ω``: ṙ [m/s] in world axes, ω [rad/s] in body axes. Those of the
-        ground vanish.
+        ``rates["wheel"]`` is ``ṙ, ω``: ṙ [m/s] in world axes, ω [rad/s] in body axes. Blocks of
+        the ground are zero.
     unit : str
         Of ψ.
 

@@ -30,7 +30,7 @@ class MechanismBody:
     inertia : SpatialInertia
         With its centre of mass at the origin: points of joints are given from there.
     pose : array_like, shape (7,), optional
-        Where it is at the start, SE3 coordinates; a rough guess will do (see `Mechanism.assemble`).
+        Pose at the start, SE3 coordinates. A rough guess will do (see `Mechanism.assemble`).
     rates : array_like, shape (6,)
         ``[ṙ; ω]`` at the start: ṙ [m/s] in world axes, ω [rad/s] in body axes.
     forces : sequence of Force

@@ -51,10 +51,10 @@ class ChartedMotion:
 
     N spans the velocities that constraints leave at c, R the others, ``M⁻¹ Gᵀ``. The independent
     coordinates s and velocities w of ``v = N w + R z`` follow ``ṡ, ẏ = B⁻¹ J_r⁻¹ v`` and ẇ, the
-    first part of ``B⁻¹ v̇``, with B = [N, R]; y solves φ = 0 by Newton's method, z solves G v = ν.
-    So all stages keep the constraints. Where ``J_r⁻¹ (N + R ∂z/∂w)`` is turned from N by more
-    than 0.5, in the coordinates of the chart, or bodies near half a turn about their places in c,
-    the end of the step is the next centre.
+    first part of ``B⁻¹ v̇``, with B = [N, R]. Newton's method solves φ = 0 for y; z solves G v =
+    ν. So all stages keep the constraints. The end of a step becomes the next centre if ``J_r⁻¹ (N
+    + R ∂z/∂w)`` is turned from N by more than 0.5 in the coordinates of the chart. The same
+    happens if a body has turned by almost π from its attitude in c.
 
     Parameters
     ----------

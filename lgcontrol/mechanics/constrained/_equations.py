@@ -94,7 +94,7 @@ class MechanismEquations:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Those of the motors, then those of the forces."""
+        """Inputs of the motors, then inputs of the forces."""
         return (*(motor.input for motor in self.motors), *self.surroundings.inputs)
 
     @property
@@ -114,7 +114,7 @@ class MechanismEquations:
 
     @cached_property
     def places(self) -> dict[str, tuple[slice, slice]]:
-        """Where the coordinates and the velocities of each body are."""
+        """Places of the coordinates and of the velocities of each body."""
         own = self.configuration
         return {body: (own.coordinate_slice(body), own.tangent_slice(body)) for body in own.blocks}
 

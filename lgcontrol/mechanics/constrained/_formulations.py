@@ -20,7 +20,7 @@ from ._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rot
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
-    """Coordinates x and velocities v of one body, of which ``(r, A)`` and ``(ṙ, ω)`` follow.
+    """Coordinates x and velocities v of one body; they determine ``(r, A)`` and ``(ṙ, ω)``.
 
     r is the centre of mass in the world [m], A the rotation from body to world, ṙ in world axes,
     ω in body axes.

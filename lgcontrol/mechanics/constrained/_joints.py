@@ -100,8 +100,8 @@ class JointCoordinate:
     Parameters
     ----------
     name : str
-        "rz": the angle [rad] from x of i to x of j about their common z; "x", "y" or "z": where the
-        point of j is along that axis of i, from the point of i [m].
+        "rz": the angle [rad] from x of i to x of j about their common z. "x", "y" or "z": position
+        of the point of j along that axis of i, from the point of i [m].
     i, j : Marker
     """
 
@@ -161,8 +161,8 @@ class MechanismJoint:
         Rates that it leaves free, by name: what systems on the manifold take as independent
         coordinates, "hinge.rz" or, of a joint with one alone, "hinge".
     coordinates : iterable of JointCoordinate
-        Those of the degrees of freedom that have a value, which `Mechanism.drive` and `assemble`
-        give them.
+        Coordinates of the degrees of freedom with a value, which `Mechanism.drive` and `assemble`
+        set.
 
     Examples
     --------
@@ -373,8 +373,8 @@ def distance(name: str, i: Marker, j: Marker, length: Drive) -> MechanismJoint:
 def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
     """The z axes are one line, and j advances along it by the pitch with every radian.
 
-    Both markers coincide at the start of the thread, or a whole number of turns away from it: the
-    equation ``pitch · sin(s/pitch − θ)`` is smooth, regular and knows no jump of the angle.
+    Both markers coincide at the start of the thread, or a whole number of turns away from it. The
+    equation ``pitch · sin(s/pitch − θ)`` is smooth and regular, without a jump of the angle.
 
     Parameters
     ----------
@@ -442,9 +442,9 @@ def angle_drive(
 ) -> MechanismJoint:
     """The angle about z from x of i to x of j is f(t): regular in every position.
 
-    ``x_i · (sin f x_j + cos f y_j) = sin(f − θ)`` has the slope −1 at its root, whatever the
-    angle; a DP1 between two fixed directions, as drivers are written in the paper, is singular
-    twice in a turn. The axis itself is a joint of its own.
+    ``x_i · (sin f x_j + cos f y_j) = sin(f − θ)`` has the slope −1 at its root for every angle.
+    The paper writes drivers as a DP1 between two fixed directions, which is singular twice in a
+    turn. The axis itself is a joint of its own.
 
     Parameters
     ----------

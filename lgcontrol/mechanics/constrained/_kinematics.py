@@ -138,7 +138,7 @@ class KinematicsResult(Result):
         Parameters
         ----------
         figure : matplotlib.figure.Figure, optional
-            Where to draw; a new one if left out.
+            Axes to draw on; new ones if left out.
 
         Returns
         -------

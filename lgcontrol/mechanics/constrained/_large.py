@@ -78,10 +78,9 @@ class _RowsOfKind:
 class LargeMechanism:
     """Index-3 steps of a mechanism with sparse matrices, on (SO(3) × R³)ⁿ with closed forms.
 
-    Rows of a kind (DP1, DP2, D, CD) are evaluated together, and the matrix of Newton's method is
-    factored in an order of small band width, so that the cost of chains, ladders and the like
-    grows as their number of bodies. Rows may depend on others: of all multipliers the shortest are
-    found.
+    Rows of a kind (DP1, DP2, D, CD) are evaluated together. The matrix of Newton's method is
+    factored in an order of small bandwidth. The cost of chains and ladders is linear in their
+    number of bodies. Rows may depend on others: of all multipliers the shortest are found.
 
     Parameters
     ----------

@@ -53,8 +53,9 @@ BROKEN = 1e-9
 class Linkage(Immutable, ABC):
     """Bodies with joints as equations between them: `ClosedTree` and `Mechanism`.
 
-    Both have the same verbs. Arguments have one order: configuration q, then by name the time t [s]
-    of the drives and the parameters p (all in order, or some by name; nominal if left out).
+    Both have the same verbs. Arguments have one order: configuration q, then by name the time t
+    [s] of the drives and the parameters p. Parameters are all in order, or some by name; they are
+    nominal if left out.
     """
 
     name: str
@@ -255,8 +256,8 @@ class Linkage(Immutable, ABC):
         q : array_like, shape (nq,), optional
             Configuration that keeps the constraints; the assembled one if left out.
         speeds : mapping of str to float, optional
-            Rates [rad/s, m/s] of joints or of entries of the tangent vector by name: they hold, and
-            of all velocities with them the nearest to the start in the metric of M is taken. Of a
+            Rates [rad/s, m/s] of joints or of entries of the tangent vector by name. The result
+            has these rates and is the velocity nearest to the start in the metric of M. Of a
             mechanism also ``[ṙ; ω]`` by body, where the start is.
         t : float
             Time of drives [s].
@@ -402,9 +403,9 @@ class Linkage(Immutable, ABC):
         Returns
         -------
         dict of str to dict of str to ndarray, shape (..., 6)
-            By joint, then by body (of a tree: frame): f [N], m [N m] about its origin, which of a
-            mechanism is the centre of mass. Where `mobility` lists dependent rows, those of their
-            joints are not unique: of all, these are the shortest.
+            By joint, then by body (of a tree: frame): f [N], and m [N m] about its origin. The
+            origin of a mechanism's body is its centre of mass. If `mobility` lists dependent rows,
+            the reactions of their joints are not unique; these are the smallest.
 
         Examples
         --------
@@ -464,8 +465,8 @@ class Linkage(Immutable, ABC):
             if left out.
         independent, independent_speeds : iterable of str, optional
             Joints, their coordinates ("rail.z"), or entries of the tangent vector that decide the
-            others; chosen if left out. Where the coordinate of a joint is not linear in the entries
-            the error coordinate is what it is linearly at `at`.
+            others; chosen if left out. If the coordinate of a joint is not linear in the entries,
+            the error coordinate is its linearization at `at`.
         stabilization, rates, name
             See `constrained_system`.
         **options
@@ -556,8 +557,8 @@ class Linkage(Immutable, ABC):
         """Motion by a method whose steps end on the constraints, without a projection.
 
         An `Index3Method` solves for multipliers in its steps. "charts" takes classical steps of
-        order four in local coordinates of the manifold, whose stages all keep the constraints; it
-        changes the chart where tangent directions have turned too far from those at its centre.
+        order four in local coordinates of the manifold. All stages satisfy the constraints. The
+        chart changes when the tangent directions have turned too far from its centre.
 
         Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
         march compiles it to some ten microseconds.
@@ -631,7 +632,7 @@ class Linkage(Immutable, ABC):
             Configuration; the assembled one if left out.
         p : mapping or array_like, optional
         figure : matplotlib.figure.Figure, optional
-            Where to draw; a new one if left out.
+            Axes to draw on; new ones if left out.
 
         Returns
         -------

@@ -42,8 +42,8 @@ class LoopJoint:
 
     Notes
     -----
-    Rows of angles are sines, of which a loop closed the other way round has zeros as well: assembly
-    goes to the nearest.
+    Rows of angles are sines, which are also zero for a loop that is closed the other way round.
+    Assembly goes to the nearest zero.
     """
 
     name: str

@@ -341,9 +341,9 @@ class Mechanism(Linkage):
         choice : str, Formulation, UnifiedVelocity, or mapping of str to these
             "SO3xR3" (velocities ṙ in world axes and ω in body axes), "SE3" (body twists), "rp"
             (Euler parameters), "re" (Euler angles z-x-z), or a `UnifiedVelocity` (speeds of six
-            points from the centre of mass), for all bodies or for each by name;
-            "auto" takes "SE3" for bodies that joints tie to the ground alone and leave a subgroup
-            of motions, as lower pairs do, and "SO3xR3" elsewhere: ``docs/theory/mechanisms.md``.
+            points). One word serves all bodies, a mapping names each. "auto" takes "SE3" for
+            bodies whose joints tie them to the ground alone and leave a subgroup of motions, as
+            lower pairs do. Other bodies get "SO3xR3": ``docs/theory/mechanisms.md``.
 
         Raises
         ------

@@ -27,15 +27,15 @@ class MechanismMotor:
     name : str
         Of the input.
     i, j : Marker
-        Where the joint attaches; the axis is z of i.
+        Markers of the joint; its axis is z of i.
     kind : {"torque", "force"}
         In N m about the axis, or in N along it, through the point of j.
     lower, upper : float
         Bounds.
     curve : callable, optional
-        ``(u, w) → effort`` on CasADi values, where the torque or force depends on the speed w about
-        or along the axis [rad/s or m/s], as that of a direct-current motor on its voltage does:
-        ``lambda u, w: k * (u - k * w) / R``. The effort is u if left out.
+        ``(u, w) → effort`` on CasADi values, if the effort depends on the speed w about or along
+        the axis [rad/s or m/s]. A direct-current motor with the voltage u has ``lambda u, w: k *
+        (u - k * w) / R``. The effort is u if left out.
     unit : str, optional
         Of u; that of the effort if left out.
 

@@ -66,9 +66,9 @@ def constrained_system(
 ) -> System[Product]:
     """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
 
-    The multipliers are solved for inside f (index 1). The group of the state stays what it is; its
-    error coordinates are the independent entries ``z = E minus(x, x_ref)``, so that linearization,
-    LQR, trim and MPC work on the manifold: ``A_z = E (Df − ad_f) N``.
+    The multipliers are solved for inside f (index 1). The group of the state does not change. Its
+    error coordinates are the independent entries ``z = E minus(x, x_ref)``. Linearization, LQR,
+    trim and MPC so work on the manifold: ``A_z = E (Df − ad_f) N``.
 
     Parameters
     ----------
@@ -88,10 +88,10 @@ def constrained_system(
         chosen among the independent ones if left out. A wheel that turns needs ones that decide in
         every heading, such as rates of turn.
     stabilization : {"projection", "velocity", "baumgarte", "none"}
-        After each step the state is projected onto the constraints in the metric of M, or the
-        velocity alone (index 2), or γ pulls back towards them, or the gap grows as the method
-        leaves it. Steps in charts of the manifold, which need none, are ``march(…, "charts")`` of
-        mechanisms and closed trees.
+        "projection" projects the state onto the constraints after each step, in the metric of M.
+        "velocity" projects the velocity alone (index 2). With "baumgarte" γ pulls back towards the
+        constraints. With "none" the violation grows with the method's error. Steps in charts of
+        the manifold, which need none, are ``march(…, "charts")`` of mechanisms and closed trees.
     rates : (float, float)
         α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
     quantities : mapping of str to callable, optional
@@ -104,7 +104,7 @@ def constrained_system(
     -------
     System
         With the quantities of the base and "multipliers", "constraint_forces" ``−Gᵀ λ``,
-        "constraint_gap" (φ, then ``G v − ν``) and "conditioning". Where the time appears in
+        "constraint_gap" (φ, then ``G v − ν``) and "conditioning". If the time appears in
         constraints, the last block of the state is "clock", the time [s] that they see.
 
     Raises
@@ -453,7 +453,7 @@ class ConstrainedMechanics:
 
     @property
     def base_quantities(self) -> dict[str, Any]:
-        """Those of the base, of the blocks that it knows."""
+        """The base's names of the blocks that it knows."""
         own = self.base.state.nq
 
         def of(quantity: Callable[..., Any]) -> Callable[..., Any]:

@@ -65,9 +65,9 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]
     """Warn where points, masses, inertias and gravity cannot have one system of units.
 
     The radius of gyration ``sqrt(tr J / 2 m)`` says how large a body is, and with its mass how
-    dense. A single body is judged by its points being a thousand times too far; a wrong unit that
-    most bodies have in common is seen from a factor of a hundred on, by distances or densities.
-    What leaves both near to usual ones (grams of slender bodies, all lengths in feet) passes.
+    dense. A single body is reported if its points are a thousand times too far away. A wrong unit
+    that most bodies share is seen from a factor of a hundred on, by distances or densities. What
+    leaves both near to usual ones (grams of slender bodies, all lengths in feet) passes.
 
     Parameters
     ----------

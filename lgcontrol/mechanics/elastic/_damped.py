@@ -16,9 +16,9 @@ _HERMITE = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]])
 class DampedDeflection:
     """``D δ̇ + K δ = τ(t)`` with τ, τ̇, τ̈ given at times, solved exactly for τ between them.
 
-    Between two times τ is the polynomial of degree five that has these values, so that
-    a step adds ``∫ exp(−K (h − s)/D) τ(s)/D ds`` to what is left of the deflection before it: a
-    finite sum, well conditioned whether a step is long or short next to D/K.
+    Between two times τ is the polynomial of degree five with these values. A step adds ``∫ exp(−K
+    (h − s)/D) τ(s)/D ds`` to the decayed deflection: a finite sum, well conditioned for steps long
+    or short against D/K.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ class ElasticTree(Memo):
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Those of the tree, then numbers of motors and springs."""
+        """Parameters of the tree, then numbers of motors and springs."""
         return self.mechanics.parameters
 
     @cached_property
@@ -331,9 +331,10 @@ class ElasticTree(Memo):
     def neglected_moments(self) -> dict[str, float]:
         """Largest gyroscopic moment of each rotor that the model leaves out [N m].
 
-        ``inertia · ratio · |θ̇| |ω|`` at the speed limits of motor and joints, with ω at most the
-        sum of the speeds of the turning joints that carry the motor; infinite where one has none.
-        A gear of ratio 1 with a reflected inertia makes it too large by the ratio.
+        ``inertia · ratio · |θ̇| |ω|`` at the speed limits of motor and joints. ω is at most the
+        sum of the speeds of the turning joints that carry the motor. The moment is infinite if one
+        of them has no limit. A gear of ratio 1 with a reflected inertia makes it too large by the
+        ratio.
         """
         speeds = dict(zip(self.tree.joints, self._joint_speeds(), strict=True))
         found = {}

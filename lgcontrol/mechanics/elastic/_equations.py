@@ -305,7 +305,8 @@ class ElasticMechanics:
         return ca.vertcat(*rows)
 
     def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
-        """Those of the field: of the links by one factor of M, of motors by the springs alone.
+        """Derivatives of the field: for the links by one factor of M, for motors by the springs
+        alone.
 
         The columns of ``M⁻¹`` at the elastic joints serve positions and speeds on both sides.
         """
@@ -353,7 +354,7 @@ class ElasticMechanics:
     # The structure: of the links
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """That of the links: motors are not in it."""
+        """Momentum of the links, without motors."""
         return self.rigid.mass_matrix(self._links(x), p[: len(self.rigid.parameters)])
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -363,7 +364,7 @@ class ElasticMechanics:
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
-        """Those of the rigid equations, and how the torques of the springs change."""
+        """Derivatives of the rigid equations, and of the torques of the springs."""
         at, given, own = self.rigid_arguments(x, u, p)
         by_x, by_u = self.rigid.balance_derivatives(t, at, a, given, own)
         nv, state, count = self.rigid.tree.nv, self.state, len(self.rigid.inputs)

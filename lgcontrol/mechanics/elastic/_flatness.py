@@ -97,8 +97,8 @@ def _flat_map(arm: ElasticTree, expansion: int | None, dry_friction: bool) -> Mo
 def flat_outputs(arm: ElasticTree) -> ModelFunction:
     """(x, u) → q, v, a, j, s of the links; the inverse of `flat_map`.
 
-    Where joints are rigid, or a stiffness is an input, their rates follow: (x, u, u_dot,
-    u_ddot). Up to the jerk nothing depends on the torques of motors.
+    If joints are rigid, or a stiffness is an input, their rates follow: (x, u, u_dot, u_ddot). Up
+    to the jerk nothing depends on the torques of motors.
 
     Raises
     ------
@@ -194,10 +194,10 @@ def damped_motion(
 ) -> Trajectory:
     """States and inputs along a motion of the links, exact where springs have dampers.
 
-    The deflection of such a spring is that of ``D δ̇ + K δ = τ`` along the motion, which is
-    stable forwards in time; it depends on where it starts. Between samples τ is taken as the
-    polynomial of degree five with the values, slopes and curvatures of both: the error shrinks
-    with the sixth power of their distance, whatever D/K is.
+    The deflection of such a spring is that of ``D δ̇ + K δ = τ`` along the motion, which is stable
+    forwards in time; it depends on where it starts. Between samples τ is the polynomial of degree
+    five with the values, slopes and curvatures of both. The error shrinks with the sixth power of
+    their distance for every D/K.
 
     Parameters
     ----------

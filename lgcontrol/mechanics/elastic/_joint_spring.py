@@ -344,12 +344,12 @@ class CustomSpring(JointSpring):
         return {}
 
     def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """What was given."""
+        """The given value."""
         assert self.sigma is not None
         return self.sigma(d)
 
     def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """What was given."""
+        """The given value."""
         assert self.potential is not None
         return self.potential(d)
 
@@ -434,7 +434,7 @@ class AdjustedSpring(JointSpring):
     lower, upper : float
         Stops of φ [rad].
     nominal : float
-        Where it stands when nothing else is said; the lower stop by default.
+        Default position; the lower stop if left out.
     motor_inertia : float
         [kg m²]
     motor_damping : float

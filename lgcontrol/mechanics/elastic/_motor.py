@@ -15,12 +15,12 @@ from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
 class Motor:
     """A motor, its gear and the spring behind it.
 
-    Everything but the spring and the deflection is the rotor's, **before the gear**; the state, the
-    inputs and the limits of a system are **behind it**, at the joint: ``θ = θ_rotor/ratio``,
-    inertia and damping times ratio², friction and torque times ratio, speed over ratio. Numbers
-    that are published at the joint ("reflected") are given as they are, with ratio 1. Losses and
-    limits of the tree's joints are those of the link: bearings behind the spring, travel and speed
-    of the link. Its effort limits bound the motor's torque (at the joint) where `torque` does not.
+    Except for spring and deflection, all numbers are the rotor's, **before the gear**. The state,
+    inputs and limits of a system are **behind it**, at the joint: ``θ = θ_rotor/ratio``, inertia
+    and damping times ratio², friction and torque times ratio, speed over ratio. Numbers that are
+    published at the joint ("reflected") are given as they are, with ratio 1. Losses and limits of
+    the tree's joints are those of the link: bearings behind the spring, travel and speed of the
+    link. Its effort limits bound the motor's torque (at the joint) where `torque` does not.
 
     Parameters
     ----------

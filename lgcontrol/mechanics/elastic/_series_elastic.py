@@ -45,18 +45,18 @@ class SeriesElastic(ElasticTree):
     KeyError
         If a joint or a parameter is unknown.
     ValueError
-        If a joint has more than one degree of freedom, follows another one, or has an armature: the
-        inertia of its motor would count twice.
+        If a joint has more than one degree of freedom or follows another one. Also if it has an
+        armature: the inertia of its motor would count twice.
     NotImplementedError
         If rotors are to be coupled to the links' angular velocity.
 
     Notes
     -----
-    Rotors are taken to store energy by their own spin only (Spong 1987): the mass of a motor is
-    part of the link that carries it, and its angular momentum, ``inertia · ratio · θ̇``, does not
-    turn that link. The moments left out are at most ``inertia · ratio · |θ̇| |ω|`` with ω the
-    angular velocity of that link (`neglected_moments` has them at the limits). Inertial coupling
-    (De Luca and Tomei 1996), which makes the arm flat of a higher order, is not modelled.
+    Rotors store energy by their own spin only (Spong 1987). The mass of a motor is part of the
+    link that carries it. Its angular momentum, ``inertia · ratio · θ̇``, does not turn that link.
+    The moments left out are at most ``inertia · ratio · |θ̇| |ω|`` with ω the angular velocity of
+    that link (`neglected_moments` has them at the limits). Inertial coupling (De Luca and Tomei
+    1996), which makes the arm flat of a higher order, is not modelled.
 
     References
     ----------

@@ -156,7 +156,7 @@ pass check="warn" or check="ignore"
         mass : float
             Mass [kg].
         position : array_like, shape (3,)
-            Where the point is [m].
+            Position of the point [m].
 
         Examples
         --------

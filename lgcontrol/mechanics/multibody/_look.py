@@ -206,8 +206,8 @@ def carriers(tree: Tree) -> dict[str, tuple[str, np.ndarray]]:
 def derived_shapes(tree: Tree, link: Link, reach: float) -> list[BodyShape]:
     """Capsules from the link's joint to those it carries; where there are none the box of inertia.
 
-    Links that carry three joints and more, such as trunks, are boxes too, unless the inertia is
-    that of something larger than the robot, as in files whose inertias are made up.
+    Links that carry three joints or more, such as trunks, are boxes too. The exception is an
+    inertia of a body larger than the robot, as in files with invented inertias.
     """
     segments = _segments(tree, link, reach)
     ends = {tuple(end.round(6)) for end in _far_ends(tree, link, reach)}

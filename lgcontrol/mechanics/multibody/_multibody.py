@@ -101,32 +101,32 @@ class Multibody(Tree):
       `inverse_dynamics_geometry_derivatives`.
 
     Functions are traced when first used and kept. q are coordinates on `configuration`, v and a
-    tangent (body-fixed) velocities and their rates, tau generalized forces, each stacked in the
-    order of `joints`; rates of a beyond are called j (jerk), s (snap), c (crackle), v5, …. Where a
-    function says *wrenches*, external wrenches [f; m] on the bodies may follow: in the body's
-    frame, about its origin, shape (..., n_bodies, 6), for CasADi 6 × n_bodies. Trees with
-    parameters take ``p`` last. Generalized forces include drives, losses and springs of the joints.
-    Bodies move as ``M(q) a + C(q, v) v + g(q) + losses = tau + Σ Jᵀ wrench``. Derivatives by q are
-    those of ``d ↦ f(plus(q, d))`` at 0.
+    tangent (body-fixed) velocities and their rates, tau generalized forces. Each is stacked in the
+    order of `joints`. Further rates are called j (jerk), s (snap), c (crackle), v5, …. Functions
+    with *wrenches* also take external wrenches [f; m] on the bodies, in the body's frame and about
+    its origin. Their shape is (..., n_bodies, 6), for CasADi 6 × n_bodies. Trees with parameters
+    take ``p`` last. Generalized forces include drives, losses and springs of the joints. Bodies
+    move as ``M(q) a + C(q, v) v + g(q) + losses = tau + Σ Jᵀ wrench``. Derivatives by q are those
+    of ``d ↦ f(plus(q, d))`` at 0.
 
-    A tree's functions are those of its bodies and joints, and of the added mass of links in a fluid
-    at rest (`with_added_mass`). What else surrounds it (forces on links, a current) is given to
-    `system` and known to that `System` only: in water ``system.f`` has the accelerations, and
+    A tree's functions are those of its bodies and joints, and of the added mass of links in a
+    fluid at rest (`with_added_mass`). Other surroundings (forces on links, a current) are given to
+    `system` and known to that `System` only. In water ``system.f`` has the accelerations, and
     controllers are given the system besides the tree.
 
-    Values are not checked in a tree's functions, which are made for loops: coordinates that are off
-    their group (a quaternion of length 2 or 0) give wrong numbers without notice.
+    A tree's functions are made for loops and do not check values. Coordinates that are off their
+    group (a quaternion of length 2 or 0) give wrong numbers without notice.
     ``configuration.normalize(q)`` brings them back, `lgcontrol.groups.check_element` refuses them.
 
     In a tensor ``T[i, j, k]`` is the derivative of entry i by variable j and then by variable k.
     CasADi has no tensors: where NumPy has the shape (nv, nv, nv), symbols give the nv × nv² matrix
-    of its slices ``[T[:, :, 0], T[:, :, 1], …]``, ``T[i, k * nv + j]``. Second derivatives by q are
-    symmetric. Derivatives taken one after the other are not where a joint is a group that does not
-    commute (spherical, free, …): the derivative along k of the derivative along j, which
-    differences of `inverse_dynamics_derivatives` give, is ``T[:, j, k] + ½ K ad(e_k) e_j`` with K
-    the first derivative by q and ad that of `configuration`. Tensors and matrices of stacked bodies
-    are for small trees: tracing takes 0.2 ms an entry, which is announced through logging above
-    5 s and refused with a ValueError above 2 million entries; Hessians do for any tree.
+    of its slices ``[T[:, :, 0], T[:, :, 1], …]``, ``T[i, k * nv + j]``. Second derivatives by q
+    are symmetric. Successive derivatives are not symmetric if a joint is a group that does not
+    commute (spherical, free, …). Differences of `inverse_dynamics_derivatives` give the derivative
+    along k of the derivative along j. It is ``T[:, j, k] + ½ K ad(e_k) e_j`` with K the first
+    derivative by q and ad that of `configuration`. Tensors and matrices of stacked bodies are for
+    small trees: tracing takes 0.2 ms an entry. Above 5 s a log message says so; above 2 million
+    entries a ValueError refuses it. Hessians work for any tree.
 
     Examples
     --------

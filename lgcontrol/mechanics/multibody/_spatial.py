@@ -243,10 +243,10 @@ class Inertia(NamedTuple):
 class Velocity(NamedTuple):
     """First moments of velocity, ``p = ∫ ṙ dm`` and ``Q = ∫ ṙ rᵀ dm``, which add for composites.
 
-    They make up the matrix of velocity products
-    ``2 B = V×* I − I V× + (I V)×̄*``: for a particle it maps a twist [v; ω] to the force
-    ``2 m ω × ṙ`` at r, so that ``2 B [v; ω] = [2 ω × p; 2 (tr(Q) E − Q) ω]``. B makes ``İ − 2 B``
-    skew and gives the derivatives of inertial wrenches (Echeandia and Wensing 2021).
+    They make up the matrix of velocity products ``2 B = V×* I − I V× + (I V)×̄*``. For a particle
+    it maps a twist [v; ω] to the force ``2 m ω × ṙ`` at r. Hence ``2 B [v; ω] = [2 ω × p; 2 (tr(Q)
+    E − Q) ω]``. B makes ``İ − 2 B`` skew and gives the derivatives of inertial wrenches (Echeandia
+    and Wensing 2021).
     """
 
     p: Value

@@ -87,20 +87,20 @@ def multibody_system(
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
     velocity : "velocity", "momentum" or UnifiedVelocity
-        What the second block of the state is: v, ``p = M(q) v``, or v with six speeds of points of
-        a free base in place of its twist. With the latter two, inputs and quantities are the same,
-        and v is a quantity, "velocity"; limits are those of positions; `velocity_form` converts
-        states and weights.
+        The second block of the state: v, ``p = M(q) v``, or v with six speeds of points of a free
+        base in place of its twist. The latter two have the same inputs and quantities, and v is
+        the quantity "velocity". Limits are on positions only; `velocity_form` converts states and
+        weights.
     frame : {"body", "spatial"}
-        Of the momentum in the rows of a free base: along its axes about its origin, or along those
-        of the world about the world's, which is constant where nothing acts from outside.
+        Frame of the momentum in the rows of a free base: the base's axes and origin, or the
+        world's. The latter momentum is constant without external forces.
     name : str, optional
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
     output : LieGroup, optional
     quantities : mapping of str to ModelFunction or callable, optional
-        Further quantities beside the energies, which terms and bounds of a problem name: functions
-        of the tree that take q or (q, v), such as ``tree.manipulability("tool")`` and
+        Further quantities beside the energies, which terms and bounds of a problem name. Functions
+        of the tree take q or (q, v), such as ``tree.manipulability("tool")`` and
         ``tree.position("tool")``, or ``(t, x, u, p) → column`` of the state (q, v), such as
         ``LinkCapsules(tree, …).self_clearance()``.
 
@@ -115,8 +115,8 @@ def multibody_system(
     KeyError
         If a joint, frame or link is unknown.
     ValueError
-        If a joint moves no inertia, a size does not fit, or spatial momenta or unified velocity
-        coordinates are asked of a tree whose first joint is not free.
+        If a joint moves no inertia or a size does not fit. Also if spatial momenta or unified
+        velocity coordinates are asked of a tree whose first joint is not free.
 
     Examples
     --------
@@ -353,8 +353,8 @@ class _Loaded(NamedTuple):
 class TreeMechanics:
     """Equations of a tree on ``x = (q, v)`` with what acts on its links.
 
-    Inputs are those of the joints, with their matrix B, then those of the surroundings; parameters
-    are those of the tree, then coefficients of the surroundings.
+    Inputs are the joints' inputs with their matrix B, then the surroundings' inputs. Parameters
+    are the tree's, then the coefficients of the surroundings.
     """
 
     tree: Tree
@@ -394,7 +394,7 @@ class TreeMechanics:
         return ca.vertcat(v, forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads))
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """That of the tree with its added mass."""
+        """Result for the tree with its added mass."""
         return mass_matrix(self._compiled(p), self._split(x)[0])
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -433,8 +433,8 @@ class TreeMechanics:
     ) -> tuple[Value, Value]:
         """Derivatives of ``B u − τ(q, v, a)``.
 
-        Those of inverse dynamics hold for wrenches that stay what they are in their bodies. How
-        they change with pose and twist comes through the Jacobians of the nodes.
+        Derivatives of inverse dynamics hold wrenches constant in their bodies. How they change
+        with pose and twist comes through the Jacobians of the nodes.
         """
         (q, v), made, c = self._split(x), self._compiled(p), self._bind(p)
         moving = self._moving(made, x)
@@ -467,7 +467,7 @@ class TreeMechanics:
         return joint_force_rates(self._compiled(p), *self._split(x))[1]
 
     def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """That of the tree with its added mass."""
+        """Result for the tree with its added mass."""
         return kinetic_energy(self._compiled(p), *self._split(x))
 
     def quantity(self, name: str, given: Any) -> Any:

@@ -89,8 +89,8 @@ def convert(
     ================== ============= ===================================================
 
     Rates are derivatives of the components: "hybrid" holds the acceleration of the frame's origin
-    in world axes and the angular acceleration; "body" the body-frame rates, ``Rᵀ p̈ − ω × v``;
-    "spatial" Featherstone's spatial acceleration in world coordinates.
+    in world axes and the angular acceleration. "body" holds the body-frame rates, ``Rᵀ p̈ − ω ×
+    v``, "spatial" Featherstone's spatial acceleration in world coordinates.
 
     Parameters
     ----------

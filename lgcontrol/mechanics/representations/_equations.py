@@ -148,9 +148,9 @@ def newton_euler_wrench(
 ) -> Any:
     """Resultant wrench [f; m] on a body from its motion: the Newton–Euler equations.
 
-    Weight is part of the resultant. All representations give the same wrench (`convert`),
-    "spatial" with fewer digits the farther the body is from the world's origin: the error grows
-    with the square of the distance, measured in sizes of the body.
+    Weight is part of the resultant. All representations give the same wrench (`convert`).
+    "spatial" loses digits far from the world's origin: the error grows with the square of the
+    distance, measured in sizes of the body.
 
     Parameters
     ----------
@@ -200,10 +200,10 @@ def newton_euler_wrench_in_frames(
 ) -> Any:
     """Resultant wrench on a body, measured at any moving frame and resolved in any moving axes.
 
-    Twist and wrench of the body are those "of frame j in axes k": about the origin of the frame,
-    as if the body reached so far, with components along the axes. Body-fixed quantities have
-    frame and axes of the body, spatial ones those of the world, hybrid ones the frame of the body
-    and the axes of the world.
+    Twist and wrench of the body are those "of frame j in axes k". They are taken at the origin of
+    the frame, as of a point of the body, with components along the axes. Body-fixed quantities
+    have frame and axes of the body, spatial ones those of the world. Hybrid ones have the frame of
+    the body and the axes of the world.
 
     Parameters
     ----------

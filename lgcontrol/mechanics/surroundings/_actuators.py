@@ -23,7 +23,7 @@ class Thruster:
     Parameters
     ----------
     position : array_like, shape (3,)
-        Where it acts, in the body frame [m].
+        Point at which it acts, in the body frame [m].
     direction : array_like, shape (3,)
         Direction of the force on the body; its length does not matter.
     lower, upper : float

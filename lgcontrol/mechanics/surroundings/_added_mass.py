@@ -59,9 +59,9 @@ class Current:
 def current_wrench(added_mass: Value, motion: BodyMotion) -> Value:
     """Wrench of the added mass in a current, beyond the one in fluid at rest.
 
-    The fluid's momentum belongs to the motion relative to it: the body feels
-    ``−A V̇_r + ad_(V_r)ᵀ A V_r`` where fluid at rest gives ``−A V̇ + ad_Vᵀ A V``, and the relative
-    acceleration is ``V̇ + [ω × Rᵀ v_c; 0]`` for a steady current.
+    The fluid's momentum belongs to the motion relative to it. The wrench on the body is ``−A V̇_r
+    + ad_(V_r)ᵀ A V_r``; fluid at rest gives ``−A V̇ + ad_Vᵀ A V``. The relative acceleration is
+    ``V̇ + [ω × Rᵀ v_c; 0]`` for a steady current.
     """
     V, V_r = motion.twist, motion.relative_twist
     turning = ca.vertcat(ca.cross(V[3:], V[:3] - V_r[:3]), ca.DM(3, 1))

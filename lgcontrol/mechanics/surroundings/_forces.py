@@ -61,9 +61,9 @@ def wrench_at(force: Value, point: Value) -> Value:
 class Force(ABC):
     """A force on a rigid body, as a wrench in the body frame.
 
-    A force of your own is a subclass with a `name` and `_wrench`; with `_potential_energy` if it is
-    conservative; with `inputs` and `coefficients` if it has any. The underscored methods get and
-    return CasADi columns.
+    A force of your own is a subclass with a `name` and `_wrench`. A conservative one also has
+    `_potential_energy`. Add `inputs` and `coefficients` if it has any. The underscored methods get
+    and return CasADi columns.
 
     Attributes
     ----------

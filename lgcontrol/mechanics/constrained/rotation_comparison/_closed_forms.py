@@ -18,7 +18,7 @@ SIGNED = {1.0: UNIT, -1.0: -UNIT}
 
 
 class PlacedBody(NamedTuple):
-    """Where a body is and how fast: r, A, ṙ and the rates of its attitude.
+    """Pose and velocity of a body: r, A, ṙ and the rates of its attitude.
 
     Attributes
     ----------
@@ -68,10 +68,10 @@ class RowTerms(NamedTuple):
 class ClosedForms:
     """Constraint terms and Newton's and Euler's equations of a mechanism, on arrays.
 
-    The formulas are those of the paper, with its misprints mended, on what all basic constraints
-    have in common: each is a dot product of two vectors that bodies carry. Columns are r and the
-    coordinates of the attitude of one body after the other; rows of Euler parameters' norms come
-    last.
+    The formulas are those of the paper, with its misprints mended. They use one property of all
+    basic constraints: each is a dot product of two vectors that bodies carry. Columns are r and
+    the coordinates of the attitude of one body after the other; rows of Euler parameters' norms
+    come last.
 
     Parameters
     ----------

@@ -101,11 +101,11 @@ class DirectAnalysis:
     matrix : {"iteration", "step"}
         When the matrix of Newton's method is made.
     switched : tuple of (MechanismJoint, callable), optional
-        A drive that takes the place of the one of its name while ``t → bool`` is true: how the
-        paper gets past singular positions of DP1 drivers.
+        A drive that replaces the drive of its name while ``t → bool`` is true. The paper passes
+        singular positions of DP1 drivers in this way.
     is_predicted : bool
-        Whether positions of kinematics are first moved with the last velocities (eq. 11), or
-        start from the last positions, as the iterations of table 9 do.
+        Whether the kinematics first predicts positions with the last velocities (eq. 11).
+        Otherwise it starts from the last positions, as the iterations of table 9 do.
     limit : int
         Most iterations of a step.
 

@@ -165,10 +165,10 @@ def _inverse_tensors(M_inverse: Value, slices: Value) -> tuple[Value, Value]:
 def mass_matrix_inverse_derivatives(tree: CompiledTree, q: Value) -> tuple[Value, Value]:
     """``q`` → M_inverse (..., nv, nv), and its derivatives by q[k], shape (..., nv, nv, nv).
 
-    ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``: how the answer to a force changes with the pose. The same
-    tensor, with its last two indices exchanged, is the ``d2_a_d_q_d_tau`` of
-    `forward_dynamics_second_derivatives`: take that one where other second derivatives are
-    needed too, and `forward_dynamics_hessian` where only a weighted sum is.
+    ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``: how the answer to a force changes with the pose. With its
+    last two indices exchanged it is the ``d2_a_d_q_d_tau`` of
+    `forward_dynamics_second_derivatives`. Take that function if other second derivatives are
+    needed too, and `forward_dynamics_hessian` for a weighted sum.
 
     References
     ----------

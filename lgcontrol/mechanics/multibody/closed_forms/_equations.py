@@ -141,14 +141,15 @@ def system_matrices(tree: Tree, reference: Reference = "body") -> TreeFunction:
 
     With n bodies and the joint twists ``x_i = X_i v`` of the bodies, in the reference:
 
-    - A, (..., 6 n, 6 n): twists of body j as those of a point of body i at its frame, where j
-      carries i (or is i), else zero. Block lower triangular, and free of velocities. "body": ``Ad``
+    - A, (..., 6 n, 6 n): maps the twist of body j to that of the point of body j at the frame of
+    body i, if j carries i or is i. Else zero. Block lower triangular, and free of velocities.
+    "body": ``Ad``
       of the motion from i to j; "spatial": unit matrices; "hybrid": shifts of the point.
     - X, (..., 6 n, nv): what each joint adds to its own body's twist. "body": constant, except for
       joints that are chains (universal, spherical_zyx, composites).
     - A_rate, X_rate: their time derivatives, ``J̇ = A_rate X + A X_rate``.
-    - ad_joints, ad_bodies, M, (..., 6 n, 6 n): block diagonal, of ``ad`` of the joint twists
-      (the paper's a), of ``ad`` of the body twists (its b), and of the bodies' inertias.
+    - ad_joints, ad_bodies, M, (..., 6 n, 6 n): block diagonal. Blocks are ``ad`` of the joint
+    twists (the paper's a), ``ad`` of the body twists (its b), and the bodies' inertias.
 
     For "body" ``A_rate X = −A a (J − X)``. For joints of one degree of freedom ``a X`` and
     X_rate vanish and J̇ is the paper's ``−A a J``. For joints that are one group with several
@@ -387,10 +388,10 @@ def lagrange_equations(
 ) -> tuple[Value, Value, Value]:
     """(q, v[, wrenches]) → M, C, Q with ``M a + C v = Q + tau``: Lagrange's equations.
 
-    ``M = Jᵀ 𝖬 J`` with the drives' armature on its diagonal; ``C = Jᵀ (𝖬 J̇ − bᵀ 𝖬 J)``, with
-    𝖬 and b the M and ad_bodies of `system_matrices`, both (..., nv, nv); Q, (..., nv), are all
-    other forces but tau: weight, springs, losses, external wrenches. For joints with
-    several degrees of freedom these are Lagrange's equations in quasi-velocities (Hamel's).
+    ``M = Jᵀ 𝖬 J`` with the drives' armature on its diagonal, and ``C = Jᵀ (𝖬 J̇ − bᵀ 𝖬 J)``, both
+    (..., nv, nv). 𝖬 and b are the M and ad_bodies of `system_matrices`. Q, (..., nv), are all
+    forces but tau: weight, springs, losses, external wrenches. For joints with several degrees of
+    freedom these are Lagrange's equations in quasi-velocities (Hamel's).
 
     The paper's matrices (eq. 84, 85), which have ``−A a J`` for J̇, are this same C for joints
     of one degree of freedom. For joints that are one group with several (spherical, free) that
@@ -465,9 +466,9 @@ def momentum_dynamics(
     `body_momenta`; ``q̇ = v`` (body-fixed) and ``Π̇ = momentum_rates``. Rates are plain vectors:
     a Runge–Kutta method keeps their sum where nothing acts from outside, to rounding.
 
-    v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π`` by articulated bodies, in O(n). Momenta that no
-    velocity has (an integrator drifts there) are read as the nearest ones that some has; the
-    sum over a free-floating tree is untouched by that. Project after each step, by
+    v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π`` by articulated bodies, in O(n). An integrator may drift to
+    momenta that no velocity has. They are projected to the nearest ones that a velocity has. The
+    projection does not change the sum over a free-floating tree. Project after each step, by
     `body_momenta` of v. Armatures are no momenta of bodies: they count in the rates only, and
     bodies alone must have a regular mass matrix.
 

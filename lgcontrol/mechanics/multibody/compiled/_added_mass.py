@@ -83,9 +83,8 @@ def add_derivatives(
 ) -> None:
     """Add ∂τ/∂q and ∂τ/∂v of the fluid's forces, without the turn of transmitted wrenches.
 
-    The derivation of the rigid bodies' holds for any inertia: displaced bodies see their twist
-    change by Ψ̇ and its rate by ``Ψ̈ + Ψ̇ × V``, so that ``A V̇ + V ×* A V`` changes by
-    ``A Ψ̈ + 2 B Ψ̇``.
+    The rigid bodies' derivation holds for any inertia. A displacement changes the twist of a body
+    by Ψ̇ and its rate by ``Ψ̈ + Ψ̇ × V``. Hence ``A V̇ + V ×* A V`` changes by ``A Ψ̈ + 2 B Ψ̇``.
     """
     inertias, products = added_composites(tree, poses), velocity_products(tree, poses, V)
     gravity = weights(tree, poses)

@@ -42,7 +42,7 @@ class Node:
     S : DM, shape (6, dim)
         Motion subspace, times the multiplier of a mimic.
     coordinates : JointCoordinates
-        Where the coordinates and the velocity are among the tree's.
+        Places of its coordinates and velocity among the tree's.
     inertia : Inertia
         Of everything that moves with the node, in its frame.
     added_mass : DM or SX, shape (6, 6)
@@ -95,7 +95,8 @@ class JointImpedance:
 
     @property
     def scale(self) -> float:
-        """That of a mimic: velocity and force of the joint are those of its leader, times it."""
+        """Multiplier of a mimic: velocity of the joint over that of its leader; the leader gets
+        the joint's force times it."""
         return self.coordinates.scale
 
 
@@ -107,7 +108,7 @@ class NodeFrame(NamedTuple):
 
 
 class JointFrame(NamedTuple):
-    """Where a joint stands when it is displaced by nothing.
+    """Position of a joint without displacement.
 
     Attributes
     ----------
@@ -219,10 +220,10 @@ class CompiledTree:
     def regrouped(self) -> CompiledTree:
         """The same dynamics with fewer numbers: what acts alike on two nodes moves to the lower.
 
-        Mass on a joint's axis, as seen along the axis (m, first moment and second moment along it),
-        and the inertia tensor of a body that only slides, belong to the carrying node as well as
-        to their own (base parameters: Khalil and Dombre 2002, chapter 9). On the world they
-        vanish. Generalized forces are the same; reaction forces and energies are not.
+        Mass on a joint's axis (m, first and second moment along the axis) belongs to the carrying
+        node as well as to its own. So does the inertia tensor of a body that only slides (base
+        parameters: Khalil and Dombre 2002, chapter 9). On the world they vanish. Generalized
+        forces are the same; reaction forces and energies are not.
 
         Origins move along the axes of their joints before, where that leaves fewer levers.
         """

@@ -103,9 +103,9 @@ class Declaration:
     arguments : str
         Names of the arguments: q, v, a, tau; rates of a beyond (see `rate_names`).
     results : mapping of str to str or tuple
-        Name and shape of each result: v (nv), vv (nv × nv), vvv (the slices of a tensor side by
-        side), 3, 6, 6v, b6 (a row for each body), p (ten numbers for each body), w (six rows for
-        each body), "" for a scalar; with other numbers a tuple: ("v", 36).
+        Name and shape of each result. Shapes are v (nv), vv (nv × nv), vvv (the slices of a tensor
+        side by side), 3, 6, 6v and "" for a scalar. A row for each body is b6, ten numbers for
+        each body p, six rows for each body w. Other numbers are a tuple: ("v", 36).
     build : callable
         ``(compiled tree, q, …) → expressions``.
     regrouped : bool

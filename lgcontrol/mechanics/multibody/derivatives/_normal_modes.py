@@ -25,8 +25,8 @@ class NormalModes:
     Attributes
     ----------
     squared_frequencies : ndarray, shape (nv,)
-        ω² of the undamped motion ``M ε̈ + K ε = 0``, ascending [rad²/s²]: zero for motions that
-        nothing holds (what rounding of K makes of zero is zero here), negative for unstable ones.
+        ω² of the undamped motion ``M ε̈ + K ε = 0``, ascending [rad²/s²]. They are zero for free
+        motions (zeros of K off by rounding count as zero), negative for unstable ones.
     shapes : ndarray, shape (nv, nv)
         Modes as columns, with ``shapesᵀ M shapes = 1`` and ``shapesᵀ K shapes = diag(ω²)``.
     poles : ndarray of complex, shape (2 nv,)

@@ -65,10 +65,10 @@ def inverse_dynamics_second_derivatives(
     - d2_tau_d_v2, symmetric in its last two indices.
     - d2_tau_d_q_d_a: by q, then by a. This is ∂M/∂q: ``T[:, j, :]`` is that of M by q_j.
 
-    Derivatives by v and a, and by a twice, vanish. Wrenches stay fixed in their bodies.
-    Springs and losses of joints are included. An entry is zero unless the three joints lie on
-    one path from the world; where only a weighted sum over the forces is needed,
-    `inverse_dynamics_hessian` costs a fraction.
+    Derivatives by v and a, and by a twice, vanish. Wrenches stay fixed in their bodies. Springs
+    and losses of joints are included. An entry is zero unless the three joints lie on one path
+    from the world. If only a weighted sum over the forces is needed, `inverse_dynamics_hessian`
+    costs a fraction.
 
     Examples
     --------
@@ -107,9 +107,9 @@ def inverse_dynamics_hessian(
     """(q, v, a, weights[, wrenches]) → H_qq, H_qv, H_vv, H_qa, shape (..., nv, nv) each.
 
     Second derivatives of ``weights @ inverse_dynamics(q, v, a)``, in 0.8 to 1.7 times the
-    operations of first derivatives: what exact-Hessian optimisation needs of the dynamics as
-    constraints, the weights being multipliers. The Hessian by (q, v, a) together is
-    ``[[H_qq, H_qv, H_qa], [H_qvᵀ, H_vv, 0], [H_qaᵀ, 0, 0]]``.
+    operations of first derivatives. Optimization with exact Hessians needs them for the dynamics
+    as constraints; the weights are the multipliers. The Hessian by (q, v, a) together is ``[[H_qq,
+    H_qv, H_qa], [H_qvᵀ, H_vv, 0], [H_qaᵀ, 0, 0]]``.
 
     Examples
     --------

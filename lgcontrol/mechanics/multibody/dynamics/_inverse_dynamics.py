@@ -45,8 +45,8 @@ def body_forces(
 
     Newton–Euler with the classical acceleration of the frame origins: the linear velocity of a
     body never appears, only that of a joint. With ``U = ω̇^ + ω^ ω^`` the points of a body
-    accelerate by ``p̈ + U r``; the moment of these is a contraction of U with the second moments
-    Σ = ∫ r rᵀ dm, fewer operations than ``J ω̇ + ω × J ω``. (Müller 2018, section 4.1, has the
+    accelerate by ``p̈ + U r``. Their moment is a contraction of U with the second moments Σ = ∫ r
+    rᵀ dm. It takes fewer operations than ``J ω̇ + ω × J ω``. (Müller 2018, section 4.1, has the
     recursion with twists: the two agree.)
     """
     nodes, poses = tree.nodes, tree.poses(q)

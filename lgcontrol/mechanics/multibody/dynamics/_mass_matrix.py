@@ -87,8 +87,9 @@ def composites(tree: CompiledTree, poses: list[Pose]) -> list[Inertia]:
 def mass_matrix_of(tree: CompiledTree, poses: list[Pose], total: list[Inertia]) -> Value:
     """Mass matrix from composite inertias.
 
-    The momenta that coordinates give to what a node carries go from leaf to root, those of joints
-    that share a coordinate added up: a chain of mimics takes linear work.
+    The recursion runs from leaf to root with the momenta that coordinates give to the bodies of a
+    node's subtree. Joints that share a coordinate add theirs, so a chain of mimics takes linear
+    work.
     """
     M = Entries(tree.nv, tree.nv)
     added = added_composites(tree, poses)

@@ -47,13 +47,13 @@ def inverse_dynamics_by_recursion(
 ) -> TreeFunction:
     """(q, v, a[, wrenches]) → tau as `inverse_dynamics`, with twists in a representation.
 
-    All give the same forces, to rounding: drives, losses, springs, weight and external
-    wrenches are in them (the latter in body frames, as everywhere). These are for study, for
-    comparison, and as a start for algorithms that need one of the representations;
-    `inverse_dynamics` takes fewer operations. For 64 bodies in general places on hinges a body
-    takes 214 instructions with that, and with twists 250 (body), 288 (mixed), 316 (hybrid)
-    and 373 (spatial): frames on the bodies keep the zeros of joint screws and inertias.
-    "spatial" loses digits where a tree is far from the world's origin, compared to its size.
+    All give the same forces, to rounding: drives, losses, springs, weight and external wrenches
+    are in them (the latter in body frames, as everywhere). These are for study, for comparison,
+    and as a start for algorithms that need one of the representations; `inverse_dynamics` takes
+    fewer operations. For 64 bodies in general places on hinges a body takes 214 instructions with
+    that recursion. With twists it takes 250 (body), 288 (mixed), 316 (hybrid) and 373 (spatial).
+    Frames on the bodies keep the zeros of joint screws and inertias. "spatial" loses digits where
+    a tree is far from the world's origin, compared to its size.
 
     Parameters
     ----------

@@ -53,9 +53,9 @@ def inverse_dynamics_time_derivatives(
     order : int
         At least 1. Order 1 takes (q, v, a, j), order 2 (q, v, a, j, s), and so on.
     wrench_rates : bool
-        Whether external wrenches and their rates are given, as arguments wrenches,
-        wrenches_dot, … after the rates of the joints: components in body frames, which are
-        constant otherwise.
+        Whether external wrenches and their rates are given, as arguments wrenches, wrenches_dot, …
+        after the rates of the joints. Their components are in body frames; without rates they are
+        constant.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def inverse_dynamics_time_derivatives(
     With twists in a representation: `inverse_dynamics_by_recursion`; with Jacobians:
     `inverse_dynamics_by_projection`. Both take an order and give the same numbers.
 
-    For the UR5, orders up to 1 take 714 operations and up to 2 take 1255 (343 for tau alone);
-    automatic differentiation along the motion, common subexpressions eliminated as well, 832 and
-    1707. For the Panda 1424 and 2391 (690) instead of 1584 and 3042.
+    For the UR5, orders up to 1 take 714 operations and up to 2 take 1255; tau alone takes 343.
+    Automatic differentiation along the motion, with common subexpressions eliminated, takes 832
+    and 1707. For the Panda 1424 and 2391 (690) instead of 1584 and 3042.
 
     References
     ----------
@@ -107,8 +107,8 @@ def joint_wrenches_time_derivatives(
 ) -> TreeFunction:
     """(q, v, a, j, …[, wrenches]) → wrenches_out, wrenches_out_dot, …, (..., n_bodies, 6) each.
 
-    Wrench [f; m] on each body through its joint, in the body's frame, and the derivatives of
-    these components: what a sensor in the joint measures, and how fast it changes.
+    Wrench [f; m] on each body through its joint, in the body's frame, and the time derivatives of
+    its components. A sensor in the joint measures this wrench.
 
     Parameters
     ----------
@@ -148,16 +148,15 @@ def joint_wrenches_time_derivatives(
 def two_velocity_dynamics(tree: Tree, order: int = 0) -> TreeFunction:
     """(q, v, v_r, a_r[, wrenches]) → ``M(q) a_r + C(q, v) v_r + g(q) + losses(v)``, (..., nv).
 
-    Forces of a second velocity v_r on the motion v, with the C of `coriolis_matrix`, so that
-    ``Ṁ − 2 C`` is skew: passive laws (Slotine and Li; structure preserving) take it with
-    references v_r, and flexible joints its time derivatives. With v_r = v, a_r = a it is
-    `inverse_dynamics`.
+    Forces of a second velocity v_r on the motion v, with the C of `coriolis_matrix`: ``Ṁ − 2 C``
+    is skew. Passive laws (Slotine and Li; structure preserving) take it with references v_r. Laws
+    for flexible joints take its time derivatives. With v_r = v, a_r = a it is `inverse_dynamics`.
 
     Parameters
     ----------
     order : int
-        0, or up to which time derivative: order 1 takes (q, v, a, v_r, a_r, j_r), order 2
-        (q, v, a, j, v_r, a_r, j_r, s_r), and so on.
+        Highest time derivative, or 0. Order 1 takes (q, v, a, v_r, a_r, j_r), order 2 (q, v, a, j,
+        v_r, a_r, j_r, s_r), and so on.
 
     Returns
     -------

@@ -62,8 +62,8 @@ def jacobian(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunct
     ----------
     frame : str
     reference : {"body", "spatial", "hybrid", "mixed"}
-        "body": axes and origin of the frame; "spatial": those of the world; "hybrid": origin
-        of the frame, axes of the world; "mixed": linear part in world axes, angular part in
+        "body": axes and origin of the frame; "spatial": axes and origin of the world. "hybrid":
+        origin of the frame, axes of the world. "mixed": linear part in world axes, angular part in
         the frame's.
 
     References
@@ -120,9 +120,9 @@ def acceleration(
     frame : str
     reference : {"body", "spatial", "hybrid", "mixed"}
     kind : {"classical", "spatial"}
-        "classical": acceleration of the frame's origin (add −gravity for what an accelerometer
-        feels) and angular acceleration; "spatial": the rate of the body twist, in the axes and
-        about the point of the reference.
+        "classical": acceleration of the frame's origin and angular acceleration; an accelerometer
+        measures it less gravity. "spatial": the rate of the body twist, in the axes and about the
+        point of the reference.
     """
     if kind not in ("classical", "spatial"):
         raise UnknownNameError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
@@ -150,7 +150,7 @@ def twist_derivative(
     frame : str
     reference : {"body", "spatial", "hybrid", "mixed"}
         The components are differentiated in it. In "hybrid" and "mixed" the linear part is
-        therefore the derivative of the position of the frame's origin, of order + 1; in "body"
+        therefore a derivative of the position of the frame's origin, one order higher. In "body"
         and "spatial" it is not.
     order : int
         At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
@@ -193,9 +193,9 @@ def twist_derivative(
 def jerk(tree: Tree, frame: str, reference: Reference = "hybrid") -> TreeFunction:
     """(q, v, a, j) → second time derivative of `velocity`, shape (..., 6).
 
-    In the default reference: jerk of the frame's origin, the third derivative of its position
-    [m/s³], and second derivative of the angular velocity, both in world axes. In the others
-    the second derivative of the twist's components.
+    In the default reference both parts are in world axes. They are the jerk of the frame's origin
+    [m/s³] and the second derivative of the angular velocity. In the others the second derivative
+    of the twist's components.
     """
     return twist_derivative(tree, frame, reference, 2)
 
@@ -204,8 +204,8 @@ def jerk(tree: Tree, frame: str, reference: Reference = "hybrid") -> TreeFunctio
 def jounce(tree: Tree, frame: str, reference: Reference = "hybrid") -> TreeFunction:
     """(q, v, a, j, s) → third time derivative of `velocity`, shape (..., 6).
 
-    In the default reference: jounce (snap) of the frame's origin, the fourth derivative of
-    its position [m/s⁴], and third derivative of the angular velocity, both in world axes.
+    In the default reference both parts are in world axes. They are the snap of the frame's origin,
+    also called jounce [m/s⁴], and the third derivative of the angular velocity.
     """
     return twist_derivative(tree, frame, reference, 3)
 

@@ -132,9 +132,9 @@ def calibration_jacobian(
 ) -> TreeFunction:
     """``q`` → displacement of a frame by the geometry, shape (..., 6, n_parameters).
 
-    Also called identification Jacobian. To first order, ``J π`` is how changes π of the
-    placements displace the frame, a small twist in the reference: in "body" it is
-    ``minus(T_changed, T)``, in "hybrid" the position and the rotation vector in the world.
+    Also called identification Jacobian. To first order, changes π of the placements displace the
+    frame by ``J π``, a small twist in the reference. In "body" it is ``minus(T_changed, T)``, in
+    "hybrid" the position and the rotation vector in the world.
 
     Parameters
     ----------

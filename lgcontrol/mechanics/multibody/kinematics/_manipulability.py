@@ -42,9 +42,9 @@ def manipulability(
 
     Notes
     -----
-    Near a singular pose w goes to zero like a distance does: its slope jumps. What is below 3e-8 of
-    its scale is zero with slope zero, so that a search that begins in a singular pose stays finite
-    but is not told a way out.
+    Near a singular pose w goes to zero like a distance does: its slope jumps. Values below 3e-8 of
+    their scale are zero with slope zero. A search that begins in a singular pose so stays finite,
+    but finds no way out.
 
     References
     ----------

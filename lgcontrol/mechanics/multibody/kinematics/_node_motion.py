@@ -34,8 +34,8 @@ class NodeMotion(NamedTuple):
 def node_motion(tree: CompiledTree, q: Value, v: Value, k: int) -> NodeMotion:
     """Motion of a node (−1: the world, which stands).
 
-    A displacement of a joint by S turns all it carries rigidly; on top of that twists change by
-    ``V_λ × S`` with the twist V_λ of the carrying node, what is left of V without the joint.
+    A displacement of a joint by S moves its whole subtree rigidly. In addition twists change by
+    ``V_λ × S``. V_λ is the twist of the carrying node: V without the joint's own part.
     """
     frame = NodeFrame(k, Pose.identity())
     V = frame_twist(tree, q, v, frame)

@@ -181,7 +181,7 @@ class NodeTables:
         return ca.vec(self.by_dof(parts))
 
     def strict_pattern(self) -> ca.Sparsity:
-        """Where column i has the rows of all that node i carries, without its own."""
+        """Places in column i of the rows of the nodes that node i carries, without its own."""
         nodes = self.tree.nodes
         end = [node.v.stop for node in nodes]
         for k in reversed(range(len(nodes))):
@@ -190,7 +190,7 @@ class NodeTables:
         return self._pattern([range(n.v.stop, e) for n, e in zip(nodes, end, strict=True)])
 
     def block_pattern(self) -> ca.Sparsity:
-        """Where column i has the rows of its own node."""
+        """Places in column i of the rows of its own node."""
         return self._pattern([_range(node.v) for node in self.tree.nodes])
 
     def _pattern(self, rows_of: list[range]) -> ca.Sparsity:

@@ -48,11 +48,11 @@ WEIGHTING_ROUNDS = 5  # of weighting by residuals, with a prior: the weights set
 class BaseParameters(Generic[AnyTree]):
     """Identifiable combinations ``φ_b = matrix φ`` of the inertial parameters φ.
 
-    φ are `Multibody.inertial_parameters`: of each body the mass, the moments m c and the inertia
-    tensor about the origin of the link frame (not about the centre of mass), in the axes of that
-    frame, with all that is fixed to the body. Forces of the bodies are ``Y φ = Y_b φ_b`` with Y_b
-    the columns of Y at `columns`, at every state; no two different φ_b give the same forces. Forces
-    of drives (armature, losses, springs) are no part of it.
+    φ are `Multibody.inertial_parameters`: of each body the mass, the first moments m c and the
+    inertia tensor, with everything that is fixed to the body. The tensor is about the origin of
+    the link frame (not the centre of mass), in its axes. Forces of the bodies are ``Y φ = Y_b
+    φ_b`` with Y_b the columns of Y at `columns`, at every state; no two different φ_b give the
+    same forces. Forces of drives (armature, losses, springs) are no part of it.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class BaseParameters(Generic[AnyTree]):
         """Size of each combination by the sizes of what is in it, shape (r,).
 
         A first moment counts as mass times radius of gyration about the link's origin, an entry of
-        an inertia tensor as mass times its square: zeros and cancelled sums have a size too.
+        an inertia tensor as mass times its square. Zeros and cancelled sums so have a size too.
         """
         return np.linalg.norm(self.prior_deviations(1.0), axis=1)
 
@@ -168,9 +168,9 @@ class BaseParameters(Generic[AnyTree]):
         noise : array_like, shape (nv,), optional
             Standard deviation of each joint's force; estimated from the residuals if left out.
         prior : float, or array_like of shape (r,) or (r, r), optional
-            How well the tree's own numbers are known beforehand, so that what the motion hardly
-            excites stays near them: a share (0.3: masses, first moments and inertias to 30 % of
-            their size, see `prior_deviations`), standard deviations of φ_b, or their covariance.
+            Prior uncertainty of the tree's own numbers. Parameters that the motion hardly excites
+            stay near them. A share of 0.3 means 30 % of the size of masses, first moments and
+            inertias, see `prior_deviations`. Else standard deviations of φ_b, or their covariance.
 
         Raises
         ------
@@ -181,8 +181,8 @@ class BaseParameters(Generic[AnyTree]):
         Warns
         -----
         UserWarning
-            If, without a prior, the condition is above 100, or errors are larger than the sizes of
-            the tree's numbers; the message names the worst.
+            If there is no prior, and the condition is above 100 or errors are larger than the
+            sizes of the tree's numbers. The message names the worst.
 
         Examples
         --------

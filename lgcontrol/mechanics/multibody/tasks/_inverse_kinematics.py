@@ -181,7 +181,7 @@ class InverseKinematics:
         Raises
         ------
         ValueError
-            If a size does not fit, a number is not finite, or a target is no element of its
+            If a size does not fit or a number is not finite. Also if a target is no element of its
             task's group, such as a quaternion of zeros.
         """
         goal = self._goal(target)
@@ -351,8 +351,9 @@ def damped_step(
 ) -> np.ndarray:
     """Step d that minimises ``½ |A d + r|² + ½ damping |d|²`` with ``lower ≤ 0 ≤ upper`` around d.
 
-    A primal active set: walk to the best point of the free coordinates, stop at the first bound in
-    the way and hold it, release the one that pulls inwards most; every pass lowers the cost.
+    A primal active-set method. It moves to the best point of the free coordinates, stops at the
+    first bound in the way and holds it. Then it releases the bound with the largest inward
+    multiplier. Every pass lowers the cost.
     """
     n = A.shape[1]
     H, gradient = A.T @ A + damping * np.eye(n), A.T @ r

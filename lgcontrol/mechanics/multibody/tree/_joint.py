@@ -70,10 +70,9 @@ _NAMES_ELSEWHERE = {
 class Joint:
     """A joint: how a child moves on its parent, as a chain of motions of subgroups of SE(3).
 
-    Most joints are one subgroup, whose motion subspace is constant. Universal and composite
-    joints chain several, the next one mounted on the last with a placement between; their
-    motion subspace depends on the coordinates, which every algorithm treats exactly because it
-    walks through the chain.
+    Most joints are one subgroup, whose motion subspace is constant. Universal and composite joints
+    chain several, the next one mounted on the last with a placement between. Their motion subspace
+    depends on the coordinates. Every algorithm walks through the chain and so treats that exactly.
 
     Parameters
     ----------

@@ -20,13 +20,13 @@ def as_placement(name: str, value: Any) -> np.ndarray:
     name : str
         What the value is, for messages.
     value : None, array_like of shape (7,), (4, 4) or (3,)
-        SE3 coordinates, a homogeneous matrix, or a position [m]; None is no motion.
+        SE3 coordinates, a homogeneous matrix, or a position [m]; None is the identity.
 
     Raises
     ------
     ValueError
-        If the shape is another, an entry is not finite or the rotation is none (coordinates and
-        matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`).
+        If the shape is wrong, an entry is not finite or the matrix is no rotation. Coordinates and
+        matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`.
     """
     if value is None:
         return IDENTITY

@@ -32,8 +32,8 @@ def tree_from_screws(
     Parameters
     ----------
     screws : mapping of str to array_like, shape (6,)
-        Screw ``[v; ω]`` of the joint of each body, in world coordinates: for an axis along the
-        unit vector n through the point r, ``[r × n + pitch n; n]``; for a slide, ``[n; 0]``.
+        Screw ``[v; ω]`` of the joint of each body, in world coordinates. An axis along the unit
+        vector n through the point r has ``[r × n + pitch n; n]``, a slide ``[n; 0]``.
     inertias : mapping of str to SpatialInertia
         Inertias in world coordinates at the reference configuration.
     parents : mapping of str to str, optional

@@ -48,7 +48,7 @@ STRONGEST = 300.0  # m/s², more than on the sun: gravity in other units
 
 
 class JointCoordinates(NamedTuple):
-    """Where a joint's coordinates are, ``q_joint = scale · q + shift``.
+    """Place of a joint's coordinates, ``q_joint = scale · q + shift``.
 
     Attributes
     ----------
@@ -417,9 +417,9 @@ class Tree(Memo):
         Parameters
         ----------
         added_mass : mapping of str to array_like of shape (6, 6), or None
-            For each named link the symmetric matrix A of the fluid's kinetic energy ``½ Vᵀ A V``
-            at the body twist V = [v; ω], linear part first, in the link's frame and about its
-            origin; None for none. Other links keep what they have.
+            For each named link the symmetric matrix A of the fluid's kinetic energy ``½ Vᵀ A V``,
+            or None for none. V = [v; ω] is the body twist, linear part first, in the link's frame
+            and about its origin. Other links keep what they have.
 
         Returns
         -------

@@ -57,17 +57,17 @@ def tree_from_urdf(
     source : path or RobotDescription
         The file, or what `lgcontrol.io.read_urdf` made of it.
     base : str, LieGroup or Joint
-        How the root link stands in the world: "fixed", "free" (its joint is called
-        "root_joint"), or any joint. A root link called "world" that has no mass and one fixed joint
-        (most arms of ROS) is left out where the base moves: the link behind that joint is the base.
+        How the root link stands in the world: "fixed", "free" (its joint is called "root_joint"),
+        or any joint. If the base moves, a root link called "world" without mass and with one fixed
+        joint (most arms of ROS) is left out. The link behind that joint is the base.
     root : str, optional
         New name for the root link: for a file that calls a body "world".
     locked : mapping of str to coordinates, optional
         Joints to hold at a position.
     on_finding : {"warn", "raise", "ignore"}
-        What to do about suspicious content, among it inertias that no body has. Unless it is
-        refused, negative damping and friction count as none, and a negative effort or velocity
-        as its magnitude; a largest effort of 0 stays: that joint cannot be driven.
+        What to do about suspicious content, among it inertias that no body has. Otherwise negative
+        damping and friction count as zero, and a negative effort or velocity as its magnitude. A
+        largest effort of 0 stays: that joint cannot be driven.
     mimic : bool
         Whether joints that mimic follow their leader (they have no coordinate then); without,
         they move on their own.
