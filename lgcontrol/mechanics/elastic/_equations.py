@@ -305,8 +305,7 @@ class ElasticMechanics:
         return ca.vertcat(*rows)
 
     def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
-        """Derivatives of the field: for the links by one factor of M, for motors by the springs
-        alone.
+        """Derivatives of the field: one factor of M for the links, the springs alone for motors.
 
         The columns of ``M⁻¹`` at the elastic joints serve positions and speeds on both sides.
         """
@@ -354,7 +353,7 @@ class ElasticMechanics:
     # The structure: of the links
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """Momentum of the links, without motors."""
+        """Mass matrix of the links, without motors."""
         return self.rigid.mass_matrix(self._links(x), p[: len(self.rigid.parameters)])
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:

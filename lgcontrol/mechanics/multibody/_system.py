@@ -394,7 +394,7 @@ class TreeMechanics:
         return ca.vertcat(v, forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads))
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """Result for the tree with its added mass."""
+        """Of the tree with its added mass."""
         return mass_matrix(self._compiled(p), self._split(x)[0])
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -467,7 +467,7 @@ class TreeMechanics:
         return joint_force_rates(self._compiled(p), *self._split(x))[1]
 
     def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Result for the tree with its added mass."""
+        """Of the tree with its added mass."""
         return kinetic_energy(self._compiled(p), *self._split(x))
 
     def quantity(self, name: str, given: Any) -> Any:

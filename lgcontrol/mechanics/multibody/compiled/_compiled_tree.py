@@ -95,8 +95,10 @@ class JointImpedance:
 
     @property
     def scale(self) -> float:
-        """Multiplier of a mimic: velocity of the joint over that of its leader; the leader gets
-        the joint's force times it."""
+        """Multiplier of a mimic: velocity of the joint over the velocity of its leader.
+
+        The leader gets the force of the joint times it.
+        """
         return self.coordinates.scale
 
 
