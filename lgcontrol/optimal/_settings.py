@@ -309,9 +309,9 @@ class Settings:
         "own", "planning_loops, costs",
     )  # fmt: skip
     real_time_penalty: float = _number(
-        1e2, 0.0, 1e12,
+        1e3, 0.0, 1e12,
         "penalty on hard constraints, of the scaled cost",
-        "own", "planning_loops: steps are cut short at 1e4",
+        "own", "closed_loop_plants at 1e2: 13 calls say infeasible where a solve finds a plan",
     )  # fmt: skip
     real_time_sigma: float = _number(
         1e2, 1.0, 1e20,

@@ -18,6 +18,14 @@ def test_calls_find_plans_that_keep_hard_bounds(name):
     assert found["unsolved [%]"] <= MOST_UNSOLVED, found["failed"]
 
 
+def test_no_call_is_infeasible_where_a_plain_solve_finds_a_plan():
+    """With a dead wheel: at a penalty of 100, eight calls were, of which a solve found plans."""
+    found = run(LOOPS["satellite_wheel"]())
+    assert found["infeasible, plain solve finds a plan"] == 0, found["failed"]
+    for stored in json.loads(RESULTS.read_text()).values():
+        assert stored["infeasible, plain solve finds a plan"] == 0
+
+
 def test_inputs_of_all_stored_loops_are_finite_and_within_limits():
     stored = json.loads(RESULTS.read_text())
     assert set(stored) == set(LOOPS)

@@ -1201,6 +1201,8 @@ class NewtonKKT:
 
         The iterate is rolled out from x0 under its gains and improved by steps of the solve. It
         takes more steps if the iterate is far off; the barrier parameter follows how far off it is.
+        With hard rows only the first step is a rollout: along curved rows a rollout loses the
+        distances that their multipliers fit.
         If the steps end with a hard row violated, the last iterate that kept all of them counts,
         unless it costs much more than the plan at the start.
         """
@@ -1240,7 +1242,7 @@ class NewtonKKT:
                             fac, d, b, sigma = self._aimed(begins=True)
                             if d is None or fac is None:
                                 return False
-                    self.K, self.is_linear = fac.K, True
+                    self.K, self.is_linear = fac.K, is_first or not self.has_hard
                     found = self.search(d, fac, b, sigma, max(o.boundary, 1 - self.mu))
                     self.spread = 0.0
                     if found is None:
@@ -1280,9 +1282,14 @@ class NewtonKKT:
             known = off * off if self.alpha == 1 else o.mu_factor * off
             least = max(o.mu_factor * self.mu, self.spread if self.spread > 0 else known)
             self.mu = max(o.real_time_mu_last, min(self.mu, least))
-        elif self.spread > 0:
+        elif self.is_solved() if self.has_hard else self.spread > 0:
             self.mu = max(o.real_time_mu_last, o.mu_factor * self.mu)
         return is_first
+
+    def is_solved(self) -> bool:
+        """Whether the barrier problem is solved as far as its parameter asks for."""
+        self.residuals()
+        return self.error(self.mu) <= self.o.mu_error * self.mu
 
     @property
     def highest(self) -> float:

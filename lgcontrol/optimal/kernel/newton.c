@@ -1899,9 +1899,17 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
   take_trial(s);
 }
 
+/* Whether the barrier problem is solved as far as its parameter asks for. */
+static int is_solved(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  residuals(m, q, s);
+  return error_of(m, q, s, o, s->mu) <= o->mu_error * s->mu;
+}
+
 /* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
  * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
- * plan is; a line search that fails leaves the plan. Where they end with a hard row exceeded the last
+ * plan is; a line search that fails leaves the plan. With hard rows the first step alone is rolled
+ * out, since a rollout along curved rows loses the distances that their multipliers fit. Where they end with a hard row exceeded the last
  * iterate that kept all of them counts, unless it costs much more than the plan at the start. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
 {
@@ -1948,7 +1956,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       const double share = o->mu_factor, known = s->mem->alpha == 1 ? off * off : share * off;
       const double least = larger(share * s->mu, is_calm ? s->mem->spread : known);
       s->mu = s->mem->mu = larger(o->real_time_mu_last, smaller(s->mu, least));
-    } else if (is_calm) {
+    } else if (has_hard(m, q) ? is_solved(m, q, s, o) : is_calm) {
       s->mu = s->mem->mu = larger(o->real_time_mu_last, o->mu_factor * s->mu);
     }
     q->iterations++;
@@ -1969,7 +1977,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       status = LG_STALLED;
       break;
     }
-    s->linear = 1;
+    s->linear = is_first || !has_hard(m, q);
     s->mem->alpha = search(m, q, s, o, tau);
     const int is_modelled = fabs(s->gain - 1) <= o->real_time_gain;
     s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : 0;
