@@ -320,7 +320,7 @@ class Settings:
     )  # fmt: skip
     real_time_far: float = _number(
         0.1, 0.0, 1e6,
-        "how far off a plan is for more steps in a call",
+        "how far off a plan is for more steps in a call, and defects for a rollout at its end",
         "own", "planning_loops, soft twist",
     )  # fmt: skip
     real_time_gain: float = _number(

@@ -1201,8 +1201,8 @@ class NewtonKKT:
 
         The iterate is rolled out from x0 under its gains and improved by steps of the solve. It
         takes more steps if the iterate is far off; the barrier parameter follows how far off it is.
-        With hard rows only the first step is a rollout: along curved rows a rollout loses the
-        distances that their multipliers fit.
+        With hard rows only the first step is rolled out, and the last one if defects are large:
+        along curved rows a rollout loses the distances that their multipliers fit.
         If the steps end with a hard row violated, the last iterate that kept all of them counts,
         unless it costs much more than the plan at the start.
         """
@@ -1242,7 +1242,9 @@ class NewtonKKT:
                             fac, d, b, sigma = self._aimed(begins=True)
                             if d is None or fac is None:
                                 return False
+                    is_open = np.abs(self.ex.gaps).max() > o.real_time_far
                     self.K, self.is_linear = fac.K, is_first or not self.has_hard
+                    self.is_linear = self.is_linear or (is_open and number >= most)
                     found = self.search(d, fac, b, sigma, max(o.boundary, 1 - self.mu))
                     self.spread = 0.0
                     if found is None:

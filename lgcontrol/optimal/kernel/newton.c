@@ -1908,8 +1908,9 @@ static int is_solved(const lg_model *m, const lg_task *q, lg_state *s, const lg_
 
 /* Real-time steps: the plan moves on to the times of the task, is rolled out from x0 under its gains,
  * is improved by steps of the solve at a barrier parameter that follows how far from optimal the
- * plan is; a line search that fails leaves the plan. With hard rows the first step alone is rolled
- * out, since a rollout along curved rows loses the distances that their multipliers fit. Where they end with a hard row exceeded the last
+ * plan is; a line search that fails leaves the plan. With hard rows only the first step is rolled
+ * out, and the last one if defects are large: a rollout along curved rows loses the distances that
+ * their multipliers fit. Where they end with a hard row exceeded the last
  * iterate that kept all of them counts, unless it costs much more than the plan at the start. */
 LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o)
 {
@@ -1977,7 +1978,8 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       status = LG_STALLED;
       break;
     }
-    s->linear = is_first || !has_hard(m, q);
+    const int is_open = largest(s->gap, N * m->nx, 0) > o->real_time_far;
+    s->linear = is_first || !has_hard(m, q) || (is_open && q->iterations >= most);
     s->mem->alpha = search(m, q, s, o, tau);
     const int is_modelled = fabs(s->gain - 1) <= o->real_time_gain;
     s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : 0;
