@@ -376,9 +376,10 @@ class PhasedProblem:
             Initial guess of the phases' durations in s, within their limits. If left out, it is
             the geometric mean of the limits. If that leads to no plan, longer durations are tried.
         guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
-            States and inputs at the nodes, whatever their times. In a list there is one for each
-            phase; phases of different groups need a list. Or a word of `Solver.solve`. The members
-            of a tuple are tried one after the other, and the best result is the answer.
+            States and inputs at the nodes, whatever their times. Other numbers of nodes are
+            interpolated on the group, over the duration of each phase. A list has one trajectory
+            for each phase; phases of different groups need a list. Or a word of `Solver.solve`.
+            The members of a tuple are tried one after the other; the best result is the answer.
         solver : Solver or str, optional
         **options
             Of `Solver.solve`.
@@ -548,9 +549,14 @@ class PhasedProblem:
         if not isinstance(guess, Trajectory):
             return guess
         if len(guess) != self.starts[-1] + 1:
-            raise ValueError(
-                f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
-                "than the phases have steps"
+            ends = np.concatenate([[0.0], np.cumsum(times)]) / (sum(times) or 1.0)
+            shares = zip(ends[:-1], ends[1:], strict=True)
+            return self._joined(
+                [
+                    _sampled(guess, *share, phase.steps, used)
+                    for phase, share, used in zip(self.phases, shares, self._used, strict=True)
+                ],
+                times,
             )
         u = guess.input_at_nodes[:-1]
         spans = zip(self.starts[:-1], self.starts[1:], strict=True)
@@ -567,15 +573,12 @@ class PhasedProblem:
                 f"the guess has {len(given)} trajectories for {len(self.phases)} phases: a list "
                 "has one for each"
             )
-        found = []
-        for phase, one in zip(self.phases, given, strict=True):
-            if len(one) != phase.steps + 1:
-                raise ValueError(
-                    f"the guess of phase {phase.name!r} has {len(one)} nodes, expected "
-                    f"{phase.steps + 1}, one more than its steps"
-                )
-            found.append((one.x, one.input_at_nodes[:-1]))
-        return found
+        return [
+            (one.x, one.input_at_nodes[:-1])
+            if len(one) == phase.steps + 1
+            else _sampled(one, 0.0, 1.0, phase.steps)
+            for phase, one in zip(self.phases, given, strict=True)
+        ]
 
     def _joined(
         self, parts: Sequence[tuple[np.ndarray, np.ndarray]], times: Sequence[float]
@@ -940,6 +943,14 @@ def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ..
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
     column, names = expression_of(system, bound, *symbols)
     return names, bool(ca.depends_on(column, symbols[2]))
+
+
+def _sampled(
+    guess: Trajectory, first: float, last: float, steps: int, used: Any = slice(None)
+) -> tuple[np.ndarray, np.ndarray]:
+    """States and inputs of a guess at the nodes of a phase, which has a part of its duration."""
+    t = guess.t[0] + guess.duration * np.linspace(first, last, steps + 1)
+    return guess(t).x, guess(t[:-1]).u[:, used]
 
 
 def _held(u: np.ndarray, kept: np.ndarray) -> np.ndarray:

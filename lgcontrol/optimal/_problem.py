@@ -36,13 +36,21 @@ from ..plotting import plot_run
 from ..systems import Parameter, ReferenceLike, System, Trajectory, choose_method, stable_substeps
 from ..systems._internal import (
     FixedParameters,
+    TrajectoryPoint,
     as_signals,
     block_slices,
     check_start,
     not_a_system,
     values_by_name,
 )
-from ._bounds import LIMITS, Bound, check_consistent, check_names, with_known_limits
+from ._bounds import (
+    LIMITS,
+    Bound,
+    bounded_place,
+    check_consistent,
+    check_names,
+    with_known_limits,
+)
 from ._expressions import entries_of
 from ._frozen import Frozen, refuse_name
 from ._input_limits import InputLimits
@@ -130,7 +138,9 @@ class OptimalControlProblem(Frozen):
         Weight on the last error. The default is Q held for another horizon, ``N dt Q``;
         ``"riccati"`` takes the cost of the LQR about the end of the reference.
     reference : optional
-        Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
+        Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others. If Q
+        and terminal are zero, it may be left out: R then weighs the distance from the nominal
+        inputs.
     bounds : sequence of Bound
     residuals : sequence of Residual
     costs : sequence of Cost
@@ -265,17 +275,24 @@ class OptimalControlProblem(Frozen):
         parts = parameter_places(weights, places | {"terminal": places["Q"]}, nominal)
         Q = with_numbers("Q", error_weight("Q", Q, system), parts, nominal)
         free_start = free_errors(system, free)
-        known = (
+        known = [
             with_known_limits(system, bound)
             for bound in check_list("bounds", bounds, Bound, "Bound('twist', -1.0, 1.0)")
-        )
+        ]
+        last = end_weight(system, terminal, horizon * dt * Q, parts, nominal)
+        chosen["reference"] = reference is None and not (
+            parts or Q.any() or isinstance(last, str) or last.any()
+            or any(bounded_place(system, one)[0] == "tangent" for one in known)
+        )  # fmt: skip
+        if chosen["reference"]:
+            reference = TrajectoryPoint(system.home, system.nominal_input)
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
             has_equal_steps=are_equal, _kept={},
             reference=reference, quadrature=check_quadrature(system, quadrature),
             R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
-            terminal=end_weight(system, terminal, horizon * dt * Q, parts, nominal),
-            free=(free,) if isinstance(free, str) else tuple(free), free_start=free_start,
+            terminal=last, free_start=free_start,
+            free=(free,) if isinstance(free, str) else tuple(free),
             arrival=read_only(arrival_weight(system, arrival, free_start)), bounds=tuple(known),
             residuals=checked_terms(system, Residual, residuals, names),
             costs=checked_terms(system, Cost, costs, names),

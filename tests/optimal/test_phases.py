@@ -695,8 +695,26 @@ def test_what_contradicts_the_phases_is_refused():
     assert problem.solve([0, 1]).trajectory.x[-1] == pytest.approx([0, -1], abs=1e-6)
     with pytest.raises(ValueError, match="it must be 1 s, as Phase"):
         problem.solve([0, 1], durations=[1.0, 2.0])
-    with pytest.raises(ValueError, match="2 nodes, expected 5"):
-        problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))
+
+
+def test_guesses_of_other_numbers_of_nodes_are_interpolated_on_the_group():
+    """A turn that is longer in the second phase: nodes lie where the durations say."""
+    unicycle = System(
+        "unicycle", SE2, lambda t, x, u, p: ca.vertcat(u[0], 0, u[1]), inputs=["speed", "turn"]
+    )
+    problem = PhasedProblem([Phase(unicycle, 4, 1.0, R=1.0), Phase(unicycle, 3, 3.0, R=1.0)])
+    twist = np.array([1.0, 0.5])
+    t = np.linspace(5.0, 13.0, 9)  # other times, and other numbers of nodes than 8
+    along = [SE2.exp((s - 5.0) / 2 * np.array([twist[0], 0, twist[1]])) for s in t]
+    guess = Trajectory(SE2, t, np.array(along), np.tile(twist / 2, (8, 1)))
+    for one in (guess, [guess[:3], guess[2:]]):
+        given = problem._guess(one, [1.0, 3.0])
+        nodes = np.concatenate([np.linspace(0, 1, 5), np.linspace(1, 4, 4)[1:]])
+        expected = [SE2.exp(s * np.array([twist[0], 0, twist[1]])) for s in nodes]
+        assert np.abs(given.x - expected).max() < 1e-12
+        assert given.u == pytest.approx(np.tile(twist / 2, (7, 1)))
+    found = problem.solve(SE2.identity, guess=guess)
+    assert found.is_success and found.cost == pytest.approx(0.0, abs=1e-8)
 
 
 @pytest.mark.parametrize(

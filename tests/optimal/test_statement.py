@@ -611,3 +611,25 @@ def test_residuals_and_costs_say_what_they_are_of_in_one_form():
             kind(lambda t, x, u, p: x[0], function=lambda t, y, u, p: y)
         with pytest.raises(TypeError, match="of must be a function or a text"):
             kind(3.0)
+
+
+def test_no_reference_is_asked_where_nothing_is_weighed_from_it():
+    """Least effort to an end: u falls linearly, from 6 to -6; a nominal input is what R is from."""
+    double = System(
+        "double", Product(place=Rn(1), speed=Rn(1)), lambda t, x, u, p: ca.vertcat(x[1], u[0]),
+        inputs=[Input("push", "N", nominal=0.5)],
+    )  # fmt: skip
+    ends = [Bound("place", 1, 1, at="terminal"), Bound("speed", 0, 0, at="terminal")]
+    free = OptimalControlProblem(double, 20, 0.05, Q=0.0, R=1.0, bounds=ends)
+    held = Trajectory(double.state, [0.0, 1.0], np.zeros((2, 2)), [[0.5]])
+    told = free.with_arguments(reference=held)
+    found, same = free.solve([0.0, 0.0]), told.solve([0.0, 0.0])
+    assert found.is_success and np.abs(found.u - same.u).max() < 1e-7
+    assert np.diff(found.u[:, 0], 2) == pytest.approx(0.0, abs=1e-6)
+    weighed = free.with_arguments(Q=1.0)  # a copy that weighs errors asks for one again
+    assert weighed.reference is None
+    with pytest.raises(ValueError, match="give reference="):
+        weighed.solve([0.0, 0.0])
+    turn = System("turn", SO2, lambda t, x, u, p: u, inputs=["rate"])
+    with pytest.raises(ValueError, match="give reference="):
+        OptimalControlProblem(turn, 5, 0.1, Q=0.0, bounds=[Bound("rz", -1, 1)]).solve([1.0, 0.0])
