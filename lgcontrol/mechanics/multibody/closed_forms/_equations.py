@@ -141,15 +141,14 @@ def system_matrices(tree: Tree, reference: Reference = "body") -> TreeFunction:
 
     With n bodies and the joint twists ``x_i = X_i v`` of the bodies, in the reference:
 
-    - A, (..., 6 n, 6 n): maps the twist of body j to that of the point of body j at the frame of
-    body i, if j carries i or is i. Else zero. Block lower triangular, and free of velocities.
-    "body": ``Ad``
+    - A, (..., 6 n, 6 n): maps the twist of body j to that of its point at the frame of body i, if
+      j carries i or is i; else zero. Block lower triangular, and free of velocities. "body": ``Ad``
       of the motion from i to j; "spatial": unit matrices; "hybrid": shifts of the point.
     - X, (..., 6 n, nv): what each joint adds to its own body's twist. "body": constant, except for
       joints that are chains (universal, spherical_zyx, composites).
     - A_rate, X_rate: their time derivatives, ``J̇ = A_rate X + A X_rate``.
     - ad_joints, ad_bodies, M, (..., 6 n, 6 n): block diagonal. Blocks are ``ad`` of the joint
-    twists (the paper's a), ``ad`` of the body twists (its b), and the bodies' inertias.
+      twists (the paper's a), ``ad`` of the body twists (its b), and the bodies' inertias.
 
     For "body" ``A_rate X = −A a (J − X)``. For joints of one degree of freedom ``a X`` and
     X_rate vanish and J̇ is the paper's ``−A a J``. For joints that are one group with several
