@@ -1,9 +1,9 @@
 """Ready vehicles, arms and mechanisms.
 
 Each is a function that returns a `lgcontrol.System`, in a file of its own: read it, call it with
-other numbers, or copy it and change what you like. Where the model is an arm, ``NAME_tree`` returns
-its `lgcontrol.Multibody`, which controllers and inverse kinematics take; where its joints have
-springs, its `lgcontrol.mechanics.SeriesElastic`. ``NAME_mechanism`` returns a
+other numbers, or copy it and change what you like. For an arm, ``NAME_tree`` returns its
+`lgcontrol.Multibody`, which controllers and inverse kinematics take. If its joints have springs,
+it returns the `lgcontrol.mechanics.SeriesElastic`. ``NAME_mechanism`` returns a
 `lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
 """
 

@@ -472,7 +472,7 @@ def named_options(called: Any = None, *, own: str = "") -> Any:
     The call refuses unknown names, too many positional arguments, and arguments of a wrong kind: a
     text for a number, a tree for a system. Shapes and values are the function's own business.
 
-    What stands behind is `interruptible`.
+    Calls are `interruptible`.
 
     Parameters
     ----------

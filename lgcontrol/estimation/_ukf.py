@@ -19,7 +19,7 @@ from ._normal import cholesky
 class UKF(Filter):
     """Unscented Kalman filter: points spread by the covariance stand for the derivatives.
 
-    What it carries is the triangular factor of the covariance, so that this is never indefinite.
+    The filter stores the triangular factor of the covariance, which is therefore never indefinite.
     Noise of inputs enters by its derivative, as in the EKF.
 
     Parameters

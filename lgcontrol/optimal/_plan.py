@@ -60,7 +60,7 @@ class PlanLayout:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Nodes, multipliers, gains and numbers of the loop, in one column that nobody writes to.
+    """Nodes, multipliers, gains and numbers of the loop, in one read-only column.
 
     A plan is a value: copies, pickles, files and batches of it are those of its column. Solvers and
     `MPC` take one and return the next.

@@ -282,7 +282,10 @@ class OptimalControlProblem(Frozen):
         last = end_weight(system, terminal, horizon * dt * Q, parts, nominal)
         chosen["reference"] = reference is None and not (
             parts or Q.any() or isinstance(last, str) or last.any()
-            or any(bounded_place(system, one)[0] == "tangent" for one in known)
+            or any(
+                isinstance(one.of, str) and bounded_place(system, one)[0] == "tangent"
+                for one in known
+            )
         )  # fmt: skip
         if chosen["reference"]:
             reference = TrajectoryPoint(system.home, system.nominal_input)

@@ -84,7 +84,7 @@ def lqr(
     p: FixedParameters | None = None,
     t: float | None = None,
 ) -> Regulator:
-    """Linear-quadratic regulator about a point that the motion stays at, or moves along steadily.
+    """Linear-quadratic regulator about an equilibrium or a steady motion.
 
     Minimises ``∫ ½ (eᵀ Q e + δuᵀ R δu) dt``; with dt (and for discrete systems) the sum of the same
     terms times dt, with the input held over each sample. The sampled model is exact (the matrix

@@ -32,9 +32,9 @@ from ._tracing import matrix_function, symbols_of, trace_field
 class Sensor:
     """A sensor, whose measurement is ``y = plus(h(t, x, u, p), bias + noise)`` on a group, as data.
 
-    Simulations and estimators share it: the ones draw noise, bias and losses, the others weigh by
-    the noise. In a simulation it sees the inputs that were held until the time of measurement, not
-    those that start then.
+    Simulations and estimators share it: a simulation draws noise, bias and losses, an estimator
+    weighs the measurement by its noise. In a simulation it sees the inputs that were held until
+    the time of measurement, not those that start then.
 
     Parameters
     ----------

@@ -626,6 +626,9 @@ def test_no_reference_is_asked_where_nothing_is_weighed_from_it():
     found, same = free.solve([0.0, 0.0]), told.solve([0.0, 0.0])
     assert found.is_success and np.abs(found.u - same.u).max() < 1e-7
     assert np.diff(found.u[:, 0], 2) == pytest.approx(0.0, abs=1e-6)
+    slow = Bound(lambda t, x, u, p: x[1], upper=1.2, name="slow")
+    bounded = free.with_arguments(bounds=[*ends, slow]).solve([0.0, 0.0])
+    assert bounded.is_success and bounded.x[:, 1].max() < 1.2 + 1e-6 < found.x[:, 1].max()
     weighed = free.with_arguments(Q=1.0)  # a copy that weighs errors asks for one again
     assert weighed.reference is None
     with pytest.raises(ValueError, match="give reference="):
