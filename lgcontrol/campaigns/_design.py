@@ -23,7 +23,7 @@ from ..codegen._internal import UnknownNameError, find_compiler, unknown_name
 from ..simulation import Criterion
 
 DESIGN_GROUP = "lgcontrol.designs"
-SOURCES = (".py", ".c", ".h", ".toml", ".urdf")
+SOURCES = (".py", ".c", ".h", ".toml", ".urdf", ".so")
 # Programs whose other versions may give other bits.
 LIBRARIES = ("numpy", "scipy", "casadi")
 

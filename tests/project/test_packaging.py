@@ -1,5 +1,6 @@
 """The wheel, the sdist and the editable install hold exactly the packages' files."""
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -125,6 +126,29 @@ def test_the_wheel_runs_the_readme_and_a_design(distributions, tmp_path, monkeyp
     said = run_isolated(code + RUN_DESIGN, tmp_path / "installed")
     assert "vessel-docking" in said or "surface_vessel" in said
     assert (tmp_path / "run.png").exists() and list((tmp_path / "out").iterdir())
+
+
+WITHOUT_COMPILER = """
+import numpy as np
+from lgcontrol.controllers import MPC
+from lgcontrol.models import quadrotor
+quad = quadrotor()
+mpc = MPC(quad, 20, 0.05, reference=quad.trim(position=[2, 1, 1]))
+assert mpc(0.0, quad.state.random(seed=1)).shape == (4,)
+assert mpc.info.status == "ok", mpc.info
+assert mpc.solver.has_loop and not mpc.solver.is_compiled
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="kernels are built for x86-64")
+def test_the_wheel_for_linux_plans_without_a_compiler(tmp_path, monkeypatch):
+    tool = [sys.executable, ROOT / "tools" / "build_wheel.py", tmp_path]
+    subprocess.run(tool, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*manylinux_*_x86_64.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run_isolated(WITHOUT_COMPILER, tmp_path / "installed")
 
 
 def test_the_version_is_one():

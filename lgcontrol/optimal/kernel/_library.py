@@ -1,4 +1,4 @@
-"""Machine code of the planning kernel: built once a machine, and of the stages of a problem."""
+"""Machine code of the planning kernel (prebuilt, or built once a machine) and of stages."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ...codegen._internal import (
 from .._settings import Settings
 from .._stage_model import StageModel
 from ._interpreter import Called, Interpreted, interpreter_source
+from ._prebuilt import file_of, level_of_this_processor
 from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
@@ -75,6 +76,8 @@ class KernelEntries(NamedTuple):
         Address of ``lg_interpret``.
     state_bytes : int
         Size of the state of a solve, which sweeps of exact sizes share.
+    width : int
+        Doubles in its vectors.
     """
 
     solve: Any
@@ -86,6 +89,7 @@ class KernelEntries(NamedTuple):
     loop_sizes: Any
     interpret: int
     state_bytes: int
+    width: int
 
 
 # Sweeps of exact sizes write to the state of a solve, which has no mirror in Python.
@@ -138,7 +142,7 @@ def load_sweeps(n: int, m: int) -> tuple[Any, Any] | None:
         return None
     key = compiler, n, m
     if key not in _SWEEPS:
-        name, source = f"sweeps of {n} states and {m} controls", sweep_source(compiler.width, n, m)
+        name, source = f"sweeps of {n} states and {m} controls", sweep_source(kernel.width, n, m)
 
         def check(library: Any) -> str | None:
             return _wrong_state(library, kernel)
@@ -192,8 +196,32 @@ def _built(
 _KERNELS: dict[Compiler, KernelEntries] = {}
 
 
+@cache
+def prebuilt_kernel() -> KernelEntries | None:
+    """The kernel that the wheel brings for this processor; None without one of this very text."""
+    level = level_of_this_processor()
+    if level is None:
+        return None
+    path = file_of(level, kernel_sources(level.width))
+    if not path.is_file():
+        return None
+    try:
+        found = _open_kernel(path)
+        wrong = _wrong_sizes(found)
+    except (OSError, AttributeError) as error:
+        wrong = str(error)
+    else:
+        if wrong is None:
+            return found
+    notice(path.name, f"the planning kernel {path} is damaged ({wrong}): reinstall lgcontrol")
+    return None
+
+
 def load_kernel() -> KernelEntries | None:
     """The kernel for this machine; None as long as it cannot be built."""
+    prebuilt = prebuilt_kernel()
+    if prebuilt is not None:
+        return prebuilt
     compiler = _compiler()
     if compiler is None:
         return None
@@ -223,7 +251,10 @@ def needed_kernel() -> KernelEntries:
             "environment variable LGCONTROL_COMPILE"
         )
     elif _compiler() is None:
-        why = "no C compiler for it was found; install gcc or clang, or name one in CC"
+        why = (
+            "no C compiler for it was found; install gcc or clang, name one in CC, or install the "
+            "wheel for Linux on x86-64, which brings the kernel"
+        )
     else:
         why = "it could not be built; mend what the notice of the build says"
     raise NotImplementedError(f"there is no planning kernel: {why}")
@@ -243,14 +274,15 @@ def _open_kernel(path: Path) -> KernelEntries:
     loop_sizes.restype = None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
+    width = int(sizes_of(sizes, Model(), 1)[6])
     return KernelEntries(
-        solve, step, start, plan, sizes, loop, loop_sizes, interpret, _state_bytes(library)
+        solve, step, start, plan, sizes, loop, loop_sizes, interpret, _state_bytes(library), width
     )
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
     """What of the structs differs between C and their mirrors."""
-    found = sizes_of(kernel, Model(), 1)
+    found = sizes_of(kernel.sizes, Model(), 1)
     loop = np.zeros(3, dtype=np.int64)
     kernel.loop_sizes(ctypes.addressof(Model()), 1, 0, 0, loop.ctypes.data)
     sizes = [*found[3:6].tolist(), int(loop[2])]
@@ -260,10 +292,10 @@ def _wrong_sizes(kernel: KernelEntries) -> str | None:
     return None
 
 
-def sizes_of(kernel: KernelEntries, model: ctypes.Structure, horizon: int) -> np.ndarray:
+def sizes_of(entry: Any, model: ctypes.Structure, horizon: int) -> np.ndarray:
     """Numbers of work memory, iterate, memory; bytes of structs; width; numbers that steps keep."""
     sizes = np.zeros(8, dtype=np.int64)
-    kernel.sizes(ctypes.addressof(model), horizon, sizes.ctypes.data)
+    entry(ctypes.addressof(model), horizon, sizes.ctypes.data)
     return sizes
 
 

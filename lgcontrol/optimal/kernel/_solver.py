@@ -156,9 +156,8 @@ class KernelMemory:
     def _sizes(self, model: StageModel) -> tuple[int, int, int, int]:
         """Numbers of work memory, of an iterate, of memory, and of what of it steps go on with."""
         self.kernel = needed_kernel()
-        work, plan, memory, *_, kept = sizes_of(
-            self.kernel, self.model, model.problem.horizon
-        ).tolist()
+        sizes = sizes_of(self.kernel.sizes, self.model, model.problem.horizon)
+        work, plan, memory, *_, kept = sizes.tolist()
         return work, plan, memory, kept
 
     def _asked(self, model: StageModel) -> int:
