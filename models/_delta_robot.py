@@ -13,6 +13,8 @@ from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 ARMS = ("arm1", "arm2", "arm3")
 
 
@@ -118,14 +120,9 @@ def delta_robot_tree(
     return robot
 
 
-@named_options
-def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
+@system_of(delta_robot_tree)
+def delta_robot(robot: ClosedTree) -> System[Product]:
     """Delta robot driven at its three arms, on the manifold of its loops.
-
-    Parameters
-    ----------
-    torque, load
-        See `delta_robot_tree`, which has further numbers.
 
     Returns
     -------
@@ -137,7 +134,6 @@ def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
     >>> delta_robot().error_names[:3]
     ('configuration.arm1.ry', 'configuration.arm2.ry', 'configuration.arm3.ry')
     """
-    robot = delta_robot_tree(torque=torque, load=load)
     return robot.system(ARMS, independent=ARMS)
 
 

@@ -11,6 +11,7 @@ from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
 
 from ._panda import panda_tree
+from ._system_of import system_of
 
 STIFFNESS = (1e4, 1e4, 1e4, 1e4, 5e3, 5e3, 5e3)  # N m/rad, assumed
 MOTOR_INERTIA = (0.606, 0.606, 0.462, 0.462, 0.206, 0.206, 0.206)  # kg m² behind the gear
@@ -66,22 +67,9 @@ def elastic_panda_tree(
     return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
-@named_options
-def elastic_panda(
-    *,
-    stiffness: Sequence[float] = STIFFNESS,
-    motor_inertia: Sequence[float] = MOTOR_INERTIA,
-    fingers: float = 0.0,
-    losses: bool = True,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(elastic_panda_tree)
+def elastic_panda(arm: SeriesElastic) -> System[Product]:
     """Panda with elastic gears, driven by motor torques; motor inertias published.
-
-    Parameters
-    ----------
-    stiffness, motor_inertia, fingers, losses, gravity, symbolic
-        See `elastic_panda_tree`.
 
     Returns
     -------
@@ -94,12 +82,4 @@ def elastic_panda(
     >>> elastic_panda().state.dim
     28
     """
-    arm = elastic_panda_tree(
-        stiffness=stiffness,
-        motor_inertia=motor_inertia,
-        fingers=fingers,
-        losses=losses,
-        gravity=gravity,
-        symbolic=symbolic,
-    )
     return arm.system("elastic_panda")

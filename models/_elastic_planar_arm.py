@@ -17,6 +17,8 @@ from lgcontrol.mechanics import (
 )
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 
 @named_options
 def elastic_planar_arm_tree(
@@ -89,24 +91,9 @@ def elastic_planar_arm_tree(
     return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
-@named_options
-def elastic_planar_arm(
-    *,
-    masses: Sequence[float] = (4.0, 3.0),
-    lengths: Sequence[float] = (0.5, 0.4),
-    stiffness: Sequence[float] = (400.0, 250.0),
-    motor_inertia: Sequence[float] = (0.3, 0.15),
-    spring_damping: Sequence[float] = (0.0, 0.0),
-    torque: Sequence[float] = (80.0, 40.0),
-    gravity: float = 9.81,
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(elastic_planar_arm_tree)
+def elastic_planar_arm(arm: SeriesElastic) -> System[Product]:
     """Two-link planar arm with series-elastic joints.
-
-    Parameters
-    ----------
-    masses, lengths, stiffness, motor_inertia, spring_damping, torque, gravity, symbolic
-        See `elastic_planar_arm_tree`.
 
     Returns
     -------
@@ -118,14 +105,4 @@ def elastic_planar_arm(
     >>> elastic_planar_arm().n_inputs
     2
     """
-    arm = elastic_planar_arm_tree(
-        masses=masses,
-        lengths=lengths,
-        stiffness=stiffness,
-        motor_inertia=motor_inertia,
-        spring_damping=spring_damping,
-        torque=torque,
-        gravity=gravity,
-        symbolic=symbolic,
-    )
     return arm.system("elastic_planar_arm")

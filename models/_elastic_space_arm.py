@@ -10,6 +10,7 @@ from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
 
 from ._space_arm import space_arm_tree
+from ._system_of import system_of
 
 STIFFNESS = (200.0, 200.0, 200.0, 150.0, 60.0, 60.0, 30.0)  # N m/rad, assumed
 
@@ -56,21 +57,9 @@ def elastic_space_arm_tree(
     return SeriesElastic(tree, motors, inputs=["base"] if is_driven else [])
 
 
-@named_options
-def elastic_space_arm(
-    *,
-    stiffness: Sequence[float] = STIFFNESS,
-    motor_inertia: float = 0.2,
-    base_force: float = 20.0,
-    base_torque: float = 5.0,
-    is_driven: bool = True,
-) -> System[Product]:
+@system_of(elastic_space_arm_tree)
+def elastic_space_arm(arm: SeriesElastic) -> System[Product]:
     """Flying or floating base with a seven-joint arm on springs.
-
-    Parameters
-    ----------
-    stiffness, motor_inertia, base_force, base_torque, is_driven
-        See `elastic_space_arm_tree`.
 
     Returns
     -------
@@ -83,11 +72,4 @@ def elastic_space_arm(
     >>> elastic_space_arm().n_inputs
     13
     """
-    arm = elastic_space_arm_tree(
-        stiffness=stiffness,
-        motor_inertia=motor_inertia,
-        base_force=base_force,
-        base_torque=base_torque,
-        is_driven=is_driven,
-    )
     return arm.system("elastic_space_arm")

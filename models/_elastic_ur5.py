@@ -10,6 +10,7 @@ from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
 
+from ._system_of import system_of
 from ._ur5 import ur5_tree
 
 STIFFNESS = (900.0, 1000.0, 800.0, 300.0, 250.0, 200.0)  # N m/rad, assumed
@@ -63,21 +64,9 @@ def elastic_ur5_tree(
     return SeriesElastic(tree, motors).symbolic(*as_names(symbolic))
 
 
-@named_options
-def elastic_ur5(
-    *,
-    stiffness: Sequence[float] = STIFFNESS,
-    motor_inertia: Sequence[float] = MOTOR_INERTIA,
-    deflection: float = 0.25,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(elastic_ur5_tree)
+def elastic_ur5(arm: SeriesElastic) -> System[Product]:
     """UR5 with series-elastic joints, driven by motor torques; stiffness assumed.
-
-    Parameters
-    ----------
-    stiffness, motor_inertia, deflection, gravity, symbolic
-        See `elastic_ur5_tree`.
 
     Returns
     -------
@@ -90,11 +79,4 @@ def elastic_ur5(
     >>> list(elastic_ur5().state.blocks)
     ['configuration', 'velocity', 'motor', 'motor_velocity']
     """
-    arm = elastic_ur5_tree(
-        stiffness=stiffness,
-        motor_inertia=motor_inertia,
-        deflection=deflection,
-        gravity=gravity,
-        symbolic=symbolic,
-    )
     return arm.system("elastic_ur5")

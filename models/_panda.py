@@ -10,6 +10,7 @@ from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
+from ._system_of import system_of
 from .data import robot_file
 
 
@@ -58,20 +59,9 @@ def panda_tree(
     return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
-@named_options
-def panda(
-    *,
-    fingers: float | None = 0.0,
-    losses: bool = True,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(panda_tree)
+def panda(tree: Multibody) -> System[Product]:
     """Panda arm driven by joint torques (Franka Emika).
-
-    Parameters
-    ----------
-    fingers, losses, gravity, symbolic
-        See `panda_tree`.
 
     Returns
     -------
@@ -84,5 +74,4 @@ def panda(
     >>> [round(entry.upper) for entry in arm.inputs]
     [87, 87, 87, 87, 12, 12, 12]
     """
-    tree = panda_tree(fingers=fingers, losses=losses, gravity=gravity, symbolic=symbolic)
     return tree.system(name="panda")

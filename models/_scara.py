@@ -10,6 +10,8 @@ from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 HEIGHT = 0.2  # m, of the arms above the floor
 
 
@@ -96,22 +98,9 @@ def scara_tree(
     return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
-@named_options
-def scara(
-    *,
-    lengths: Sequence[float] = (0.225, 0.175),
-    masses: Sequence[float] = (3.0, 2.0, 0.6, 0.2),
-    stroke: float = 0.15,
-    payload: float = 0.0,
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(scara_tree)
+def scara(tree: Multibody) -> System[Product]:
     """SCARA pick-and-place arm driven by joint torques and a vertical force.
-
-    Parameters
-    ----------
-    lengths, masses, stroke, payload, gravity, symbolic
-        See `scara_tree`.
 
     Returns
     -------
@@ -123,12 +112,4 @@ def scara(
     >>> [entry.unit for entry in scara().inputs]
     ['N m', 'N m', 'N', 'N m']
     """
-    tree = scara_tree(
-        lengths=lengths,
-        masses=masses,
-        stroke=stroke,
-        payload=payload,
-        gravity=gravity,
-        symbolic=symbolic,
-    )
     return tree.system(name="scara")

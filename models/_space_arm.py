@@ -12,6 +12,8 @@ from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 # Axis of each joint in the link before it, length [m] and mass [kg] of the link it moves. Shoulder
 # roll, yaw, pitch; elbow pitch; wrist pitch, yaw, roll: the order of the station's arms.
 JOINTS = (
@@ -92,23 +94,9 @@ def space_arm_tree(
     return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
-@named_options
-def space_arm(
-    *,
-    base_mass: float = 50.0,
-    base_inertia: Sequence[float] = (2.0, 2.0, 2.5),
-    mount: Sequence[float] = (0.3, 0.0, 0.2),
-    base_force: float = 20.0,
-    base_torque: float = 5.0,
-    joint_torque: float = 3.0,
-    symbolic: Sequence[str] = (),
-) -> System[Product]:
+@system_of(space_arm_tree)
+def space_arm(tree: Multibody) -> System[Product]:
     """Free-flying base with a seven-joint arm, driven by base thrusters and joint torques.
-
-    Parameters
-    ----------
-    base_mass, base_inertia, mount, base_force, base_torque, joint_torque, symbolic
-        See `space_arm_tree`.
 
     Returns
     -------
@@ -121,13 +109,4 @@ def space_arm(
     >>> space_arm().n_inputs
     13
     """
-    tree = space_arm_tree(
-        base_mass=base_mass,
-        base_inertia=base_inertia,
-        mount=mount,
-        base_force=base_force,
-        base_torque=base_torque,
-        joint_torque=joint_torque,
-        symbolic=symbolic,
-    )
     return tree.system(inputs=tree.joints, name="space_arm")

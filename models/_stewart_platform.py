@@ -12,6 +12,8 @@ from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 LEGS = tuple(f"leg{k}" for k in range(1, 7))
 
 
@@ -105,14 +107,9 @@ def stewart_platform_tree(
     return robot
 
 
-@named_options
-def stewart_platform(*, platform_mass: float = 15.0, force: float = 1500.0) -> System[Product]:
+@system_of(stewart_platform_tree)
+def stewart_platform(robot: ClosedTree) -> System[Product]:
     """Stewart platform driven by its six legs, on the manifold of its loops.
-
-    Parameters
-    ----------
-    platform_mass, force
-        See `stewart_platform_tree`, which has further numbers.
 
     Returns
     -------
@@ -124,7 +121,6 @@ def stewart_platform(*, platform_mass: float = 15.0, force: float = 1500.0) -> S
     >>> stewart_platform().n_errors
     12
     """
-    robot = stewart_platform_tree(platform_mass=platform_mass, force=force)
     names = robot.tree.configuration.tangent_names
     return robot.system(LEGS, independent=[x for x in names if x.startswith("platform.")])
 

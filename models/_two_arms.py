@@ -10,6 +10,7 @@ from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.systems import System
 
+from ._system_of import system_of
 from ._ur5 import ur5_tree
 
 # Angles of both arms where they grip the bar: elbows up, hands forward.
@@ -56,14 +57,9 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     return ClosedTree(tree, grip).close_loop("grip", "bar_end", "right_tool0", "fixed")
 
 
-@named_options
-def two_arms(*, distance: float = 0.8, mass: float = 2.0) -> System[Product]:
+@system_of(two_arms_tree)
+def two_arms(arms: ClosedTree) -> System[Product]:
     """Two UR5 arms that hold one bar, all joints driven, on the manifold of the loop.
-
-    Parameters
-    ----------
-    distance, mass
-        See `two_arms_tree`, which has further numbers.
 
     Returns
     -------
@@ -76,5 +72,4 @@ def two_arms(*, distance: float = 0.8, mass: float = 2.0) -> System[Product]:
     >>> arms.n_inputs, arms.n_errors
     (12, 12)
     """
-    arms = two_arms_tree(distance=distance, mass=mass)
     return arms.system(independent=[x for x in arms.tree.joints if x.startswith("left_")])

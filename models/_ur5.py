@@ -10,6 +10,7 @@ from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
+from ._system_of import system_of
 from .data import robot_file
 
 
@@ -44,16 +45,9 @@ def ur5_tree(
     return tree.symbolic(*as_names(symbolic)) if symbolic else tree
 
 
-@named_options
-def ur5(
-    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), symbolic: Sequence[str] = ()
-) -> System[Product]:
+@system_of(ur5_tree)
+def ur5(tree: Multibody) -> System[Product]:
     """UR5 arm driven by joint torques (Universal Robots).
-
-    Parameters
-    ----------
-    gravity, symbolic
-        See `ur5_tree`.
 
     Returns
     -------
@@ -65,4 +59,4 @@ def ur5(
     >>> ur5().inputs[0].upper
     150.0
     """
-    return ur5_tree(gravity=gravity, symbolic=symbolic).system(name="ur5")
+    return tree.system(name="ur5")

@@ -17,6 +17,8 @@ from lgcontrol.mechanics import (
 )
 from lgcontrol.systems import System
 
+from ._system_of import system_of
+
 
 def _stiffness(phi: Any, least: float, growth: float) -> Any:
     return least + growth * phi * phi
@@ -91,27 +93,9 @@ def variable_stiffness_joint_tree(
     return SeriesElastic(tree, {"joint": Motor(motor_inertia, spring, torque=torque)})
 
 
-@named_options
-def variable_stiffness_joint(
-    *,
-    mass: float = 1.5,
-    length: float = 0.4,
-    motor_inertia: float = 0.02,
-    least_stiffness: float = 20.0,
-    stiffness_growth: float = 180.0,
-    stiffness_inertia: float = 2e-3,
-    torque: float = 30.0,
-    stiffness_torque: float = 8.0,
-    gravity: float = 0.0,
-) -> System[Product]:
+@system_of(variable_stiffness_joint_tree)
+def variable_stiffness_joint(arm: SeriesElastic) -> System[Product]:
     """Link on a spring whose stiffness a second motor sets.
-
-    Parameters
-    ----------
-    mass, length, motor_inertia, least_stiffness, stiffness_growth, stiffness_inertia, torque
-        See `variable_stiffness_joint_tree`.
-    stiffness_torque, gravity
-        See there.
 
     Returns
     -------
@@ -124,15 +108,4 @@ def variable_stiffness_joint(
     >>> variable_stiffness_joint().input_names
     ('joint', 'joint.stiffness_motor')
     """
-    arm = variable_stiffness_joint_tree(
-        mass=mass,
-        length=length,
-        motor_inertia=motor_inertia,
-        least_stiffness=least_stiffness,
-        stiffness_growth=stiffness_growth,
-        stiffness_inertia=stiffness_inertia,
-        torque=torque,
-        stiffness_torque=stiffness_torque,
-        gravity=gravity,
-    )
     return arm.system("variable_stiffness_joint")
