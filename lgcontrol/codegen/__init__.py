@@ -33,11 +33,11 @@ from ._cache import cache_info as cache_info
 from ._chain import chain as chain
 from ._compile import compile as compile
 from ._compile import prepare as prepare
+from ._compile import trace as trace
 from ._compiler import BuildError as BuildError
 from ._model_function import ModelFunction as ModelFunction
 from ._policy import set_compile_policy as set_compile_policy
 from ._threads import set_threads as set_threads
-from ._trace import trace as trace
 from ._types import Value as Value
 from ._validate import named_options as named_options
 

@@ -1,21 +1,142 @@
-"""CallFrame: the memory of one evaluation, with views in NumPy's axis order."""
+"""Frames: memory of arguments and results, its layout, and what evaluates on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from ._kernel import Kernel, run_of
-from ._layout import Layout
 from ._loader import NOT_PLAIN, find_binder, loader
-from ._pieces import pieces
-from ._program import Program, solver_in
+from ._program import Chain, Program, solver_in
 from ._table import Table
+from ._types import Shape
+
+
+class Layout:
+    """Shape of one item as NumPy sees it, and whether memory holds its transpose.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Any number of axes. CasADi has matrices only: a tensor ``T[i, j, k]`` is the matrix of its
+        slices ``[T[:, :, 0], T[:, :, 1], …]``, which in memory is the same.
+    by_columns : bool
+        Whether the memory is CasADi's column order; else (lists of vectors) NumPy's row order.
+
+    Attributes
+    ----------
+    stored : tuple of int
+        Shape of one item in memory, row order.
+    is_turned : bool
+        Whether axes are in reverse order between memory and NumPy.
+    """
+
+    __slots__ = ("is_turned", "shape", "stored")
+
+    def __init__(self, shape: Shape, by_columns: bool = True) -> None:
+        self.shape = shape
+        self.stored: Shape = shape[::-1] if by_columns else shape
+        self.is_turned = by_columns and len(shape) >= 2
+
+    def view(self, memory: np.ndarray) -> np.ndarray:
+        """Items in memory, ``(n, *stored)``, as items in NumPy's order, ``(n, *shape)``."""
+        return _reverse(memory) if self.is_turned else memory
+
+    def store(self, items: np.ndarray) -> np.ndarray:
+        """Contiguous memory of items ``(n, *shape)``: the array itself where possible."""
+        return np.ascontiguousarray(_reverse(items) if self.is_turned else items)
+
+
+def _reverse(items: np.ndarray) -> np.ndarray:
+    return items.transpose(0, *range(items.ndim - 1, 0, -1))
+
+
+# Operations of one call into C, some 50 ms.
+LONGEST_PIECE = 200_000_000
+
+
+class Piece(NamedTuple):
+    """Some items, or some steps of all items.
+
+    Attributes
+    ----------
+    steps : int
+    arguments, results : list of ndarray
+        Views of the memory of the whole call, items along the first axis.
+    """
+
+    steps: int
+    arguments: list[np.ndarray]
+    results: list[np.ndarray]
+
+
+def pieces(
+    chain: Chain | None,
+    steps: int,
+    operations: int,
+    group: int,
+    arguments: list[np.ndarray],
+    results: list[np.ndarray],
+) -> list[Piece]:
+    """Cut a call into pieces of at most `LONGEST_PIECE` operations, or of one step of one group.
+
+    Parameters
+    ----------
+    chain : Chain or None
+        How steps follow each other.
+    steps : int
+    operations : int
+        Of one step of one item.
+    group : int
+        Items that are evaluated at once.
+    arguments, results : list of ndarray
+
+    Returns
+    -------
+    list of Piece
+        In the order in which they must be evaluated.
+    """
+    whole = Piece(steps, arguments, results)
+    items = len(results[0])
+    if operations * items * steps <= LONGEST_PIECE:
+        return [whole]
+    most = group * max(1, LONGEST_PIECE // (operations * group))
+    found = []
+    for first in range(0, items, most):
+        part = slice(first, first + most)
+        given = [array[part] if len(array) > 1 else array for array in arguments]
+        made = [array[part] for array in results]
+        if chain is None:
+            found.append(Piece(steps, given, made))
+        else:
+            found += _in_steps(chain, steps, operations, given, made)
+    return found
+
+
+def _in_steps(
+    chain: Chain,
+    steps: int,
+    operations: int,
+    arguments: list[np.ndarray],
+    results: list[np.ndarray],
+) -> list[Piece]:
+    """Some steps of all items after each other; each piece starts where the one before ended."""
+    most = max(1, LONGEST_PIECE // (operations * len(results[0])))
+    found, state = [], arguments[chain.argument]
+    for first in range(0, steps, most):
+        part = slice(first, min(first + most, steps))
+        given = [a[:, part] if i in chain.each else a for i, a in enumerate(arguments)]
+        given[chain.argument] = state
+        made = [result[:, part] for result in results]
+        found.append(Piece(part.stop - part.start, given, made))
+        state = made[chain.result][:, -1]
+    return found
+
 
 _FLOAT = np.dtype(np.float64)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ._cache import UnsafeFolder
 from ._compiler import BuildError, find_compiler
-from ._folder import UnsafeFolder
 from ._library import find_or_build, key_of
 from ._notice import notice
 from ._types import Shape

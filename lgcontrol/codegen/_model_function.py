@@ -14,12 +14,10 @@ import numpy as np
 
 from ._backend import Backend, Wanted, build
 from ._export import Schedule, export_function
-from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
+from ._frame import Binding, CallFrame, Layout, bind_interpreter, bind_kernel, pieces
 from ._interrupt import interruptible
-from ._layout import Layout
 from ._linear import check_serial
 from ._loader import NOT_PLAIN, evaluator, find_binder
-from ._pieces import pieces
 from ._program import Chain, Program, solver_in
 from ._threads import run_batch, thread_count
 from ._types import Shape, Value

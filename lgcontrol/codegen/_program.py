@@ -11,8 +11,7 @@ import casadi as ca
 
 from ._emit import Body, emit_body
 from ._policy import pays
-from ._tape import Tape, read_tape
-from ._tape_code import emit_tape
+from ._tape import Tape, emit_tape, read_tape
 
 # Glue that calls SX functions is turned into one SX function up to this many instructions.
 _EXPAND_LIMIT = 30_000

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ._compiler import Compiler
 from ._emit import Body
-from ._gather import gather_code
 from ._model_function import ModelFunction
 from ._number import scalar_prelude, vector_prelude
+from ._source import gather_code
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,12 @@ import pytest
 from lgcontrol.codegen import (
     _cache,
     _compiler,
-    _folder,
     _kernel,
     _notice,
     cache_clear,
     cache_info,
 )
-from lgcontrol.codegen._cache import LIBRARY, MANIFEST, Cache
-from lgcontrol.codegen._folder import UnsafeFolder, check_private, prepare
+from lgcontrol.codegen._cache import LIBRARY, MANIFEST, Cache, UnsafeFolder, check_private, prepare
 from lgcontrol.codegen._library import key_of
 from lgcontrol.codegen._program import Chain, Program
 
@@ -270,7 +268,7 @@ def test_a_cache_folder_that_others_can_write_to_is_refused(
 ):
     fresh.mkdir()
     fresh.chmod(mode)
-    monkeypatch.setattr(_folder, "_process", [])
+    monkeypatch.setattr(_cache, "_process", [])
     function = pendulum_step().compiled(batch=False)
     assert function.is_compiled
     assert not list(fresh.iterdir())
@@ -309,7 +307,7 @@ def test_a_cache_that_cannot_be_written_to_gives_way_to_a_private_folder(
 ):
     (fresh.parent / "file").write_text("")
     monkeypatch.setenv("LGCONTROL_CACHE", str(fresh.parent / "file" / "cache"))
-    monkeypatch.setattr(_folder, "_process", [])
+    monkeypatch.setattr(_cache, "_process", [])
     function = pendulum_step().compiled(batch=False)
     path = function._backend.scalar.path
     assert function.is_compiled and path.parents[1].stat().st_mode & 0o077 == 0
@@ -324,7 +322,7 @@ def test_a_read_only_cache_gives_way_to_a_private_folder(fresh, compiler, monkey
     monkeypatch.setattr(  # root may write to anything: say what the system would say
         os, "access", lambda path, mode: Path(path) != fresh and access(path, mode)
     )
-    monkeypatch.setattr(_folder, "_process", [])
+    monkeypatch.setattr(_cache, "_process", [])
     assert pendulum_step().compiled(batch=False).is_compiled
     assert not list(fresh.iterdir()) and "cannot be written to" in notices()[0]
 
@@ -345,7 +343,7 @@ def test_a_read_only_cache_gives_way_to_a_private_folder(fresh, compiler, monkey
 def test_where_the_cache_is(monkeypatch, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert _folder.configured_folder() == Path(expected)
+    assert _cache.configured_folder() == Path(expected)
 
 
 def make_entry(cache: Cache, key: str, size: int, used: float) -> Path:
@@ -500,7 +498,7 @@ def test_a_user_without_a_home_gets_a_private_folder_and_one_notice(
     for name in ("LGCONTROL_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", unknown)
-    monkeypatch.setattr(_folder, "_process", [])
+    monkeypatch.setattr(_cache, "_process", [])
     function = pendulum_step().compiled(batch=False)
     assert function.is_compiled and cache_info().entries >= 1
     assert cache_info().folder.stat().st_mode & 0o077 == 0

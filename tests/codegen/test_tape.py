@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction
-from lgcontrol.codegen._tape import read_tape
-from lgcontrol.codegen._tape_code import _CASES
+from lgcontrol.codegen._tape import _CASES, read_tape
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

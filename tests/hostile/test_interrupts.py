@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, _interrupt, _pieces, chain, compile, set_compile_policy
+from lgcontrol.codegen import ModelFunction, _frame, _interrupt, chain, compile, set_compile_policy
 from lgcontrol.codegen._internal import interruptible
 
 from ._interrupted import OPERATIONS, QUICK, moments
@@ -218,8 +218,8 @@ def test_pieces_of_a_long_call_are_the_whole(items, steps, longest, rng, monkeyp
     whole.compiled()
     given = rng.normal(size=(items, 2)), rng.normal(size=(items, *((steps,) * (steps > 1)), 1))
     expected = whole(*given)
-    monkeypatch.setattr(_pieces, "LONGEST_PIECE", longest)
-    parts = _pieces.pieces(whole.program.chain, steps, 4, 1, *_memory(items, steps))
+    monkeypatch.setattr(_frame, "LONGEST_PIECE", longest)
+    parts = _frame.pieces(whole.program.chain, steps, 4, 1, *_memory(items, steps))
     assert len(parts) > 1
     whole._backend.frames.clear()
     made = whole(*given)

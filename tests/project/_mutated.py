@@ -18,10 +18,10 @@ def no_guard():
 
 def no_pieces():
     """Long calls go into C in one piece."""
-    from lgcontrol.codegen import _pieces
+    from lgcontrol.codegen import _frame
 
-    _pieces._in_steps = lambda chain, steps, operations, given, made: [
-        _pieces.Piece(steps, given, made)
+    _frame._in_steps = lambda chain, steps, operations, given, made: [
+        _frame.Piece(steps, given, made)
     ]
 
 
@@ -34,9 +34,9 @@ def no_locks():
 
 def no_private_folder():
     """A user without a home gets an error of Python's."""
-    from lgcontrol.codegen import _folder
+    from lgcontrol.codegen import _cache
 
-    _folder._expanded = lambda path: Path(path).expanduser()
+    _cache._expanded = lambda path: Path(path).expanduser()
 
 
 def no_check_of_members():
