@@ -95,6 +95,8 @@ class Violation(NamedTuple):
         Of the violation, in the unit of the quantity.
     kind : str
         Which of several bounds of this name, "terminal upper"; empty for the only one.
+    unit : str
+        Of the amount; empty where it is not known.
     """
 
     name: str
@@ -102,11 +104,12 @@ class Violation(NamedTuple):
     node: int
     amount: float
     kind: str = ""
+    unit: str = ""
 
     def __str__(self) -> str:
         """Name, which bound, amount and time."""
-        bound = f"{self.kind} bound".lstrip()
-        return f"{self.name} exceeds its {bound} by {self.amount:.3g} at t = {self.time:g} s"
+        bound, amount = f"{self.kind} bound".lstrip(), f"{self.amount:.3g} {self.unit}".rstrip()
+        return f"{self.name} exceeds its {bound} by {amount} at t = {self.time:g} s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,11 @@ class TranscriptionError:
     inputs_of_steps : ndarray, shape (N,)
         What inputs that vary within each step would save, estimated from the slope of the inputs.
         No error where the plant holds its inputs.
+    violations : tuple of Violation
+        Bounds along the horizon that are violated within a step by more than at its two nodes, each
+        at its worst time, in its unit; ``node`` is that where the step begins.
+    violations_of_steps : ndarray, shape (N,)
+        Largest violation within each step, as a share of the range of the bounded quantity.
     cost : float
         Of the plan.
     text : str
@@ -133,6 +141,8 @@ class TranscriptionError:
     states: np.ndarray
     cost_of_steps: np.ndarray
     inputs_of_steps: np.ndarray
+    violations: tuple[Violation, ...]
+    violations_of_steps: np.ndarray
     cost: float
     text: str
 

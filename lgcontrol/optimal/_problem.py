@@ -58,7 +58,7 @@ from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
-from ._rows import bounded_along, seen_bounds, unit_of
+from ._rows import SeenBound, bounded_along, seen_bounds, unit_of
 from ._seen import seen_obstacles
 from ._statement import (
     arrival_weight,
@@ -582,10 +582,14 @@ class OptimalControlProblem(Frozen):
         )
         values = self.nominal_parameters if p is None else p
         points = (t, x, held, values, x_ref)
-        names = self.parameter_names
+        return bounded_along(self._seen, self.parameter_names, points)
+
+    @property
+    def _seen(self) -> tuple[SeenBound, ...]:
+        """What bounds along plans keep within limits."""
         if "bounds" not in self._kept:  # every run's record asks
-            self._kept["bounds"] = seen_bounds(self.system, self.bounds, names)
-        return bounded_along(self._kept["bounds"], names, points)
+            self._kept["bounds"] = seen_bounds(self.system, self.bounds, self.parameter_names)
+        return self._kept["bounds"]
 
     def bound_unit(self, name: str) -> str:
         """Unit of a bounded quantity: m of a clearance, that of a coordinate or an input.
@@ -704,9 +708,10 @@ class OptimalControlProblem(Frozen):
             A key of `SOLVERS` or a solver, whose settings are used; "interior_point" if left out.
         refine : float, optional
             Share of the cost, and of the range of the states, by which the plan may miss that of
-            the continuous problem, such as 1e-3. The problem is solved again with ``"gauss"``
-            quadrature and with nodes where `OptimalSolution.transcription_error` is large, until
-            the sum of all steps is below. The solution has the refined `problem`.
+            the continuous problem, such as 1e-3. And share of the range of a bounded quantity by
+            which its bound may be violated between the nodes. The problem is solved again with
+            ``"gauss"`` quadrature and with nodes where `OptimalSolution.transcription_error` is
+            large, until the sum of all steps is below. The solution has the refined `problem`.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -851,7 +856,7 @@ class OptimalSolution(Result):
         """How far the plan is from what its system does between the nodes.
 
         Every step is integrated again from its first node, in ever more parts, with its integrals
-        of the cost.
+        of the cost. Bounds along the horizon are looked at in between.
 
         Parameters
         ----------
@@ -861,7 +866,8 @@ class OptimalSolution(Result):
         Returns
         -------
         TranscriptionError
-            With ``state``, ``cost_change`` and ``held_inputs``; ``print`` says them in a sentence.
+            With ``state``, ``cost_change``, ``held_inputs`` and ``violations``; ``print`` says them
+            in a sentence.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,14 +193,15 @@ class SeenBound:
         ``(t, x, u, p, x_ref) → (rows,)``.
     labels : tuple of str
         Of the rows.
-    compares : bool
-        Whether values depend on the reference.
+    compares, needs_input : bool
+        Whether values depend on the reference and on inputs.
     """
 
     bound: Bound
     function: ca.Function
     labels: tuple[str, ...]
     compares: bool
+    needs_input: bool
 
 
 def seen_bounds(
@@ -230,8 +231,8 @@ def seen_bounds(
         column, labels = expression_of(system, bound, *symbols)
         if bound.at in ALONG:
             function = ca.Function("bounded", symbols, [column])
-            compares = ca.depends_on(column, symbols[-1])
-            found.append(SeenBound(bound, function, tuple(labels), compares))
+            compares, needs_input = (ca.depends_on(column, symbols[i]) for i in (-1, 2))
+            found.append(SeenBound(bound, function, tuple(labels), compares, needs_input))
     return tuple(found)
 
 
@@ -253,18 +254,22 @@ def bounded_along(
         Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
         the states of the reference (k, nq).
     """
-    if not seen:
-        return {}
-    t, x, u, p, x_ref = points
-    count = len(t)
-    columns = [
-        t[None],
-        x.T,
-        u.T,
-        np.tile(p[:, None], (1, count)),
-        (x if x_ref is None else x_ref).T,
-    ]
     found: dict[str, tuple[np.ndarray, float, float]] = {}
+    for _, label, row, low, high in rows_along(seen, parameters, points):
+        _, least, most = found.get(label, (row, -np.inf, np.inf))
+        found[label] = (row, max(least, low), min(most, high))
+    return found
+
+
+def rows_along(
+    seen: Sequence[SeenBound],
+    parameters: Sequence[str],
+    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
+) -> Iterator[tuple[SeenBound, str, np.ndarray, float, float]]:
+    """Bound, label, values, lower and upper limit of each row; arguments of `bounded_along`."""
+    t, x, u, p, x_ref = points
+    tiled = np.tile(p[:, None], (1, len(t)))
+    columns = [t[None], x.T, u.T, tiled, (x if x_ref is None else x_ref).T]
     for one in seen:
         if one.compares and x_ref is None:
             continue
@@ -275,9 +280,7 @@ def bounded_along(
             number = p[parameters.index(limit)] if isinstance(limit, str) else limit
             sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
         for label, row, low, high in zip(one.labels, values, *sides, strict=True):
-            _, least, most = found.get(label, (row, -np.inf, np.inf))
-            found[label] = (row, max(least, float(low)), min(most, float(high)))
-    return found
+            yield one, label, row, float(low), float(high)
 
 
 def unit_of(system: System, bound: Bound) -> str:

@@ -15,6 +15,8 @@ from lgcontrol.optimal import (
     NLPSolver,
     OptimalControlProblem,
     Residual,
+    Sphere,
+    keep_out,
 )
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, Parameter, System
@@ -163,6 +165,79 @@ def test_integrals_have_their_order(quadrature, order):
         errors.append(abs(once.values(nodes, setting).cost - wanted))
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
     assert np.allclose(slopes, order, atol=0.25)
+
+
+def over_a_pole(horizon: int, **options) -> OptimalControlProblem:
+    """Four metres along the x axis at 1 m/s, past a disc of 0.5 m in the middle."""
+    point = System("point", Rn(2, ("x", "y"), "m"), lambda t, x, u, p: u, inputs=["vx", "vy"])
+    ends = [Bound("x", 4.0, 4.0, at="terminal"), Bound("y", 0.2, 0.2, at="terminal")]
+    pole = keep_out(lambda t, x, u, p: x[:2], Sphere([2.0, 0.0], 0.5), name="pole")
+    return OptimalControlProblem(
+        point, horizon, 4.0 / horizon, Q=0.0, R=1.0, terminal=0.0, bounds=[pole, *ends], **options
+    )  # fmt: skip
+
+
+def test_an_obstacle_between_the_nodes_is_told_and_gets_nodes():
+    # Nodes at 4/3 and 8/3 m are outside of it; the line between them is 0.2 m from its centre.
+    found = over_a_pole(3).solve([0.0, 0.2])
+    assert np.allclose(found.x[:, 1], 0.2, atol=1e-6)
+    error = found.transcription_error()
+    (told,) = error.violations
+    assert (told.name, told.node, told.unit) == ("pole", 1, "m")
+    assert told.amount == pytest.approx(0.5 - 0.2, abs=1e-6)
+    assert told.time == pytest.approx(2.0, abs=1e-6)
+    # The clearance is largest at both ends: √(2² + 0.2²) - 0.5.
+    assert np.allclose(error.violations_of_steps, [0.0, 0.3 / (0.3 + np.hypot(2, 0.2) - 0.5), 0.0])
+    assert "between the nodes pole exceeds its lower bound by 0.3 m at t = 2 s" in str(error)
+    fine = over_a_pole(3).solve([0.0, 0.2], refine=3e-3)
+    assert fine.is_success
+    assert "not reached" not in fine.message
+    assert (
+        np.linalg.norm(fine.trajectory(np.linspace(0, 4, 2001)).x - [2, 0], axis=1).min()
+        > 0.5 - 3e-3 * 2
+    )
+    # Where the way touches the disc steps are short.
+    k = int(np.abs(fine.x[:, 0] - 2.0).argmin())
+    assert fine.problem.steps[k] < 0.5 * fine.problem.steps[0]
+
+
+def test_a_parabola_over_its_limit_is_told_to_its_peak():
+    ball = System(
+        "ball", Rn(2, ("h", "v"), ["m", "m/s"]), lambda t, x, u, p: [x[1], u - 9.81], inputs=["up"]
+    )
+    end = Bound("h", 0.0, 0.0, at="terminal", name="end")
+    limits = [Bound("h", upper=3.3), end, Bound("up", -9.0, 9.0)]
+    problem = OptimalControlProblem(
+        ball, 5, 0.4, Q=0.0, R=1.0, terminal=0.0, bounds=limits[:2]
+    ).symbolic("h.upper")
+    found = problem.solve([0.0, 9.81])
+    (told,) = found.transcription_error().violations
+    k, a = told.node, found.u[told.node, 0] - 9.81
+    h, v = found.x[k]
+    assert told.time == pytest.approx(found.t[k] - v / a, abs=1e-6)
+    assert told.amount == pytest.approx(h - v**2 / (2 * a) - 3.3, abs=1e-8)
+    assert told.amount > 4e-3
+    # At a higher limit nothing is violated. Inputs are held, and their limits with them.
+    for made, p in ((problem, {"h.upper": 5.0}), (problem.with_arguments(bounds=limits[1:]), None)):
+        error = made.solve([0.0, 9.81], p=p).transcription_error()
+        assert error.violations == ()
+        assert not error.violations_of_steps.any()
+
+
+def test_a_row_that_depends_on_inputs_counts_until_the_end_of_its_step():
+    cart = System(
+        "cart", Rn(1), lambda t, x, u, p: u, inputs=["v"],
+        quantities={"power": lambda t, x, u, p: x * u},
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        cart, 4, 0.5, Q=0.0, R=1.0, terminal=0.0,
+        bounds=[Bound("power", upper=1.0), Bound("x0", 3.0, 3.0, at="terminal")],
+    )  # fmt: skip
+    found = problem.solve([1.0])
+    (told,) = found.transcription_error().violations
+    powers = found.x[1:, 0] * found.u[:, 0] - 1.0
+    assert told.amount == pytest.approx(powers.max())
+    assert told.time == pytest.approx(found.t[1:][powers.argmax()])
 
 
 def unequal(**options) -> OptimalControlProblem:
