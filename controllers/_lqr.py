@@ -13,6 +13,7 @@ from lgcontrol.codegen._internal import Schedule, exactly, memoized
 from lgcontrol.optimal import lqr, tvlqr
 from lgcontrol.optimal._internal import (
     TIME_ROUNDING,
+    ReferenceSamples,
     Regulator,
     TrajectoryRegulator,
     WeightLike,
@@ -167,7 +168,8 @@ class TVLQR(Controller):
     """Finite-horizon feedback along a trajectory: ``u = u_ref − K(t) minus(x, x_ref)``.
 
     After the end of the trajectory its last state and gain are held, with the inputs that come
-    nearest to holding the system there.
+    nearest to holding the system there. Inputs that are linear between nodes are held over a period
+    at their mean.
 
     Parameters
     ----------
@@ -248,11 +250,20 @@ class TVLQR(Controller):
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         trajectory = self.regulator.trajectory
         now = t + EARLY
-        goal = sample_reference(self.system, trajectory, np.array([now]), self._own)
+        goal = self._goal(np.array([now]))
         node = np.searchsorted(trajectory.t, now, side="right") - 1
         gain = self.regulator.K[np.clip(node, 0, len(self.regulator.K) - 1)]
         u = goal.u[0, self._controls] - gain @ self.system.error(x, goal.x[0])
         return self._saturate(u) if self.saturate else u
+
+    def _goal(self, times: np.ndarray) -> ReferenceSamples:
+        """States of the trajectory, and inputs to be held from each time over a period."""
+        along = self.regulator.trajectory
+        found = sample_reference(self.system, along, times, self._own)
+        if along.hold == "zero":
+            return found
+        middle = np.where(times < along.t[-1], np.minimum(times + self.dt / 2, along.t[-1]), times)
+        return found._replace(u=sample_reference(self.system, along, middle, self._own).u)
 
     def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
         """The law without Python, for loops; see `FunctionLaw`."""
@@ -261,7 +272,7 @@ class TVLQR(Controller):
         along, K = self.regulator.trajectory, self.regulator.K
 
         def rows(times: np.ndarray) -> dict[str, np.ndarray]:
-            at = sample_reference(self.system, along, times + EARLY, self._own)
+            at = self._goal(times + EARLY)
             node = np.searchsorted(along.t, times + EARLY, side="right") - 1
             gains = K[np.clip(node, 0, len(K) - 1)]
             return {"x_ref": at.x, "u_ref": at.u, "K": gains.transpose(0, 2, 1)}
@@ -295,6 +306,11 @@ class TVLQR(Controller):
         Where the last depends on time the law has it, and not this table.
         """
         along, system = self.regulator.trajectory, self.system
+        if along.hold == "first" and not np.allclose(np.diff(along.t), self.dt):
+            raise ValueError(
+                f"inputs of the trajectory are linear between nodes, the period is {self.dt:g} s: "
+                "the exported table holds one input a node. Give trajectory.resample(dt)"
+            )
         end, count = along.t[-1], len(along.t) - 1
         own = [end] if along.u.shape[0] > count else []
         times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0]

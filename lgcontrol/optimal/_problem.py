@@ -39,6 +39,7 @@ from ..systems._internal import (
     TrajectoryPoint,
     as_signals,
     block_slices,
+    check_hold,
     check_start,
     not_a_system,
     values_by_name,
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _ARGUMENTS = (
     "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
-    "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature",
+    "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature", "hold",
 )  # fmt: skip
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
@@ -163,11 +164,16 @@ class OptimalControlProblem(Frozen):
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
         Names of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
-    quadrature : {"left", "gauss"}
+    quadrature : {"left", "gauss"}, optional
         Integral of the terms along the horizon over a step. "left" takes their value at the start
         of the step, times dt: an error of first order. "gauss" takes two Gauss points, whose states
         the integrator finds: an error of fourth order, for about thrice the operations.
-        References are held over the step.
+        References are held over the step. If left out it is "left", and "gauss" for
+        ``hold="first"``.
+    hold : {"zero", "first"}
+        Controls within a step: held, or linear from node to node. The first input is free then.
+        To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold at all nodes, the
+        last one included. `solve` serves both; `MPC` and a solver of its own take held inputs.
 
     Attributes
     ----------
@@ -207,7 +213,7 @@ class OptimalControlProblem(Frozen):
 
     __slots__ = (
         "Q", "R", "__weakref__", "_automatic", "_kept", "_parts", "arrival", "bounds", "costs",
-        "dt", "free", "free_start", "has_equal_steps", "horizon", "input_limits", "method",
+        "dt", "free", "free_start", "has_equal_steps", "hold", "horizon", "input_limits", "method",
         "parameters", "quadrature", "reference", "residuals", "steps", "substeps", "system",
         "terminal", "weights",
     )  # fmt: skip
@@ -229,6 +235,7 @@ class OptimalControlProblem(Frozen):
     substeps: int
     weights: tuple[str, ...]
     quadrature: str
+    hold: str
     steps: np.ndarray
     has_equal_steps: bool
     free_start: np.ndarray
@@ -256,12 +263,13 @@ class OptimalControlProblem(Frozen):
         method: str | Method = "auto",
         substeps: int | None = None,
         weights: Sequence[str] = (),
-        quadrature: str = "left",
+        quadrature: str | None = None,
+        hold: str = "zero",
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
         chosen = {"terminal": terminal is None, "substeps": substeps is None,
-                  "method": method == "auto"}  # fmt: skip
+                  "method": method == "auto", "quadrature": quadrature is None}  # fmt: skip
         if not chosen["method"]:
             get_method(method)
         horizon = check_horizon(horizon, dt)
@@ -292,7 +300,8 @@ class OptimalControlProblem(Frozen):
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
             has_equal_steps=are_equal, _kept={},
-            reference=reference, quadrature=check_quadrature(system, quadrature),
+            reference=reference, hold=check_hold(hold),
+            quadrature=check_quadrature(system, quadrature, hold),
             R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
             terminal=last, free_start=free_start,
             free=(free,) if isinstance(free, str) else tuple(free),
@@ -719,6 +728,9 @@ class OptimalControlProblem(Frozen):
         -------
         OptimalSolution
         """
+        if self.hold == "first":
+            solved = DERIVED["solved_linearly"](self, [x0], solver, refine, options)
+            return solved[0]
         chosen: Any = type(make_solver(solver, self))
         check_options(options, self.solve, chosen.solve)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
@@ -748,6 +760,8 @@ class OptimalControlProblem(Frozen):
             In the order of the starts, each with its status.
         """
         starts = check_shape("x0", x0, (None, self.system.state.nq))
+        if self.hold == "first":
+            return DERIVED["solved_linearly"](self, starts, solver, None, options)
         chosen = make_solver(solver, self).prepare()
         together = getattr(chosen, "solve_many", None)
         if together is not None:
@@ -801,6 +815,7 @@ class OptimalSolution(Result):
 
     _setting: Any = field(repr=False, default=None)
     _prices: np.ndarray | None = field(repr=False, default=None)
+    _inner: OptimalSolution | None = field(repr=False, default=None)
     _make: Callable[[], dict[str, Any]] | None = field(init=False, repr=False, default=None)
     _t: np.ndarray | None = field(init=False, repr=False, default=None)
     _u: np.ndarray | None = field(init=False, repr=False, default=None)
@@ -809,7 +824,7 @@ class OptimalSolution(Result):
     def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
         """A solution whose other attributes are made when somebody asks for one: loops do not."""
         made = object.__new__(cls)
-        known = {"_setting": None, "_prices": None} | known
+        known = {"_setting": None, "_prices": None, "_inner": None} | known
         for name, value in known.items():
             object.__setattr__(made, name, value)
         object.__setattr__(made, "_make", make)
@@ -849,7 +864,7 @@ class OptimalSolution(Result):
 
     @property
     def u(self) -> np.ndarray:
-        """Inputs, shape (N, n_inputs)."""
+        """Inputs, shape (N, n_inputs); (N + 1, n_inputs) if they are linear between nodes."""
         return self.trajectory.u if self._u is None else self._u
 
     def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
@@ -951,6 +966,7 @@ class OptimalSolution(Result):
             reference=self.reference.x,
             estimate=None,
             estimate_std=None,
+            hold=self.trajectory.hold,
             controllers={},
             status=self.status,
             message=self.message,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System
-from ..systems._internal import with_input_rates
+from ..systems._internal import INPUT, with_input_rates
 from ._bounds import Bound, input_of
 from ._places import control_places
 from ._problem import OptimalControlProblem
@@ -21,6 +21,9 @@ from ._reference import ReferenceSamples, sample_reference
 from ._rows import expression_of
 from ._terms import Cost, Residual
 from ._weights import WeightLike, input_weight
+
+# Weight of the rates of linear inputs, as a share of what R makes of them in a step.
+LEAST_RATE = 1e-9
 
 
 @named_options
@@ -98,16 +101,50 @@ def with_rates(
     >>> bool(abs(plan.x[:, 1]).max() <= 1.0), bool(abs(plan.u).max() <= 2.0)
     (True, True)
     """
-    system = problem.system
+    held = problem.dt if period is None else min(period, problem.dt)
+    weight = input_weight("weight of the rates", rates.weight, problem.system)
+    return _beside(problem, held, rates.limits(problem.system), weight)
+
+
+def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
+    """The same problem of held rates, so that inputs are linear in each step.
+
+    Its state is that of the problem and a block "input", free at the start. R weighs the inputs;
+    the rates have a weight that tells plans apart and changes none.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+        With ``hold="first"``.
+
+    Returns
+    -------
+    OptimalControlProblem
+        With ``hold="zero"``.
+    """
+    most = np.full(len(problem.system.input_index("control")), np.inf)
+    return _beside(problem, 0.0, most, LEAST_RATE * problem.dt**2 * problem.R)
+
+
+def _beside(
+    problem: OptimalControlProblem, held: float, most: np.ndarray, R: np.ndarray
+) -> OptimalControlProblem:
+    """The problem whose controls are rates, with their limits and the weight R.
+
+    Inputs are held over the time `held` at a time; if it is zero, they follow their rates.
+    """
+    system, is_linear = problem.system, not held
+    what = 'hold="first"' if is_linear else "rates"
     if system.errors is not None or system.project is not None:
-        raise ValueError(f"{system.name} has constraints: rates of its inputs cannot be planned")
+        raise ValueError(f"{system.name} has constraints: {what} cannot be planned")
     if problem.weights:
         raise ValueError(
-            "weights that are parameters do not go together with rates: "
+            f"weights that are parameters do not go together with {what}: "
             + ", ".join(problem.weights)
         )
-    held = problem.dt if period is None else min(period, problem.dt)
-    moved = with_input_rates(system, rates.limits(system), lead=held / 2)
+    if is_linear and isinstance(problem.terminal, str):
+        raise ValueError('terminal="riccati" is of held inputs: give hold="first" a number')
+    moved = with_input_rates(system, most, lead=held / 2)
     view = _View(system, held)
     n, m = system.n_errors, len(view.controls)
 
@@ -122,10 +159,14 @@ def with_rates(
         own = problem.nominal_parameters[: system.n_parameters]
         samples = sample_reference(system, reference, problem.times(), own)
         reference = beside_inputs(system, samples)
+    free = [moved.error_names[i] for i in problem.free_start] if is_linear else problem.free
     return problem.with_arguments(
         system=moved,
+        hold="zero",
+        quadrature=problem.quadrature,
         Q=beside(problem.Q, problem.R),
-        R=input_weight("weight of the rates", rates.weight, system),
+        R=R,
+        free=[*free, INPUT] if is_linear else free,
         terminal=terminal,
         arrival=beside(problem.arrival, np.zeros((m, m))) if problem.arrival.any() else None,
         reference=reference,
@@ -163,7 +204,7 @@ class _View:
     ----------
     system : System
     held : float
-        Time in s over which an input is held.
+        Time in s over which an input is held; zero if it is linear.
     """
 
     def __init__(self, system: System, held: float) -> None:
@@ -200,8 +241,10 @@ class _View:
         """A bound on the system's state and inputs, one for each of its rows."""
         i, at = input_of(self.system, bound), bound.at
         if i in self.controls:  # what acts in a step is the block's at its end
-            if at != "terminal":
-                if isinstance(at, range):
+            if at != "terminal" or not self.held:
+                if not self.held:  # the block is the input at each node
+                    at = "both" if at == "path" else at
+                elif isinstance(at, range):
                     at = range(at.start + 1, min(at.stop, problem.horizon) + 1, at.step)
                 else:
                     at = range(1, 2) if at == "start" else "both"
@@ -215,8 +258,8 @@ class _View:
         column, labels = expression_of(self.system, bound, *symbols)
         if ca.depends_on(column, symbols[-1]):
             raise ValueError(
-                f"bound {bound.label!r} is on a deviation from the reference: with rates bound a "
-                "function (t, x, u, p) → deviation"
+                f"bound {bound.label!r} is on a deviation from the reference: with rates or linear "
+                "inputs bound a function (t, x, u, p) → deviation"
             )
         for row, label in enumerate(labels):
 

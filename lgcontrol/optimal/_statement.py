@@ -30,6 +30,8 @@ QUADRATURES: dict[str, tuple[tuple[float, float], ...]] = {
     "left": ((0.0, 1.0),),
     "gauss": ((0.5 - 3**-0.5 / 2, 0.5), (0.5 + 3**-0.5 / 2, 0.5)),
 }
+# The rule for integrals where nobody chooses one, by what inputs are between nodes.
+QUADRATURE_OF = {"zero": "left", "first": "gauss"}
 MOST_HORIZON = 100_000  # stages of one problem
 # Weights that have to be positive: of controls, and of soft bounds.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
@@ -128,14 +130,25 @@ def check_equal_steps(problem: Any, what: str) -> None:
         )
 
 
-def check_quadrature(system: System, value: Any) -> str:
-    """Name of a rule for integrals over a step."""
+def check_quadrature(system: System, value: Any, hold: str = "zero") -> str:
+    """Name of a rule for integrals over a step; what inputs between the nodes need if none."""
+    if hold == "first" and system.is_discrete:
+        raise ValueError(
+            f"hold='first': {system.name} is discrete and has no inputs within a step: leave it at "
+            '"zero"'
+        )
+    value = QUADRATURE_OF[hold] if value is None else value
     if value not in QUADRATURES:
         raise UnknownNameError(unknown_name("quadrature", str(value), QUADRATURES))
     if value != "left" and system.is_discrete:
         raise ValueError(
             f"quadrature={value!r}: {system.name} is discrete and has no states within a step: "
             'leave it at "left"'
+        )
+    if value == "left" and hold == "first":
+        raise ValueError(
+            'quadrature="left" takes the input at the start of a step, and hold="first" has one at '
+            'its end: leave quadrature out, which is "gauss" then'
         )
     return value
 

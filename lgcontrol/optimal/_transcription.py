@@ -99,6 +99,11 @@ class Transcription:
     """
 
     def __init__(self, problem: OptimalControlProblem) -> None:
+        if problem.hold == "first":
+            raise ValueError(
+                "hold='first': problem.solve(x0, solver=…) plans with linear inputs; a solver of "
+                "its own, MPC and terminal sets take problems with hold='zero'"
+            )
         self.problem = problem
         self.controls = problem.system.input_index("control")
         self._built = Built(problem)

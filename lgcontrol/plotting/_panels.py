@@ -336,8 +336,10 @@ def input_panels(
     units: Sequence[str],
     roles: Sequence[str],
     bounds: np.ndarray | None,
+    *,
+    steps: bool = True,
 ) -> Iterator[Panel]:
-    """Panels of the controls by unit."""
+    """Panels of the controls by unit, held between the times or linear."""
     own = [i for i, role in enumerate(roles) if role == "control"]
     kinds = list(dict.fromkeys(units[i] for i in own))
     for unit in kinds:
@@ -349,7 +351,7 @@ def input_panels(
             t,
             u[:, some],
             bounds=None if bounds is None else bounds[:, some],
-            steps=True,
+            steps=steps,
         )
         yield from by_range(panel)
 

@@ -106,7 +106,8 @@ def plot_run(
     items += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
     if len(run.u):
         inputs = (run.input_names, run.input_units, run.input_roles)
-        items += input_panels(run.t, run.u, *inputs, _tightened(run, kept))
+        steps = getattr(run, "hold", "zero") == "zero"
+        items += input_panels(run.t, run.u, *inputs, _tightened(run, kept), steps=steps)
         strips = disturbance_strips(run.t, run.u, *inputs)
     if run.estimate is not None and run.estimate.shape == run.x.shape:
         error = run.group.minus(run.x, run.estimate)
@@ -193,7 +194,10 @@ def plot_trajectory(
         known = [(e.name, e.unit, e.role, e.lower, e.upper) for e in inputs]
         known = known or [(f"u{i}", "", "control", -np.inf, np.inf) for i in range(count)]
         names, units, roles, *bounds = zip(*known, strict=True)
-        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, np.array(bounds))
+        panels += input_panels(
+            trajectory.t, trajectory.u, names, units, roles, np.array(bounds),
+            steps=trajectory.hold == "zero",
+        )  # fmt: skip
     return _draw([*panels], (), "" if system is None else system.name, INK, figure)
 
 

@@ -20,6 +20,7 @@ from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._flat import flat_system as flat_system
+from ._input_rates import INPUT as INPUT
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
@@ -65,6 +66,7 @@ from ._tracing import sample_time as sample_time
 from ._tracing import symbols_of as symbols_of
 from ._tracing import trace_field as trace_field
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
+from ._trajectory import check_hold as check_hold
 from ._trajectory import read_on_group as read_on_group
 from ._trajectory import time_response as time_response
 from ._trim import trim as trim

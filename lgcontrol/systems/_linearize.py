@@ -541,7 +541,9 @@ def _along(system: SystemDefinition, nodes: Trajectory, p: Any) -> TrajectoryLin
     p = complete_parameters(system, p)
     x = on_constraints(system, "the trajectory's x", nodes.x, p)
     if x is not nodes.x:
-        nodes = Trajectory(nodes.group, nodes.t, x, nodes.u, inputs=nodes.inputs or None)
+        nodes = Trajectory(
+            nodes.group, nodes.t, x, nodes.u, inputs=nodes.inputs or None, hold=nodes.hold
+        )
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
     A, B, C, D = _in_errors(system, nodes.x, p, result)

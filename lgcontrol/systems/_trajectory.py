@@ -12,12 +12,14 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import (
+    UnknownNameError,
     as_numbers,
     check_increasing,
     check_shape,
     html_page,
     html_table,
     level_outside,
+    unknown_name,
 )
 from ..groups import LieGroup, Product, check_element
 from ..groups._internal import describe_group, group_difference, group_from_description, not_a_group
@@ -34,6 +36,8 @@ LIMIT_ROUNDING = 1e-9  # relative excess of a limit that is rounding
 DRIFT = 1e-2  # of the norms of quaternions and circles in responses of python-control's solvers
 _TEXTS = ("name", "unit", "role")
 _NUMBERS = ("lower", "upper", "nominal")
+# Inputs between nodes: those of the node before, or linear to the node after.
+HOLDS = ("zero", "first")
 Made = TypeVar("Made")
 
 
@@ -55,8 +59,8 @@ class TrajectoryPoint(NamedTuple):
 class Trajectory:
     """States and inputs over time; callable at any time.
 
-    Between nodes the state follows the group's screw interpolation and the input is held. Before
-    the start and after the end the first and last values are held.
+    Between nodes the state follows the group's screw interpolation. The input is held, or linear
+    with ``hold="first"``. Before the start and after the end the first and last values are held.
 
     Parameters
     ----------
@@ -71,6 +75,9 @@ class Trajectory:
         Input held from each time on; the one at the last time may be left out.
     inputs : iterable of Input or str, optional
         What the columns of u are, for plots: ``system.inputs``, or names.
+    hold : {"zero", "first"}
+        Inputs between the nodes: "zero" is a zero-order hold, "first" interpolates linearly. Then u
+        has a row for each node.
 
     Notes
     -----
@@ -95,6 +102,7 @@ class Trajectory:
     x: np.ndarray
     u: np.ndarray
     inputs: tuple[Input, ...]
+    hold: str
 
     def __init__(
         self,
@@ -104,9 +112,11 @@ class Trajectory:
         u: Any = None,
         *,
         inputs: Iterable[Input | str] | None = None,
+        hold: str = "zero",
     ) -> None:
         if not isinstance(group, LieGroup):
             raise TypeError(not_a_group("group", group))
+        check_hold(hold)
         t = check_increasing("t", t)
         x = check_shape("x", x, (None, group.nq), batch=True)
         if x.shape[-2] != len(t):
@@ -117,11 +127,16 @@ class Trajectory:
             raise ValueError(
                 f"u has {u.shape[-2]} rows, expected {len(t) - 1} (one per step) or {len(t)}"
             )
+        if hold == "first" and u.shape[-2] != len(t):
+            raise ValueError(
+                f"hold='first' needs the input at each of the {len(t)} times, u has {u.shape[-2]} "
+                "rows"
+            )
         x = check_element("x", x, group, batch=True)
         signals = () if inputs is None else as_signals(Input, inputs)
         if inputs is not None and len(signals) != u.shape[-1]:
             raise ValueError(f"inputs names {len(signals)} inputs, u has {u.shape[-1]}")
-        self._set(group, t, x, u, signals)
+        self._set(group, t, x, u, signals, hold)
 
     def _set(
         self,
@@ -130,8 +145,9 @@ class Trajectory:
         x: np.ndarray,
         u: np.ndarray,
         inputs: tuple[Input, ...],
+        hold: str,
     ) -> None:
-        values = {"group": group, "t": t, "x": x, "u": u, "inputs": inputs}
+        values = {"group": group, "t": t, "x": x, "u": u, "inputs": inputs, "hold": hold}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -143,10 +159,11 @@ class Trajectory:
         x: np.ndarray,
         u: np.ndarray,
         inputs: tuple[Input, ...] = (),
+        hold: str = "zero",
     ) -> Trajectory:
         """Trajectory of arrays that are known to fit; the states may end in NaN."""
         made = object.__new__(cls)
-        made._set(group, t, x, u, inputs)
+        made._set(group, t, x, u, inputs, hold)
         return made
 
     @classmethod
@@ -321,6 +338,11 @@ class Trajectory:
                     f"trajectory {i} is not on the group of the first: "
                     f"{group_difference(piece.group, pieces[0].group)}"
                 )
+            if piece.hold != pieces[0].hold:
+                raise ValueError(
+                    f"trajectory {i} has hold={piece.hold!r}, the first {pieces[0].hold!r}: "
+                    "resample does not change that; give all of them the same"
+                )
             kept = len(piece) - (i < len(pieces) - 1)
             t.append(piece.t[:kept] - piece.t[0] + start)
             x.append(piece.x[..., :kept, :])
@@ -329,7 +351,7 @@ class Trajectory:
         joined = (np.concatenate(t), np.concatenate(x, -2), np.concatenate(u, -2))
         if np.isnan(joined[1][..., :-1, :]).any():
             raise ValueError("cannot join anything to a rollout that diverged: slice it before")
-        return cls(pieces[0].group, *joined, inputs=pieces[0].inputs or None)
+        return cls(pieces[0].group, *joined, inputs=pieces[0].inputs or None, hold=pieces[0].hold)
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t.
@@ -354,7 +376,10 @@ class Trajectory:
         span = np.where(after > k, self.t[after] - self.t[k], 1.0)
         s = np.clip((t - self.t[k]) / span, 0.0, 1.0)
         x = self.group.interpolate(self.x[..., k, :], self.x[..., after, :], s)
-        return TrajectoryPoint(x, self.u[..., np.clip(held, 0, self.u.shape[-2] - 1), :])
+        u = self.u[..., np.clip(held, 0, self.u.shape[-2] - 1), :]
+        if self.hold == "first":
+            u = u + s[..., None] * (self.u[..., after, :] - u)
+        return TrajectoryPoint(x, u)
 
     def __len__(self) -> int:
         """Count the times."""
@@ -368,8 +393,9 @@ class Trajectory:
         if len(t) < 1 or (np.diff(t) <= 0).any():
             raise ValueError(f"{nodes} keeps no node of {len(self)}, or turns time around")
         return self.unchecked(
-            self.group, t, self.x[..., nodes, :], self.input_at_nodes[..., nodes, :], self.inputs
-        )
+            self.group, t, self.x[..., nodes, :], self.input_at_nodes[..., nodes, :], self.inputs,
+            self.hold,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         """Group or its blocks, number of nodes, span of time and how many diverged."""
@@ -417,7 +443,7 @@ class Trajectory:
     def shift(self, seconds: float) -> Trajectory:
         """Return the same motion later by a number of seconds."""
         shift = check_shape("seconds", seconds, ())
-        return self.unchecked(self.group, self.t + shift, self.x, self.u, self.inputs)
+        return self.unchecked(self.group, self.t + shift, self.x, self.u, self.inputs, self.hold)
 
     def resample(self, t: Any) -> Trajectory:
         """Interpolate at other times.
@@ -443,7 +469,7 @@ class Trajectory:
             if self.t[-1] - times[-1] > 1e-9 * self.duration:
                 times = np.append(times, self.t[-1])
         x, u = self(times)
-        return self.unchecked(self.group, times, x, u, self.inputs)
+        return self.unchecked(self.group, times, x, u, self.inputs, self.hold)
 
     # Files and figures
 
@@ -554,6 +580,13 @@ def time_response(
     )
 
 
+def check_hold(value: Any) -> str:
+    """What inputs are between nodes."""
+    if value not in HOLDS:
+        raise UnknownNameError(unknown_name("hold", str(value), HOLDS))
+    return value
+
+
 def _save(trajectory: Trajectory, path: Path) -> Path:
     """Write; see `Trajectory.save`."""
     group, inputs = trajectory.group, trajectory.inputs
@@ -569,6 +602,7 @@ def _save(trajectory: Trajectory, path: Path) -> Path:
         "units": {"t": "s", "x": group.coordinate_units},
         "coordinate_names": group.coordinate_names,
         "inputs": [[getattr(entry, key) for key in _TEXTS] for entry in inputs],
+        "hold": trajectory.hold,
     }
     return write_archive(path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, arrays, description)
 
@@ -641,6 +675,7 @@ def _from_plain(arrays: dict[str, Any], description: dict[str, Any], group: LieG
     if (gone[..., :-1] & ~gone[..., 1:]).any() or gone[..., :1].any():
         raise ValueError("x has states of NaN other than at its end")
     filled = np.where(gone[..., None], group.identity, x)
-    made = Trajectory(group, arrays["t"], filled, arrays["u"], inputs=inputs or None)
+    hold = description.get("hold", "zero")  # files before it say nothing
+    made = Trajectory(group, arrays["t"], filled, arrays["u"], inputs=inputs or None, hold=hold)
     x = np.where(gone[..., None], np.nan, made.x)
-    return Trajectory.unchecked(group, made.t, x, made.u, made.inputs)
+    return Trajectory.unchecked(group, made.t, x, made.u, made.inputs, hold)
