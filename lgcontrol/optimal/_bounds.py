@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -138,10 +139,13 @@ class Bound:
 
     @property
     def label(self) -> str:
-        """Name for messages."""
-        if self.name is not None:
-            return self.name
-        return self.of if isinstance(self.of, str) else getattr(self.of, "__name__", "bound")
+        """Name for messages; of a lambda the line where it stands."""
+        if self.name is not None or isinstance(self.of, str):
+            return self.name or str(self.of)
+        name, code = getattr(self.of, "__name__", "bound"), getattr(self.of, "__code__", None)
+        if name == "<lambda>" and code is not None:
+            return f"lambda of {Path(code.co_filename).name}:{code.co_firstlineno}"
+        return name
 
 
 class NamedRows(NamedTuple):

@@ -108,7 +108,10 @@ class Violation(NamedTuple):
 
     def __str__(self) -> str:
         """Name, which bound, amount and time."""
-        bound, amount = f"{self.kind} bound".lstrip(), f"{self.amount:.3g} {self.unit}".rstrip()
+        amount, bound = f"{self.amount:.3g} {self.unit}".rstrip(), f"{self.kind} bound".lstrip()
+        if self.kind.startswith("node"):
+            side = next((one for one in ("lower", "upper") if self.kind.endswith(one)), "")
+            bound = f"{side} bound at {self.kind.removesuffix(side).rstrip()}".lstrip()
         return f"{self.name} exceeds its {bound} by {amount} at t = {self.time:g} s"
 
 

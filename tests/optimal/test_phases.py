@@ -19,6 +19,7 @@ from lgcontrol.optimal import (
     PhasedProblem,
     Residual,
     Sphere,
+    Violation,
     keep_out,
 )
 from lgcontrol.systems import Input, System, Trajectory
@@ -632,6 +633,25 @@ def test_the_swing_up_of_a_cart_pole_by_another_transcription():
     assert found.cost == pytest.approx(float(other["f"]), rel=0.02)
     same = problem.solve(np.zeros(4), guess=guess, solver="ipopt")
     assert found.cost <= same.cost * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("", "h exceeds its bound by 0.1 m at t = 2 s"),
+        ("terminal upper", "h exceeds its terminal upper bound by 0.1 m at t = 2 s"),
+        ("node 5", "h exceeds its bound at node 5 by 0.1 m at t = 2 s"),
+        ("nodes 1 to 9 lower", "h exceeds its lower bound at nodes 1 to 9 by 0.1 m at t = 2 s"),
+    ],
+)
+def test_violations_tell_which_bound_and_where(kind, text):
+    assert str(Violation("h", 2.0, 3, 0.1, kind, "m")) == text
+
+
+def test_a_bound_by_a_lambda_is_named_by_its_line():
+    low = Bound(lambda t, x, u, p: x[0], 0.0)
+    line = low.of.__code__.co_firstlineno
+    assert low.label == f"lambda of test_phases.py:{line}"
 
 
 def test_a_gate_is_passed_at_its_node():
