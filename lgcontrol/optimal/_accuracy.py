@@ -33,8 +33,12 @@ AIM = 0.5
 
 def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> TranscriptionError:
     """See `OptimalSolution.transcription_error`."""
-    stated, solution = solution, solution._inner or solution
+    stated = solution
+    if stated.problem.hold == "first":  # controls are rates, and the state ends with the inputs
+        solution = stated._inner or stated
     problem, setting = solution.problem, solution._setting
+    if problem.may_change is not None:
+        problem = problem.with_arguments(blocks=None)
     if setting is None:
         raise ValueError(
             "the solution was read without what it was solved for: ask the one that solve() returns"
@@ -48,10 +52,14 @@ def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> T
         between = _Between(problem, nodes, setting)
         ends, costs = between.integrated(float(check_shape("tolerance", tolerance, ())))
         states = np.asarray(system.error(ends, nodes.x[1:]))
-        of_steps = costs - stage.cost + np.einsum("ki,ki->k", _prices(solution), states)
+        of_steps = (
+            costs
+            - stage.cost
+            + np.einsum("ki,ki->k", _prices(solution)[:, : system.n_errors], states)
+        )
         held = _saved(problem, nodes, stage.H[:, system.n_errors :, system.n_errors :])
         violations, beyond = between.violations()
-    if stated is not solution:  # controls are rates, and the state ends with the inputs
+    if stated is not solution:
         states, held = states[:, : stated.problem.system.n_errors], RATES_SAVE * held
     text = _sentence(
         stated.problem, nodes.t, states, of_steps.sum(), held.sum(), solution.cost, violations

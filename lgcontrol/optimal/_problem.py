@@ -63,6 +63,7 @@ from ._rows import SeenBound, bounded_along, seen_bounds, unit_of
 from ._seen import seen_obstacles
 from ._statement import (
     arrival_weight,
+    check_blocks,
     check_equal_steps,
     check_horizon,
     check_quadrature,
@@ -92,6 +93,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ARGUMENTS = (
     "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
     "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature", "hold",
+    "blocks",
 )  # fmt: skip
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
@@ -174,12 +176,20 @@ class OptimalControlProblem(Frozen):
         Controls within a step: held, or linear from node to node. The first input is free then.
         To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold at all nodes, the
         last one included. `solve` serves both; `MPC` and a solver of its own take held inputs.
+    blocks : int, sequence of int or mapping, optional
+        Move blocking: steps over which an input stays. ``[1, 1, 2, 4, 8]`` has five values over 16
+        steps, ``5`` changes every fifth step, ``{"steer": 5}`` leaves the other inputs free. Costs
+        and limits hold at every node. `solve` serves it.
 
     Attributes
     ----------
     steps : ndarray, shape (N,)
         Length of each step in s; `dt` is their mean.
     has_equal_steps : bool
+    may_change : ndarray, shape (N, m) or None
+        1 in steps in which a control may change, else 0; None if `blocks` leaves all free.
+    is_plain : bool
+        Whether inputs are held in each step and may change in the next one.
     free_start : ndarray of int, shape (k,)
         Error coordinates of the initial state that are optimised.
     input_limits : InputLimits
@@ -212,10 +222,11 @@ class OptimalControlProblem(Frozen):
     """
 
     __slots__ = (
-        "Q", "R", "__weakref__", "_automatic", "_kept", "_parts", "arrival", "bounds", "costs",
+        "Q", "R", "__weakref__", "_automatic", "_kept", "_parts", "arrival", "blocks", "bounds",
+        "costs",
         "dt", "free", "free_start", "has_equal_steps", "hold", "horizon", "input_limits", "method",
-        "parameters", "quadrature", "reference", "residuals", "steps", "substeps", "system",
-        "terminal", "weights",
+        "may_change", "parameters", "quadrature", "reference", "residuals", "steps", "substeps",
+        "system", "terminal", "weights",
     )  # fmt: skip
 
     system: System
@@ -236,6 +247,8 @@ class OptimalControlProblem(Frozen):
     weights: tuple[str, ...]
     quadrature: str
     hold: str
+    blocks: Any
+    may_change: np.ndarray | None
     steps: np.ndarray
     has_equal_steps: bool
     free_start: np.ndarray
@@ -265,6 +278,7 @@ class OptimalControlProblem(Frozen):
         weights: Sequence[str] = (),
         quadrature: str | None = None,
         hold: str = "zero",
+        blocks: int | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -300,7 +314,8 @@ class OptimalControlProblem(Frozen):
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
             has_equal_steps=are_equal, _kept={},
-            reference=reference, hold=check_hold(hold),
+            reference=reference, hold=check_hold(hold), blocks=blocks,
+            may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),
             R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
             terminal=last, free_start=free_start,
@@ -311,6 +326,11 @@ class OptimalControlProblem(Frozen):
             parameters=extra, weights=tuple(weights), _parts=parts,
             _automatic=frozenset(name for name, is_chosen in chosen.items() if is_chosen),
         )  # fmt: skip
+        if self.hold == "first" and self.may_change is not None:
+            raise ValueError(
+                'blocks hold inputs, and hold="first" lets them vary: give one of the two, or '
+                'longer steps, dt=[…], with hold="first"'
+            )
         for bound in self.bounds:
             check_names(system, bound, names)
             if bound.soft is not None:
@@ -377,6 +397,11 @@ class OptimalControlProblem(Frozen):
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
         return f"OptimalControlProblem({self.system.name!r}, {self.grid}, {self.terms})"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether inputs are held in each step and may change in the next one."""
+        return self.hold == "zero" and self.may_change is None
 
     @property
     def grid(self) -> str:
@@ -728,9 +753,8 @@ class OptimalControlProblem(Frozen):
         -------
         OptimalSolution
         """
-        if self.hold == "first":
-            solved = DERIVED["solved_linearly"](self, [x0], solver, refine, options)
-            return solved[0]
+        if not self.is_plain:
+            return DERIVED["solved_by_rates"](self, [x0], solver, refine, options)[0]
         chosen: Any = type(make_solver(solver, self))
         check_options(options, self.solve, chosen.solve)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
@@ -760,8 +784,8 @@ class OptimalControlProblem(Frozen):
             In the order of the starts, each with its status.
         """
         starts = check_shape("x0", x0, (None, self.system.state.nq))
-        if self.hold == "first":
-            return DERIVED["solved_linearly"](self, starts, solver, None, options)
+        if not self.is_plain:
+            return DERIVED["solved_by_rates"](self, starts, solver, None, options)
         chosen = make_solver(solver, self).prepare()
         together = getattr(chosen, "solve_many", None)
         if together is not None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System
-from ..systems._internal import INPUT, with_input_rates
+from ..systems._internal import INPUT, block_leads, with_input_rates
 from ._bounds import Bound, input_of
 from ._places import control_places
 from ._problem import OptimalControlProblem
@@ -103,38 +103,43 @@ def with_rates(
     """
     held = problem.dt if period is None else min(period, problem.dt)
     weight = input_weight("weight of the rates", rates.weight, problem.system)
-    return _beside(problem, held, rates.limits(problem.system), weight)
+    return _beside(problem, _View(problem.system, "rates", held), rates, weight)
 
 
-def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
-    """The same problem of held rates, so that inputs are linear in each step.
+def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
+    """The problem of rates, held in each step, for inputs that are linear or change in blocks.
 
-    Its state is that of the problem and a block "input", free at the start. R weighs the inputs;
-    the rates have a weight that tells plans apart and changes none.
+    Its state is that of the problem and a block "input": linear inputs, free at the start, or those
+    that were held until then. R weighs the inputs. Rates have a weight that tells plans apart and
+    changes none. The reference of blocks is `beside_blocks`.
 
     Parameters
     ----------
     problem : OptimalControlProblem
-        With ``hold="first"``.
+        With ``hold="first"`` or blocks.
 
     Returns
     -------
     OptimalControlProblem
-        With ``hold="zero"``.
     """
-    most = np.full(len(problem.system.input_index("control")), np.inf)
-    return _beside(problem, 0.0, most, LEAST_RATE * problem.dt**2 * problem.R)
+    if isinstance(problem.terminal, str):
+        raise ValueError(
+            f'terminal="riccati" is of inputs held in each step: with {_called(problem)} give a '
+            "number"
+        )
+    view = _View(problem.system, "linear" if problem.hold == "first" else "blocks")
+    return _beside(problem, view, Rates(), LEAST_RATE * problem.dt**2 * problem.R)
+
+
+def _called(problem: OptimalControlProblem) -> str:
+    return "rates" if problem.is_plain else 'hold="first"' if problem.hold == "first" else "blocks"
 
 
 def _beside(
-    problem: OptimalControlProblem, held: float, most: np.ndarray, R: np.ndarray
+    problem: OptimalControlProblem, view: _View, rates: Rates, R: np.ndarray
 ) -> OptimalControlProblem:
-    """The problem whose controls are rates, with their limits and the weight R.
-
-    Inputs are held over the time `held` at a time; if it is zero, they follow their rates.
-    """
-    system, is_linear = problem.system, not held
-    what = 'hold="first"' if is_linear else "rates"
+    """The problem whose controls are rates, with their limits and the weight R."""
+    system, what = problem.system, _called(problem)
     if system.errors is not None or system.project is not None:
         raise ValueError(f"{system.name} has constraints: {what} cannot be planned")
     if problem.weights:
@@ -142,39 +147,70 @@ def _beside(
             f"weights that are parameters do not go together with {what}: "
             + ", ".join(problem.weights)
         )
-    if is_linear and isinstance(problem.terminal, str):
-        raise ValueError('terminal="riccati" is of held inputs: give hold="first" a number')
-    moved = with_input_rates(system, most, lead=held / 2)
-    view = _View(system, held)
+    moved = with_input_rates(
+        system, rates.limits(system), lead=view.held / 2, in_blocks=view.kind == "blocks"
+    )
     n, m = system.n_errors, len(view.controls)
 
-    def beside(weight: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def beside(weight: np.ndarray, other: Any = 0.0) -> np.ndarray:
+        other = np.broadcast_to(other, (m, m))
         return np.block([[weight, np.zeros((n, m))], [np.zeros((m, n)), other]])
 
     terminal = problem.terminal
     if not isinstance(terminal, str):
-        terminal = beside(terminal, np.zeros((m, m)))
+        terminal = beside(terminal)
     reference = problem.reference
     if reference is not None:
-        own = problem.nominal_parameters[: system.n_parameters]
-        samples = sample_reference(system, reference, problem.times(), own)
-        reference = beside_inputs(system, samples)
-    free = [moved.error_names[i] for i in problem.free_start] if is_linear else problem.free
+        own, times = problem.nominal_parameters[: system.n_parameters], problem.times()
+        samples = sample_reference(system, reference, times, own)
+        reference = (
+            beside_blocks(problem, samples, times)
+            if view.kind == "blocks"
+            else beside_inputs(system, samples)
+        )
+    of_rates: dict[str, Any] = {}
+    if view.kind == "linear":
+        names = [moved.error_names[i] for i in problem.free_start]
+        of_rates = {"free": [*names, INPUT], "hold": "zero"}
     return problem.with_arguments(
         system=moved,
-        hold="zero",
         quadrature=problem.quadrature,
-        Q=beside(problem.Q, problem.R),
+        blocks=None,
+        Q=beside(problem.Q, 0.0 if view.kind == "blocks" else problem.R),
         R=R,
-        free=[*free, INPUT] if is_linear else free,
         terminal=terminal,
-        arrival=beside(problem.arrival, np.zeros((m, m))) if problem.arrival.any() else None,
+        arrival=beside(problem.arrival) if problem.arrival.any() else None,
         reference=reference,
         bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem))
         + tuple(view.known_limits()),
-        residuals=tuple(map(view.residual, problem.residuals)),
+        residuals=(*map(view.residual, problem.residuals), *view.effort(problem.R)),
         costs=tuple(map(view.cost, problem.costs)),
+        **of_rates,
     )
+
+
+def beside_blocks(
+    problem: OptimalControlProblem, known: ReferenceSamples, times: np.ndarray
+) -> ReferenceSamples:
+    """A reference as one of `with_free_rates`, for a problem with blocks.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    known : ReferenceSamples
+    times : ndarray, shape (N + 1,)
+        Of the nodes, s.
+
+    Returns
+    -------
+    ReferenceSamples
+    """
+    assert problem.may_change is not None
+    x, u = beside_inputs(problem.system, known)
+    length = np.append(problem.steps, problem.steps[-1])
+    may = np.vstack([problem.may_change, np.ones(len(problem.may_change[0]))])
+    wanted = known.u[:, problem.system.input_index("control")]
+    return ReferenceSamples(x, np.hstack([u, times[:, None], length[:, None], may, wanted]))
 
 
 def beside_inputs(system: System, known: ReferenceSamples) -> ReferenceSamples:
@@ -203,29 +239,45 @@ class _View:
     Parameters
     ----------
     system : System
+    kind : {"rates", "linear", "blocks"}
+        Inputs that are held and whose rates are weighed, that are linear in each step, or that
+        change in blocks.
     held : float
-        Time in s over which an input is held; zero if it is linear.
+        Time in s over which an input is held, of rates.
     """
 
-    def __init__(self, system: System, held: float) -> None:
-        self.system, self.held, self.nq = system, held, system.state.nq
+    def __init__(self, system: System, kind: str, held: float = 0.0) -> None:
+        self.system, self.kind, self.held, self.nq = system, kind, held, system.state.nq
         self.controls = system.input_index("control").tolist()
         self.others = [i for i in range(system.n_inputs) if i not in self.controls]
 
-    def acting(self, x: Value, u: Value) -> Value:
+    def acting(self, t: Value, x: Value, u: Value) -> Value:
         """All inputs of the system in a step."""
         found: list[Any] = [None] * self.system.n_inputs
+        leads = [self.held] * len(self.controls)
+        if self.kind == "blocks":
+            leads = block_leads(self.system, t, u)
         for k, i in enumerate(self.controls):
-            found[i] = x[self.nq + k] + self.held * u[k]
+            found[i] = x[self.nq + k] + leads[k] * u[k]
         for k, i in enumerate(self.others):
             found[i] = u[len(self.controls) + k]
         return ca.vertcat(*found)
+
+    def effort(self, R: np.ndarray) -> Iterator[Residual]:
+        """What R weighs, where it is no error of the state."""
+        if self.kind == "blocks":
+            m = len(self.controls)
+
+            def function(t: Value, x: Value, u: Value, p: Value) -> Value:
+                return self.acting(t, x, u)[self.controls] - u[u.shape[0] - m :]
+
+            yield Residual(function, R, name="effort")
 
     def residual(self, term: Residual) -> Residual:
         """A residual of the system's state and inputs."""
 
         def function(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return term.expression(self.system, t, x[: self.nq], self.acting(x, u), p)
+            return term.expression(self.system, t, x[: self.nq], self.acting(t, x, u), p)
 
         return Residual(function, term.weight, term.terminal, term.name, term.group)
 
@@ -233,7 +285,7 @@ class _View:
         """A cost of the system's state and inputs."""
 
         def function(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return term.expression(type(x), t, x[: self.nq], self.acting(x, u), p)
+            return term.expression(type(x), t, x[: self.nq], self.acting(t, x, u), p)
 
         return Cost(function, term.weight, term.terminal, term.name)
 
@@ -241,8 +293,9 @@ class _View:
         """A bound on the system's state and inputs, one for each of its rows."""
         i, at = input_of(self.system, bound), bound.at
         if i in self.controls:  # what acts in a step is the block's at its end
-            if at != "terminal" or not self.held:
-                if not self.held:  # the block is the input at each node
+            is_linear = self.kind == "linear"
+            if at != "terminal" or is_linear:
+                if is_linear:  # the block is the input at each node
                     at = "both" if at == "path" else at
                 elif isinstance(at, range):
                     at = range(at.start + 1, min(at.stop, problem.horizon) + 1, at.step)
@@ -258,14 +311,14 @@ class _View:
         column, labels = expression_of(self.system, bound, *symbols)
         if ca.depends_on(column, symbols[-1]):
             raise ValueError(
-                f"bound {bound.label!r} is on a deviation from the reference: with rates or linear "
-                "inputs bound a function (t, x, u, p) → deviation"
+                f"bound {bound.label!r} is on a deviation from the reference: with rates, linear "
+                "inputs or blocks bound a function (t, x, u, p) → deviation"
             )
         for row, label in enumerate(labels):
 
             def function(t: Value, x: Value, u: Value, p: Value, row: int = row) -> Value:
-                own = x[: self.nq]
-                return expression_of(self.system, bound, t, own, self.acting(x, u), p, own)[0][row]
+                own, now = x[: self.nq], self.acting(t, x, u)
+                return expression_of(self.system, bound, t, own, now, p, own)[0][row]
 
             lower, upper = (
                 limit if isinstance(limit, str) or not np.ndim(limit) else np.ravel(limit)[row]

@@ -130,6 +130,39 @@ def check_equal_steps(problem: Any, what: str) -> None:
         )
 
 
+def check_blocks(system: System, horizon: int, blocks: Any) -> np.ndarray | None:
+    """Steps in which each control may change, 1 or 0 of shape (N, m); None if all may in all."""
+    if blocks is None:
+        return None
+    if system.is_discrete:
+        raise ValueError(f"blocks: {system.name} is discrete: make what it holds a state")
+    places, m = control_places(system), len(system.input_index("control"))
+    given = blocks if isinstance(blocks, Mapping) else {"": blocks}
+    may = np.ones((horizon, m))
+    for name, value in given.items():
+        if name and name not in places:
+            raise UnknownNameError(unknown_name("control", name, places))
+        what = f"blocks of {name!r}" if name else "blocks"
+        may[:, places[name] if name else slice(m)] = _changes(what, horizon, value)[:, None]
+    return None if may.all() else read_only(may)
+
+
+def _changes(what: str, horizon: int, value: Any) -> np.ndarray:
+    """1 at the first step of each block, else 0."""
+    may = np.zeros(horizon)
+    if not np.ndim(value):
+        may[:: check_count(what, value, most=MOST_HORIZON)] = 1.0
+        return may
+    lengths = [check_count(what, length, most=MOST_HORIZON) for length in value]
+    if sum(lengths) != horizon:
+        raise ValueError(
+            f"{what} have {sum(lengths)} steps, the horizon has {horizon}: lengthen the last one, "
+            "or give one number, the steps of every block"
+        )
+    may[(np.cumsum(lengths) - lengths).astype(np.intp)] = 1.0
+    return may
+
+
 def check_quadrature(system: System, value: Any, hold: str = "zero") -> str:
     """Name of a rule for integrals over a step; what inputs between the nodes need if none."""
     if hold == "first" and system.is_discrete:

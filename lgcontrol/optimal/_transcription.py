@@ -99,10 +99,10 @@ class Transcription:
     """
 
     def __init__(self, problem: OptimalControlProblem) -> None:
-        if problem.hold == "first":
+        if not problem.is_plain:
             raise ValueError(
-                "hold='first': problem.solve(x0, solver=…) plans with linear inputs; a solver of "
-                "its own, MPC and terminal sets take problems with hold='zero'"
+                "inputs that are linear or change in blocks: problem.solve(x0, solver=…) plans "
+                "them; a solver of its own, MPC and terminal sets take neither hold nor blocks"
             )
         self.problem = problem
         self.controls = problem.system.input_index("control")

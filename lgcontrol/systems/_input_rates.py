@@ -12,10 +12,13 @@ from ._signals import Input
 from ._system import System
 
 INPUT = "input"
+# Measured inputs of blocks: start and length of the step; of each control whether it may change in
+# this step, and its reference.
+STEP, MAY, REFERENCE = ("step.begin", "step.length"), "may_change", "reference"
 
 
 def with_input_rates(
-    system: System[Any], limit: Any = np.inf, *, lead: float = 0.0
+    system: System[Any], limit: Any = np.inf, *, lead: float = 0.0, in_blocks: bool = False
 ) -> System[Product]:
     """System with its controls as a block "input" of the state, and their rates as controls.
 
@@ -32,12 +35,16 @@ def with_input_rates(
         Time in s by which the inputs that act are ahead of the block "input". Half a step makes
         them, in the mean, those of a loop that holds each over the step at whose end it is the
         block's.
+    in_blocks : bool
+        Whether inputs are held, and change at the start of the steps in which they may. The block
+        "input" then goes in a step from the input before to that of the step.
 
     Returns
     -------
     System
         State: that of the system, then "input". Controls "rotor.0.rate" and so on, then the other
-        inputs.
+        inputs. With ``in_blocks`` measured inputs follow: "step.begin" and "step.length" in s, then
+        "rotor.0.may_change" (1 or 0) and "rotor.0.reference" of each control.
 
     Raises
     ------
@@ -71,23 +78,26 @@ def with_input_rates(
     ]
     place = {i: nq + k for k, i in enumerate(controls)}
     rank = {i: m + k for k, i in enumerate(others)}
+    more = _measured(system, controls) if in_blocks else []
 
-    def inside(x: Any, u: Any) -> Any:
+    def rates(u: Any) -> Any:
+        return u[system.n_inputs + 2 :][:m] * u[:m] if in_blocks else u[:m]
+
+    def inside(t: Any, x: Any, u: Any) -> Any:
         now = [x[place[i]] if i in place else u[rank[i]] for i in range(system.n_inputs)]
+        leads = block_leads(system, t, u) if in_blocks else [lead] * m
         for k, i in enumerate(controls):
-            now[i] = now[i] + lead * u[k] if lead else now[i]
+            now[i] = now[i] + leads[k] * u[k] if in_blocks or lead else now[i]
         return ca.vertcat(*now)
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
-        return ca.vertcat(system.f(t, x[:nq], inside(x, u), p), u[:m])
+        return ca.vertcat(system.f(t, x[:nq], inside(t, x, u), p), rates(u))
 
     def derivatives(t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any]:
-        Df, Bf = system.derivatives.function(t, x[:nq], inside(x, u), p)
+        now = inside(t, x, u)
+        Df, Bf = system.derivatives.function(t, x[:nq], now, p)
         by_x = ca.vertcat(ca.horzcat(Df, Bf[:, controls]), ca.DM(m, dim + m))
-        by_u = ca.vertcat(
-            ca.horzcat(lead * Bf[:, controls], Bf[:, others]),
-            ca.horzcat(ca.DM.eye(m), ca.DM(m, len(others))),
-        )
+        by_u = ca.vertcat(Bf @ ca.jacobian(now, u), ca.jacobian(rates(u), u))
         return by_x, by_u
 
     prefix = "" if isinstance(system.state, Product) else "state."
@@ -96,7 +106,38 @@ def with_input_rates(
         if np.isfinite([entry.lower, entry.upper]).any():
             limits[f"{INPUT}.{entry.name}"] = (entry.lower, entry.upper)
     return System(
-        f"{system.name}_rates", state, field, inputs=[*inputs, *(system.inputs[i] for i in others)],
-        parameters=system.parameters, derivatives=derivatives, limits=limits,
-        look=system.look,
+        f"{system.name}_rates", state, field,
+        inputs=[*inputs, *(system.inputs[i] for i in others), *more],
+        parameters=system.parameters, derivatives=derivatives, limits=limits, look=system.look,
     )  # fmt: skip
+
+
+def block_leads(system: System[Any], t: Any, u: Any) -> list[Any]:
+    """Times by which the inputs that act are ahead of the block "input", with ``in_blocks``.
+
+    Parameters
+    ----------
+    system : System
+        That without rates.
+    t : casadi.SX or casadi.MX
+        In s.
+    u : casadi.SX or casadi.MX
+        Inputs of the system with rates.
+
+    Returns
+    -------
+    list of casadi.SX or casadi.MX
+        For each control.
+    """
+    begin, length, *may = ca.vertsplit(u[system.n_inputs :])
+    return [may[k] * (begin + length - t) for k in range(len(system.input_index("control")))]
+
+
+def _measured(system: System[Any], controls: list[int]) -> list[Input]:
+    """Inputs that say when inputs may change, and what they should be."""
+    entries = [system.inputs[i] for i in controls]
+    return [
+        *(Input(name, "s", role="measured") for name in STEP),
+        *(Input(f"{entry.name}.{MAY}", role="measured") for entry in entries),
+        *(Input(f"{entry.name}.{REFERENCE}", entry.unit, role="measured") for entry in entries),
+    ]

@@ -21,6 +21,7 @@ from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._flat import flat_system as flat_system
 from ._input_rates import INPUT as INPUT
+from ._input_rates import block_leads as block_leads
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
