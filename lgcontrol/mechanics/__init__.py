@@ -19,12 +19,12 @@
 from .. import _names
 from ._coefficients import Coefficient as Coefficient
 from ._flat_systems import to_flat_system as to_flat_system
-from .body._coriolis import ad_tilde as ad_tilde
-from .body._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
 from .body._flat_motion import FlatMotion as FlatMotion
+from .body._flat_motion import thrust_policy as thrust_policy
 from .body._quasi_velocity import QuasiVelocity as QuasiVelocity
+from .body._quasi_velocity import ad_tilde as ad_tilde
+from .body._quasi_velocity import boltzmann_hamel_matrix as boltzmann_hamel_matrix
 from .body._rigid_body import RigidBody as RigidBody
-from .body._thrust_policy import thrust_policy as thrust_policy
 from .body._wheels import GyroscopicWheels as GyroscopicWheels
 from .body._wheels import Gyrostat as Gyrostat
 from .constrained._closed_tree import ClosedTree as ClosedTree
@@ -32,15 +32,15 @@ from .elastic._joint_spring import AdjustedSpring as AdjustedSpring
 from .elastic._joint_spring import CustomSpring as CustomSpring
 from .elastic._joint_spring import HardeningSpring as HardeningSpring
 from .elastic._joint_spring import LinearSpring as LinearSpring
+from .elastic._joint_spring import Motor as Motor
 from .elastic._joint_spring import VariableSpring as VariableSpring
-from .elastic._motor import Motor as Motor
 from .elastic._series_elastic import SeriesElastic as SeriesElastic
 from .inertia._inertia import SpatialInertia as SpatialInertia
 from .multibody._multibody import Multibody as Multibody
-from .multibody.tasks._frame_task import FrameTask as FrameTask
+from .multibody.tasks._inverse_kinematics import FrameTask as FrameTask
 from .multibody.tasks._inverse_kinematics import InverseKinematics as InverseKinematics
+from .multibody.tasks._inverse_kinematics import random_configuration as random_configuration
 from .multibody.tasks._link_capsules import LinkCapsules as LinkCapsules
-from .multibody.tasks._random_configuration import random_configuration as random_configuration
 from .multibody.tree._joint import Joint as Joint
 from .multibody.tree._link import JointProperties as JointProperties
 from .multibody.tree._link import Link as Link
@@ -49,15 +49,15 @@ from .surroundings._actuators import Actuators as Actuators
 from .surroundings._actuators import Rotor as Rotor
 from .surroundings._actuators import Thruster as Thruster
 from .surroundings._added_mass import Current as Current
-from .surroundings._drag import LinearDrag as LinearDrag
-from .surroundings._drag import QuadraticDrag as QuadraticDrag
 from .surroundings._forces import BodyMotion as BodyMotion
+from .surroundings._forces import BodyWrench as BodyWrench
 from .surroundings._forces import Buoyancy as Buoyancy
 from .surroundings._forces import Force as Force
 from .surroundings._forces import Gravity as Gravity
-from .surroundings._wrenches import BodyWrench as BodyWrench
-from .surroundings._wrenches import Spring as Spring
-from .surroundings._wrenches import WorldWrench as WorldWrench
-from .surroundings._wrenches import WrenchInput as WrenchInput
+from .surroundings._forces import LinearDrag as LinearDrag
+from .surroundings._forces import QuadraticDrag as QuadraticDrag
+from .surroundings._forces import Spring as Spring
+from .surroundings._forces import WorldWrench as WorldWrench
+from .surroundings._forces import WrenchInput as WrenchInput
 
 _names.answer(__name__)

@@ -21,7 +21,7 @@ from .body._flat_motion import (
     thrust_states,
 )
 from .elastic._elastic_tree import ElasticTree
-from .elastic._flatness import to_flat_system as elastic_flat_system
+from .elastic._series_elastic import to_flat_system as elastic_flat_system
 
 if TYPE_CHECKING:
     import control.flatsys

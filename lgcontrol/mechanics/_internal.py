@@ -1,6 +1,6 @@
 """What rooms above need of `lgcontrol.mechanics` beyond what users type."""
 
-from .body._thrust_policy import LEAST_LIFT as LEAST_LIFT
+from .body._flat_motion import LEAST_LIFT as LEAST_LIFT
 from .body._velocity_forms import VelocityForm as VelocityForm
 from .constrained._basic import BasicConstraint as BasicConstraint
 from .constrained._basic import Connection as Connection
@@ -23,13 +23,13 @@ from .constrained._system import Coordinate as Coordinate
 from .constrained._system import Stabilization as Stabilization
 from .elastic._joint_spring import JointSpring as JointSpring
 from .inertia._inertia import Check as Check
-from .inertia._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
-from .inertia._inertia_matrix import (
+from .inertia._inertia import PrincipalInertia as PrincipalInertia
+from .inertia._inertia import spatial_inertia_matrix as spatial_inertia_matrix
+from .inertia._inertia import (
     spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
 )
-from .inertia._principal import PrincipalInertia as PrincipalInertia
 from .multibody.compiled._functions import TreeFunction as TreeFunction
-from .multibody.derivatives._normal_modes import NormalModes as NormalModes
+from .multibody.derivatives._first import NormalModes as NormalModes
 from .multibody.parameters._base_parameters import BaseParameters as BaseParameters
 from .multibody.parameters._base_parameters import Identification as Identification
 from .multibody.parameters._calibration import Calibration as Calibration

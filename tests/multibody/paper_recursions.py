@@ -12,7 +12,7 @@ from scipy.linalg import block_diag, expm
 
 from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody
-from lgcontrol.mechanics.multibody.tree._screws import screw_joint
+from lgcontrol.mechanics.multibody.tree._urdf import screw_joint
 
 from . import zoo
 

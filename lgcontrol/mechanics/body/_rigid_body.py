@@ -28,9 +28,8 @@ from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
 from ..surroundings._look import body_pushes, body_shapes
 from ..surroundings._surroundings import Surroundings, check_forces, coefficient_name
-from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
-from ._equations import BodyEquations
-from ._system import Velocity, body_state, body_system, body_velocity_form
+from ._equations import BodyEquations, Velocity, body_state, body_system, body_velocity_form
+from ._quasi_velocity import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]

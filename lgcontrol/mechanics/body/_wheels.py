@@ -16,8 +16,8 @@ from ...groups import Product, Rn
 from ...systems import Input, System
 from .._fields import freeze, refuse_negative, set_field, unit_vector
 from .._mechanical import mechanical
+from ._equations import body_state
 from ._rigid_body import RigidBody
-from ._system import body_state
 from ._velocity_forms import MomentumFrame, check_momentum_frame
 
 

@@ -42,12 +42,12 @@ from ._joints import spherical as spherical
 from ._joints import translational as translational
 from ._joints import universal as universal
 from ._linkage import Linkage as Linkage
+from ._marker_forces import MechanismMotor as MechanismMotor
 from ._marker_forces import bushing as bushing
 from ._marker_forces import joint_friction as joint_friction
 from ._marker_forces import spring_damper as spring_damper
 from ._marker_forces import torsion_spring as torsion_spring
 from ._mechanism import Mechanism as Mechanism
-from ._motors import MechanismMotor as MechanismMotor
 from ._system import constrained_system as constrained_system
 
 _names.answer(__name__)

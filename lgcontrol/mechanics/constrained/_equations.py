@@ -21,8 +21,7 @@ from ._basic import GROUND, Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint, Row
-from ._marker_forces import MarkerForce
-from ._motors import MechanismMotor
+from ._marker_forces import MarkerForce, MechanismMotor
 from ._system import Coordinate
 
 NORM = "norm"

@@ -1,4 +1,4 @@
-"""Expression: a function written as text, which files can hold and which pickles."""
+"""What files of mechanisms hold: functions as text, and how a joint or a force was made."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import casadi as ca
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...systems._internal import call_with_symbols
 
@@ -165,3 +167,22 @@ def motion_of(label: str, motion: Any, resting: str) -> Callable[[Value], Value]
     if value.shape != (1, 1):
         raise ValueError(f"{label}: motion must return one number, not shape {value.shape}")
     return ca.Function("motion", [t], [value])
+
+
+P = ParamSpec("P")
+Made = TypeVar("Made")
+
+
+def recorded(make: Callable[P, Made]) -> Callable[P, Made]:
+    """Function whose result keeps the function's name and its arguments as `recipe`."""
+    own = signature(make)
+    called = named_options(own=" ".join(own.parameters))(make)  # kinds are the joint's business
+
+    @wraps(make)
+    def kept(*values: P.args, **named: P.kwargs) -> Made:
+        made = called(*values, **named)
+        given: dict[str, Any] = dict(own.bind(*values, **named).arguments)
+        object.__setattr__(made, "recipe", (make.__name__, given))
+        return made
+
+    return kept

@@ -30,8 +30,7 @@ from ._basic import (
     VelocityConstraint,
     frame_of,
 )
-from ._expression import motion_of
-from ._recipe import recorded
+from ._expression import motion_of, recorded
 
 P = ParamSpec("P")
 

@@ -14,9 +14,8 @@ from ...codegen import ModelFunction, Value, trace
 from ...codegen._internal import Result, Status, check_increasing, check_shape
 from ...groups import Product, Rn
 from ...systems import Trajectory
-from ._constraint import Constraints
+from ._constraint import Constraints, RankOfRows
 from ._mobility import SingularPosition, drives_first, mobility, remedy_of
-from ._ranks import RankOfRows
 from ._system import ConstrainedMechanics
 
 Key = TypeVar("Key", bound=Hashable)

@@ -27,10 +27,9 @@ from ...scene._internal import HeldLook, Scenery, between, scene_of_states
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
 from ._assembly import HeldCoordinate, assemble
-from ._charts import CHARTS, ChartedMotion
 from ._constraint import Constraints
 from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
-from ._march import March, check_step, march, march_step
+from ._march import CHARTS, ChartedMotion, March, check_step, march, march_step
 from ._mobility import Mobility, driven_rows, mobility
 from ._refusals import refuse_gap, refuse_march, refuse_open
 from ._system import (

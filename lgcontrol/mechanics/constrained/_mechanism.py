@@ -48,9 +48,8 @@ from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
 from ._look import mechanism_look
 from ._march import March, check_step
-from ._marker_forces import MarkerForce
+from ._marker_forces import MarkerForce, MechanismMotor
 from ._mechanism_file import read_mechanism, written
-from ._motors import MechanismMotor
 from ._refusals import refuse_gap, refuse_singular_mass, refuse_zero_lengths, singular_angles
 from ._system import ConstrainedMechanics, Coordinate, null_space
 from ._units import held_by_joints, points_of, warn_of_units

@@ -21,7 +21,7 @@ from ._body import MechanismBody
 from ._expression import Expression
 from ._formulations import FORMULATIONS
 from ._joints import JointCoordinate, Marker, MechanismJoint
-from ._motors import MechanismMotor
+from ._marker_forces import MechanismMotor
 
 Made = TypeVar("Made")
 

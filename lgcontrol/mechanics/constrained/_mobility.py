@@ -12,8 +12,7 @@ import scipy
 
 from ...codegen._internal import refuse_attribute
 from ...systems import Trajectory
-from ._constraint import Constraints
-from ._ranks import RANK_OF_ROWS, SHORT, RankOfRows
+from ._constraint import RANK_OF_ROWS, SHORT, Constraints, RankOfRows
 from ._system import OFF, ConstrainedMechanics
 
 # How far neighbours are, in m and rad.

@@ -30,8 +30,7 @@ from ...integrators import Constrained
 from ...scene._internal import HeldLook
 from ...systems import Quantity, System
 from ...systems._internal import ErrorCoordinates, TracedLater
-from ._constraint import Constraints
-from ._ranks import RANK_OF_ROWS, RankOfRows, scaled_rows
+from ._constraint import RANK_OF_ROWS, Constraints, RankOfRows, scaled_rows
 
 Stabilization = Literal["projection", "velocity", "baumgarte", "none"]
 

@@ -33,9 +33,8 @@ from ..multibody._look import TreeLook
 from ..multibody._multibody import Multibody
 from ..multibody._system import state_limits, tree_mechanics
 from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
-from ._joint_spring import AdjustedSpring
+from ._joint_spring import AdjustedSpring, Motor
 from ._motion import state_motion
-from ._motor import Motor
 
 GROUP_REASON = (
     "a spring between motor and link is modelled for joints with one degree of freedom; "

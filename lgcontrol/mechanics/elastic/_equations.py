@@ -17,8 +17,7 @@ from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
 from ..multibody._system import TreeMechanics, state_of
 from ..multibody.tree._tree import JointCoordinates, Tree
-from ._joint_spring import LEAST_DIVISOR, AdjustedSpring, JointSpring, VariableSpring
-from ._motor import Motor
+from ._joint_spring import LEAST_DIVISOR, AdjustedSpring, JointSpring, Motor, VariableSpring
 
 
 @dataclass(frozen=True, eq=False)

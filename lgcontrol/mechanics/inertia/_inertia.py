@@ -6,27 +6,13 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import casadi as ca
 import numpy as np
 
-from ...codegen import named_options
+from ...codegen import Value, named_options
 from ...codegen._internal import check_shape, level_outside
 from ...groups import SE3, SO3, check_element
-from .._fields import set_field
-from ._inertia_checks import INERTIA_TOLERANCE, inertia_findings
-from ._inertia_matrix import (
-    INERTIA_ENTRIES,
-    inertia_matrix_from_moments,
-    spatial_inertia_matrix,
-    symmetric_matrix,
-)
-from ._principal import PrincipalInertia, principal_inertia
-from ._solids import (
-    box_inertia,
-    cylinder_inertia,
-    parallel_axis,
-    rod_inertia,
-    sphere_inertia,
-)
+from .._fields import read_only, set_field, unit_vector
 
 Check = Literal["raise", "warn", "ignore"]
 """What to do about an inertia that no body has."""
@@ -459,3 +445,221 @@ def _ask_millimetres(shape: str, mass: Any, volume: Any) -> None:
             "size in mm? Give it in m",
             stacklevel=level_outside(),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalInertia:
+    """Principal moments and axes of inertia about the centre of mass.
+
+    Parameters
+    ----------
+    moments : ndarray, shape (3,)
+        Principal moments [kg m²], smallest first.
+    axes : ndarray, shape (3, 3)
+        Principal axes as columns, in the body frame: a rotation matrix.
+    T_body_principal : ndarray, shape (7,)
+        SE3 coordinates of the principal frame, which sits at the centre of mass.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import SpatialInertia
+    >>> rod = SpatialInertia.rod(3.0, length=2.0, axis=[0, 1, 0])
+    >>> rod.principal().axes[:, 0]
+    array([0., 1., 0.])
+    """
+
+    moments: np.ndarray
+    axes: np.ndarray
+    T_body_principal: np.ndarray
+
+
+def principal_inertia(center_of_mass: np.ndarray, inertia: np.ndarray) -> PrincipalInertia:
+    """Principal frame of an inertia (3, 3) about a centre of mass (3,)."""
+    moments, axes = np.linalg.eigh(inertia)
+    # An eigenvector's sign is free: largest entries positive, then right-handed.
+    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(3)] < 0, -1.0, 1.0)
+    axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
+    frame = SE3.from_rotation_matrix(axes, center_of_mass)
+    return PrincipalInertia(read_only(moments), read_only(axes), read_only(frame))
+
+
+def box_inertia(mass: float, size: Any) -> np.ndarray:
+    """Box with edges along the axes, of lengths `size` (3,)."""
+    x, y, z = _lengths("size", size, (3,)) ** 2
+    return mass / 12 * np.diag([y + z, x + z, x + y])
+
+
+def cylinder_inertia(mass: float, radius: Any, length: Any, axis: Any) -> np.ndarray:
+    """Cylinder along an axis (3,)."""
+    r, h = _lengths("radius", radius, ()), _lengths("length", length, ())
+    return _about(axis, mass * r**2 / 2, mass * (3 * r**2 + h**2) / 12)
+
+
+def sphere_inertia(mass: float, radius: Any) -> np.ndarray:
+    """Ball."""
+    return 0.4 * mass * _lengths("radius", radius, ()) ** 2 * np.eye(3)
+
+
+def rod_inertia(mass: float, length: Any, axis: Any) -> np.ndarray:
+    """Line along an axis (3,)."""
+    return _about(axis, 0.0, mass * _lengths("length", length, ()) ** 2 / 12)
+
+
+def parallel_axis(c: np.ndarray) -> np.ndarray:
+    """``−ĉ ĉ``: inertia of a unit mass at c about the origin."""
+    return (c @ c) * np.eye(3) - np.outer(c, c)
+
+
+def _about(axis: Any, along: Any, across: Any) -> np.ndarray:
+    """Inertia with one moment along an axis and another across it."""
+    n = unit_vector("axis", axis)
+    return across * np.eye(3) + (along - across) * np.outer(n, n)
+
+
+def _lengths(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    lengths = check_shape(name, value, shape)
+    if (lengths < 0).any():
+        raise ValueError(f"{name} must not be negative, got {lengths.tolist()} m")
+    return lengths
+
+
+# Asymmetry and deviation from the form of a spatial inertia, relative to the largest entry: what
+# inertias printed with nine digits show.
+INERTIA_TOLERANCE = 1e-9
+
+# Principal moments, relative to the largest: thin plates and rods sit exactly on the limits, and
+# inertias printed with nine digits round across them.
+MOMENT_TOLERANCE = 1e-9
+
+# Relative to m |c|²: a shift of the inertia from a far origin loses that much in double precision.
+SHIFT_TOLERANCE = 16 * float(np.finfo(np.float64).eps)
+
+
+def inertia_findings(
+    mass: float, center_of_mass: np.ndarray, inertia: np.ndarray
+) -> tuple[str, ...]:
+    """Say what is wrong with a mass and an inertia about the centre of mass.
+
+    Parameters
+    ----------
+    mass : float
+        Mass [kg].
+    center_of_mass : ndarray, shape (3,)
+        Centre of mass [m]: how far it is limits how well the inertia can be known.
+    inertia : ndarray, shape (3, 3)
+        Rotational inertia about the centre of mass [kg m²].
+
+    Returns
+    -------
+    tuple of str
+        One sentence a fault. Points (inertia 0), lines (one moment 0) and nothing (mass and
+        inertia 0) have no fault: they are limits of bodies.
+    """
+    found = []
+    if mass < 0.0:
+        found.append(f"the mass {mass:g} kg is negative")
+    scale = float(np.abs(inertia).max())
+    if scale == 0.0:
+        return tuple(found)
+    if mass == 0.0:
+        found.append(f"the mass is 0 but the inertia is not (largest entry {scale:g} kg m²)")
+    asymmetry = np.abs(inertia - inertia.T)
+    if asymmetry.max() > INERTIA_TOLERANCE * scale:
+        row, column = (int(i) for i in np.unravel_index(asymmetry.argmax(), (3, 3)))
+        found.append(
+            f"the inertia is not symmetric: entries ({row}, {column}) and ({column}, {row}) are "
+            f"{inertia[row, column]:.6g} and {inertia[column, row]:.6g} kg m²"
+        )
+    # Scaled, so that no entry overflows on the way to the eigenvalues.
+    moments = np.linalg.eigvalsh((inertia + inertia.T) / 2 / scale) * scale
+    shift = SHIFT_TOLERANCE * abs(mass) * float(center_of_mass @ center_of_mass)
+    found += _moment_findings(moments, MOMENT_TOLERANCE * scale + shift)
+    return tuple(found)
+
+
+def _moment_findings(moments: np.ndarray, tolerance: float) -> list[str]:
+    a, b, c = moments
+    text = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m²"
+    if a < -tolerance:
+        return [f"the inertia is not positive definite: {text}"]
+    excess = c - (a + b)
+    if excess > tolerance:
+        return [
+            f"{text} break the triangle inequality: the largest exceeds the sum of the others "
+            f"by {excess:.3g} kg m² ({100 * excess / c:.3g} %)"
+        ]
+    return []
+
+
+INERTIA_ENTRIES = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
+"""Rows and columns of xx, xy, yy, xz, yz, zz: the order of the ten parameters."""
+
+
+def spatial_inertia_matrix(mass: Value, center_of_mass: Value, inertia: Value) -> Any:
+    """``[[m 1, −m ĉ], [m ĉ, I − m ĉ ĉ]]`` of numbers or of CasADi expressions.
+
+    Parameters
+    ----------
+    mass : float or CasADi scalar
+        Mass [kg].
+    center_of_mass : array_like or CasADi column, shape (3,)
+        Centre of mass [m].
+    inertia : array_like or CasADi matrix, shape (3, 3)
+        Rotational inertia about the centre of mass [kg m²].
+
+    Returns
+    -------
+    ndarray or CasADi matrix, shape (6, 6)
+        Spatial inertia about the frame origin, linear part first.
+
+    Examples
+    --------
+    >>> mass = ca.SX.sym("mass")
+    >>> spatial_inertia_matrix(mass, np.zeros(3), np.eye(3)).shape
+    (6, 6)
+    """
+    c = _column(center_of_mass)
+    about_origin = _column(inertia) + mass * (ca.dot(c, c) * ca.DM.eye(3) - c @ c.T)
+    return inertia_matrix_from_moments(mass, mass * c, about_origin)
+
+
+def spatial_inertia_matrix_from_parameters(parameters: Value) -> Any:
+    """Spatial inertia of the ten parameters in which it is linear.
+
+    Parameters
+    ----------
+    parameters : array_like or CasADi column, shape (10,)
+        m, m c, then Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame origin.
+
+    Returns
+    -------
+    ndarray or CasADi matrix, shape (6, 6)
+        Spatial inertia about the frame origin, linear part first.
+
+    Examples
+    --------
+    >>> spatial_inertia_matrix_from_parameters([2, 0, 0, 2, 5, 0, 5, 0, 0, 1])[3:, 3:].diagonal()
+    array([5., 5., 1.])
+    """
+    phi = _column(parameters)
+    return inertia_matrix_from_moments(phi[0], phi[1:4], symmetric_matrix(phi[4:]))
+
+
+def symmetric_matrix(entries: Value) -> Any:
+    """Symmetric 3 × 3 matrix of the entries xx, xy, yy, xz, yz, zz (numbers or expressions)."""
+    xx, xy, yy, xz, yz, zz = (entries[i] for i in range(6))
+    return _plain(ca.blockcat([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+
+
+def inertia_matrix_from_moments(mass: Value, moment: Value, about_origin: Value) -> Any:
+    """Matrix of mass, first moment m c and inertia about the origin."""
+    cross = ca.skew(_column(moment))
+    return _plain(ca.blockcat([[mass * ca.DM.eye(3), -cross], [cross, _column(about_origin)]]))
+
+
+def _column(value: Value) -> Any:
+    return value if isinstance(value, ca.SX | ca.MX | ca.DM) else ca.DM(np.asarray(value, float))
+
+
+def _plain(matrix: Any) -> Any:
+    return matrix.full() if isinstance(matrix, ca.DM) else matrix

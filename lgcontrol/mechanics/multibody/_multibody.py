@@ -12,25 +12,19 @@ from ._system import multibody_system, velocity_form
 from .closed_forms import _connection as connection
 from .closed_forms import _equations as equations
 from .derivatives import _first as derivatives
-from .derivatives import _normal_modes as modes
 from .derivatives import _second as second_derivatives
-from .dynamics import _forward_dynamics as forward
-from .dynamics import _inverse_dynamics as inverse
-from .dynamics import _mass_matrix as mass
+from .dynamics import _dynamics as dynamics
 from .dynamics import _momentum as momentum
 from .dynamics import _representations as representations
 from .dynamics import _time_derivatives as rates
 from .kinematics import _frames as frames
 from .kinematics import _jacobian_derivatives as jacobians
-from .kinematics import _manipulability as manipulability
 from .kinematics import _recursions as bodies
 from .parameters import _base_parameters as base
 from .parameters import _calibration as calibration
-from .parameters import _geometry_derivatives as geometry
 from .parameters import _regressor as regressor
-from .tree._screws import tree_from_screws
 from .tree._tree import Tree
-from .tree._urdf import tree_from_urdf
+from .tree._urdf import tree_from_screws, tree_from_urdf
 
 # What a system is made of, which newcomers look for on its tree.
 _OF_SYSTEMS = frozenset(signature(System).parameters)
@@ -159,18 +153,18 @@ class Multibody(Tree):
     scene = tree_scene
 
     # Dynamics
-    inverse_dynamics = inverse.inverse_dynamics
+    inverse_dynamics = dynamics.inverse_dynamics
     inverse_dynamics_time_derivatives = rates.inverse_dynamics_time_derivatives
     two_velocity_dynamics = rates.two_velocity_dynamics
     inverse_dynamics_by_recursion = representations.inverse_dynamics_by_recursion
-    bias_forces = inverse.bias_forces
-    gravity_forces = inverse.gravity_forces
-    forward_dynamics = forward.forward_dynamics
-    forward_dynamics_by_factor = forward.forward_dynamics_by_factor
-    forward_dynamics_by_recursion = forward.forward_dynamics_by_recursion
-    mass_matrix = mass.mass_matrix
-    mass_matrix_factor = mass.mass_matrix_factor
-    mass_matrix_inverse = mass.mass_matrix_inverse
+    bias_forces = dynamics.bias_forces
+    gravity_forces = dynamics.gravity_forces
+    forward_dynamics = dynamics.forward_dynamics
+    forward_dynamics_by_factor = dynamics.forward_dynamics_by_factor
+    forward_dynamics_by_recursion = dynamics.forward_dynamics_by_recursion
+    mass_matrix = dynamics.mass_matrix
+    mass_matrix_factor = dynamics.mass_matrix_factor
+    mass_matrix_inverse = dynamics.mass_matrix_inverse
     coriolis_matrix = derivatives.coriolis_matrix
     joint_wrenches = bodies.joint_wrenches
     joint_wrenches_time_derivatives = rates.joint_wrenches_time_derivatives
@@ -202,7 +196,7 @@ class Multibody(Tree):
     jacobian_rate = frames.jacobian_rate
     jacobian_time_derivative = frames.jacobian_time_derivative
     jacobian_derivatives = jacobians.jacobian_derivatives
-    manipulability = manipulability.manipulability
+    manipulability = frames.manipulability
     wrenches_at = frames.wrenches_at
 
     # Derivatives of the dynamics
@@ -214,7 +208,7 @@ class Multibody(Tree):
     forward_dynamics_hessian = second_derivatives.forward_dynamics_hessian
     linearized_equations = derivatives.linearized_equations
     linearized_error_equations = derivatives.linearized_error_equations
-    normal_modes = modes.normal_modes
+    normal_modes = derivatives.normal_modes
 
     # Closed forms
     system_jacobian = equations.system_jacobian
@@ -241,4 +235,4 @@ class Multibody(Tree):
     calibrate = calibration.calibrate
     calibration_jacobian = jacobians.calibration_jacobian
     jacobian_geometry_derivatives = jacobians.jacobian_geometry_derivatives
-    inverse_dynamics_geometry_derivatives = geometry.inverse_dynamics_geometry_derivatives
+    inverse_dynamics_geometry_derivatives = regressor.inverse_dynamics_geometry_derivatives

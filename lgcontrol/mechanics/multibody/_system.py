@@ -33,11 +33,14 @@ from ._spatial import Pose
 from .compiled._compiled_tree import CompiledTree, compiled
 from .compiled._joint_forces import joint_force_rates, joint_losses
 from .derivatives._first import inverse_dynamics_derivatives
-from .dynamics._forward_dynamics import forward_dynamics
-from .dynamics._inverse_dynamics import inverse_dynamics
-from .dynamics._mass_matrix import mass_matrix, refuse_singular
+from .dynamics._dynamics import (
+    forward_dynamics,
+    inverse_dynamics,
+    mass_matrix,
+    refuse_singular,
+)
 from .dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
-from .kinematics._node_motion import NodeMotion, node_motion
+from .kinematics._recursions import NodeMotion, node_motion
 from .tree._tree import Tree
 
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,6 @@ from ...codegen import ModelFunction, Value, trace
 from ...groups import SE3, SO3
 from .._reference import Reference, check_reference
 from ..inertia._inertia import SpatialInertia
-from . import _newton_euler as equations
 from ._forms import MovingPose, convert_inertias
 
 
@@ -277,7 +277,7 @@ def _traced(kind: str, reference: Reference) -> ModelFunction:
             return M
         if kind == "rigid_body_momentum":
             return M @ values[0]
-        equation = equations.wrench if kind == "newton_euler_wrench" else equations.momentum_rate
+        equation = wrench if kind == "newton_euler_wrench" else momentum_rate
         return equation(pose, M, values[0], values[1], reference)
 
     result = (6, 6) if kind == "inertia_matrix" else (6,)
@@ -296,7 +296,7 @@ def _in_frames() -> ModelFunction:
         M = back.T @ M @ back
         relative = ca.vertcat(ca.DM(3, 1), axes_velocity - frame_twist[3:])
         moved = A + SE3.ad(frame_twist + relative) @ V
-        return M @ moved + equations.wrench_cross(V, M @ V)
+        return M @ moved + wrench_cross(V, M @ V)
 
     shapes = dict(_SHAPES)
     shapes |= {"frame_pose": (7,), "frame_twist": (6,), "axes": (4,), "axes_velocity": (3,)}
@@ -307,3 +307,63 @@ def _twist_inverse(X: Value) -> Value:
     """Inverse of a matrix ``[[R, B], [0, R]]`` that moves twists: ``[[Rᵀ, Bᵀ], [0, Rᵀ]]``."""
     R, B = X[:3, :3], X[:3, 3:]
     return ca.blockcat([[R.T, B.T], [ca.DM(3, 3), R.T]])
+
+
+def wrench_cross(V: Value, W: Value) -> Value:
+    """``−ad_Vᵀ W``: rate of a wrench carried along by the twist V."""
+    return -(SE3.ad(V).T @ W)
+
+
+def wrench(pose: MovingPose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
+    """Resultant wrench from twist and twist rate; all in the reference."""
+    return _WRENCHES[reference](pose, M, V, A)
+
+
+def momentum_rate(pose: MovingPose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
+    """Rate of the momentum's components: the wrench less what the moving frame makes of it."""
+    return wrench(pose, M, V, A, reference) - _transport(pose, V, M @ V, reference)
+
+
+def _fixed(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
+    """``M V̇ − ad_Vᵀ M V``: eq. 42 with body-fixed, eq. 39 with spatial quantities."""
+    return M @ A + wrench_cross(V, M @ V)
+
+
+def _hybrid(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
+    """Eq. 64 with axes that do not turn: ``M (V̇ − [ω × ṙ; 0]) − ad_Vᵀ M V`` (eq. 54)."""
+    carried = ca.vertcat(ca.cross(V[3:], V[:3]), ca.DM(3, 1))
+    return M @ (A - carried) + wrench_cross(V, M @ V)
+
+
+def _mixed(pose: MovingPose, M: Value, V: Value, A: Value) -> Value:
+    """Eq. 57 and 58, by the parts of the momentum in their own axes."""
+    R, w = pose.R, V[3:]
+    spin = ca.skew(R @ w)
+    P = M @ V
+    # Ṁ V = Ω P − M Ω V, for the axes of the linear part turn against those of the angular part.
+    rate = M @ (A - ca.vertcat(spin @ V[:3], ca.DM(3, 1))) + ca.vertcat(spin @ P[:3], ca.DM(3, 1))
+    return rate + _transport(pose, V, P, "mixed")
+
+
+_WRENCHES: dict[Reference, Callable[[MovingPose, Value, Value, Value], Value]] = {
+    "body": _fixed,
+    "spatial": _fixed,
+    "hybrid": _hybrid,
+    "mixed": _mixed,
+}
+
+
+def _transport(pose: MovingPose, V: Value, P: Value, reference: Reference) -> Value:
+    """Wrench less the rate of the momentum's components.
+
+    Nothing where frame and point rest (eq. 37); ``−ad_Vᵀ Π`` in the body (eq. 42); the moment
+    ``ṙ × p`` where only the point moves, which eq. 53 leaves out.
+    """
+    if reference == "spatial":
+        return ca.DM(6, 1)
+    if reference == "body":
+        return wrench_cross(V, P)
+    moment = ca.cross(V[:3], P[:3])
+    if reference == "mixed":
+        moment = ca.cross(V[3:], P[3:]) + pose.R.T @ moment
+    return ca.vertcat(ca.DM(3, 1), moment)

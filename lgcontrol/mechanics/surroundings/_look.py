@@ -12,8 +12,7 @@ from ...scene import BodyShape, box
 from ...scene._internal import Color, DrawnForce, between, disc, turn_z_to
 from ..inertia._inertia import SpatialInertia
 from ._actuators import Actuators, Rotor, Thruster
-from ._forces import Buoyancy, Force
-from ._wrenches import WrenchInput
+from ._forces import Buoyancy, Force, WrenchInput
 
 DARK: Color = (0.20, 0.22, 0.25, 1.0)
 BLADE: Color = (0.36, 0.55, 0.80, 0.75)

@@ -22,7 +22,7 @@ from ....codegen import Value
 from ..compiled._compiled_tree import CompiledTree, Node
 from ..compiled._functions import declared
 from ..compiled._sparse import Entries, factor, inverse
-from ..dynamics._mass_matrix import composites, mass_matrix, refuse_singular
+from ..dynamics._dynamics import composites, mass_matrix, refuse_singular
 from ..tree._tree import Tree
 
 _PRODUCTS = "coriolis_matrix has their products with a velocity for a fraction of that"

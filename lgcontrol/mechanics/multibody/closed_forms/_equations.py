@@ -28,8 +28,12 @@ from ..compiled._functions import (
 )
 from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
-from ..dynamics._forward_dynamics import check_articulated, forward_dynamics, velocities_of_momenta
-from ..dynamics._mass_matrix import refuse_singular
+from ..dynamics._dynamics import (
+    check_articulated,
+    forward_dynamics,
+    refuse_singular,
+    velocities_of_momenta,
+)
 from ..dynamics._time_derivatives import time_derivatives_declared
 from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree

@@ -41,8 +41,7 @@ from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import declared
 from ..compiled._joint_forces import joint_force_curvatures, joint_force_rates
 from ..compiled._sparse import Entries, factor, inverse, solve
-from ..dynamics._forward_dynamics import forward_dynamics_by_factor
-from ..dynamics._mass_matrix import mass_matrix, refuse_singular
+from ..dynamics._dynamics import forward_dynamics_by_factor, mass_matrix, refuse_singular
 
 _INSTEAD = "{}_dynamics_hessian has weighted sums over the first index for a fraction of that"
 

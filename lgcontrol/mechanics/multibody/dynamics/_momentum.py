@@ -11,7 +11,7 @@ from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import declared
 from ..compiled._joint_forces import armature, spring_energy
 from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
-from ._mass_matrix import composites
+from ._dynamics import composites
 
 
 @declared("q v", {"energy": ""}, regrouped=True)

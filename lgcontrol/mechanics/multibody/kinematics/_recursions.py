@@ -1,8 +1,9 @@
-"""Twists, accelerations and transmitted wrenches of all nodes, by recursion."""
+"""Twists, accelerations and wrenches of all nodes by recursion; motion of one node."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import casadi as ca
 
@@ -10,9 +11,10 @@ from ....codegen import Value
 from ....codegen._internal import UnknownNameError, unknown_name
 from .._spatial import Pose, twist_cross
 from ..compiled._added_mass import force, weights
-from ..compiled._compiled_tree import CompiledTree
+from ..compiled._compiled_tree import CompiledTree, NodeFrame
 from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
 from ..tree._tree import Tree
+from ._frames import frame_pose, frame_twist
 
 
 def twists(tree: CompiledTree, poses: list[Pose], v: Value) -> list[Value]:
@@ -138,3 +140,44 @@ def _in_bodies(tree: CompiledTree, twists: list[Value]) -> Value:
     return ca.horzcat(
         ca.SX(6, 0), *(tree.frames[name].pose.pull(twists[k]) for name, k in tree.bodies)
     )
+
+
+class NodeMotion(NamedTuple):
+    """Pose and body twist of a node, and their derivatives in its axes.
+
+    Attributes
+    ----------
+    pose : Pose
+        In the world.
+    twist : CasADi column, shape (6,)
+    J : CasADi matrix, shape (6, nv)
+        Body Jacobian: by v of the twist, by tangent coordinates q of the pose.
+    twist_by_q : CasADi matrix, shape (6, nv)
+    """
+
+    pose: Pose
+    twist: Value
+    J: Value
+    twist_by_q: Value
+
+
+def node_motion(tree: CompiledTree, q: Value, v: Value, k: int) -> NodeMotion:
+    """Motion of a node (−1: the world, which stands).
+
+    A displacement of a joint by S moves its whole subtree rigidly. In addition twists change by
+    ``V_λ × S``. V_λ is the twist of the carrying node: V without the joint's own part.
+    """
+    frame = NodeFrame(k, Pose.identity())
+    V = frame_twist(tree, q, v, frame)
+    J, twist_by_q = ca.SX(6, tree.nv), ca.SX(6, tree.nv)
+    T, twist = frame.pose, V
+    for i in tree.path(k):
+        node = tree.nodes[i]
+        S = T.pull(node.S)
+        J[:, node.v] += S
+        if node.parent >= 0:
+            twist = twist - S @ v[node.v]
+            twist_by_q[:, node.v] += twist_cross(twist, S)
+        T = node.pose(q) @ T
+    pose = frame_pose(tree, q, frame)
+    return NodeMotion(pose, V, ca.sparsify(J), ca.sparsify(twist_by_q))

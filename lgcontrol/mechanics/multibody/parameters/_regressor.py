@@ -1,18 +1,28 @@
-"""Inverse dynamics as a matrix times the inertial parameters; accelerations by them."""
+"""Derivatives of the dynamics by inertial parameters, and by those of the geometry."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import Inertia, cross, hat
+from .._spatial import Inertia, Pose, carried_along, cross, hat, point_accelerations
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._functions import declared
-from ..compiled._sparse import factor, solve
-from ..dynamics._forward_dynamics import forward_dynamics_by_factor
-from ..dynamics._mass_matrix import mass_matrix, refuse_singular
-from ..kinematics._recursions import accelerations, twists
+from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
+from ..compiled._sparse import Entries, factor, solve
+from ..dynamics._dynamics import (
+    composites,
+    forward_dynamics_by_factor,
+    mass_matrix,
+    refuse_singular,
+)
+from ..dynamics._momentum import velocity_composites
+from ..kinematics._jacobian_derivatives import displaced_joints, placement_directions
+from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ..tree._tree import Tree
 
 
@@ -99,3 +109,132 @@ def _tensor_times(w: Value) -> Value:
     x, y, z = w[0], w[1], w[2]
     o = ca.SX(1, 1)
     return ca.blockcat([[x, y, o, z, o, o], [o, x, y, o, z, o], [o, o, o, x, y, z]])
+
+
+@takes_names
+def inverse_dynamics_geometry_derivatives(tree: Tree, joints: Sequence[str] = ()) -> TreeFunction:
+    """(q, v, a[, wrenches]) → derivatives of τ by the geometry, shape (..., nv, n_parameters).
+
+    Bodies keep their inertias and what acts on them in their own frames; drives, losses and
+    springs do not depend on the geometry. Forward dynamics change by ``−M⁻¹`` times this.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        As in `calibration_jacobian`.
+
+    References
+    ----------
+    Müller 2018, section 6.2.
+
+    Examples
+    --------
+    A ball at 1 m on a level hinge: raising the pivot along the rod changes nothing, turning
+    it by an angle swings the weight.
+
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+    >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
+    >>> slope = tree.inverse_dynamics_geometry_derivatives()([0.0], [0.0], [0.0])
+    >>> dict(zip(tree.geometric_parameters(), slope[0].round(2).tolist()))["ball.placement.ry"]
+    19.62
+    """
+    names = displaced_joints(tree, joints)
+    declaration = Declaration(
+        "inverse_dynamics_geometry_derivatives",
+        "q v a",
+        {"d_tau_d_placement": ("v", 6 * len(names))},
+        partial(_geometry_derivatives, joints=names),
+        wrenches=True,
+        keep=names,
+        instead="name fewer joints",
+        is_rigid=True,
+    )
+    return function_of(tree, declaration, names)
+
+
+class _Drag(NamedTuple):
+    """What a displaced composite sees of its carrier's motion.
+
+    ``V × U = [*; ω × u]`` and ``A × U + V × (V × U) = [X l + Y u; X u]`` for U = [l; u].
+    """
+
+    w: Value
+    X: Value
+    Y: Value
+
+    @classmethod
+    def of(cls, V: Value, A: Value) -> _Drag:
+        """For a carrier with the twist V and its rate A."""
+        v, w = hat(V[:3]), hat(V[3:])
+        return cls(V[3:], point_accelerations(V[3:], A[3:]), hat(A[:3]) + w @ v + v @ w)
+
+    def transposed(self, F: Value, G: Value) -> Value:
+        """Covectors of displacements for wrenches F = I S and couples G = 2 Bᵀ S (columns)."""
+        f, m = F[:3, :], F[3:, :]
+        return ca.vertcat(self.X.T @ f, self.Y.T @ f + self.X.T @ m - cross(self.w, G))
+
+
+def _geometry_derivatives(
+    tree: CompiledTree,
+    q: Value,
+    v: Value,
+    a: Value,
+    wrenches: Value | None = None,
+    *,
+    joints: tuple[str, ...],
+) -> Value:
+    """∂τ/∂π, sparse nv × 6 joints; drives, losses and springs do not depend on geometry."""
+    poses = tree.poses(q)
+    V = twists(tree, poses, v)
+    A = accelerations(tree, poses, V, v, a, gravity=True)
+    W = transmitted_wrenches(tree, poses, V, A, wrenches)
+    inertias = composites(tree, poses)
+    velocities = velocity_composites(tree, poses, V, 2.0)
+    world = ca.DM(6, 1), ca.vertcat(-tree.gravity, ca.DM(3, 1))
+    tau = Entries(tree.nv, 6 * len(joints))
+    subspaces = _Subspaces(tree, poses)
+    displaced: dict[int, tuple[slice, Value, _Drag]] = {}
+    for number, joint in enumerate(joints):
+        k, i, *_ = tree.joint_frames[joint]
+        U, place = placement_directions(tree, joint), slice(6 * number, 6 * number + 6)
+        drag = _Drag.of(*(world if i < 0 else (V[i], A[i])))
+        displaced[k] = place, U, drag
+        if i < 0:
+            continue
+        T = poses[k]
+        inertia, velocity, wrench = (
+            inertias[k].moved(T),
+            velocities[k].moved(T),
+            T.push_wrench(W[k]),
+        )
+        for j, S in subspaces[i].items():
+            D = drag.transposed(inertia @ S, velocity.half_transposed(S))
+            D = D - carried_along(S, wrench)
+            tau.add(tree.nodes[j].v, place, D.T @ U)
+    for k, node in enumerate(tree.nodes):
+        F, G = inertias[k] @ node.S, velocities[k].half_transposed(node.S)
+        i = k
+        while i >= 0:
+            F, G = poses[i].push_wrench(F), poses[i].R @ G
+            if i in displaced:
+                place, U, drag = displaced[i]
+                tau.add(node.v, place, drag.transposed(F, G).T @ U)
+            i = tree.nodes[i].parent
+    return tau.matrix()
+
+
+class _Subspaces:
+    """Motion subspaces of a node and of all that carry it, in the node's frame, each made once."""
+
+    def __init__(self, tree: CompiledTree, poses: list[Pose]) -> None:
+        self._tree, self._poses = tree, poses
+        self._seen: dict[int, dict[int, Value]] = {-1: {}}
+
+    def __getitem__(self, k: int) -> dict[int, Value]:
+        for j in reversed(self._tree.path(k)):
+            if j not in self._seen:
+                node, T = self._tree.nodes[j], self._poses[j]
+                carried = self._seen[node.parent].items()
+                self._seen[j] = {i: T.pull(S) for i, S in carried} | {j: node.S}
+        return self._seen[k]

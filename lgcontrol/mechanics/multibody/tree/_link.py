@@ -17,8 +17,7 @@ from ....io._internal import LARGEST_MULTIPLIER
 from ....scene import BodyShape
 from ....scene._internal import MeshFile
 from ...inertia._inertia import SpatialInertia
-from ._joint import Joint
-from ._placement import as_placement, as_position
+from ._joint import Joint, as_placement, as_position
 
 WORLD = "world"
 

@@ -31,14 +31,14 @@ from ...surroundings._added_mass import check_added_mass
 from ._composition import (
     attached_frames,
     attached_links,
+    changed_link,
     locked_links,
+    numbers_of,
     reframed_frames,
     reframed_links,
 )
-from ._joint import Joint, name_of_steps
+from ._joint import IDENTITY, Joint, as_placement, name_of_steps
 from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
-from ._parameters import changed_link, numbers_of
-from ._placement import IDENTITY, as_placement
 
 AnyTree = TypeVar("AnyTree", bound="Tree")
 """A tree's own class: what is made of it again has it too."""
