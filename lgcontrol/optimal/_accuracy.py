@@ -10,6 +10,7 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..systems import choose_method
+from ._bounds import place_text
 from ._outcome import SolveStatus, TranscriptionError, Violation
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
 from ._rows import rows_along
@@ -89,13 +90,19 @@ class _Between:
             )
         once = Transcription(fine)
         values, before, parts = once._functions.stage_values, None, 1
+        over_steps, of_nodes = once.path_weights - once.node_weights, np.zeros(problem.horizon)
+        if once.node_weights.any():
+            of_nodes = values(
+                nodes.t[:-1], nodes.x[:-1], nodes.u, nodes.x[:-1], setting.x_ref[:-1],
+                setting.u_ref[:-1], setting.p, once.node_weights, problem.steps,
+            )[0]  # fmt: skip
         while True:
-            h, total = problem.steps / parts, np.zeros(problem.horizon)
+            h, total = problem.steps / parts, of_nodes
             *starts, (_, x) = self._motion(parts)
             for t, start in starts:
                 total = total + values(
                     t, start, nodes.u, start, setting.x_ref[:-1], setting.u_ref[:-1], setting.p,
-                    once.path_weights, h,
+                    over_steps, h,
                 )[0]  # fmt: skip
             if before is not None:
                 size = 1.0 + np.abs(nodes.x).max()
@@ -255,11 +262,25 @@ def refined(
         raise ValueError(
             f"refine: {problem.system.name} is discrete, its steps are exact: leave refine out"
         )
-    for bound in problem.bounds:
-        if isinstance(bound.at, range):
+    placed = [(f"the bound on {bound.label} holds", bound.at) for bound in problem.bounds]
+    placed += [
+        (f"the {type(term).__name__.lower()} {term.name!r} counts", term.at)
+        for term in (*problem.residuals, *problem.costs)
+    ]
+    for text, at in placed:
+        if isinstance(at, range):
             raise ValueError(
-                f"refine moves nodes, and the bound on {bound.label} holds at nodes {bound.at}: "
-                'state it along the horizon, at="terminal", or as the end of a Phase'
+                f"refine moves nodes, and {text} at {place_text(at)}: state it along the horizon, "
+                'at="start", at="terminal", or as the end of a Phase'
+            )
+    weights: list[tuple[str, Any, int]] = [("Q", problem.Q, 2), ("R", problem.R, 2)]
+    weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in problem.residuals]
+    weights += [(f"weight of cost {one.name!r}", one.weight, 0) for one in problem.costs]
+    for name, weight, most in weights:
+        if np.ndim(weight) > most:
+            raise ValueError(
+                f"refine moves nodes, and {name} has an entry for each step: multiply the function "
+                "of a Residual or a Cost by a function of t instead"
             )
     finer = problem.with_arguments(quadrature="gauss")
     found = finer.solve(x0, **options)

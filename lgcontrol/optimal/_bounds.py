@@ -70,7 +70,7 @@ class Bound:
     at : {"both", "path", "terminal", "start"} or range
         Nodes at which it holds: along the horizon, at an end of it, or by their numbers, as in
         ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
-        depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
+        depends on its free part (see ``free`` of `OptimalControlProblem`) is bounded; what depends
         on inputs has no end value.
     name : str, optional
         What messages call it.
@@ -113,13 +113,7 @@ class Bound:
                     f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
                     f"{self.upper}"
                 )
-        if not isinstance(self.at, range) and self.at not in get_args(Where):
-            raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
-        if isinstance(self.at, range) and not self.at:
-            raise ValueError(
-                f"bound {self.label!r}: at={self.at} has no node, so that the bound never holds: "
-                "range(10, 11) is node 10"
-            )
+        check_nodes(f"bound {self.label!r}", self.at)
         weight = self.soft
         if not (weight is None or isinstance(weight, str) or (np.isfinite(weight) and weight > 0)):
             raise ValueError(
@@ -164,6 +158,25 @@ class NamedRows(NamedTuple):
     def __call__(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Return what the function does."""
         return self.function(t, x, u, p)
+
+
+def check_nodes(label: str, at: Any) -> None:
+    """Refuse what is neither a place by its word nor a range of nodes."""
+    if isinstance(at, range):
+        if not at:
+            raise ValueError(
+                f"{label}: at={at} has no node, so that it never counts: range(10, 11) is node 10"
+            )
+    elif at not in get_args(Where):
+        raise UnknownNameError(
+            f"{label}: {unknown_name('place', str(at), get_args(Where))} Node 10 is range(10, 11)."
+        )
+
+
+def check_numbers(label: str, at: range, horizon: int) -> None:
+    """Refuse numbers of nodes that a horizon does not have."""
+    if not (min(at) >= 0 and max(at) <= horizon):
+        raise ValueError(f"{label} at {place_text(at)}: nodes are 0 to {horizon}")
 
 
 def place_text(at: str | range) -> str:

@@ -174,6 +174,8 @@ def _functions(
         stages, P["t"][:N], P["centre"][:, :N], P["centre"][:, 1:], P["x_ref"][:, :N],
         P["u_ref"][:, :N], ca.repmat(P["p"], 1, N), ca.DM(problem.steps).T,
     ]  # fmt: skip
+    if "w" not in transcription.shared:
+        along.append(ca.DM(transcription.path_weights).T)
     end = [
         last, P["t"][N], P["centre"][:, N], P["x_ref"][:, N], P["u_ref"][:, N], P["p"], P["P"]
     ]  # fmt: skip
@@ -231,12 +233,13 @@ def _stage(transcription: Transcription) -> list[ca.Function]:
     u = symbol(given["u_ref"])
     u[controls] = y[system.n_errors :]
     own = given["p"][: system.n_parameters]
-    moved = given | {
-        "x": system.retract(given["x"], y[: system.n_errors], own), "u": u,
-        "w": ca.DM(transcription.path_weights),
-    }  # fmt: skip
+    names = ["t", "x", "x_next", "x_ref", "u_ref", "p", "dt"]
+    moved = given | {"x": system.retract(given["x"], y[: system.n_errors], own), "u": u}
+    if "w" in transcription.shared:
+        moved["w"] = ca.DM(transcription.path_weights)
+    else:
+        names.append("w")
     cost, defect, rows = once.stage_values.function.call(list(moved.values()))
-    names = ("t", "x", "x_next", "x_ref", "u_ref", "p", "dt")
     return _with_derivatives(y, [given[name] for name in names], cost, ca.vertcat(defect, rows))
 
 

@@ -66,6 +66,7 @@ from ._statement import (
     check_blocks,
     check_equal_steps,
     check_horizon,
+    check_horizon_of,
     check_quadrature,
     check_steps,
     check_substeps,
@@ -134,11 +135,12 @@ class OptimalControlProblem(Frozen):
         different lengths serve plans. `MPC` and soft bounds need equal steps.
     Q : float, array_like or mapping
         Weight on the error, per s: a number, a diagonal, a matrix, or a mapping from blocks and
-        tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``.
+        tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``. A stack of matrices, shape
+        (N, n, n), has one for each step; of numbers the shape is (N, 1, 1).
     R : float, array_like or mapping
-        Weight on the controls, per s; positive definite.
+        Weight on the controls, per s; positive definite. A stack as of Q.
     terminal : float, array_like, mapping or "riccati", optional
-        Weight on the last error. The default is Q held for another horizon, ``N dt Q``;
+        Weight on the last error. The default is the last Q held for another horizon, ``N dt Q``;
         ``"riccati"`` takes the cost of the LQR about the end of the reference.
     reference : optional
         Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others. If Q
@@ -295,13 +297,15 @@ class OptimalControlProblem(Frozen):
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
         parts = parameter_places(weights, places | {"terminal": places["Q"]}, nominal)
-        Q = with_numbers("Q", error_weight("Q", Q, system), parts, nominal)
+        Q = with_numbers("Q", error_weight("Q", Q, system, horizon), parts, nominal)
+        last = end_weight(
+            system, terminal, horizon * dt * (Q if Q.ndim == 2 else Q[-1]), parts, nominal
+        )
         free_start = free_errors(system, free)
         known = [
             with_known_limits(system, bound)
             for bound in check_list("bounds", bounds, Bound, "Bound('twist', -1.0, 1.0)")
         ]
-        last = end_weight(system, terminal, horizon * dt * Q, parts, nominal)
         chosen["reference"] = reference is None and not (
             parts or Q.any() or isinstance(last, str) or last.any()
             or any(
@@ -317,7 +321,7 @@ class OptimalControlProblem(Frozen):
             reference=reference, hold=check_hold(hold), blocks=blocks,
             may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),
-            R=read_only(with_numbers("R", input_weight("R", R, system), parts, nominal)),
+            R=read_only(with_numbers("R", input_weight("R", R, system, horizon), parts, nominal)),
             terminal=last, free_start=free_start,
             free=(free,) if isinstance(free, str) else tuple(free),
             arrival=read_only(arrival_weight(system, arrival, free_start)), bounds=tuple(known),
@@ -335,6 +339,9 @@ class OptimalControlProblem(Frozen):
             check_names(system, bound, names)
             if bound.soft is not None:
                 check_equal_steps(self, f"the soft bound on {bound.label}")
+        check_horizon_of((*self.bounds, *self.residuals, *self.costs), horizon)
+        for cost in self.costs:
+            cost.weigh(names, steps)
         self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
         check_consistent(system, self.bounds, horizon)
         self._choose(method, substeps)
@@ -535,9 +542,8 @@ class OptimalControlProblem(Frozen):
             for name, part in self._parts.items():
                 if name.partition(".")[0] == source:
                     found.parameter[part] = self.parameter_names.index(name)
-                    found.matrix[range(part.start, part.stop), range(part.start, part.stop)] = (
-                        factor
-                    )
+                    own = range(part.start, part.stop)
+                    found.matrix[..., own, own] = factor
         return found
 
     @property

@@ -153,8 +153,10 @@ def _beside(
     n, m = system.n_errors, len(view.controls)
 
     def beside(weight: np.ndarray, other: Any = 0.0) -> np.ndarray:
-        other = np.broadcast_to(other, (m, m))
-        return np.block([[weight, np.zeros((n, m))], [np.zeros((m, n)), other]])
+        stages = np.broadcast_shapes(weight.shape[:-2], np.shape(other)[:-2])
+        found = np.zeros((*stages, n + m, n + m))
+        found[..., :n, :n], found[..., n:, n:] = weight, other
+        return found
 
     terminal = problem.terminal
     if not isinstance(terminal, str):
@@ -279,7 +281,7 @@ class _View:
         def function(t: Value, x: Value, u: Value, p: Value) -> Value:
             return term.expression(self.system, t, x[: self.nq], self.acting(t, x, u), p)
 
-        return Residual(function, term.weight, term.terminal, term.name, term.group)
+        return Residual(function, term.weight, term.terminal, term.name, term.group, at=term.at)
 
     def cost(self, term: Cost) -> Cost:
         """A cost of the system's state and inputs."""
@@ -287,7 +289,7 @@ class _View:
         def function(t: Value, x: Value, u: Value, p: Value) -> Value:
             return term.expression(type(x), t, x[: self.nq], self.acting(t, x, u), p)
 
-        return Cost(function, term.weight, term.terminal, term.name)
+        return Cost(function, term.weight, term.terminal, term.name, at=term.at)
 
     def bounds(self, bound: Bound, problem: OptimalControlProblem) -> Iterator[Bound]:
         """A bound on the system's state and inputs, one for each of its rows."""

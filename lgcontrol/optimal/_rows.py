@@ -114,10 +114,6 @@ def build_rows(
             where[0] = bound.at in (*ALONG, "start")
             where[-1] = bound.at in ("both", "terminal")
             if isinstance(bound.at, range):
-                if bound.at and not (bound.at[0] >= 0 and bound.at[-1] <= horizon):
-                    raise ValueError(
-                        f"bound {labels[row]!r} at {bound.at}: nodes are 0 to {horizon}"
-                    )
                 where[list(bound.at)] = True
             where[0] &= needs_input[row] or row in starts
             where[-1] &= not needs_input[row]

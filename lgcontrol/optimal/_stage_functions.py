@@ -64,17 +64,20 @@ class StageFunctions(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """A term ``½ rᵀ W r`` of the cost; W is symmetric.
+    """A term ``½ rᵀ W r`` of the cost with a symmetric W, or ``w ℓ``.
 
     Attributes
     ----------
     value : casadi.SX or casadi.MX, or str
-        r, or "error" and "effort" for those of Q and R.
+        r or ℓ; "error" and "effort" for the r of Q and R.
     weight : Weight
+    is_of_node : bool
+        Whether it counts at nodes alone, not over steps.
     """
 
     value: Any
     weight: Weight
+    is_of_node: bool = False
 
 
 class _Stated(NamedTuple):
@@ -86,7 +89,7 @@ class _Stated(NamedTuple):
         Symbols t, x, u, x_ref, p.
     path, end : list of _Term
         Squares along the horizon and at its end.
-    costs, end_costs : list
+    costs, end_costs : list of _Term
         Other terms.
     rows : casadi.SX or casadi.MX
     meaning : BoundRows
@@ -97,8 +100,8 @@ class _Stated(NamedTuple):
     inputs: dict[str, Any]
     path: list[_Term]
     end: list[_Term]
-    costs: list[Any]
-    end_costs: list[Any]
+    costs: list[_Term]
+    end_costs: list[_Term]
     rows: Any
     meaning: BoundRows
     known: dict[str, KnownQuantity]
@@ -160,9 +163,9 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
         system.f, system.derivatives, system.project, system.project_derivative, system.policy,
         None if system.errors is None else system.errors.basis,
     ]  # fmt: skip
-    terms = [*stated.path, *stated.end]
-    values = [term.value for term in terms if not isinstance(term.value, str)]
-    own: Any = [*values, *stated.costs, *stated.end_costs, stated.rows]
+    terms = [*stated.path, *stated.end, *stated.costs, *stated.end_costs]
+    own: Any = [term.value for term in terms if not isinstance(term.value, str)]
+    own += [stated.rows]
     given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
     own += [entry for each in stated.known.values() for entry in each[1:]]
     counts = (len(stated.path), len(stated.end), len(stated.costs), len(stated.end_costs))
@@ -183,6 +186,8 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
         f"{system.input_index('control').tolist()}",
     ]  # fmt: skip
     texts += [] if problem.has_equal_steps else ["steps of different lengths"]
+    if entries_in([*stated.path, *stated.costs]).ndim > 1:
+        texts += ["weights that change along the horizon"]
     return "\n".join(f"{len(text)} {text}" for text in texts)
 
 
@@ -237,25 +242,30 @@ def state(problem: OptimalControlProblem) -> _Stated:
         if residual.derivatives is not None:
             quantity = residual.differentiated(system, value, t, x, u, p)
             known[f"residual {len(known)}"], value = quantity, quantity.symbol
-        for found, at_end in ((path, False), (end, True)):
-            weight = residual.weigh(value.shape[0], names, at_end=at_end)
-            if weight is not None and (at_end or is_left):
-                found.append(_Term(value, weight))
-            elif weight is not None:
-                found += [
-                    _Term(residual.expression(system, time, state, u, p), weight.times(share))
-                    for share, time, state in points
-                ]
-    costs: tuple[list[Any], list[Any]] = ([], [])
-    for term in problem.costs:
-        for found, at_end in zip(costs, (False, True), strict=True):
-            factor = term.factor(p, names, at_end=at_end)
-            if factor is None:
-                continue
-            found += [
-                share * factor * term.expression(symbol, time, state, u, p)
-                for share, time, state in ([(1.0, t, x)] if at_end else points)
+        weights = residual.weigh(value.shape[0], names, problem.steps)
+        end += [] if weights.end is None else [_Term(value, weights.end)]
+        path += [] if weights.nodes is None else [_Term(value, weights.nodes, True)]
+        if weights.path is not None:
+            path += [
+                _Term(
+                    value if is_left else residual.expression(system, time, state, u, p),
+                    weights.path.times(share),
+                )
+                for share, time, state in points
             ]
+    costs: tuple[list[_Term], list[_Term]] = ([], [])
+    for term in problem.costs:
+        weights, here = term.weigh(names, problem.steps), term.expression(symbol, t, x, u, p)
+        costs[1].extend([] if weights.end is None else [_Term(here, weights.end)])
+        costs[0].extend([] if weights.nodes is None else [_Term(here, weights.nodes, True)])
+        if weights.path is not None:
+            costs[0].extend(
+                _Term(
+                    here if is_left else term.expression(symbol, time, state, u, p),
+                    weights.path.times(share),
+                )
+                for share, time, state in points
+            )
     bounds = [
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]
@@ -361,25 +371,24 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     def squares(terms: list[_Term]) -> list[_Square]:
         """At the end."""
         found = []
-        for value, weight in terms:
+        for value, weight, _ in terms:
             is_known = isinstance(value, str)
             r, slope = weighed[value] if is_known else (value, by_state(value))
             found.append(_Square(r, slope[:, :n], weight))
         return found
 
-    plain = [(value, by_both(value).T) for value in stated.costs]
-    last_plain = [(value, by_state(value).T) for value in stated.end_costs]
+    plain = [_Square(value, by_both(value), weight) for value, weight, _ in stated.costs]
+    last_plain = [_Square(value, by_state(value), weight) for value, weight, _ in stated.end_costs]
     *residuals, (rows, by_rows) = _differentiated(stated, by_both)
     path, end = [], squares(stated.end)
-    for value, weight in stated.path:
+    for value, weight, _ in stated.path:
         r, slope = weighed[value] if isinstance(value, str) else residuals.pop(0)
         path.append(_Square(r, slope, weight))
     arguments = (t, x, u, own, dt)
     after, A, B = derivatives(*arguments)
     gap = group.minus(after, x_next)
     correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
-    r, weighted, g, H, w = _gauss_newton(symbol, path, p)
-    other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
+    r, weighted, g, H, other, w = _gauss_newton(symbol, path, plain, p)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(*method).function
     values = {
@@ -400,8 +409,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     }  # fmt: skip
     terms = spelled_out([dt * weighted[:n], r[n:], dt * weighted[n:], dt * other], known)
     stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
-    r, weighted, g, H, w = _gauss_newton(symbol, end, p)
-    other, g = sum((v for v, _ in last_plain), ca.DM(0)), sum((s for _, s in last_plain), g)
+    r, weighted, g, H, other, w = _gauss_newton(symbol, end, last_plain, p)
     pull = P @ error
     last = {"cost": (ca.dot(r, weighted) + ca.dot(error, pull)) / 2 + other, "rows": rows}
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
@@ -484,7 +492,7 @@ def _function(
 
 
 class _Square(NamedTuple):
-    """A term ``½ rᵀ W r`` and the derivative of its r."""
+    """A term ``½ rᵀ W r``, or one ``w r``, and the derivative of its r."""
 
     value: Any
     jacobian: Any
@@ -496,26 +504,38 @@ def _places(term: _Term | _Square) -> tuple[np.ndarray, np.ndarray]:
 
     Column after column, as CasADi stores them.
     """
-    columns, rows = np.nonzero(np.tril(term.weight.matrix).T)
+    columns, rows = np.nonzero(np.tril(term.weight.is_set).T)
     return rows, columns
 
 
-def entries_in(terms: list[_Term]) -> np.ndarray:
-    """These entries of all terms."""
-    return np.concatenate([np.zeros(0), *(term.weight.matrix[_places(term)] for term in terms)])
+def entries_in(terms: list[_Term], *, of_nodes: bool = False) -> np.ndarray:
+    """These entries of all terms, shape (w,), or (N, w) where some change along the horizon.
+
+    With `of_nodes` those of terms over steps are zero.
+    """
+    found = [
+        term.weight.matrix[(..., *_places(term))] * (term.is_of_node or not of_nodes)
+        for term in terms
+    ]
+    stages = max((len(each) for each in found if each.ndim > 1), default=0)
+    if stages:
+        found = [np.broadcast_to(each, (stages, each.shape[-1])) for each in found]
+    return np.concatenate([np.zeros((stages, 0) if stages else 0), *found], axis=-1)
 
 
-def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """All r and W r of ``½ Σ rᵀ W r``, its derivatives, and a symbol for the entries of W.
+def _gauss_newton(
+    symbol: Any, terms: list[_Square], plain: list[_Square], p: Any
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """All r and W r of ``½ Σ rᵀ W r + Σ w ℓ``, its derivatives, ``Σ w ℓ``, a symbol for weights.
 
-    Of the Hessian what is on and below the diagonal.
+    Of the Hessian what is on and below the diagonal, without that of ℓ.
     Only entries that are not zero have a symbol, one for both sides of the diagonal; those that are
     parameters are multiplied by theirs.
     """
-    places = [_places(term) for term in terms]
+    places = [_places(term) for term in (*terms, *plain)]
     w, start = symbol.sym("w", sum(len(rows) for rows, _ in places)), 0
     residuals, pulls, gradient, hessian = ca.DM(0, 1), ca.DM(0, 1), ca.DM(0), ca.DM(0)
-    for term, (rows, columns) in zip(terms, places, strict=True):
+    for term, (rows, columns) in zip(terms, places, strict=False):
         size, stop = term.value.shape[0], start + len(rows)
         pattern = ca.Sparsity.triplet(size, size, rows.tolist(), columns.tolist())
         entries, start = w[start:stop], stop
@@ -529,7 +549,12 @@ def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, 
         pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
         hessian = hessian + lower_product(term.jacobian, weighted)
-    return residuals, pulls, gradient, hessian, w
+    other: Any = ca.DM(0)
+    for k, term in enumerate(plain):
+        which = int(term.weight.parameter[0])
+        factor = w[start + k] if which < 0 else w[start + k] * p[which]
+        other, gradient = other + factor * term.value, gradient + factor * term.jacobian.T
+    return residuals, pulls, gradient, hessian, other, w
 
 
 def lower_product(J: Any, weighted: Any) -> Any:

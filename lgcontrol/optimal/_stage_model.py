@@ -494,9 +494,9 @@ class StageModel:
         call = self._calls.get("roll")
         if call is None:
             call = self.roll.in_place()
-            call.inputs["w"][:] = self.transcription.path_weights
             self._calls["roll"] = call
-        given = call.inputs
+        given, weights = call.inputs, self.transcription.path_weights
+        given["w"][:] = weights if weights.ndim == 1 else weights[k]
         given["t"][()], given["x"][:], given["u"][:] = nodes.t[k], x, u
         given["dt"][()] = self.problem.steps[k]
         given["x_next"][:], given["p"][:] = nodes.x[k + 1], setting.p

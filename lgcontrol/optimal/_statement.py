@@ -19,10 +19,10 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..systems import Parameter, System
-from ._bounds import Bound
+from ._bounds import Bound, check_numbers
 from ._expressions import parameter_index
 from ._places import control_places, error_places
-from ._terms import Residual, Term, of_quantity
+from ._terms import Cost, Residual, Term, of_quantity
 from ._weights import WeightLike, error_weight, named_places, single_numbers, with_numbers
 
 # Points of integrals over a step, as shares of it, with their weights.
@@ -97,6 +97,14 @@ def checked_terms(
             if isinstance(weight, str):
                 parameter_index(f"weight of {kind} {term.name!r}", weight, names)
     return terms
+
+
+def check_horizon_of(terms: Sequence[Bound | Residual | Cost], horizon: int) -> None:
+    """Refuse nodes beyond the horizon."""
+    for term in terms:
+        if isinstance(term.at, range):
+            name = term.label if isinstance(term, Bound) else term.name
+            check_numbers(f"{type(term).__name__.lower()} {name!r}", term.at, horizon)
 
 
 def check_substeps(value: Any) -> int:
@@ -285,7 +293,7 @@ def _single_weights(system: System, terms: Mapping[str, np.ndarray | str]) -> di
     """Entries of Q, R and terminal that are one number times the identity."""
     found: dict[str, float] = {}
     for term, matrix in terms.items():
-        if isinstance(matrix, str):
+        if isinstance(matrix, str) or matrix.ndim > 2:
             continue
         known = named_places(term, (control_places if term == "R" else error_places)(system))
         for name, part in single_numbers(matrix, known).items():

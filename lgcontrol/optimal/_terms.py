@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, Value, named_options
-from ..codegen._internal import UnknownNameError, check_semidefinite, unknown_name
+from ..codegen._internal import UnknownNameError, check_semidefinite, check_shape, unknown_name
 from ..groups import LieGroup, check_element
 from ..groups._internal import group_difference
 from ..systems import SmoothReference, System, Trajectory, Waypoints
 from ..systems._internal import block_slices
+from ._bounds import ALONG, Where, check_nodes, place_text
 from ._expressions import (
     KnownQuantity,
     StageFunction,
@@ -25,7 +26,7 @@ from ._expressions import (
     quantities_of,
 )
 from ._places import control_places, error_places
-from ._weights import Weight, square
+from ._weights import Weight, each_checked, square
 
 
 @named_options
@@ -45,7 +46,8 @@ class Residual:
         taken from it.
     weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
-        multiplies the identity; None for nothing.
+        multiplies the identity; None for nothing. A stack of matrices, shape (N, n, n), has one for
+        each step of the horizon; of numbers the shape is (N, 1, 1).
     terminal : float, array_like or str, optional
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
@@ -61,6 +63,11 @@ class Residual:
         the residual for displacements ``x exp d`` of the state, shape (rows, dim). by_u is by all
         inputs of the system, shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a
         third of the operations of automatic differentiation.
+    at : {"both", "path", "terminal", "start"} or range
+        Nodes, as of a `Bound`. At ends and at nodes with numbers the weight counts as it is, not
+        per s: ``½ rᵀ W r`` for each of them. A stack of weights then has one for each of these
+        nodes. The residual has to be finite at all nodes. Nodes are those of each plan, in a loop,
+        too.
 
     Examples
     --------
@@ -68,6 +75,7 @@ class Residual:
     >>> height.weight
     10.0
     >>> effort = Residual("input", 1e-3, function=lambda t, y, u, p: y - 2.0, name="effort")
+    >>> gate = Residual(lambda t, x, u, p: x[:2] - ca.DM([1, 2]), 100.0, at=range(10, 11))
     """
 
     of: StageFunction | str
@@ -77,6 +85,7 @@ class Residual:
     group: LieGroup | None = None
     function: StageFunction | None = None
     derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None
+    at: Where | range = "both"
 
     def __post_init__(self) -> None:
         check_form(self)
@@ -96,6 +105,7 @@ class Residual:
         terminal: ArrayLike | str | None = None,
         name: str = "error",
         derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None,
+        at: Where | range = "both",
     ) -> Residual:
         """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
 
@@ -109,7 +119,7 @@ class Residual:
             Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi
             columns, so that a goal may be parameters. A Trajectory counts between its nodes, too.
         group : LieGroup
-        weight, terminal, name
+        weight, terminal, name, at
             See `Residual`.
         derivatives : callable, optional
             ``(t, x, u, p) → by_x, by_u`` of the element, in tangent vectors of the group: of a
@@ -173,7 +183,7 @@ class Residual:
             return group.minus(element(t, x, u, p), there(t, p))
 
         if derivatives is None:
-            return cls(error, weight, terminal, name, group)
+            return cls(error, weight, terminal, name, group, at=at)
         own = derivatives
 
         def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
@@ -181,7 +191,7 @@ class Residual:
             by_x, by_u = own(t, x, u, p)
             return by_element @ by_x, by_element @ by_u
 
-        return cls(error, weight, terminal, name, group, derivatives=slopes)
+        return cls(error, weight, terminal, name, group, derivatives=slopes, at=at)
 
     def expression(
         self,
@@ -228,16 +238,18 @@ class Residual:
         shared: Any = ca.cse(made) if isinstance(x, ca.SX) else made
         return KnownQuantity(type(x).sym(self.name, rows), *shared)
 
-    def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
-        """W for a residual of the given length; None where it does not count."""
-        value = self.terminal if at_end else self.weight
-        if value is None:
-            return None
+    def weigh(self, size: int, parameters: Sequence[str], steps: np.ndarray) -> TermWeights:
+        """W for a residual of the given length, where it counts."""
         label = f"weight of residual {self.name!r}"
-        if isinstance(value, str):
-            return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
-        matrix = check_semidefinite(label, square(label, value, size))
-        return Weight.of(matrix) if matrix.any() else None
+
+        def made(value: Any, count: int | None) -> Weight:
+            if isinstance(value, str):
+                which = np.full(size, parameter_index(label, value, parameters))
+                return Weight(np.eye(size), which)
+            given = square(label, value, size, steps=count)
+            return Weight.of(each_checked(check_semidefinite, label, given))
+
+        return _placed(self, made, steps)
 
 
 @named_options
@@ -252,14 +264,17 @@ class Cost:
     of : callable or str
         ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`; or the name of a quantity of
         the system, such as ``"kinetic_energy"`` of a robot.
-    weight : float or str, optional
-        w along the horizon, per s, or the name of a parameter; None for nothing.
+    weight : float, array_like or str, optional
+        w along the horizon, per s, or the name of a parameter; None for nothing. An array has a
+        number for each step of the horizon.
     terminal : float or str, optional
         w_N at the end of the horizon; nothing if left out.
     name : str
         What messages call it.
     function : callable, optional
         ``(t, y, u, p) → number`` of the values y of a quantity that `of` names.
+    at : {"both", "path", "terminal", "start"} or range
+        Nodes, as of a `Residual`: at ends and at nodes with numbers w is not per s.
 
     Examples
     --------
@@ -269,10 +284,11 @@ class Cost:
     """
 
     of: StageFunction | str
-    weight: float | str | None = 1.0
+    weight: ArrayLike | str | None = 1.0
     terminal: float | str | None = None
     name: str = "cost"
     function: StageFunction | None = None
+    at: Where | range = "both"
 
     def __post_init__(self) -> None:
         check_form(self)
@@ -286,14 +302,19 @@ class Cost:
             raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
         return value
 
-    def factor(self, p: Value, parameters: Sequence[str], *, at_end: bool) -> Value:
-        """w, a number or that of a parameter; None where it does not count."""
-        value = self.terminal if at_end else self.weight
-        if isinstance(value, str):
-            return p[parameter_index(f"weight of cost {self.name!r}", value, parameters)]
-        if value is not None and not np.isfinite(value):
-            raise ValueError(f"the weight of cost {self.name!r} must be finite, got {value}")
-        return value
+    def weigh(self, parameters: Sequence[str], steps: np.ndarray) -> TermWeights:
+        """The weight w where the term counts, as a matrix of one entry."""
+        label = f"weight of cost {self.name!r}"
+
+        def made(value: Any, count: int | None) -> Weight:
+            if isinstance(value, str):
+                which = parameter_index(label, value, parameters)
+                return Weight(np.ones((1, 1)), np.array([which]))
+            if np.ndim(value) == 0:
+                return Weight.of(check_shape(label, value, ()).reshape(1, 1))
+            return Weight.of(check_shape(label, value, (count,)).reshape(-1, 1, 1))
+
+        return _placed(self, made, steps)
 
 
 Term = TypeVar("Term", Residual, Cost)
@@ -329,9 +350,64 @@ def of_quantity(system: System, term: Term) -> Term:
     return replace(term, of=values, function=None, name=label)
 
 
+class TermWeights(NamedTuple):
+    """Weights of a term of the cost; None where it does not count.
+
+    Attributes
+    ----------
+    path : Weight or None
+        Per s, along the horizon.
+    nodes : Weight or None
+        Of single nodes: of each step, over its length.
+    end : Weight or None
+    """
+
+    path: Weight | None
+    nodes: Weight | None
+    end: Weight | None
+
+
+def _placed(
+    term: Residual | Cost, made: Callable[[Any, int | None], Weight], steps: np.ndarray
+) -> TermWeights:
+    """Weights of a term at its nodes.
+
+    `made` makes one of what is given: of so many steps or nodes, if it may change.
+    """
+    horizon, weight, end = len(steps), term.weight, term.terminal
+    if term.at in ALONG:
+        own = None if weight is None else made(weight, horizon)
+        last = None if end is None else made(end, None)
+        return TermWeights(_unless_zero(own), None, _unless_zero(last))
+    if weight is None:
+        return TermWeights(None, None, None)
+    at = {"start": range(1), "terminal": range(horizon, horizon + 1)}.get(str(term.at), term.at)
+    assert isinstance(at, range)
+    nodes = np.array(at)
+    found = made(weight, len(nodes))
+    each = np.broadcast_to(found.matrix, (len(nodes), *found.matrix.shape[-2:]))
+    of_steps, along = nodes < horizon, np.zeros((horizon, *each.shape[1:]))
+    along[nodes[of_steps]] = each[of_steps] / steps[nodes[of_steps], None, None]
+    last = each[~of_steps].sum(axis=0)  # of the end, or of none
+    return TermWeights(
+        None, _unless_zero(found._replace(matrix=along)), _unless_zero(found._replace(matrix=last))
+    )
+
+
+def _unless_zero(weight: Weight | None) -> Weight | None:
+    return weight if weight is not None and weight.matrix.any() else None
+
+
 def check_form(term: Residual | Cost) -> None:
-    """Refuse functions of values that have no name."""
+    """Refuse functions of values that have no name, and weights of places that are left out."""
     kind = type(term).__name__
+    label = f"{kind.lower()} {term.name!r}"
+    check_nodes(label, term.at)
+    if term.terminal is not None and term.at != "both":
+        raise ValueError(
+            f"{label}: terminal= weighs it at the end, which at={place_text(term.at)!r} leaves to "
+            "weight=: give one of the two, or two terms"
+        )
     if term.function is not None and not isinstance(term.of, str):
         raise ValueError(
             f"{kind.lower()} {term.name!r}: function= takes the values of a quantity: name it, "

@@ -95,7 +95,12 @@ class Transcription:
         Bounds other than the limits of controls (`OptimalControlProblem.input_limits`).
     path_weights, end_weights : ndarray
         Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
-        other ones has the same code, compiled once.
+        other ones has the same code, compiled once. Weights that change along the horizon have a
+        row for each stage.
+    node_weights : ndarray
+        Of these what counts at nodes alone, not over steps.
+    shared : tuple of str
+        Arguments that all stages have in common.
     """
 
     def __init__(self, problem: OptimalControlProblem) -> None:
@@ -109,7 +114,12 @@ class Transcription:
         self._built = Built(problem)
         stated = self._built.stated
         self.rows = stated.meaning
-        self.path_weights, self.end_weights = entries_in(stated.path), entries_in(stated.end)
+        along = [*stated.path, *stated.costs]
+        self.path_weights = entries_in(along)
+        self.node_weights = entries_in(along, of_nodes=True)
+        self.end_weights = entries_in([*stated.end, *stated.end_costs])
+        own = {"p": True, "w": self.path_weights.ndim == 1, "dt": problem.has_equal_steps}
+        self.shared = tuple(name for name, is_shared in own.items() if is_shared)
         self._calls: dict[str, InPlaceCall] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -212,8 +222,7 @@ class Transcription:
     def call_of(self, function: ModelFunction) -> InPlaceCall:
         """A function of all stages, with weights and lengths of steps written."""
         problem = self.problem
-        own = ("p", "w", "dt") if problem.has_equal_steps else ("p", "w")
-        call = function.in_place(problem.horizon, shared=own)
+        call = function.in_place(problem.horizon, shared=self.shared)
         call.inputs["w"][:] = self.path_weights
         call.inputs["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
         return call

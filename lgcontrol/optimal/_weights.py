@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +21,10 @@ from ..systems._internal import from_wide_to_narrow
 from ._places import control_places, error_places, state_names
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
-"""A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
+"""A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these.
+
+Along the horizon also a stack of matrices, one a step: shape (N, n, n), or (N, 1, 1) for numbers.
+"""
 
 
 def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
@@ -57,7 +60,9 @@ def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
     return _assemble(name, weight, state_names(group), group.dim, strict=False)
 
 
-def error_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
+def error_weight(
+    name: str, weight: WeightLike, system: System, steps: int | None = None
+) -> np.ndarray:
     """Weight on the error coordinates of a system.
 
     Parameters
@@ -67,15 +72,19 @@ def error_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
         As in `state_weight`; with the system's own names of error coordinates where constraints
         leave fewer of them than its group has.
     system : System
+    steps : int, optional
+        Entries of weights that change along a horizon; none do if left out.
 
     Returns
     -------
-    ndarray, shape (n_errors, n_errors)
+    ndarray, shape (n_errors, n_errors) or (steps, n_errors, n_errors)
     """
-    return _assemble(name, weight, error_places(system), system.n_errors, strict=False)
+    return _assemble(name, weight, error_places(system), system.n_errors, strict=False, steps=steps)
 
 
-def input_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
+def input_weight(
+    name: str, weight: WeightLike, system: System, steps: int | None = None
+) -> np.ndarray:
     """Weight on the controls of a system.
 
     Parameters
@@ -85,10 +94,12 @@ def input_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
         As in `state_weight`, with the names of controls, or what comes before the dot in them:
         ``{"rotor": 0.1}`` for rotor.0 to rotor.3.
     system : System
+    steps : int, optional
+        As in `error_weight`.
 
     Returns
     -------
-    ndarray, shape (m, m)
+    ndarray, shape (m, m) or (steps, m, m)
         Symmetric, positive definite.
 
     Raises
@@ -104,12 +115,18 @@ def input_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
     >>> input_weight("R", 0.5, wheel)
     array([[0.5]])
     """
-    names = control_places(system)
-    return _assemble(name, weight, names, len(system.input_index("control")), strict=True)
+    names, count = control_places(system), len(system.input_index("control"))
+    return _assemble(name, weight, names, count, strict=True, steps=steps)
 
 
 def _assemble(
-    name: str, weight: WeightLike, names: Mapping[str, slice], size: int, *, strict: bool
+    name: str,
+    weight: WeightLike,
+    names: Mapping[str, slice],
+    size: int,
+    *,
+    strict: bool,
+    steps: int | None = None,
 ) -> np.ndarray:
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
@@ -118,12 +135,14 @@ def _assemble(
                 raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
         for key in from_wide_to_narrow(name, {key: names[key] for key in weight}):
             part, label = names[key], f"{name}[{key!r}]"
-            own = square(label, weight[key], part.stop - part.start)
-            matrix[part, part] = check_semidefinite(label, own)
+            own = square(label, weight[key], part.stop - part.start, steps=steps)
+            if own.ndim > matrix.ndim:
+                matrix = np.tile(matrix, (len(own), 1, 1))
+            matrix[..., part, part] = each_checked(check_semidefinite, label, own)
         missing = [
             key
             for key, part in names.items()
-            if part.stop - part.start == 1 and not matrix[part, part].any()
+            if part.stop - part.start == 1 and not matrix[..., part, part].any()
         ]
         if strict and missing:
             raise ValueError(f"{name} gives no weight to {', '.join(missing)}: weigh every control")
@@ -133,17 +152,53 @@ def _assemble(
             f"in {{{next(iter(names))!r}: 1.0}}; got {weight!r}"
         )
     else:
-        matrix = square(name, weight, size, names)
-    return (check_definite if strict else check_semidefinite)(name, matrix)
+        matrix = square(name, weight, size, names, steps)
+    return each_checked(check_definite if strict else check_semidefinite, name, matrix)
+
+
+def each_checked(
+    check: Callable[[str, np.ndarray], np.ndarray], name: str, matrix: np.ndarray
+) -> np.ndarray:
+    """What a check makes of a matrix, or of each one along the horizon; equal ones are one."""
+    if matrix.ndim == 2:
+        return check(name, matrix)
+    if (matrix == matrix[:1]).all():
+        return check(name, matrix[0])
+    return np.array([check(f"{name} of step {k}", each) for k, each in enumerate(matrix)])
 
 
 def square(
-    name: str, value: Any, size: int, names: Mapping[str, slice] | None = None
+    name: str,
+    value: Any,
+    size: int,
+    names: Mapping[str, slice] | None = None,
+    steps: int | None = None,
 ) -> np.ndarray:
-    """Matrix of a number, a diagonal or a matrix; names of its rows for messages."""
+    """Matrix of a number, a diagonal or a matrix, or a stack of these, one for each of the steps.
+
+    Names of its rows are for messages.
+    """
+    if callable(value):
+        raise TypeError(
+            f"{name} must be numbers, not a function: give one matrix for each of the "
+            f"{steps or 'N'} steps, shape ({steps or 'N'}, {size}, {size}), or a Residual whose "
+            "function (t, x, u, p) holds the root of the weight"
+        )
     array = check_shape(name, value, [None] * np.ndim(value))
     if array.ndim == 0:
         return array * np.eye(size)
+    if array.ndim == 3:
+        if steps is None:
+            raise ValueError(
+                f"{name} has shape {array.shape}, expected ({size}, {size}): it is one weight; "
+                "weights along the horizon alone may have an entry for each step"
+            )
+        if array.shape not in ((steps, 1, 1), (steps, size, size)):
+            raise ValueError(
+                f"{name} has shape {array.shape}, expected ({steps}, {size}, {size}), a matrix for "
+                f"each of the {steps} steps, or ({steps}, 1, 1), a number for each"
+            )
+        return array * np.eye(size) if array.shape[1] == 1 else array
     if array.shape not in ((size,), (size, size)):
         rows = [key for key, part in (names or {}).items() if part.stop - part.start == 1]
         raise ValueError(
@@ -170,8 +225,8 @@ class Weight(NamedTuple):
 
     Attributes
     ----------
-    matrix : ndarray, shape (size, size)
-        Numbers; where a parameter stands, what multiplies it.
+    matrix : ndarray, shape (size, size) or (N, size, size)
+        Numbers, of all steps or of each; where a parameter stands, what multiplies it.
     parameter : ndarray of int, shape (size,)
         Which of p stands on the diagonal, −1 for none.
     """
@@ -182,17 +237,23 @@ class Weight(NamedTuple):
     @classmethod
     def of(cls, matrix: np.ndarray) -> Weight:
         """Numbers alone."""
-        return cls(matrix, np.full(len(matrix), -1))
+        return cls(matrix, np.full(matrix.shape[-1], -1))
 
     def at(self, p: np.ndarray) -> np.ndarray:
-        """The matrix for values of the parameters."""
-        matrix = self.matrix.copy()
+        """The matrix for values of the parameters, of the last step where it changes."""
+        matrix = (self.matrix if self.matrix.ndim == 2 else self.matrix[-1]).copy()
         np.fill_diagonal(matrix, np.diag(matrix) * np.append(p, 1.0)[self.parameter])
         return matrix
 
-    def times(self, factor: float) -> Weight:
-        """Return the weight times a factor."""
+    def times(self, factor: float | np.ndarray) -> Weight:
+        """The weight times a factor, or one for each step, shape (N,)."""
+        factor = np.reshape(factor, (-1, 1, 1)) if np.ndim(factor) else factor
         return self._replace(matrix=factor * self.matrix)
+
+    @property
+    def is_set(self) -> np.ndarray:
+        """Which entries are not zero throughout, shape (size, size)."""
+        return np.any(self.matrix != 0, axis=0) if self.matrix.ndim == 3 else self.matrix != 0
 
     def split(self) -> tuple[np.ndarray, Weight]:
         """The matrix without what parameters stand for, and that."""
@@ -247,7 +308,7 @@ def with_numbers(
     """A weight with the nominal values of what are parameters."""
     for name, part in parts.items():
         if name.partition(".")[0] == term:
-            matrix[part, part] = nominal[name] * np.eye(part.stop - part.start)
+            matrix[..., part, part] = nominal[name] * np.eye(part.stop - part.start)
     return matrix
 
 
@@ -255,6 +316,8 @@ def diagonal_of(weight: Any) -> str:
     """A weight in a few characters: its diagonal, equal entries once."""
     if isinstance(weight, str):
         return repr(weight)
+    if weight.ndim == 3:
+        return f"{diagonal_of(weight[0])} to {diagonal_of(weight[-1])}"
     entries = np.diag(weight)
     if (entries == entries[:1]).all():
         text = f"{entries[0]:g}"

@@ -687,7 +687,7 @@ def test_a_gate_is_passed_at_its_node():
             ).solve([0, 0]),
             "nodes are 0 to 3",
         ),
-        (lambda: Bound("x", 0, at=range(0)), "has no node, so that the bound never holds"),
+        (lambda: Bound("x", 0, at=range(0)), "has no node, so that it never counts"),
         (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1), time_weight=np.nan),
             "time_weight must be finite, got nan",

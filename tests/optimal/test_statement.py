@@ -240,7 +240,7 @@ def test_bounds_hold_where_they_can():
         ({"of": "twist", "upper": [1, 2]}, r"upper of bound 'twist' has shape \(2,\), expected"),
         ({"of": "twist", "soft": -1.0}, "soft must be a positive weight"),
         ({"of": "twist", "upper": np.nan}, "upper is not a number, got nan: leave it out"),
-        ({"of": "twist", "at": "end"}, "unknown place of a bound 'end'"),
+        ({"of": "twist", "at": "end"}, "bound 'twist': unknown place 'end'"),
     ],
 )
 def test_wrong_bounds_are_refused(options, message):

@@ -38,8 +38,6 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
     for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c")
 )
 
-# Arguments that all stages have in common.
-SHARED = ("p", "w", "dt")  # dt where all steps are of one length
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
 OFTEN_LEVEL = (
@@ -317,17 +315,12 @@ def _compiler() -> Compiler | None:
 Parts = dict[str, tuple[ModelFunction, tuple[str, ...] | None]]
 
 
-def _shared_by(model: StageModel) -> tuple[str, ...]:
-    """Arguments that stages have in common: steps of different lengths have each their own."""
-    return SHARED if model.problem.has_equal_steps else SHARED[:-1]
-
-
 def plain_parts(model: StageModel) -> Parts:
     """Functions of a problem by their names in the struct, and what their items share.
 
     Without second derivatives, which take longest to derive.
     """
-    once, shared = model.transcription._functions, _shared_by(model)
+    once, shared = model.transcription._functions, model.transcription.shared
     parts: Parts = {
         "values": (once.stage_values, shared),
         "retract": (model.retract, ("p",)),
@@ -355,7 +348,7 @@ def curved_parts(model: StageModel) -> Parts:
     if model.curvature is None or model.end_curvature is None:
         return {}
     return {
-        "curvature": (model.curvature, _shared_by(model)),
+        "curvature": (model.curvature, model.transcription.shared),
         "end_curvature": (model.end_curvature, None),
     }
 

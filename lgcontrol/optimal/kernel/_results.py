@@ -23,6 +23,7 @@ from .._plan import Plan
 from .._problem import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
+from .._terms import TermWeights
 from .._transcription import Nodes, Setting, Values
 from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
 
@@ -267,12 +268,11 @@ class KernelResults:
         terms: list[tuple[str, Any, list[bool]]] = []
         for residual in problem.residuals:
             value = residual.expression(system, t, x, u, q)
-            size = value.shape[0]
-            on = [residual.weigh(size, names, at_end=end) is not None for end in (False, True)]
+            on = _counts(residual.weigh(value.shape[0], names, problem.steps))
             terms.append((f"the residual {residual.name!r}", value, on))
         for cost in problem.costs:
             value = cost.expression(problem.symbol, t, x, u, q)
-            on = [cost.factor(q, names, at_end=end) is not None for end in (False, True)]
+            on = _counts(cost.weigh(names, problem.steps))
             terms.append((f"the cost {cost.name!r}", value, on))
         last = len(nodes.t) - 1
         for name, value, on in terms:
@@ -320,6 +320,11 @@ class KernelResults:
             if price > least
         ]
         return f"kept against it: {', '.join(names)}" if names else ""
+
+
+def _counts(weights: TermWeights) -> list[bool]:
+    """Whether a term is evaluated along the horizon, and at its end."""
+    return [not (weights.path is None is weights.nodes), weights.end is not None]
 
 
 def _of_defects(gap: float) -> str:

@@ -139,7 +139,7 @@ class KernelMemory:
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
             "x0": group.nq, "lower": m, "upper": m, "limit": na, "weight": na,
             "log": (most + 1, len(LOG)), "memory": memory, "work": work + 16,
-            "w": len(once.path_weights), "w_end": len(once.end_weights), "steps": N,
+            "w": once.path_weights.shape, "w_end": len(once.end_weights), "steps": N,
             "best": 2 * plan + M * nr + N * m * n + kept,
         }  # fmt: skip
         self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -174,6 +174,7 @@ class KernelMemory:
             nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
             nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
             asked=self._asked(model), discrete=model.problem.system.is_discrete,
+            weights=0 if "w" in once.shared else once.path_weights.shape[1],
             bend=len(known["bend_rows"]), curved="curvature" in stages.functions,
             scratch=stages.scratch,
         )  # fmt: skip

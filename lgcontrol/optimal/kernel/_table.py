@@ -86,6 +86,7 @@ size turn entries that turn derivatives of the end of a step to those of the def
 size scratch numbers of work memory that functions need
 size discrete whether steps are those of a discrete system
 size asked how often a start asks the policy in a step
+size weights numbers from the weights of a stage to those of the next; 0 where all share them
 places controls which inputs are controls
 places free which error coordinates of the first state are free
 places rows rows of the sparse entries

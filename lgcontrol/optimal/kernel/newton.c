@@ -299,7 +299,8 @@ static void roll(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, co
                  double *away)
 {
   const double *in[] = {q->t + k, s->trial.x + k * m->nq, u, s->now.x + (k + 1) * m->nq,
-                        q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w, q->steps + k};
+                        q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w + k * m->weights,
+                        q->steps + k};
   double *const out[] = {s->trial.x + (k + 1) * m->nq, s->t_cost + k, away, s->t_rows + k * m->nr};
   call(&m->roll, 1, in, out, s->scratch);
 }
