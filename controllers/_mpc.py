@@ -254,7 +254,8 @@ class MPC(Controller, metaclass=Fixed):
                 disturbance = SteadyDisturbance(disturbance)
             self._estimator = DisturbanceEstimator(
                 system, disturbance, numbers.bias_settling * self.dt, method=planned.method,
-                substeps=planned.substeps, Q=stated.Q,
+                substeps=planned.substeps,
+                Q=stated.weight("Q").at(stated.nominal_parameters),
                 unobservable=numbers.bias_unobservable,
             )  # fmt: skip
         self._forget()

@@ -191,6 +191,11 @@ def terminal_set(
     reference = problem.reference if reference is None else reference
     if moves(reference):
         raise ValueError("the reference moves: a terminal set is one about an equilibrium")
+    if problem.Q.ndim > 2 or problem.R.ndim > 2:
+        raise ValueError(
+            "weights change along the horizon, so that the cost of plans need not fall from call to "
+            "call: give one Q and one R for all steps"
+        )
     values = problem.parameter_values(p)
     own = values[: system.n_parameters]
     x_s, u_s = (row[0] for row in sample_reference(system, reference, np.zeros(1), own))

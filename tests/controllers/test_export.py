@@ -137,6 +137,13 @@ CASES = {
     "hard limit that cannot be kept": lambda: (
         mpc(bounds=[Bound("rate", -0.5, 0.5)]), [0.0, 1.0, 0.9],
     ),
+    "weights that change along the horizon": lambda: (
+        mpc(
+            Q={"angle": np.linspace(0.2, 2.0, 15)[:, None, None], "rate": 0.1},
+            residuals=[Residual(lambda t, x, u, p: x[2] - 0.4, 3.0, at=range(4, 5))],
+        ),
+        [1.0, 0.0, 0.3],
+    ),
     "soft limit, several steps": lambda: (
         mpc(bounds=[Bound("rate", -0.5, 0.5, soft=3.0)], real_time=RealTime(iterations=2)),
         [0.0, 1.0, 0.2],

@@ -14,6 +14,7 @@ from lgcontrol.optimal import (
     OptimalControlProblem,
     Rates,
     Residual,
+    terminal_set,
     with_rates,
 )
 from lgcontrol.systems import System, Waypoints
@@ -28,6 +29,7 @@ NEAR = 1e-5  # solves of curved problems by two methods
 CART = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=["push"])
 Q = np.linspace(1.0, 4.0, N)[:, None, None] * np.array([[1.0, 0.2], [0.2, 0.5]])
 R = np.linspace(0.5, 0.1, N)[:, None, None]
+AIM = SO3.exp(np.array([0.9, -0.4, 0.3]))
 UNEVEN = np.linspace(0.05, 0.2, N)
 
 
@@ -91,12 +93,11 @@ def test_the_last_weight_is_held_beyond_the_horizon():
 def tumbling(**options):
     """A slew with a tilted gate, costs of a stretch and a state that shall be small at last."""
     body = satellite(0.6)
-    aim = SO3.exp(np.array([0.9, -0.4, 0.3]))
     terms = {
         "Q": {"attitude": np.linspace(0.1, 3.0, 15)[:, None, None], "rate": 0.2},
         "R": np.linspace(0.4, 0.1, 15)[:, None, None], "reference": body.state.identity,
         "residuals": [
-            Residual.from_goal(lambda t, x, u, p: x[:4], aim, SO3, 6.0, at=range(8, 9), name="aim"),
+            Residual.from_goal(lambda t, x, u, p: x[:4], AIM, SO3, 6.0, at=range(8, 9), name="aim"),
             Residual(lambda t, x, u, p: x[4:] ** 2, 9.0, at="terminal", name="still"),
             Residual(lambda t, x, u, p: u[:2] * x[4], 2.0, at="start", name="first"),
         ],
@@ -121,13 +122,12 @@ VARIANTS = {
 def by_hand(problem, found):
     """The cost, term by term."""
     x, u, t, h, total = found.x, found.u, found.t, problem.steps, 0.0
-    goal = SO3.exp(np.array([0.9, -0.4, 0.3]))
     for k in range(problem.horizon):
         e = problem.system.error(x[k], problem.system.state.identity)
         total += h[k] / 2 * (e @ problem.Q[k] @ e + u[k] @ problem.R[k] @ u[k])
         total += h[k] * np.linspace(0.0, 0.2, 15)[k] * np.exp(x[k, 5] + u[k, 1])
         if k == 8:
-            total += 3.0 * np.sum(SO3.minus(x[k, :4], goal) ** 2)
+            total += 3.0 * np.sum(SO3.minus(x[k, :4], AIM) ** 2)
         if 3 <= k < 7:
             total += 0.3 * np.sin(x[k, 1]) * t[k]
     total += np.sum((u[0, :2] * x[0, 4]) ** 2)
@@ -164,7 +164,7 @@ def test_other_numbers_and_nodes_compile_nothing():
     problem = tumbling()
     gate = Residual.from_goal(
         lambda t, x, u, p: x[:4],
-        SO3.exp(np.array([0.9, -0.4, 0.3])),
+        AIM,
         SO3,
         2.0,
         at=range(3, 4),
@@ -281,13 +281,14 @@ def test_waypoints_pull_at_their_nodes():
         (lambda: Residual(place, at=range(3, 3)), "has no node"),
         (lambda: Residual(place, terminal=1.0, at="start"), "terminal= weighs it at the end"),
         (lambda: Cost(place, terminal=1.0, at=range(4, 5)), "leaves to weight="),
-        (lambda: build(residuals=[Residual(place, at=range(N + 1, N + 1 + 1))]), "nodes are 0 to 12"),
+        (lambda: build(residuals=[Residual(place, at=range(13, 14))]), "nodes are 0 to 12"),
         (lambda: build(costs=[Cost(place, at=range(-1, 3))]), "nodes are 0 to 12"),
         (lambda: build(Q=np.ones((N + 1, 1, 1))), r"a matrix for each of the 12 steps"),
         (lambda: build(terminal=np.ones((N, 1, 1))), "it is one weight"),
         (lambda: build(R=np.linspace(1, -1, N)[:, None, None]), "R of step 6 must be positive"),
         (lambda: build(Q=lambda t: 1 + t), "one matrix for each of the 12 steps"),
         (lambda: build(costs=[Cost(place, np.ones(3))]), "weight of cost 'cost'"),
+        (lambda: terminal_set(build(Q=Q)), "give one Q and one R for all steps"),
         (lambda: build(Q=Q).solve([1, 0], refine=1e-2), "Q has an entry for each step"),
         (
             lambda: build(residuals=[Residual(place, at=range(3, 4))]).solve([1, 0], refine=1e-2),
