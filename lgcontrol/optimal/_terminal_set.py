@@ -193,8 +193,8 @@ def terminal_set(
         raise ValueError("the reference moves: a terminal set is one about an equilibrium")
     if problem.Q.ndim > 2 or problem.R.ndim > 2:
         raise ValueError(
-            "weights change along the horizon, so that the cost of plans need not fall from call to "
-            "call: give one Q and one R for all steps"
+            "weights change along the horizon, so that the cost need not fall from call to call: "
+            "give one Q and one R for all steps"
         )
     values = problem.parameter_values(p)
     own = values[: system.n_parameters]
