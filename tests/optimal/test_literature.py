@@ -7,13 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from lgcontrol.optimal import PhasedProblem
+from lgcontrol.optimal import InteriorPointSolver, PhasedProblem
 from tests.optimal.literature import TASKS, in_units
+
+from .test_interior_point import in_numpy
 
 # The fastest ones of different kinds, by default.
 QUICK = (
     "car_stops", "bryson_denham", "goddard", "robot_arm", "van_der_pol_bounded", "tank_of_jensen",
     "moon_lander", "batch_reactor", "zermelo", "oscillator_comes_to_rest", "least_snap",
+    "hypersensitive",
 )  # fmt: skip
 # What the solver does not do yet, with what was measured; strict, so that a mend is seen.
 UNSOLVED = {
@@ -49,6 +52,16 @@ def test_linear_quadratic_plans_take_two_steps(name):
     """The cost is a state whose rate is u²: a whole step leaves a defect, its rollout none."""
     problem, x0 = TASKS[name].state()
     assert "after 2 iterations" in problem.solve(x0).message
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_a_rollout_that_costs_far_more_than_violations_is_left(makes):
+    """The first step, rolled out, costs 5289 with multipliers near one; IPOPT takes 19 steps."""
+    problem, x0 = TASKS["hypersensitive"].state()
+    found = problem.solve(x0, solver=makes(problem.problem))
+    assert found.is_success
+    assert found.solution.iterations[-1].number < 25
+    assert max(entry.cost for entry in found.solution.iterations) < 100.0
 
 
 def test_units_change_nothing():

@@ -719,12 +719,25 @@ class NewtonKKT:
             rolls = is_first and not rolls_first and self.ne > 0 and self.dw == 0
             if rolls and not self.theta(trial, *found[1:]) < ref.theta:
                 # Defects of curved dynamics shorten the step that meets equalities; a rollout of
-                # it has none.
+                # it has none. Far from the solution it may cost a thousand times as much, from
+                # where no search gets back.
                 rolled = self.roll_out(fac.K, tau, d)
-                if rolled is not None and self.judge(1.0, rolled[0], rolled[1], ref):
+                if (
+                    rolled is not None
+                    and self._is_affordable(rolled[0], rolled[1], d, ref)
+                    and self.judge(1.0, rolled[0], rolled[1], ref)
+                ):
                     return self.taken(rolled[0], d, 1.0, dual), 1.0
             is_first, alpha = False, alpha / 2
         return None
+
+    def _is_affordable(
+        self, trial: PlanIterate, found: Any, d: NewtonStep, ref: LineSearchStart
+    ) -> bool:
+        """Whether a trial costs at most what violations are worth by the step's multipliers."""
+        after = (self.it.lam + d.lam, self.it.nu + d.nu)
+        price = max(float(np.abs(one).max(initial=0.0)) for one in after)
+        return bool(self.phi(trial, found[0]) - ref.phi <= price * ref.theta)
 
     def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
         """Whether a rollout of a step is taken."""

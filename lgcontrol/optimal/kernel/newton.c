@@ -1219,6 +1219,17 @@ static void first_state(const lg_model *m, lg_task *q, lg_state *s, double *x)
   copy(x, to, m->nq);
 }
 
+/* Whether the trial, weighed, costs at most what violations th are worth by the step's multipliers. */
+static int is_affordable(const lg_model *m, const lg_task *q, const lg_state *s, double th, double phi_)
+{
+  double price = 0;
+  for (int64_t i = 0; i < q->horizon * m->nx; i++)
+    price = larger(price, fabs(s->now.lam[i] + s->d_lam[i]));
+  for (int64_t i = 0; i < (q->horizon + 1) * m->ne; i++)
+    price = larger(price, fabs(s->now.nu[i] + s->d_nu[i]));
+  return s->t_phi - phi_ <= price * th;
+}
+
 /* The line search; the step length that was taken, or 0. */
 static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
 {
@@ -1251,11 +1262,12 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
       accept(m, q, s, o, alpha, dual);
       return alpha;
     }
-    /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none. */
+    /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none.
+     * Far from the solution it may cost a thousand times as much, from where no search gets back. */
     if (first && !rolls_first && m->ne > 0 && s->mem->dw == 0
         && !(s->t_theta < th) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
       weigh(m, q, s, f);
-      if (judge(s, o, 1, ref)) {
+      if (is_affordable(m, q, s, th, ref[1]) && judge(s, o, 1, ref)) {
         accept(m, q, s, o, 1, dual);
         return 1;
       }
