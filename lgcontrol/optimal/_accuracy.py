@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..codegen._internal import check_shape
-from ..systems import choose_method
+from ..systems import System, Trajectory, choose_method
 from ._bounds import place_text
 from ._outcome import SolveStatus, TranscriptionError, Violation
+from ._phases import Phase, PhasedProblem, PhasedSolution
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
 from ._rows import rows_along
 from ._transcription import Nodes, Setting, Transcription
@@ -28,6 +31,7 @@ MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 10, 4000, 4.0, 0.1
 # Inputs with the second derivative c are off linear ones by c² h⁵ / 720 in the square, in a step of
 # length h; what `_saved` says of their rates is twenty times as much.
 RATES_SAVE = 1 / 20
+MOST_FAILURES = 2  # solves one after the other that end without a plan
 # A grid is made for this share of the error that is allowed.
 AIM = 0.5
 
@@ -38,14 +42,34 @@ def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> T
     if stated.problem.hold == "first":  # controls are rates, and the state ends with the inputs
         solution = stated._inner or stated
     problem, setting = solution.problem, solution._setting
+    _check_known(setting)
     if problem.may_change is not None:
         problem = problem.with_arguments(blocks=None)
+    nodes = Nodes(solution.t, solution.x, solution.u)
+    prices = _prices(solution)[:, : problem.system.n_errors]
+    error = _error_at(problem, nodes, setting, prices, solution.cost, tolerance)
+    if stated is solution:
+        return error
+    states, held = error.states[:, : stated.problem.system.n_errors], error.inputs_of_steps
+    held = RATES_SAVE * held
+    worst = _worst(stated.problem.system, nodes.t, states)
+    text = _sentence(worst, error.cost_change, held.sum(), solution.cost, error.violations)
+    return replace(error, states=states, inputs_of_steps=held, text=text)
+
+
+def _check_known(setting: Setting | None) -> None:
     if setting is None:
         raise ValueError(
             "the solution was read without what it was solved for: ask the one that solve() returns"
         )
+
+
+def _error_at(
+    problem: OptimalControlProblem, nodes: Nodes, setting: Setting, prices: np.ndarray, cost: float,
+    tolerance: float,
+) -> TranscriptionError:  # fmt: skip
+    """Errors at nodes, with the prices (N, n) of the ends of their steps."""
     system, N = problem.system, problem.horizon
-    nodes = Nodes(solution.t, solution.x, solution.u)
     stage = Transcription(problem)._stages("stage", nodes, setting)
     states, of_steps, held = np.zeros((N, system.n_errors)), np.zeros(N), np.zeros(N)
     violations, beyond = (), np.zeros(N)
@@ -53,19 +77,58 @@ def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> T
         between = _Between(problem, nodes, setting)
         ends, costs = between.integrated(float(check_shape("tolerance", tolerance, ())))
         states = np.asarray(system.error(ends, nodes.x[1:]))
-        of_steps = (
-            costs
-            - stage.cost
-            + np.einsum("ki,ki->k", _prices(solution)[:, : system.n_errors], states)
-        )
-        held = _saved(problem, nodes, stage.H[:, system.n_errors :, system.n_errors :])
+        priced = states
+        if prices.shape != states.shape:  # of all tangent coordinates
+            priced = np.asarray(system.state.minus(ends, nodes.x[1:]))
+        of_steps = costs - stage.cost + np.einsum("ki,ki->k", prices, priced)
+        held = _saved(problem, nodes, setting, prices, stage)
         violations, beyond = between.violations()
-    if stated is not solution:
-        states, held = states[:, : stated.problem.system.n_errors], RATES_SAVE * held
-    text = _sentence(
-        stated.problem, nodes.t, states, of_steps.sum(), held.sum(), solution.cost, violations
+    worst = _worst(system, nodes.t, states)
+    text = _sentence(worst, of_steps.sum(), held.sum(), cost, violations)
+    return TranscriptionError(states, of_steps, held, violations, beyond, cost, text)
+
+
+def error_of_phases(solution: PhasedSolution, tolerance: float = 1e-8) -> TranscriptionError:
+    """See `PhasedSolution.transcription_error`."""
+    phased, flat = solution.problem, solution.solution
+    _check_known(flat._setting)
+    prices, parts, worst = _prices(flat), {}, []
+    for i, (name, part) in enumerate(solution.parts.items()):
+        if len(part) < 2:  # it vanished
+            continue
+        problem = phased.alone(i, np.diff(part.t))
+        nodes = Nodes(part.t, part.x, part.input_at_nodes[:-1])
+        own = prices[phased.starts[i] : phased.starts[i + 1], phased.tangent_of(i)]
+        setting = _setting_of(problem, flat._setting.p)
+        parts[name] = _error_at(problem, nodes, setting, own, solution.cost, tolerance)
+        worst.append(_worst(problem.system, part.t, parts[name].states))
+    columns = max((one.states.shape[1] for one in parts.values()), default=0)
+    states = [
+        np.pad(one.states, ((0, 0), (0, columns - one.states.shape[1]))) for one in parts.values()
+    ]
+    of_steps, held, beyond = (
+        np.concatenate([getattr(one, name) for one in parts.values()])
+        for name in ("cost_of_steps", "inputs_of_steps", "violations_of_steps")
     )
-    return TranscriptionError(states, of_steps, held, violations, beyond, solution.cost, text)
+    violations = tuple(
+        violation._replace(name=f"{violation.name} of {name}") if len(parts) > 1 else violation
+        for name, one in parts.items()
+        for violation in one.violations
+    )
+    text = _sentence(
+        max(worst, key=lambda one: one[0]), of_steps.sum(), held.sum(), solution.cost, violations
+    )
+    return TranscriptionError(
+        np.concatenate(states), of_steps, held, violations, beyond, solution.cost, text, parts
+    )
+
+
+def _setting_of(problem: OptimalControlProblem, p: np.ndarray) -> Setting:
+    """What steps of a problem are given whose reference is constant."""
+    n, count, point = problem.system.n_errors, problem.horizon + 1, problem.reference
+    x_ref, u_ref = (np.tile(getattr(point, name), (count, 1)) for name in ("x", "u"))
+    none = np.zeros((n, n))
+    return Setting(x_ref, u_ref, p, none, none, problem.input_limits.at(p))
 
 
 class _Between:
@@ -220,33 +283,79 @@ def _prices(solution: OptimalSolution) -> np.ndarray:
 SCALE = 3
 
 
-def _saved(problem: OptimalControlProblem, nodes: Nodes, H: np.ndarray) -> np.ndarray:
-    """What inputs linear in each step save, with the Hessian of a step by its controls.
+def _saved(
+    problem: OptimalControlProblem, nodes: Nodes, setting: Setting, prices: np.ndarray, stage: Any
+) -> np.ndarray:
+    """What inputs save that vary within each step.
 
-    Their slope s against a held input has the gradient ``H s (τ − ½)`` at the share τ of the step,
-    so that following it saves ``sᵀ H s / 24``.
+    Inputs that are linear in each step: their slope s against a held input has the gradient
+    ``H s (τ − ½)`` at the share τ of the step, with the Hessian H of its Lagrangian by the
+    controls, so that following it saves ``sᵀ H s / 24``. A control that changes between its limits
+    within the step, if H does not keep it from them: the switching function ``∂(λᵀ f)/∂u`` has the
+    slope σ, and the control is at the upper limit for a share a of the step, so that switching
+    saves ``|σ| (upper − lower) dt² a (1 − a) / 2``.
     """
-    controls = problem.system.input_index("control")
+    system, n, steps = problem.system, problem.system.n_errors, problem.steps
+    controls = system.input_index("control").tolist()
     u, middle = nodes.u[:, controls], (nodes.t[1:] + nodes.t[:-1]) / 2
-    if len(u) < 2:
-        return np.zeros(len(u))
-    slopes = np.gradient(u, middle, axis=0) * problem.steps[:, None]
-    return np.einsum("ki,kij,kj->k", slopes, H, slopes) / 24
+    gradient, bend = _of_hamiltonian(problem, prices.shape[1])
+    own = np.tile(setting.p[: system.n_parameters][:, None], (1, len(u)))
+    ends = nodes.t[None, 1:], nodes.x[1:].T, nodes.u.T, own, prices.T
+    count, N = len(controls), len(u)
+    curved = np.asarray(bend.map(N)(*ends)).reshape(count, N, count)
+    H = stage.H[:, n:, n:] + np.moveaxis(curved, 1, 0) * steps[:, None, None]
+    slopes = np.gradient(u, middle, axis=0) * steps[:, None] if N > 1 else np.zeros_like(u)
+    saved = np.einsum("ki,kij,kj->k", slopes, H, slopes) / 24
+    if prices.shape[1] != n:  # multipliers before a step are known in its error coordinates
+        return saved
+    before = np.einsum("kji,kj->ki", stage.A, prices) + stage.g[:, :n]
+    starts = nodes.t[None, :-1], nodes.x[:-1].T, nodes.u.T, own, before.T
+    sigma = np.asarray(gradient.map(N)(*ends) - gradient.map(N)(*starts)).T / steps[:, None]
+    low, high = setting.box[:2]
+    width = high - low
+    with np.errstate(invalid="ignore"):  # of controls without limits
+        upper = np.clip((u - low) / width, 0.0, 1.0)
+        bends = np.abs(np.einsum("kii->ki", H)) * width / steps[:, None]
+        switches = np.isfinite(width) & (np.abs(sigma) * steps[:, None] > bends)
+        gain = np.abs(sigma) * width * steps[:, None] ** 2 * upper * (1 - upper) / 2
+    return saved + np.where(switches, gain, 0.0).sum(axis=1)
+
+
+def _of_hamiltonian(problem: OptimalControlProblem, width: int) -> tuple[ca.Function, ca.Function]:
+    """Gradient and Hessian of ``λᵀ f`` by the controls, of multipliers with so many entries."""
+    system, sym = problem.system, problem.system.symbol.sym
+    t, x, u = sym("t"), sym("x", system.state.nq), sym("u", system.n_inputs)
+    given = t, x, u, sym("p", system.n_parameters), sym("price", width)
+    change = system.f.function(*given[:4])
+    if width != system.state.dim:
+        change = ca.DM(system.error_selection) @ change
+    bend, gradient = ca.hessian(ca.dot(given[4], change), u)
+    controls = system.input_index("control").tolist()
+    return (
+        ca.Function("gradient", given, [ca.densify(gradient[controls])]),
+        ca.Function("bend", given, [ca.densify(bend[controls, controls])]),
+    )
+
+
+def _worst(system: System, t: np.ndarray, states: np.ndarray) -> tuple[float, str]:
+    """The largest error of a state, and where it is; infinite where a motion is not finite."""
+    if not np.isfinite(states).all():
+        return np.inf, ""
+    k, i = np.unravel_index(np.abs(states).argmax(), states.shape)
+    name, unit, error = system.error_names[i], system.error_units[i], abs(float(states[k, i]))
+    return error, f"{error:.1e} {unit}".rstrip() + f" ({name} at t = {t[k + 1]:g} s)"
 
 
 def _sentence(
-    problem: OptimalControlProblem, t: np.ndarray, states: np.ndarray, change: float, held: float,
-    cost: float, violations: Sequence[Violation],
+    worst: tuple[float, str], change: float, held: float, cost: float,
+    violations: Sequence[Violation],
 ) -> str:  # fmt: skip
-    if not np.isfinite(states).all():
+    if np.isinf(worst[0]):
         return "the motion from a node is not finite: shorten dt"
-    k, i = np.unravel_index(np.abs(states).argmax(), states.shape)
-    name, unit = problem.system.error_names[i], problem.system.error_units[i]
     share = f" ({abs(change / cost):.1e} of it)" if cost else ""
     return (
-        f"states off by {abs(states[k, i]):.1e} {unit}".rstrip()
-        + f" ({name} at t = {t[k + 1]:g} s), cost would change by {change:.1e}{share}; inputs that "
-        f"vary within steps would save {held:.1e}"
+        f"states off by {worst[1]}, cost would change by {change:.1e}{share}; inputs that vary "
+        f"within steps would save {held:.1e}"
         + "".join(f"; between the nodes {one}" for one in violations[:MOST_NAMED])
     )
 
@@ -255,17 +364,86 @@ def refined(
     problem: OptimalControlProblem, x0: Any, tolerance: float, options: dict[str, Any]
 ) -> OptimalSolution:
     """See ``refine`` of `OptimalControlProblem.solve`."""
+    tolerance = _checked(problem, tolerance)
+    finer = problem.with_arguments(quadrature="gauss")
+    given: dict[str, Any] = options
+    rounds = failures = 0
+    while True:
+        found = finer.solve(x0, **given)
+        error = found.transcription_error()
+        off, beyond = _off(found, error), error.violations_of_steps
+        is_met = _is_met(off, beyond, tolerance)
+        rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
+        if is_met or _is_last(rounds, failures, found, off):
+            break
+        grid = _grid(found.t, _wanted(off, beyond, tolerance, failures))
+        finer = finer.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
+        start: Any = found.trajectory
+        given = options | ({"guess": start} if found.is_success else {})
+    return found._with_message(_told(found, error, tolerance, is_met))
+
+
+def refined_phases(
+    problem: PhasedProblem, x0: Any, tolerance: float, options: dict[str, Any]
+) -> PhasedSolution:
+    """See ``refine`` of `PhasedProblem.solve`."""
+    for phase in problem.phases:
+        tolerance = _checked(phase, tolerance)
+        for bound in phase.bounds:
+            if bound.soft is not None:
+                raise ValueError(
+                    f"refine: the soft bound on {bound.label} of phase {phase.name!r} counts at "
+                    "nodes, whose number changes: state it as a Cost, or as a hard bound"
+                )
+    finer = problem.with_phases(problem.phases, quadrature="gauss")
+    given: dict[str, Any] = options
+    rounds = failures = 0
+    while True:
+        found = finer.solve(x0, **given)
+        error = found.transcription_error()
+        off = np.concatenate(
+            [
+                _off_of(phase.system, found.parts[phase.name], error.parts[phase.name], found.cost)
+                for phase in finer.phases
+                if phase.name in error.parts
+            ]
+        )
+        beyond = error.violations_of_steps
+        is_met = _is_met(off, beyond, tolerance)
+        rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
+        if is_met or _is_last(rounds, failures, found, off):
+            break
+        wanted, at, phases = _wanted(off, beyond, tolerance, failures), 0, []
+        for phase in finer.phases:
+            if phase.name in error.parts:
+                count = wanted[at : at + phase.steps]
+                at += phase.steps
+                lengths = np.diff(_even_grid(phase.nodes, count))
+                phase = replace(phase, steps=len(lengths), lengths=lengths)
+            phases.append(phase)
+        finer = finer.with_phases(phases)
+        given = options
+        if found.is_success:
+            guess: Any = [*found.parts.values()]
+            times: Any = [*found.durations.values()]
+            given = options | {"guess": guess, "durations": times}
+    message = _told(found, error, tolerance, is_met)
+    return replace(found, solution=found.solution._with_message(message))
+
+
+def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
+    """The tolerance of a refinement; refuse what none can be of."""
     tolerance = float(check_shape("refine", tolerance, ()))
     if not 0 < tolerance < 1:
         raise ValueError(f"refine must be a share between 0 and 1, got {tolerance:g}: such as 1e-3")
-    if problem.system.is_discrete:
+    if stated.system.is_discrete:
         raise ValueError(
-            f"refine: {problem.system.name} is discrete, its steps are exact: leave refine out"
+            f"refine: {stated.system.name} is discrete, its steps are exact: leave refine out"
         )
-    placed = [(f"the bound on {bound.label} holds", bound.at) for bound in problem.bounds]
+    placed = [(f"the bound on {bound.label} holds", bound.at) for bound in stated.bounds]
     placed += [
         (f"the {type(term).__name__.lower()} {term.name!r} counts", term.at)
-        for term in (*problem.residuals, *problem.costs)
+        for term in (*stated.residuals, *stated.costs)
     ]
     for text, at in placed:
         if isinstance(at, range):
@@ -273,41 +451,41 @@ def refined(
                 f"refine moves nodes, and {text} at {place_text(at)}: state it along the horizon, "
                 'at="start", at="terminal", or as the end of a Phase'
             )
-    weights: list[tuple[str, Any, int]] = [("Q", problem.Q, 2), ("R", problem.R, 2)]
-    weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in problem.residuals]
-    weights += [(f"weight of cost {one.name!r}", one.weight, 0) for one in problem.costs]
+    weights: list[tuple[str, Any, int]] = [("Q", stated.Q, 2), ("R", stated.R, 2)]
+    weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in stated.residuals]
+    weights += [(f"weight of cost {one.name!r}", one.weight, 0) for one in stated.costs]
     for name, weight, most in weights:
         if np.ndim(weight) > most:
             raise ValueError(
                 f"refine moves nodes, and {name} has an entry for each step: multiply the function "
                 "of a Residual or a Cost by a function of t instead"
             )
-    finer = problem.with_arguments(quadrature="gauss")
-    found = finer.solve(x0, **options)
-    for _ in range(MOST_ROUNDS):
-        error = found.transcription_error()
-        off, beyond = _off(found, error), error.violations_of_steps
-        if _is_met(off, beyond, tolerance) or found.status is SolveStatus.STOPPED:
-            break
-        grid = _grid(found.t, off, beyond, tolerance)
-        if grid is None:
-            break
-        finer = finer.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
-        guess: Any = found.trajectory if np.isfinite(found.cost) else options.get("guess")
-        found = finer.solve(x0, **(options | {"guess": guess}))
-    error = found.transcription_error()
+    return tolerance
+
+
+def _told(
+    found: OptimalSolution | PhasedSolution, error: TranscriptionError, tolerance: float,
+    is_met: bool,
+) -> str:  # fmt: skip
+    """The message of a refined plan."""
     text = f"{found.message}; {error}"
-    if not _is_met(_off(found, error), error.violations_of_steps, tolerance):
-        text += f"; refine={tolerance:g} is not reached with {found.problem.horizon} steps"
-    return found._with_message(text)
+    if not is_met:
+        steps = len(error.cost_of_steps)
+        text += f"; refine={tolerance:g} is not reached with {steps} steps"
+    return text
 
 
 def _off(found: OptimalSolution, error: TranscriptionError) -> np.ndarray:
     """Shares of the cost, and of the range of the states, by which each step is off."""
-    size = max(abs(found.cost), 1e-12)
+    return _off_of(found.problem.system, found.trajectory, error, found.cost)
+
+
+def _off_of(
+    system: System, motion: Trajectory, error: TranscriptionError, cost: float
+) -> np.ndarray:
+    size = max(abs(cost), 1e-12)
     own = (np.abs(error.cost_of_steps) + np.abs(error.inputs_of_steps)) / size
-    group = found.problem.system
-    span = np.abs(group.error(found.x, found.x[0])).max(axis=0)
+    span = np.abs(system.error(motion.x, motion.x[0])).max(axis=0)
     states = np.abs(error.states) / np.maximum(span, 1e-3 * max(span.max(), 1e-12))
     return np.nan_to_num(own + states.max(axis=1), nan=1.0, posinf=1.0)
 
@@ -316,29 +494,54 @@ def _is_met(off: np.ndarray, beyond: np.ndarray, tolerance: float) -> bool:
     return bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
 
 
-def _grid(
-    t: np.ndarray, off: np.ndarray, beyond: np.ndarray, tolerance: float
-) -> np.ndarray | None:
-    """Nodes at equal shares of the cube root of the error, whose sum falls with their square.
+def _is_last(
+    rounds: int, failures: int, found: OptimalSolution | PhasedSolution, off: np.ndarray
+) -> bool:
+    """Whether no further round follows."""
+    is_over = found.status is SolveStatus.STOPPED or len(off) >= MOST_NODES
+    return is_over or rounds > MOST_ROUNDS or failures > MOST_FAILURES
 
-    Violations within steps fall with the square of their length; those next to them get as many
-    nodes.
+
+def _wanted(off: np.ndarray, beyond: np.ndarray, tolerance: float, failures: int) -> np.ndarray:
+    """How many steps are wanted in place of each.
+
+    At equal shares of the cube root of the error, whose sum falls with the square of their number.
+    Violations within steps fall with that, too; those next to them get as many. The errors of what
+    is no plan tell nothing: twice as many everywhere.
     """
-    if len(off) >= MOST_NODES:
-        return None
+    if failures:
+        return np.full(len(off), 2.0)
     root = np.cbrt(np.minimum(off, 1.0))
     count = root * np.sqrt(root.sum() / (AIM * tolerance))
     around = np.pad(np.minimum(beyond, 1.0), 1)
     near = np.maximum(around[1:-1], np.maximum(around[:-2], around[2:]))
     count = np.maximum(count, np.sqrt(near / (AIM * tolerance)))
-    if not count.sum() > 0:
-        return None
     count = np.maximum(count, LEAST_DENSITY * count.mean())
     most = min(MOST_GROWTH * len(off), MOST_NODES)
-    nodes = int(np.clip(np.ceil(count.sum()), 0.5 * len(off), most))
+    total = count.sum()
+    return count * np.clip(total, 0.5 * len(off), most) / total
+
+
+def _grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Nodes, so many in each step."""
     reached = np.concatenate([[0.0], np.cumsum(count)])
-    return np.interp(np.linspace(0.0, reached[-1], nodes + 1), reached, t)
+    return np.interp(np.linspace(0.0, reached[-1], int(np.ceil(reached[-1])) + 1), reached, t)
+
+
+def _even_grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The same with few lengths of steps: densities are powers of the root of two."""
+    level = np.ceil(2 * np.log2(count / np.diff(t))) / 2
+    first = np.flatnonzero(np.append(True, np.diff(level) != 0))
+    ends = np.append(t[first], t[-1])
+    steps = np.ceil(2.0 ** level[first] * np.diff(ends)).astype(int)
+    parts = [
+        np.linspace(low, high, n, endpoint=False)
+        for low, high, n in zip(ends[:-1], ends[1:], steps, strict=True)
+    ]
+    return np.append(np.concatenate(parts), t[-1])
 
 
 DERIVED["transcription_error"] = transcription_error
 DERIVED["refined"] = refined
+DERIVED["transcription_error_of_phases"] = error_of_phases
+DERIVED["refined_phases"] = refined_phases

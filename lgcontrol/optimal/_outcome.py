@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -128,8 +128,9 @@ class TranscriptionError:
         Change of the optimal cost, to first order, if the integrals of each step and its end were
         exact.
     inputs_of_steps : ndarray, shape (N,)
-        What inputs that vary within each step would save, estimated from the slope of the inputs.
-        No error where the plant holds its inputs.
+        What inputs that vary within each step would save, estimated from the slope of the inputs
+        and, between their limits, from that of the switching function. No error where the plant
+        holds its inputs.
     violations : tuple of Violation
         Bounds along the horizon that are violated within a step by more than at its two nodes, each
         at its worst time, in its unit; ``node`` is that where the step begins.
@@ -139,6 +140,9 @@ class TranscriptionError:
         Of the plan.
     text : str
         The above in a sentence.
+    parts : dict of str to TranscriptionError
+        Of a `PhasedSolution`, those of its phases. ``states`` then has as many columns as the
+        largest of them, the others are zero.
     """
 
     states: np.ndarray
@@ -148,6 +152,7 @@ class TranscriptionError:
     violations_of_steps: np.ndarray
     cost: float
     text: str
+    parts: dict[str, TranscriptionError] = field(default_factory=dict)
 
     @property
     def state(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +29,10 @@ from ..integrators import Method
 from ..systems import Parameter, System, Trajectory
 from ..systems._internal import TrajectoryPoint, call_with_symbols, check_name, check_state
 from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
-from ._outcome import SolveStatus
-from ._problem import OptimalControlProblem, OptimalSolution, Solver, make_solver
+from ._outcome import SolveStatus, TranscriptionError
+from ._problem import DERIVED, OptimalControlProblem, OptimalSolution, Solver, make_solver
 from ._rows import expression_of
-from ._statement import MOST_HORIZON
+from ._statement import MOST_HORIZON, QUADRATURES, check_quadrature
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms
 from ._weights import error_weight, input_weight
@@ -98,6 +99,8 @@ class Phase:
     reference : optional
         State, or an object with ``x`` and ``u``, of its errors and efforts. If left out it is that
         of the problem, which is of the first phase's group.
+    lengths : array_like, shape (steps,), optional
+        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Phase:
     jump: Callable[[Any, Any, Any], Any] | None = None
     name: str = ""
     reference: Any = None
+    lengths: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
@@ -128,6 +132,22 @@ class Phase:
                 f"duration must be seconds > 0, or two limits such as (0.2, 10.0), got "
                 f"{self.duration!r}"
             )
+        if self.lengths is not None:
+            lengths = check_shape("lengths", self.lengths, (self.steps,))
+            if not (lengths > 0).all():
+                k = int((lengths <= 0).argmax())
+                raise ValueError(f"lengths must be positive, got {lengths[k]:g} for step {k}")
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the duration that each step takes."""
+        lengths = np.ones(self.steps) if self.lengths is None else np.asarray(self.lengths, float)
+        return lengths / lengths.sum()
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Share of the duration at which each node is, from 0 to 1."""
+        return np.append(np.cumsum(self.shares) - self.shares, 1.0)
 
     def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
         """The state after the end on a group, its own if left out, for symbols of that before."""
@@ -196,6 +216,7 @@ class PhasedSolution(Result):
     parts : dict of str to Trajectory
         Nodes in time of each phase on its own group, with its own inputs, one a step, from after
         the jump.
+    problem : PhasedProblem
     solution : OptimalSolution
         Solution of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
@@ -206,6 +227,7 @@ class PhasedSolution(Result):
     durations: dict[str, float]
     switches: np.ndarray
     parts: dict[str, Trajectory]
+    problem: PhasedProblem
     solution: OptimalSolution
     whole: Trajectory | None
 
@@ -233,6 +255,30 @@ class PhasedSolution(Result):
         """Cost of the plan."""
         return self.solution.cost
 
+    def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
+        """How far the plan is from what its systems do between the nodes.
+
+        Parameters
+        ----------
+        tolerance : float
+            Of the integration of each step, as a share of the states and of the cost.
+
+        Returns
+        -------
+        TranscriptionError
+            As `OptimalSolution.transcription_error`, of all phases one after the other; ``parts``
+            has that of each phase.
+
+        Examples
+        --------
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> found = PhasedProblem(Phase(lag, 5, 1.0, Q=1.0, R=1.0)).solve([1.0])
+        >>> error = found.transcription_error()
+        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
+        (True, True)
+        """
+        return DERIVED["transcription_error_of_phases"](self, tolerance)
+
     def plot(self, *, figure: Any = None) -> Figure:
         """States and inputs over time, as `Trajectory.plot`."""
         return self.trajectory.plot(figure=figure)
@@ -251,8 +297,8 @@ class PhasedSolution(Result):
 class PhasedProblem:
     """A plan of phases; some or all of them have free durations.
 
-    It minimises ``time_weight · Σ T_j`` and the costs of the phases. Each phase has steps of equal
-    length, and durations are constant states with a free start. The whole is one
+    It minimises ``time_weight · Σ T_j`` and the costs of the phases. The steps of a phase
+    share its duration, and durations are constant states with a free start. The whole is one
     `OptimalControlProblem` of a discrete system, `problem`, for any solver that finds free starts.
 
     Parameters
@@ -268,6 +314,8 @@ class PhasedProblem:
         Whether the state after the end (and its jump) is that at the start, which is found, too.
     method : str or Method
         Integrator of the steps.
+    quadrature : {"left", "gauss"}
+        Integral of costs and residuals over a step, as in `OptimalControlProblem`.
 
     Raises
     ------
@@ -295,6 +343,7 @@ class PhasedProblem:
         parameters: Sequence[Parameter | str] = (),
         is_periodic: bool = False,
         method: str | Method = "rk4",
+        quadrature: str = "left",
     ) -> None:
         given = [phases] if isinstance(phases, Phase) else list(phases)
         if not given or not all(isinstance(phase, Phase) for phase in given):
@@ -304,9 +353,10 @@ class PhasedProblem:
             for i, phase in enumerate(given)
         )
         self.is_periodic, self.method = is_periodic, method
+        self.quadrature = check_quadrature(self.phases[0].system, quadrature)
         self._statement = {
             "time_weight": time_weight, "reference": reference, "parameters": parameters,
-            "is_periodic": is_periodic, "method": method,
+            "is_periodic": is_periodic, "method": method, "quadrature": quadrature,
         }  # fmt: skip
         self._check()
         if not isinstance(time_weight, str) and not np.isfinite(time_weight):
@@ -317,7 +367,7 @@ class PhasedProblem:
         self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in self.phases])])
         self._free = [i for i, phase in enumerate(self.phases) if phase.is_free]
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
-        self._extra = len(extra)
+        self._extra = extra
         self._groups: list[LieGroup] = []
         for phase in self.phases:
             if phase.system.state not in self._groups:
@@ -356,6 +406,42 @@ class PhasedProblem:
         count = len(self.problem.all_parameters)
         return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
 
+    def with_phases(self, phases: Sequence[Phase], **options: Any) -> PhasedProblem:
+        """Copy with other phases and, by name, other options.
+
+        Parameters
+        ----------
+        phases : sequence of Phase
+        **options
+            Of the constructor.
+        """
+        return PhasedProblem(phases, **(self._statement | options))
+
+    def alone(self, i: int, steps: np.ndarray) -> OptimalControlProblem:
+        """The steps of a phase as a problem of its own, without its end: costs and bounds.
+
+        Parameters
+        ----------
+        i : int
+        steps : ndarray, shape (phase.steps,)
+            Lengths of the steps, s.
+        """
+        phase = self.phases[i]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # on its substeps, which are given
+            return OptimalControlProblem(
+                phase.system, phase.steps, steps, Q=0.0 if phase.Q is None else phase.Q,
+                R=_least_effort(phase.system) if phase.R is None else phase.R, terminal=0.0,
+                reference=self._points[i], costs=phase.costs, residuals=phase.residuals,
+                bounds=[replace(b, soft=None) for b in phase.bounds if b.at in ALONG],
+                parameters=self._extra, method=self.method, substeps=1, quadrature=self.quadrature,
+            )  # fmt: skip
+
+    def tangent_of(self, i: int) -> slice:
+        """Where the motion of a phase is among the tangent coordinates of all."""
+        ends = np.cumsum([0, *(group.dim for group in self._groups)]).tolist()
+        return slice(*ends[self._group_of(i) : self._group_of(i) + 2])
+
     @interruptible
     def solve(
         self,
@@ -364,6 +450,7 @@ class PhasedProblem:
         durations: Sequence[float] | None = None,
         guess: Any = None,
         solver: Solver | str | None = None,
+        refine: float | None = None,
         **options: Any,
     ) -> PhasedSolution:
         """Find the plan.
@@ -381,6 +468,9 @@ class PhasedProblem:
             for each phase; phases of different groups need a list. Or a word of `Solver.solve`.
             The members of a tuple are tried one after the other; the best result is the answer.
         solver : Solver or str, optional
+        refine : float, optional
+            As of `OptimalControlProblem.solve`: the share of the cost and of the ranges by which
+            the plan may miss that of continuous time. Each phase gets nodes where it needs them.
         **options
             Of `Solver.solve`.
 
@@ -391,6 +481,9 @@ class PhasedProblem:
         start = check_state(self.phases[0].system, "x0", x0)
         chosen: Any = type(make_solver(solver, self.problem))
         check_options(options, self.solve, chosen.solve)
+        if refine is not None:
+            told = {"durations": durations, "guess": guess, "solver": solver}
+            return DERIVED["refined_phases"](self, start, refine, options | told)
         if durations is None:
             times = self._longer(MIDDLE)
         else:
@@ -441,7 +534,7 @@ class PhasedProblem:
                 for phase, time in zip(self.phases, least, strict=True)
             ]
             made: Any = guess
-            for of in (PhasedProblem(phases, **self._statement), self):
+            for of in (self.with_phases(phases), self):
                 if limit is not None:
                     options["time_limit"] = limit - (perf_counter() - began)
                     if options["time_limit"] <= 0:
@@ -468,11 +561,8 @@ class PhasedProblem:
             else q.limits[0]
             for i, q in enumerate(self.phases)
         ]
-        steps = np.repeat(
-            [T / q.steps for T, q in zip(seconds, self.phases, strict=True)],
-            [q.steps for q in self.phases],
-        )
-        t = np.concatenate([[0.0], np.cumsum(steps)])
+        parts = [T * q.shares for T, q in zip(seconds, self.phases, strict=True)]
+        t = np.concatenate([[0.0], np.cumsum(np.concatenate(parts))])
         # A phase that vanishes leaves one node: that after it.
         kept = np.append(np.diff(t) > 0, True)
         whole = None
@@ -485,7 +575,7 @@ class PhasedProblem:
         p = self.problem.parameter_values(options.get("p"))
         parts = {name: self._part(i, t, x, u, p) for i, name in enumerate(names)}
         return PhasedSolution(
-            _Durations(zip(names, seconds, strict=True)), t[self.starts[1:]], parts,
+            _Durations(zip(names, seconds, strict=True)), t[self.starts[1:]], parts, self,
             self._with_start(_in_seconds(found, t), start, p), whole,
         )  # fmt: skip
 
@@ -500,7 +590,7 @@ class PhasedProblem:
         told = []
         for bound in (with_known_limits(phase.system, bound) for bound in phase.bounds):
             holds_first = bound.at in ALONG or (isinstance(bound.at, range) and 0 in bound.at)
-            _, needs_input = _named_rows(phase.system, bound, self._extra)
+            _, needs_input = _named_rows(phase.system, bound, len(self._extra))
             if bound.soft is not None or not holds_first or needs_input:
                 continue
             found = np.asarray(ca.DM(expression_of(phase.system, bound, *values)[0])).ravel()
@@ -553,7 +643,7 @@ class PhasedProblem:
             shares = zip(ends[:-1], ends[1:], strict=True)
             return self._joined(
                 [
-                    _sampled(guess, *share, phase.steps, used)
+                    _sampled(guess, *share, phase.nodes, used)
                     for phase, share, used in zip(self.phases, shares, self._used, strict=True)
                 ],
                 times,
@@ -576,7 +666,7 @@ class PhasedProblem:
         return [
             (one.x, one.input_at_nodes[:-1])
             if len(one) == phase.steps + 1
-            else _sampled(one, 0.0, 1.0, phase.steps)
+            else _sampled(one, 0.0, 1.0, phase.nodes)
             for phase, one in zip(self.phases, given, strict=True)
         ]
 
@@ -701,8 +791,38 @@ class PhasedProblem:
 
     def _time(self, i: int, t: Any, x: Any) -> Any:
         """Time in s at node t of a phase."""
-        share = (t - int(self.starts[i])) / self.phases[i].steps
-        return self._elapsed(x, i) + share * self._seconds(x, i)
+        return self._elapsed(x, i) + self._share(i, t)[0] * self._seconds(x, i)
+
+    def _length(self, i: int, t: Any, x: Any) -> Any:
+        """Length in s of the step of a phase that begins at node t."""
+        return self._share(i, t)[1] * self._seconds(x, i)
+
+    def _share(self, i: int, t: Any) -> tuple[Any, Any]:
+        """Shares of the duration of a phase before node t, and of the step that begins there."""
+        phase, local = self.phases[i], t - int(self.starts[i])
+        shares = phase.shares
+        if (shares == shares[0]).all():
+            return local / phase.steps, 1 / phase.steps
+        first = np.flatnonzero(np.append(True, shares[1:] != shares[:-1]))  # of equal steps
+        edges, begun = first[1:] - 0.5, phase.nodes[first] - first * shares[first]
+        length = ca.pw_const(local, edges, shares[first])
+        return ca.pw_const(local, edges, begun) + local * length, length
+
+    def _points_within(
+        self, i: int, t: Any, x: Any, u: Any, p: Any
+    ) -> list[tuple[float, Any, Any]]:
+        """Weight, time and state of the points at which integrals over a step are taken."""
+        system, length = self.phases[i].system, self._length(i, t, x)
+        now, state, before, found = self._time(i, t, x), self._begun(i, t, x, p), 0.0, []
+        if self.quadrature == "left":
+            return [(1.0, now, state)]
+        step, own = system.step(self.method).function, p[: system.n_parameters]
+        for place, share in QUADRATURES[self.quadrature]:
+            part = (place - before) * length
+            state = step(now + before * length, state, u[self._used[i]], own, part)
+            found.append((share, now + place * length, state))
+            before = place
+        return found
 
     def _is_in(self, i: int, t: Any) -> Any:
         """Whether the step that begins at node t belongs to a phase, 1 or 0."""
@@ -727,8 +847,7 @@ class PhasedProblem:
 
     def _step_of(self, i: int, t: Any, x: Any, p: Any) -> list[Any]:
         """Time, state and length of the step of a phase that begins at node t."""
-        length = self._seconds(x, i) / self.phases[i].steps
-        return [self._time(i, t, x), self._begun(i, t, x, p), length]
+        return [self._time(i, t, x), self._begun(i, t, x, p), self._length(i, t, x)]
 
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
@@ -785,15 +904,16 @@ class PhasedProblem:
 
     def _costs(self, i: int) -> list[Cost]:
         """Costs of a phase: times the length of a step along it, and at its end."""
-        own, used, steps, found = self._own[i], self._used[i], self.phases[i].steps, []
+        used, found = self._used[i], []
         for cost in (of_quantity(self.phases[i].system, c) for c in self.phases[i].costs):
 
             def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
                 return cost.expression(type(x), t, x, u, p)
 
             def along(t: Any, x: Any, u: Any, p: Any, value: Callable[..., Any] = value) -> Any:
-                here = value(self._time(i, t, x), x[own], u[used], p)
-                return self._is_in(i, t) * here * self._seconds(x, i) / steps
+                points = self._points_within(i, t, x, u, p)
+                here = sum(share * value(*point, u[used], p) for share, *point in points)
+                return ca.if_else(self._is_in(i, t), here * self._length(i, t, x), 0)
 
             if cost.weight is not None:
                 found.append(Cost(along, cost.weight, None, cost.name))
@@ -807,36 +927,39 @@ class PhasedProblem:
 
     def _residuals(self, i: int) -> list[Residual]:
         """Error, effort and residuals of a phase, by the root of the length of a step."""
-        phase, own, used = self.phases[i], self._own[i], self._used[i]
-        system = phase.system
+        phase, used = self.phases[i], self._used[i]
+        system, found = phase.system, []
         controls = system.input_index("control").tolist()
         x_ref, u_ref = ca.DM(self._points[i].x), ca.DM(self._points[i].u)
 
-        def scaled(value: Callable[..., Any]) -> Callable[..., Any]:
-            def function(t: Any, x: Any, u: Any, p: Any) -> Any:
-                length = self._is_in(i, t) * self._seconds(x, i) / phase.steps
-                is_none = length <= 0  # where the root has no slope
-                root = ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
-                return root * value(self._time(i, t, x), x[own], u[used], p)
+        def add(value: Callable[..., Any], weight: Any, name: str) -> None:
+            """A square along the phase: one for each point of a step."""
+            for k in range(1 if self.quadrature == "left" else len(QUADRATURES[self.quadrature])):
 
-            return function
+                def function(t: Any, x: Any, u: Any, p: Any, k: int = k) -> Any:
+                    share, *point = self._points_within(i, t, x, u, p)[k]
+                    length = share * self._is_in(i, t) * self._length(i, t, x)
+                    is_none = length <= 0  # where the root has no slope
+                    root = ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
+                    return root * value(*point, u[used], p)
 
-        found = []
+                found.append(Residual(function, weight, name=name))
+
         if phase.Q is not None:
             weight = error_weight("Q", phase.Q, system)
-            error = scaled(lambda t, x, u, p: system.error(x, type(x)(x_ref)))
-            found.append(Residual(error, weight, name=f"error of {phase.name}"))
+            add(
+                lambda t, x, u, p: system.error(x, type(x)(x_ref)), weight, f"error of {phase.name}"
+            )
         if phase.R is not None:
             weight = input_weight("R", phase.R, system)
-            effort = scaled(lambda t, x, u, p: (u - u_ref)[controls])
-            found.append(Residual(effort, weight, name=f"effort of {phase.name}"))
+            add(lambda t, x, u, p: (u - u_ref)[controls], weight, f"effort of {phase.name}")
         for residual in (of_quantity(system, r) for r in phase.residuals):
 
             def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
                 return residual.expression(system, t, x, u, p)
 
             if residual.weight is not None:
-                found.append(Residual(scaled(own_value), residual.weight, name=residual.name))
+                add(own_value, residual.weight, residual.name)
             if residual.terminal is not None:
                 end, is_last = self._at_end(i, own_value)
                 weights = (None, residual.terminal) if is_last else (residual.terminal, None)
@@ -869,7 +992,7 @@ class PhasedProblem:
                 values = now, self._begun(i, t, x, p), u[used], p, x_ref
                 return expression_of(phase.system, bound, *values)[0]
 
-            names, needs_input = _named_rows(phase.system, bound, self._extra)
+            names, needs_input = _named_rows(phase.system, bound, len(self._extra))
             if bound.at != "terminal" and needs_input:
                 # Inputs have a value where a step begins.
                 nodes = (
@@ -946,10 +1069,10 @@ def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ..
 
 
 def _sampled(
-    guess: Trajectory, first: float, last: float, steps: int, used: Any = slice(None)
+    guess: Trajectory, first: float, last: float, nodes: np.ndarray, used: Any = slice(None)
 ) -> tuple[np.ndarray, np.ndarray]:
     """States and inputs of a guess at the nodes of a phase, which has a part of its duration."""
-    t = guess.t[0] + guess.duration * np.linspace(first, last, steps + 1)
+    t = guess.t[0] + guess.duration * (first + (last - first) * nodes)
     return guess(t).x, guess(t[:-1]).u[:, used]
 
 

@@ -542,7 +542,8 @@ def _gauss_newton(
         which = np.where(rows == columns, term.weight.parameter[rows], -1)
         if (which >= 0).any():
             entries = entries * ca.vertcat(*(p[int(k)] if k >= 0 else 1 for k in which))
-        lower = symbol(pattern, entries)
+        # No entries of an MX are a row.
+        lower = symbol(pattern, entries) if len(rows) else symbol(size, size)
         W = lower + lower.T - ca.diag(ca.diag(lower))
         weighted = W @ term.jacobian
         residuals = ca.vertcat(residuals, term.value)

@@ -1,5 +1,7 @@
 """Steps of different lengths, integrals over a step, and what a plan misses between its nodes."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     NLPSolver,
     OptimalControlProblem,
+    Phase,
+    PhasedProblem,
     Residual,
     Sphere,
     keep_out,
@@ -22,6 +26,7 @@ from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum, satellite
+from .literature import TASKS
 from .test_interior_point import in_numpy
 
 START, END = 1.0, 1.5
@@ -165,6 +170,123 @@ def test_integrals_have_their_order(quadrature, order):
         errors.append(abs(once.values(nodes, setting).cost - wanted))
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
     assert np.allclose(slopes, order, atol=0.25)
+
+
+# -- phases ----------------------------------------------------------------------------------------
+
+CART = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("u", "", -1, 1)])
+STOP = Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")
+
+
+@pytest.mark.parametrize("steps", [5, 21])
+def test_a_switch_within_a_step_is_told_and_gets_short_steps(steps):
+    """The least time is two seconds, with a switch in the middle: that of the middle step."""
+    problem = PhasedProblem(Phase(CART, steps, (0.5, 5.0), bounds=STOP), time_weight=1.0)
+    coarse = problem.solve([0.0, 0.0])
+    error = coarse.transcription_error()
+    assert coarse.cost - 2.0 > 1e-3
+    assert error.held_inputs == pytest.approx(coarse.cost - 2.0, rel=0.1)
+    assert int(error.inputs_of_steps.argmax()) == steps // 2
+    assert error.state < 1e-6
+    fine = problem.solve([0.0, 0.0], refine=1e-4)
+    assert fine.cost == pytest.approx(2.0, abs=2e-4)
+    lengths = fine.problem.phases[0].shares
+    times = np.cumsum(lengths) * fine.durations["phase0"]
+    assert lengths[np.abs(times - 1.0).argmin()] < 0.5 * lengths.max()
+
+
+def test_the_hypersensitive_plan_of_a_phase_is_refined_to_a_thousandth():
+    there = Bound("x0", END, END, at="terminal")
+    problem = PhasedProblem(Phase(HYPER, 50, 50.0, Q=1.0, R=1.0, bounds=[there]))
+    found = problem.solve([START], refine=1e-3)
+    assert found.is_success
+    assert abs(found.cost / least_cost() - 1) < 1e-3
+    assert found.problem.phases[0].steps < 200
+    shares = found.problem.phases[0].shares
+    assert shares.max() > 10 * shares[-1]
+    assert "states off by" in found.message
+
+
+@pytest.mark.parametrize("name", ["brachistochrone", "goddard", "bryson_denham", "catalyst_mixing"])
+def test_few_steps_of_known_tasks_are_refined(name):
+    task = TASKS[name]
+    statement = task.state()
+    (phase,) = statement.problem.phases
+    coarse = statement.problem.with_phases([replace(phase, steps=16)])
+    found = coarse.solve(statement.x0, refine=1e-3)
+    assert found.is_success
+    assert task.value(found) == pytest.approx(task.optimum, rel=1.5e-3)
+    assert "not reached" not in found.message
+
+
+def test_phases_of_different_lengths_keep_their_nodes_and_their_error():
+    """Steps of a given ratio, against IPOPT and against a problem with the same steps."""
+    lengths = np.array([1.0, 1.0, 3.0, 3.0, 3.0, 2.0])
+    terms = {"Q": 1.0, "R": 0.1, "bounds": STOP}
+    one = PhasedProblem(Phase(CART, 6, 3.0, lengths=lengths, **terms))
+    found, other = one.solve([0.0, 0.0]), one.solve([0.0, 0.0], solver="ipopt")
+    assert np.allclose(np.diff(found.trajectory.t), 3.0 * lengths / lengths.sum())
+    assert found.cost == pytest.approx(other.cost, rel=1e-6)
+    flat = OptimalControlProblem(
+        CART, 6, 3.0 * lengths / 13.0, Q=1.0, R=0.1, terminal=0.0, reference=[0.0, 0.0],
+        bounds=STOP,
+    )  # fmt: skip
+    same = flat.solve([0.0, 0.0])
+    assert found.cost == pytest.approx(same.cost, rel=1e-5)  # and next to nothing on inputs
+    mine, theirs = found.transcription_error(), same.transcription_error()
+    assert mine.cost_change == pytest.approx(theirs.cost_change, rel=1e-4)
+    assert mine.held_inputs == pytest.approx(theirs.held_inputs, rel=1e-4)
+    with pytest.raises(ValueError, match="lengths must be positive, got 0 for step 1"):
+        Phase(CART, 2, 1.0, lengths=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("quadrature", ["left", "gauss"])
+def test_the_change_of_the_cost_of_phases_is_that_of_finer_steps(quadrature):
+    """Two phases on different groups, a jump between them, a cost of each; the second is free."""
+    fast = System("fast", Rn(1), lambda t, x, u, p: u - x**2, inputs=["u"])
+    slow = System("slow", Rn(2), lambda t, x, u, p: [x[1], u - ca.sin(x[0])], inputs=["u"])
+
+    def problem(factor: int, quadrature: str) -> PhasedProblem:
+        first = Phase(
+            fast, 8 * factor, 1.0, costs=[Cost(lambda t, x, u, p: t * x**2 + u**2)],
+            jump=lambda t, x, p: [x, 0.2],
+        )  # fmt: skip
+        last = Phase(
+            slow, 10 * factor, (0.5, 4.0), Q=[1.0, 0.1], R=0.5,
+            bounds=[Bound("x0", 0.1, 0.1, at="terminal")], name="last",
+        )  # fmt: skip
+        return PhasedProblem([first, last], time_weight=0.3, quadrature=quadrature)
+
+    found, exact = problem(1, quadrature).solve([1.5]), problem(16, "gauss").solve([1.5])
+    assert found.is_success
+    assert exact.is_success
+    error = found.transcription_error()
+    assert list(error.parts) == ["phase0", "last"]
+    assert error.states.shape == (18, 2)
+    told = error.cost_change - error.held_inputs
+    assert told == pytest.approx(exact.cost - found.cost, rel=0.2)
+    assert abs(told) > 1e-4
+
+
+def test_between_the_nodes_of_phases_violations_have_their_phase():
+    point = System("point", Rn(2, ("x", "y"), "m"), lambda t, x, u, p: u, inputs=["vx", "vy"])
+    pole = keep_out(lambda t, x, u, p: x[:2], Sphere([2.0, 0.0], 0.5), name="pole")
+    ends = [
+        [Bound("x", at, at, at="terminal"), Bound("y", 0.2, 0.2, at="terminal")]
+        for at in (0.0, 4.0)
+    ]
+    problem = PhasedProblem(
+        [Phase(point, 2, 1.0, R=1.0, bounds=ends[0]),
+         Phase(point, 3, 4.0, R=1.0, bounds=[pole, *ends[1]], name="across")],
+    )  # fmt: skip
+    (told,) = problem.solve([-1.0, 0.2]).transcription_error().violations
+    assert told.name == "pole of across"
+    assert told.amount == pytest.approx(0.3, abs=1e-6)
+    assert told.time == pytest.approx(3.0, abs=1e-6)
+    soft = Phase(point, 3, 4.0, R=1.0, bounds=[keep_out(lambda t, x, u, p: x[:2],
+                 Sphere([2.0, 0.0], 0.5), soft=10.0)])  # fmt: skip
+    with pytest.raises(ValueError, match="refine: the soft bound on clearance of Sphere of phase"):
+        PhasedProblem(soft).solve([0.0, 0.2], refine=1e-2)
 
 
 def over_a_pole(horizon: int, **options) -> OptimalControlProblem:
