@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import Value, trace
+from ..codegen import ModelFunction, Value, trace
 from ..codegen._internal import Shape
 from ..groups import Product
 from ..integrators import Lagrangian, Mechanical
@@ -32,10 +33,6 @@ class Equations(Protocol):
         """Derivatives of F − M a by the state and by the inputs."""
         ...
 
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Derivative of F by the inputs."""
-        ...
-
 
 class MomentumEquations(Protocol):
     """Inertia and what acts, apart; see `Lagrangian`."""
@@ -47,6 +44,24 @@ class MomentumEquations(Protocol):
     def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Q of all forces."""
         ...
+
+
+def model_function(
+    name: str,
+    build: Callable[..., Any],
+    arguments: str,
+    results: dict[str, Shape],
+    shapes: Mapping[str, Shape],
+    inputs: Sequence[Input],
+    parameters: Sequence[Parameter],
+) -> ModelFunction:
+    """Function of arguments named in a text; u and p are nominal where they are left out."""
+    own = {"u": inputs, "p": parameters}
+    known = {**shapes, **{key: (len(entries),) for key, entries in own.items()}}
+    nominal = {key: np.array([x.nominal for x in entries]) for key, entries in own.items()}
+    names = arguments.split()
+    defaults = {key: value for key, value in nominal.items() if key in names}
+    return trace(name, build, {key: known[key] for key in names}, results, defaults=defaults)
 
 
 def mechanical(
@@ -81,19 +96,14 @@ def mechanical(
         "y": (state.nq,),
         "q": (state.blocks[configuration].nq,),
         **dict.fromkeys("vajs", (nv,)),
-        "u": (m,),
-        "p": (len(parameters),),
-    }
-    values = {
-        "u": np.array([entry.nominal for entry in inputs]),
-        "p": np.array([entry.nominal for entry in parameters]),
     }
 
     def function(name: str, arguments: str, results: dict[str, Shape], build: Any) -> TracedLater:
-        names = arguments.split()
-        own = {key: shapes[key] for key in names}
-        defaults = {key: value for key, value in values.items() if key in names}
-        return TracedLater(lambda: trace(name, build, own, results, defaults=defaults))
+        taken = name, build, arguments, results, shapes, inputs, parameters
+        return TracedLater(lambda: model_function(*taken))
+
+    def input_map(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return equations.balance_derivatives(t, x, ca.SX(nv, 1), u, p)[1]
 
     def of_velocity(name: str, results: dict[str, Shape], build: Any) -> TracedLater | None:
         return None if build is None else function(name, "x p", results, build)
@@ -123,7 +133,7 @@ def mechanical(
             {"by_x": (nv, state.dim), "by_u": (nv, m)},
             equations.balance_derivatives,
         ),
-        function("input_map", "t x u p", {"B": (nv, m)}, equations.input_map),
+        function("input_map", "t x u p", {"B": (nv, m)}, input_map),
         of_velocity("loss_jacobian", {"D": (nv, nv)}, loss_jacobian),
         of_velocity("losses", {"L": (nv,)}, losses),
         model,

@@ -210,8 +210,8 @@ def test_rotor_coupling_has_a_bound():
 
 
 WRONG_SPRINGS = [
-    (lambda: LinearSpring(0.0), "stiffness must be a positive number"),
-    (lambda: Motor(0.1, -5.0), "stiffness must be a positive number"),
+    (lambda: LinearSpring(0.0), "stiffness must be positive and finite"),
+    (lambda: Motor(0.1, -5.0), "stiffness must be positive and finite"),
     (lambda: LinearSpring(10.0, damping=-1.0), "damping must be finite and not negative"),
     (lambda: HardeningSpring(10.0, -3.0), "softening"),
     (lambda: CustomSpring(sigma=lambda d: 5 * ca.tanh(d),
@@ -221,7 +221,7 @@ WRONG_SPRINGS = [
     (lambda: CustomSpring(sigma=lambda d: 2 * d, potential=lambda d: d**4), "slope of the energy"),
     (lambda: CustomSpring(sigma=lambda d: d + 1, potential=lambda d: d + d**2 / 2), "vanish"),
     (lambda: CustomSpring(), "sigma must be a function"),
-    (lambda: VariableSpring(10.0, lower=0.0), "lower must be a positive number"),
+    (lambda: VariableSpring(10.0, lower=0.0), "lower must be positive and finite"),
     (lambda: VariableSpring(10.0, lower=20.0, upper=30.0), "outside"),
     (lambda: AdjustedSpring(lambda phi: phi, lower=-1.0, upper=1.0, motor_inertia=1.0), "positive"),
     (lambda: AdjustedSpring(lambda phi: phi, lower=0.1, upper=1.0), "motor_inertia must be"),
@@ -229,10 +229,10 @@ WRONG_SPRINGS = [
     (lambda: AdjustedSpring(lambda x: 5 + x, motor_inertia=1.0, speed_limit=np.nan), "speed_limit"),
     (lambda: CustomSpring(sigma=lambda d: ca.repmat(d, 2), potential=lambda d: d**2), "one number"),
     (lambda: CustomSpring(sigma=lambda d: d, potential=lambda d: d**2 / 2, reach=0.0), "reach"),
-    (lambda: LinearSpring("stiff"), "stiffness must be a positive number"),
+    (lambda: LinearSpring("stiff"), "stiffness must be positive and finite"),
     (lambda: Motor(0.0, 10.0), "inertia must be positive"),
     (lambda: Motor(None, 10.0), "inertia must be positive"),
-    (lambda: Motor(0.1, 10.0, torque=0.0), "torque limit must be positive"),
+    (lambda: Motor(0.1, 10.0, torque=0.0), "torque must be a positive limit"),
     (lambda: Motor(0.1, 10.0, friction=np.nan), "friction must be finite"),
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...codegen import Value
 from ...codegen._internal import level_outside, solve_symmetric
-from ...groups import SE3, LieGroup, Product, Rn
+from ...groups import LieGroup, Product, Rn
 from ...systems import Input, System
 from .._coefficients import Coefficient, Coefficients
 from .._mechanical import mechanical
@@ -22,7 +22,7 @@ from ..surroundings._added_mass import check_generalized_inertia
 from ..surroundings._forces import BodyMotion, Gravity
 from ..surroundings._surroundings import Surroundings
 from ._quasi_velocity import ad_tilde_matrix
-from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
+from ._velocity_forms import MomentumFrame, VelocityForm, velocity_form_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +218,7 @@ class BodyMechanics:
         """``Hᵀ (I + A) H``."""
         return self.equations.mass_matrix(self.equations.bind(p))
 
-    def inertia(self, x: Value, p: Value) -> Value:
-        """The same."""
-        return self.mass_matrix(x, p)
+    inertia = mass_matrix
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``τ + Q + ad_vᵀ M v``."""
@@ -247,10 +245,6 @@ class BodyMechanics:
         )
         n = tau.shape[0] if self.takes_force else 0
         return ca.horzcat(by_X, by_v), ca.horzcat(by_u, ca.DM.eye(tau.shape[0])[:, :n])
-
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Derivative of the force by the inputs."""
-        return self.balance_derivatives(t, x, ca.DM(), u, p)[1]
 
     def _split(self, x: Value, u: Value) -> tuple[Value, Value, Value, Value]:
         group, count = self.equations.group, len(self.equations.inputs)
@@ -350,59 +344,15 @@ def body_velocity_form(
 ) -> VelocityForm:
     """Ways between the twist of a body and another velocity."""
     equations: BodyEquations = body.equations
-    group, parameters = equations.group, equations.coefficients.parameters
-    mechanics, source = BodyMechanics(equations, generalized_force), body_state(group)
-
-    if isinstance(velocity, UnifiedVelocity):
-        if group != SE3:
-            raise ValueError(
-                f"{body.name}: unified velocity coordinates are those of bodies on SE3, not on "
-                f"{group.name}; leave out velocity="
-            )
-        D, inverse = ca.sparsify(ca.DM(velocity.matrix)), ca.sparsify(ca.DM(velocity.inverse))
-
-        def unified_rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-            rate = mechanics.field(t, ca.vertcat(q, v), u, p)
-            return D @ rate[group.dim :]
-
-        return VelocityForm(
-            source,
-            velocity_state(source, velocity.block, velocity.names, ("m/s",) * 6),
-            parameters,
-            lambda q, v, p: D @ v,
-            lambda q, w, p: inverse @ w,
-            unified_rate,
-        )
-    if velocity != "momentum":
-        raise ValueError(
-            f'{body.name}: velocity must be "twist", "momentum" or a UnifiedVelocity, '
-            f"not {velocity!r}"
-        )
-    check_momentum_frame(body.name, frame)
-    names = tuple(f"{'L' if n.startswith('r') else 'p'}{n[-1]}" for n in group.tangent_names)
-    units = ["kg m/s" if unit == "m" else "kg m²/s" for unit in group.tangent_units]
-
-    def inertia(p: Value) -> Value:
-        return equations.mass_matrix(equations.bind(p))
-
-    def carried(q: Value, momentum: Value) -> Value:
-        """Body momentum in the frame."""
-        return momentum if frame == "body" else group.Ad(group.inverse(q)).T @ momentum
-
-    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-        force = mechanics.action(t, ca.vertcat(q, v), u, p)
-        if frame == "body":
-            return group.ad(v).T @ (inertia(p) @ v) + force
-        return carried(q, force)
-
-    def to_body(q: Value, w: Value) -> Value:
-        return w if frame == "body" else group.Ad(q).T @ w
-
-    return VelocityForm(
-        source,
-        velocity_state(source, "momentum", names, units),
-        parameters,
-        lambda q, v, p: carried(q, inertia(p) @ v),
-        lambda q, w, p: solve_symmetric(inertia(p), to_body(q, w)),
-        rate,
+    group = equations.group
+    names = [f"{'L' if n.startswith('r') else 'p'}{n[-1]}" for n in group.tangent_names]
+    return velocity_form_of(
+        body.name,
+        BodyMechanics(equations, generalized_force),
+        body_state(group),
+        equations.coefficients.parameters,
+        velocity,
+        frame,
+        lead=group,
+        momenta=names,
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, named_options, trace
+from ...codegen import ModelFunction, Value, named_options
 from ...codegen._internal import (
     Shape,
     UnknownNameError,
@@ -23,6 +23,7 @@ from ...scene import BodyShape
 from ...scene._internal import RigidLook
 from ...systems import Input, Parameter, System
 from ...systems._internal import check_name
+from .._mechanical import model_function
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
@@ -488,25 +489,8 @@ class RigidBody:
         self, name: str, build: Callable[..., Value], arguments: str, result: str
     ) -> ModelFunction:
         n, m = self.group.dim, len(self.inputs)
-        shapes: dict[str, Shape] = {
-            "X": (self.group.nq,),
-            "u": (m,),
-            "p": (len(self.parameters),),
-            "E": (),
-            "M": (n, n),
-            "C": (n, n),
-            "B": (n, m),
-            "W": (6,),
-        }
-        defaults = {
-            "u": np.array([entry.nominal for entry in self.inputs]),
-            "p": np.array([entry.nominal for entry in self.parameters]),
-        }
-        names = arguments.split()
-        return trace(
-            name,
-            build,
-            {key: shapes.get(key, (n,)) for key in names},
-            {result: shapes.get(result, (n,))},
-            defaults={key: value for key, value in defaults.items() if key in names},
-        )
+        shapes = {"X": (self.group.nq,), **dict.fromkeys(("v", "a", "tau"), (n,))}
+        sizes: dict[str, Shape] = {"E": (), "M": (n, n), "C": (n, n), "B": (n, m), "W": (6,)}
+        results = {result: sizes.get(result, (n,))}
+        own = self.inputs, self.parameters
+        return model_function(name, build, arguments, results, shapes, *own)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, trace
-from ...codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
-from ...groups import LieGroup, Product, Rn
+from ...codegen import ModelFunction, Value
+from ...codegen._internal import (
+    UnknownNameError,
+    check_shape,
+    interruptible,
+    solve_symmetric,
+    unknown_name,
+)
+from ...groups import SE3, LieGroup, Product, Rn
 from ...scene._internal import ModelLook
 from ...systems import Input, Parameter, System
+from .._mechanical import model_function
+from ..representations._unified import UnifiedVelocity
 
 MomentumFrame = Literal["body", "spatial"]
 
@@ -185,11 +193,101 @@ class VelocityForm:
     def _function(
         self, name: str, build: Callable[..., Value], result: tuple[int, ...]
     ) -> ModelFunction:
-        shapes = {"x": (self.state.nq,), "p": (len(self.parameters),)}
-        return trace(name, build, shapes, {"result": result}, defaults={"p": self._nominal})
+        shapes = {"x": (self.state.nq,)}
+        return model_function(name, build, "x p", {"result": result}, shapes, (), self.parameters)
 
 
-def velocity_state(source: Product, block: str, names: tuple[str, ...], units: Any) -> Product:
-    """State with another velocity block after its configuration."""
-    (configuration, group), *_ = source.blocks.items()
-    return Product(**{configuration: group, block: Rn(len(names), names, tuple(units))})
+class MovingEquations(Protocol):
+    """Equations of motion on ``x = (q, v)`` that momenta and speeds of points are made of."""
+
+    def mass_matrix(self, x: Value, p: Value) -> Value: ...  # noqa: D102
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value: ...  # noqa: D102
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value: ...  # noqa: D102
+
+
+def velocity_form_of(
+    name: str,
+    mechanics: MovingEquations,
+    source: Product,
+    parameters: tuple[Parameter, ...],
+    velocity: str | UnifiedVelocity,
+    frame: MomentumFrame,
+    *,
+    lead: LieGroup,
+    momenta: Sequence[str],
+    gradient: Callable[[Value, Value], Value] | None = None,
+) -> VelocityForm:
+    """Momenta, or speeds of points of a body or of a base, in place of the velocities in a state.
+
+    Parameters
+    ----------
+    lead : LieGroup
+        Of the pose that comes first: of the body, or of the base, whose rows may be in space.
+    momenta : sequence of str
+        Names of the momenta.
+    gradient : callable, optional
+        ``(x, p) → ∂T/∂q`` where M depends on q.
+    """
+    (block, group), (usual, _) = source.blocks.items()
+    dim, nq, units = lead.dim, lead.nq, group.tangent_units
+
+    def form(
+        own: str, names: Sequence[str], units: Sequence[str], *functions: Callable[..., Value]
+    ) -> VelocityForm:
+        state = Product(**{block: group, own: Rn(len(names), tuple(names), tuple(units))})
+        return VelocityForm(source, state, parameters, *functions)
+
+    if isinstance(velocity, UnifiedVelocity):
+        if lead != SE3:
+            raise ValueError(
+                f"{name}: unified velocity coordinates are those of a body, or of a free base, on "
+                f"SE3, not on {lead.name}; leave out velocity=, or free the base"
+            )
+        rest = ca.DM.eye(group.dim - dim)
+        D, inverse = (
+            ca.sparsify(ca.diagcat(ca.DM(X), rest)) for X in (velocity.matrix, velocity.inverse)
+        )
+        return form(
+            velocity.block,
+            (*velocity.names, *group.tangent_names[dim:]),
+            ["m/s"] * dim + [f"{unit}/s" for unit in units[dim:]],
+            lambda q, v, p: D @ v,
+            lambda q, w, p: inverse @ w,
+            lambda t, q, v, u, p: D @ mechanics.field(t, ca.vertcat(q, v), u, p)[group.dim :],
+        )
+    if velocity != "momentum":
+        raise ValueError(
+            f'{name}: velocity must be "{usual}", "momentum" or a UnifiedVelocity, not {velocity!r}'
+        )
+    check_momentum_frame(name, frame)
+
+    def moved(T: Value, P: Value) -> Value:
+        """Momenta with the first rows in other axes, by the coordinates of a pose."""
+        return ca.vertcat(lead.Ad(T).T @ P[:dim], P[dim:])
+
+    def in_space(q: Value, P: Value) -> Value:
+        return P if frame == "body" else moved(lead.inverse(q[:nq]), P)
+
+    def in_body(q: Value, P: Value) -> Value:
+        return P if frame == "body" else moved(q[:nq], P)
+
+    def inertia(q: Value, p: Value) -> Value:
+        return mechanics.mass_matrix(ca.vertcat(q, ca.SX(group.dim, 1)), p)
+
+    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        x, turning = ca.vertcat(q, v), group.ad(v).T @ (inertia(q, p) @ v)
+        force = mechanics.action(t, x, u, p)
+        force = force if gradient is None else force + gradient(x, p)
+        if frame == "body":
+            return force + turning
+        # In space the first rows do not turn.
+        return in_space(q, force + ca.vertcat(ca.SX(dim, 1), turning[dim:]))
+
+    return form(
+        "momentum",
+        momenta,
+        ["kg m/s" if unit == "m" else "kg m²/s" for unit in units],
+        lambda q, v, p: in_space(q, inertia(q, p) @ v),
+        lambda q, w, p: solve_symmetric(inertia(q, p), in_body(q, w)),
+        rate,
+    )

@@ -10,12 +10,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, trace
+from ...codegen import ModelFunction, Value
 from ...codegen._internal import Shape, check_shape, interruptible, solve_symmetric
 from ...groups import Product, Rn
 from ...systems import Input, System
 from .._fields import freeze, refuse_negative, set_field, unit_vector
-from .._mechanical import mechanical
+from .._mechanical import mechanical, model_function
 from ._equations import body_state
 from ._rigid_body import RigidBody
 from ._velocity_forms import MomentumFrame, check_momentum_frame
@@ -136,14 +136,14 @@ class Gyrostat:
         return self._trace(
             "forward_dynamics",
             self._accelerations,
-            ("X", "v", "wheel_speed", "u", "p"),
+            "X v wheel_speed u p",
             {"a": (self.body.group.dim,), "wheel_acceleration": (len(self.wheels.axes),)},
         )
 
     @cached_property
     def kinetic_energy(self) -> ModelFunction:
         """``½ vᵀ M v + vᵀ B J Ω + ½ Ωᵀ J Ω`` [J]: (v, wheel_speed, p) → (...)."""
-        return self._trace("kinetic_energy", self._energy, ("v", "wheel_speed", "p"), {"E": ()})
+        return self._trace("kinetic_energy", self._energy, "v wheel_speed p", {"E": ()})
 
     def momentum(self, frame: MomentumFrame = "body") -> ModelFunction:
         """Generalized momentum of body and wheels; the spatial one is constant without forces.
@@ -165,9 +165,7 @@ class Gyrostat:
             momentum = self._momentum(v, speed, p)
             return momentum if frame == "body" else group.Ad(group.inverse(X)).T @ momentum
 
-        return self._trace(
-            "momentum", build, ("X", "v", "wheel_speed", "p"), {"momentum": (group.dim,)}
-        )
+        return self._trace("momentum", build, "X v wheel_speed p", {"momentum": (group.dim,)})
 
     @interruptible
     def system(self, name: str | None = None) -> System[Product]:
@@ -258,31 +256,12 @@ class Gyrostat:
         return force + gyroscopic - self._axes @ net
 
     def _trace(
-        self,
-        name: str,
-        build: Callable[..., Any],
-        arguments: tuple[str, ...],
-        results: dict[str, Shape],
+        self, name: str, build: Callable[..., Any], arguments: str, results: dict[str, Shape]
     ) -> ModelFunction:
-        body = self.body
-        shapes: dict[str, Shape] = {
-            "X": (body.group.nq,),
-            "v": (body.group.dim,),
-            "wheel_speed": (len(self.wheels.axes),),
-            "u": (len(self.inputs),),
-            "p": (len(body.parameters),),
-        }
-        defaults = {
-            "u": np.array([entry.nominal for entry in self.inputs]),
-            "p": np.array([entry.nominal for entry in body.parameters]),
-        }
-        return trace(
-            name,
-            build,
-            {key: shapes[key] for key in arguments},
-            results,
-            defaults={key: value for key, value in defaults.items() if key in arguments},
-        )
+        group, count = self.body.group, len(self.wheels.axes)
+        shapes = {"X": (group.nq,), "v": (group.dim,), "wheel_speed": (count,)}
+        own = self.inputs, self.body.parameters
+        return model_function(name, build, arguments, results, shapes, *own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,10 +310,6 @@ class _Mechanics:
         turned = body.group.ad(v).T @ axes @ ca.diag(ca.DM(wheels.inertias))
         by_speed = turned + axes @ ca.sparsify(ca.diag(ca.DM(wheels.friction)))
         return ca.horzcat(by_X, by_v, by_speed), ca.horzcat(by_u, -axes)
-
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Derivative of the force by the inputs."""
-        return self.balance_derivatives(t, x, ca.DM(), u, p)[1]
 
     def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """Those of the field: v̇ by the balance, ``Ω̇ = J⁻¹ (T − friction · Ω) − Bᵀ v̇``."""

@@ -49,9 +49,6 @@ class HeldCoordinate:
 
     Parameters
     ----------
-    name : str
-    value : float
-    unit : str
     off : SX
         What it lacks from the value, of the symbols q.
     """

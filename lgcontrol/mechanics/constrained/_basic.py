@@ -144,6 +144,12 @@ class BasicConstraint:
             return "D"
         return "CD" if self.u.body == GROUND else "DP2"
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether both of its ends are on one body."""
+        w = self.w
+        return w.i == w.j if isinstance(w, Connection) else len(self.bodies) == 1
+
     def value(self, t: Value, frames: Frames) -> Value:
         """φ on CasADi values."""
         wanted = self.f(t) if callable(self.f) else self.f

@@ -17,10 +17,6 @@ from ._joints import MechanismJoint
 class BasicRows:
     """Rows DP1, DP2, D and CD of joints, in their order.
 
-    Parameters
-    ----------
-    joints : iterable of MechanismJoint
-
     Raises
     ------
     ValueError
@@ -84,13 +80,7 @@ def _moves(v: Any) -> bool:
 
 
 def refuse_other_forces(mechanism: Any) -> None:
-    """Say what acts on a mechanism besides weight and joints, where closed forms know no more.
-
-    Raises
-    ------
-    ValueError
-        If there are motors, forces on bodies, or forces between them.
-    """
+    """Say what acts on a mechanism besides weight and joints, where closed forms know no more."""
     acting = [b.name for b in mechanism.bodies.values() if b.forces] + [
         *mechanism.motors,
         *mechanism.forces,

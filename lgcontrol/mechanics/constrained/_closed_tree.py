@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -124,9 +124,9 @@ class ClosedTree(Linkage):
     def constrain(
         self,
         name: str,
-        rows: str | Iterable[str],
+        rows: Sequence[str],
         value: Callable[[Any, Any, Any], Any],
-        units: str | Iterable[str] = "",
+        units: Sequence[str] = "",
         kind: Literal["position", "velocity"] = "position",
     ) -> ClosedTree:
         """The same with equations of your own, see `Constraint`.
@@ -134,10 +134,10 @@ class ClosedTree(Linkage):
         Parameters
         ----------
         name : str
-        rows : str or iterable of str
+        rows : str or sequence of str
         value : callable
             ``(t, q, p) → φ``, or ``(t, q, p) → A, b`` of velocities.
-        units : str or iterable of str
+        units : str or sequence of str
         kind : {"position", "velocity"}
 
         Returns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value
-from ...codegen._internal import UnknownNameError, unknown_name
+from ...codegen._internal import UnknownNameError, as_names, unknown_name
 from ...groups import LieGroup
 from ...systems._internal import check_name
 
@@ -24,13 +24,13 @@ class Constraint:
     ----------
     name : str
         Of a joint or of a loop: what messages and reactions are called after.
-    rows : iterable of str
+    rows : str or sequence of str
         Name of each equation, such as the axis it is about.
     value : callable
         On CasADi columns. For positions ``(t, q, p) → φ(t, q)``, a column that vanishes. For
         velocities ``(t, q, p) → A, b`` with ``A(t, q) v = b(t, q)``: A has a row for each equation
         and a column for each entry of the tangent vector, b is a column.
-    units : str or iterable of str
+    units : str or sequence of str
         Of φ, or of ``A v``, for each row or the same for all.
     kind : {"position", "velocity"}
         Rows on velocities (rolling without slip) leave positions as they are: nothing projects
@@ -47,28 +47,21 @@ class Constraint:
     """
 
     name: str
-    rows: tuple[str, ...]
+    rows: Sequence[str]
     value: Callable[[Any, Any, Any], Any]
-    units: tuple[str, ...]
+    units: Sequence[str] = ""
     kind: Literal["position", "velocity"] = "position"
     derivatives: Callable[[Any, Any, Any, Any], Any] | None = None
 
-    def __init__(
-        self,
-        name: str,
-        rows: Iterable[str],
-        value: Callable[[Any, Any, Any], Any],
-        units: str | Iterable[str] = "",
-        kind: Literal["position", "velocity"] = "position",
-        derivatives: Callable[[Any, Any, Any, Any], Any] | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
+        name, value, kind = self.name, self.value, self.kind
         check_name("constraint", name)
         if not callable(value):
             raise TypeError(
                 f"constraint {name!r}: value must be a function (t, q, p) → φ, not {value!r}"
             )
-        rows = (rows,) if isinstance(rows, str) else tuple(rows)
-        units = (units,) * len(rows) if isinstance(units, str) else tuple(units)
+        rows = as_names(self.rows)
+        units = (self.units,) * len(rows) if isinstance(self.units, str) else tuple(self.units)
         if not rows or len(set(rows)) != len(rows):
             raise ValueError(f"constraint {name!r} needs different names of its rows, not {rows}")
         if len(units) != len(rows):
@@ -77,11 +70,8 @@ class Constraint:
             raise ValueError(
                 f'constraint {name!r}: kind must be "position" or "velocity", not {kind!r}'
             )
-        made = dict(
-            name=name, rows=rows, value=value, units=units, kind=kind, derivatives=derivatives
-        )
-        for key, entry in made.items():
-            object.__setattr__(self, key, entry)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "units", units)
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -121,7 +111,7 @@ class Constraints:
     ----------
     group : LieGroup
         Of the configuration.
-    members : iterable of Constraint
+    members : sequence of Constraint
         Of different names; a joint that holds positions and velocities is one of each kind.
     n_parameters : int
         Length of p.
@@ -139,21 +129,17 @@ class Constraints:
     """
 
     group: LieGroup
-    members: tuple[Constraint, ...]
+    members: Sequence[Constraint]
     n_parameters: int = 0
 
-    def __init__(
-        self, group: LieGroup, members: Iterable[Constraint], n_parameters: int = 0
-    ) -> None:
-        members = tuple(members)
+    def __post_init__(self) -> None:
+        members = tuple(self.members)
         names = [(entry.name, entry.kind) for entry in members]
         twice = sorted({name for name, kind in names if names.count((name, kind)) > 1})
         if twice:
             raise ValueError(f"constraints need different names; twice there: {', '.join(twice)}")
         ordered = tuple(sorted(members, key=lambda entry: entry.kind == "velocity"))
-        object.__setattr__(self, "group", group)
         object.__setattr__(self, "members", ordered)
-        object.__setattr__(self, "n_parameters", n_parameters)
 
     @property
     def row_names(self) -> tuple[str, ...]:

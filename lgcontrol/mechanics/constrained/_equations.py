@@ -400,10 +400,6 @@ class FreeBodies:
         """D of forces between bodies."""
         return self.equations.loss_jacobian(*self._split(x), p)
 
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """``∂F/∂u``."""
-        return self.balance_derivatives(t, x, ca.DM(self.equations.velocity.dim, 1), u, p)[1]
-
 
 def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> list[Constraint]:
     """What a joint holds of positions, and what of velocities."""

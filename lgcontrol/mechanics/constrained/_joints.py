@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from math import gcd
@@ -151,15 +151,15 @@ class MechanismJoint:
     ----------
     name : str
         What messages, multipliers and reactions are called after.
-    rows : iterable of BasicConstraint, FreeConstraint or VelocityConstraint
+    rows : sequence of BasicConstraint, FreeConstraint or VelocityConstraint
         Equations with different names; those on velocities are put last.
     point : tuple of (str, array_like), optional
         Body and point [m] in its axes where the reaction of the joint is reported; the origin of
         its last body if left out.
-    degrees_of_freedom : iterable of VelocityConstraint
+    degrees_of_freedom : sequence of VelocityConstraint
         Rates that it leaves free, by name: what systems on the manifold take as independent
         coordinates, "hinge.rz" or, of a joint with one alone, "hinge".
-    coordinates : iterable of JointCoordinate
+    coordinates : sequence of JointCoordinate
         Coordinates of the degrees of freedom with a value, which `Mechanism.drive` and `assemble`
         set.
 
@@ -171,24 +171,17 @@ class MechanismJoint:
     """
 
     name: str
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     point: tuple[str, Any] | None = None
-    degrees_of_freedom: tuple[VelocityConstraint, ...] = ()
-    coordinates: tuple[JointCoordinate, ...] = ()
+    degrees_of_freedom: Sequence[VelocityConstraint] = ()
+    coordinates: Sequence[JointCoordinate] = ()
     recipe: tuple[str, Mapping[str, Any]] | None = field(default=None, init=False, repr=False)
 
-    def __init__(
-        self,
-        name: str,
-        rows: Iterable[Row],
-        point: tuple[str, Any] | None = None,
-        degrees_of_freedom: Iterable[VelocityConstraint] = (),
-        coordinates: Iterable[JointCoordinate] = (),
-    ) -> None:
+    def __post_init__(self) -> None:
+        name, own, valued = self.name, tuple(self.rows), tuple(self.coordinates)
         check_name("joint", name)
         if not name.isidentifier():
             raise ValueError(f"joint {name!r}: the name must be of letters, digits and underscores")
-        own = tuple(rows)
         if not own:
             raise ValueError(f"joint {name!r} has no equations")
         for row in own:
@@ -197,11 +190,10 @@ class MechanismJoint:
                     f"joint {name!r}: expected DP1, DP2, D, CD, FreeConstraint or "
                     f"VelocityConstraint as equations, not {row!r}"
                 )
-        valued = tuple(coordinates)
         names = {c.name for c in valued}
         left = (
             *(c.rate for c in valued),
-            *(free for free in degrees_of_freedom if getattr(free, "row", "") not in names),
+            *(free for free in self.degrees_of_freedom if getattr(free, "row", "") not in names),
         )
         for free in left:
             if not isinstance(free, VelocityConstraint):
@@ -214,16 +206,12 @@ class MechanismJoint:
         twice = sorted({row for row in names if names.count(row) > 1})
         if twice:
             raise ValueError(f"joint {name!r}: two equations are called {', '.join(twice)}")
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "rows", own)
-        object.__setattr__(self, "point", point)
-        object.__setattr__(self, "degrees_of_freedom", left)
-        object.__setattr__(self, "coordinates", valued)
-        object.__setattr__(self, "recipe", None)
+        for key, value in (("rows", own), ("degrees_of_freedom", left), ("coordinates", valued)):
+            object.__setattr__(self, key, value)
         if not set(self.bodies) - {GROUND}:
             raise ValueError(f"joint {name!r} ties the ground to itself, no body")
         for row in own:
-            if isinstance(row, BasicConstraint) and _ties_itself(row):
+            if isinstance(row, BasicConstraint) and row.is_constant:
                 raise ValueError(
                     f"joint {name!r} ties {row.w.bodies[0]!r} to itself in {row.row!r}"
                 )
@@ -234,15 +222,22 @@ class MechanismJoint:
         return tuple(dict.fromkeys(body for row in self.rows for body in row.bodies))
 
 
-def _ties_itself(row: BasicConstraint) -> bool:
-    """Whether both ends of an equation are on one body: it is constant."""
-    w = row.w
-    return w.i == w.j if isinstance(w, Connection) else len(row.bodies) == 1
+_MARKED = """
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
 
 
 def _between_markers(make: Callable[P, MechanismJoint]) -> Callable[P, MechanismJoint]:
-    """Joint whose second and third arguments are refused where they are no markers."""
+    """Joint whose second and third arguments are refused where they are no markers.
+
+    Where a docstring has no Parameters it gets those that all joints have.
+    """
     kept = recorded(make)
+    if "Parameters" not in (make.__doc__ or ""):
+        make.__doc__ = f"{make.__doc__}\n{_MARKED}"
 
     @wraps(make)
     def checked(*values: P.args, **named: P.kwargs) -> MechanismJoint:
@@ -267,18 +262,13 @@ def spherical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
         Their axes do not matter.
     """
-    return _joint(name, _same_point(i, j), j, _turns(i, j))
+    turns = [_turn_rate(f"r{a}", i, j, j, a) for a in AXIS_DIRECTIONS]
+    return _joint(name, _same_point(i, j), j, turns)
 
 
 @_between_markers
 def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """Both points coincide, and the z axes stay perpendicular: those of the cross.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """Both points coincide, and the z axes stay perpendicular: those of the cross."""
     cross = DP1("z_z", i.body, i.z, j.body, j.z)
     turns = [_turn_rate("rz_i", i, j, i), _turn_rate("rz_j", i, j, j)]
     return _joint(name, [*_same_point(i, j), cross], j, turns)
@@ -286,63 +276,33 @@ def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
 
 @_between_markers
 def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """Both points and z axes coincide.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """Both points and z axes coincide."""
     return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j, valued=_valued(i, j, "rz"))
 
 
 @_between_markers
 def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """The z axes are one line: turning and sliding are free.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """The z axes are one line: turning and sliding are free."""
     rows = [*_parallel(i, j), *_on_line(i, j)]
     return _joint(name, rows, j, valued=_valued(i, j, "z", "rz"))
 
 
 @_between_markers
 def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """The z axes are one line, and the x axes are parallel: sliding is free.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """The z axes are one line, and the x axes are parallel: sliding is free."""
     rows = [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)]
     return _joint(name, rows, j, valued=_valued(i, j, "z"))
 
 
 @_between_markers
 def fixed(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """Both markers coincide.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """Both markers coincide."""
     return _joint(name, [*_same_point(i, j), *_parallel(i, j), _no_turn(i, j)], j)
 
 
 @_between_markers
 def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
-    """The point of j stays in the x-y plane of i, and the z axes are parallel.
-
-    Parameters
-    ----------
-    name : str
-    i, j : Marker
-    """
+    """The point of j stays in the x-y plane of i, and the z axes are parallel."""
     height = DP2("height", i.body, i.z, i.point, j.body, j.point)
     return _joint(name, [*_parallel(i, j), height], j, valued=_valued(i, j, "x", "y", "rz"))
 
@@ -589,11 +549,11 @@ def passing_velocity(i: str, j: str, point: Value, frames: Frames, rates: Frames
 
 def _joint(
     name: str,
-    rows: Iterable[Any],
+    rows: Sequence[Any],
     j: Marker,
-    degrees_of_freedom: Iterable[VelocityConstraint] = (),
+    degrees_of_freedom: Sequence[VelocityConstraint] = (),
     *,
-    valued: Iterable[JointCoordinate] = (),
+    valued: Sequence[JointCoordinate] = (),
 ) -> MechanismJoint:
     return MechanismJoint(name, rows, (j.body, j.point), degrees_of_freedom, valued)
 
@@ -632,11 +592,6 @@ def _turn_rate(name: str, i: Marker, j: Marker, about: Marker, axis: str = "z") 
         return turn_rate(i, j, about, axis, frames, rates)
 
     return VelocityConstraint(name, _two(i, j), rate, "rad/s")
-
-
-def _turns(i: Marker, j: Marker) -> list[VelocityConstraint]:
-    """Rates of turn about all axes of j."""
-    return [_turn_rate(f"r{a}", i, j, j, a) for a in AXIS_DIRECTIONS]
 
 
 def _sliding(axis: str, i: Marker, j: Marker) -> VelocityConstraint:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, trace
-from ...codegen._internal import Result, Status, check_increasing, check_shape
+from ...codegen._internal import Result, Status, check_increasing
 from ...groups import Product, Rn
 from ...systems import Trajectory
 from ._constraint import Constraints, RankOfRows
@@ -154,50 +152,6 @@ class KinematicsResult(Result):
         singular = f", {len(self.singular)} singular positions" if self.singular else ""
         message = f": {self.message}" if self.message else ""
         return f"KinematicsResult({self.status}, {span}, {sizes}{singular}){message}"
-
-
-def dynamics_function(
-    constraints: Constraints,
-    mass_matrix: Callable[[Value, Value], Value],
-    force: Callable[[Value, Value, Value, Value, Value], Value],
-    inputs: np.ndarray,
-    parameters: np.ndarray,
-) -> ModelFunction:
-    """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    mass_matrix, force : callable
-        ``(q, p) → M`` and ``(t, q, v, u, p) → F`` on CasADi columns.
-    inputs, parameters : ndarray
-        What u and p are if left out.
-    """
-    n, nv = constraints.n_rows, constraints.group.dim
-
-    def build(t: Any, q: Any, v: Any, u: Any, p: Any) -> list[Any]:
-        return [*constraints.terms(t, q, v, p), mass_matrix(q, p), force(t, q, v, u, p)]
-
-    return trace(
-        "mechanism_dynamics",
-        build,
-        {
-            "t": (),
-            "q": (constraints.group.nq,),
-            "v": (nv,),
-            "u": (len(inputs),),
-            "p": (len(parameters),),
-        },
-        {
-            "phi": (constraints.n_position,),
-            "G": (n, nv),
-            "nu": (n,),
-            "gamma": (n,),
-            "M": (nv, nv),
-            "F": (nv,),
-        },
-        defaults={"u": inputs, "p": parameters},
-    )
 
 
 def kinematics(
@@ -446,37 +400,3 @@ def _singular(
         listed = tuple(names[i] for i in order)
         found.append(SingularPosition(float(t[k]), listed, float(value), remedy))
     return tuple(found)
-
-
-def wrench_function(
-    symbols: Mapping[str, Value], wrenches: Mapping[Key, Value]
-) -> Callable[..., dict[Key, np.ndarray]]:
-    """Wrenches by name as a function of named arrays, for one time or many.
-
-    Parameters
-    ----------
-    symbols : mapping of str to SX
-        Arguments, "t" among them.
-    wrenches : mapping to SX, shape (6,) each
-
-    Returns
-    -------
-    callable
-        Arguments by name with batch axes, results of shape (..., 6).
-    """
-    rows = ca.densify(ca.horzcat(*wrenches.values())).T
-    made = ModelFunction(
-        ca.Function("reactions", [*symbols.values()], [rows], [*symbols], ["wrenches"]),
-        shapes={"t": (), "wrenches": (len(wrenches), 6)},
-    )
-
-    def found(**values: Any) -> dict[Key, np.ndarray]:
-        given = {
-            name: check_shape(
-                name, value, () if name == "t" else (symbols[name].numel(),), batch=True
-            )
-            for name, value in values.items()
-        }
-        return dict(zip(wrenches, np.moveaxis(made(**given), -2, 0), strict=True))
-
-    return found

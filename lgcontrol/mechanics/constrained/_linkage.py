@@ -26,9 +26,10 @@ from ...scene import Scene, SceneBody
 from ...scene._internal import HeldLook, Scenery, between, scene_of_states
 from ...systems import Input, Quantity, System, Trajectory
 from ...systems._internal import FixedParameters, values_by_name
+from .._mechanical import model_function
 from ._assembly import HeldCoordinate, assemble
 from ._constraint import Constraints
-from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
+from ._kinematics import KinematicsResult, kinematics
 from ._march import CHARTS, ChartedMotion, March, check_step, march, march_step
 from ._mobility import Mobility, driven_rows, mobility
 from ._refusals import refuse_gap, refuse_march, refuse_open
@@ -192,14 +193,18 @@ class Linkage(Immutable, ABC):
     @cached_property
     def dynamics(self) -> ModelFunction:
         """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion."""
-        base = self.mechanics.base
-        return dynamics_function(
-            self.constraints,
-            self._mass_matrix,
-            self._force,
-            base.nominal_input,
-            base.nominal_parameters,
-        )
+        base, own = self.mechanics.base, self.constraints
+        n, nv = own.n_rows, own.group.dim
+
+        def build(t: Any, q: Any, v: Any, u: Any, p: Any) -> list[Any]:
+            terms = own.terms(t, q, v, p)
+            return [*terms, self._mass_matrix(q, p), self._force(t, q, v, u, p)]
+
+        shapes = {"t": (), "q": (own.group.nq,), "v": (nv,)}
+        results = {"phi": (own.n_position,), "G": (n, nv), "nu": (n,), "gamma": (n,)}
+        results |= {"M": (nv, nv), "F": (nv,)}
+        taken = "t q v u p", results, shapes, base.inputs, base.parameters
+        return model_function("mechanism_dynamics", build, *taken)
 
     @named_options
     def assemble(
@@ -418,27 +423,29 @@ class Linkage(Immutable, ABC):
         values = self._parameters(p)
         refuse_open(self.mechanics, np.asarray(t, dtype=float), q, values)
         found: dict[str, dict[str, np.ndarray]] = {}
-        each = self._wrench_function(t=t, q=q, multipliers=multipliers, p=values)
-        for (joint, body), wrench in each.items():
+        t = check_shape("t", t, (), batch=True)
+        multipliers = check_shape("multipliers", multipliers, (len(self.row_names),), batch=True)
+        names, function = self._reactions
+        each = np.moveaxis(function(t, q, multipliers, values), -2, 0)
+        for (joint, body), wrench in zip(names, each, strict=True):
             found.setdefault(joint, {})[body] = wrench
         return found
 
     @cached_property
-    def _wrench_function(self) -> Callable[..., dict[tuple[str, str], np.ndarray]]:
-        own, kind = self.constraints, ca.SX
-        symbols = {
-            "t": kind.sym("t"),
-            "q": kind.sym("q", own.group.nq),
-            "multipliers": kind.sym("multipliers", own.n_rows),
-            "p": kind.sym("p", own.n_parameters),
-        }
-        t, q, multipliers, p = symbols.values()
+    def _reactions(self) -> tuple[list[tuple[str, str]], ModelFunction]:
+        """Joints and bodies, and ``(t, q, multipliers, p)`` → a wrench for each, (..., n, 6)."""
+        own = self.constraints
+        sizes = {"q": own.group.nq, "multipliers": own.n_rows, "p": own.n_parameters}
+        t, (q, multipliers, p) = ca.SX.sym("t"), (ca.SX.sym(key, n) for key, n in sizes.items())
         wrenches = {
             (joint, body): wrench
             for joint, of in self._wrenches(q, t, p)
             for body, wrench in of(multipliers[own.rows_of(joint)]).items()
         }
-        return wrench_function(symbols, wrenches)
+        rows = ca.densify(ca.horzcat(*wrenches.values())).T
+        made = ca.Function("reactions", [t, q, multipliers, p], [rows], ["t", *sizes], ["wrenches"])
+        shapes = {"t": (), "wrenches": (len(wrenches), 6)}
+        return [*wrenches], ModelFunction(made, shapes=shapes)
 
     @interruptible
     def system(

@@ -103,13 +103,7 @@ def first_unsolved(residual: np.ndarray) -> int | None:
 
 
 def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
-    """``(t, z, u, p, dt) → z_next, residual`` with ``z = [x; v̇; a; λ]``.
-
-    Parameters
-    ----------
-    problem : Problem
-    method : Index3Method
-    """
+    """``(t, z, u, p, dt) → z_next, residual`` with ``z = [x; v̇; a; λ]``."""
     inner = problem.constrained
     assert inner is not None
     nq = problem.group.nq

@@ -129,7 +129,6 @@ def mobility(
 
     Parameters
     ----------
-    mechanics : ConstrainedMechanics
     q : ndarray of shape (nq,), or Trajectory
         Configuration that keeps the constraints, or a motion: the rest is said of its start.
     t : float
@@ -138,10 +137,6 @@ def mobility(
         Parameters.
     hint : callable
         ``q → str``: why coordinates are singular in a configuration, empty where they are not.
-
-    Returns
-    -------
-    Mobility
     """
     p = mechanics.base.nominal_parameters if p is None else p
     if isinstance(q, Trajectory):

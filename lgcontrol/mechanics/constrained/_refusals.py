@@ -25,15 +25,9 @@ def refuse_singular_mass(
 
     Parameters
     ----------
-    own : MechanismEquations
     mechanics : ConstrainedMechanics
         Of these equations.
     q : ndarray, shape (nq,)
-
-    Raises
-    ------
-    ValueError
-        If M is singular; names the body, and what it lacks.
     """
     M = mechanics.terms_of(mechanics.complete(q), mechanics.base.nominal_parameters)[2]
     size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
@@ -55,13 +49,7 @@ def refuse_singular_mass(
 
 
 def refuse_zero_lengths(own: MechanismEquations, q: np.ndarray) -> None:
-    """Say which spring has points that coincide, and so no direction.
-
-    Raises
-    ------
-    ValueError
-        If one has; names it.
-    """
+    """Say which spring has points that coincide, and so no direction."""
     for force in own.forces:
         if force.is_direct and float(own.measured[force.name](q)[0]) <= COINCIDE:
             raise ValueError(
@@ -77,13 +65,7 @@ def refuse_march(
 
     Parameters
     ----------
-    mechanics : ConstrainedMechanics
     x : ndarray, shape (nq + nv,), with the clock after it where there are drives
-
-    Raises
-    ------
-    ValueError
-        If x does not keep the constraints, or rows depend on each other there.
     """
     name = mechanics.base.name
     gap = np.abs(np.asarray(mechanics.gap(ca.DM(x), ca.DM(p)))).ravel()
@@ -114,15 +96,9 @@ def refuse_open(
 
     Parameters
     ----------
-    mechanics : ConstrainedMechanics
     t : ndarray, shape (...)
     q : ndarray, shape (..., nq)
     p : ndarray, shape (n_parameters,)
-
-    Raises
-    ------
-    ValueError
-        If one does not keep the constraints; names the row, and how far it is off.
     """
     own, shape = mechanics.constraints, np.broadcast_shapes(np.shape(t), q.shape[:-1])
     times = np.broadcast_to(t, shape).ravel()

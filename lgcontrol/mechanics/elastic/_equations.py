@@ -396,10 +396,6 @@ class ElasticMechanics:
                 by_u[i, at] = slopes.by_setting
         return ca.sparsify(by_x), ca.sparsify(by_u)
 
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Derivative of the force on the links by the inputs: motors have none at once."""
-        return self.balance_derivatives(t, x, ca.SX(self.rigid.tree.nv, 1), u, p)[1]
-
     @property
     def has_losses(self) -> bool:
         """Whether links lose energy in joints or dampers, or there are symbols for it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -56,55 +56,53 @@ class JointSpring(ABC):
         Largest torque through the spring [N m].
     """
 
+    is_set: ClassVar[bool] = False
+    """Whether its stiffness is set from outside or by a motor of its own."""
+    is_linear: ClassVar[bool] = False
+    """Whether the torque is a constant times the deflection."""
+
     _: KW_ONLY
     damping: float = 0.0
     limit: float = inf
 
     def __post_init__(self) -> None:
-        if not (is_finite(self.damping) and self.damping >= 0):
-            raise ValueError(
-                f"{self._who}: damping must be finite and not negative, got {self.damping!r}"
-            )
-        if not (is_number(self.limit) and self.limit > 0):
-            raise ValueError(f"{self._who}: limit must be a positive torque, got {self.limit!r}")
+        check_numbers(self, "finite and not negative", damping="N m s/rad")
+        check_numbers(self, "a positive limit", limit="N m")
         self._check()
 
     @property
     def _who(self) -> str:
         return type(self).__name__
 
-    @abstractmethod
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """Coefficients by name; `unit` is that of the deflection."""
+        return {}
 
-    @abstractmethod
+    def _slope(self, setting: Value, c: Mapping[str, Value]) -> Any:
+        """K of springs with ``σ = k δ``; the others say torque and energy themselves."""
+        return None
+
     def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
         """σ for a deflection, a setting and the numbers."""
+        return self._slope(setting, c) * d
 
-    @abstractmethod
     def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
         """Energy stored, zero at rest."""
+        return self._slope(setting, c) * d * d / 2
 
     @property
     def nominal_setting(self) -> float:
         """κ where nothing is said; 0 for springs without."""
         return 0.0
 
-    @property
-    def is_set(self) -> bool:
-        """Whether its stiffness is set from outside or by a motor of its own."""
-        return False
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the torque is a constant times the deflection."""
-        return False
-
     def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """δ with ``σ(δ) = torque``: by halving, then Newton's steps from outside.
+        """δ with ``σ(δ) = torque``: ``τ/k``, or by halving, then Newton's steps from outside.
 
         Newton's alone gain a constant per step where the torque grows exponentially.
         """
+        stiffness = self._slope(setting, c)
+        if stiffness is not None:
+            return torque / stiffness
         symbol = ca.SX.sym("d")
         known = self.torque(symbol, setting, c)
         slope = ca.jacobian(known, symbol)
@@ -195,9 +193,20 @@ def is_finite(value: Any) -> bool:
     return is_number(value) and isfinite(value)
 
 
-def _stiffness(who: str, value: float, name: str = "stiffness") -> None:
-    if not (is_finite(value) and value > 0):
-        raise ValueError(f"{who}: {name} must be a positive number [N m/rad], got {value!r}")
+_JUDGES: dict[str, Callable[[Any], bool]] = {
+    "positive and finite": lambda x: is_finite(x) and x > 0,
+    "finite and not negative": lambda x: is_finite(x) and x >= 0,
+    "a positive limit": lambda x: is_number(x) and x > 0,
+}
+
+
+def check_numbers(owner: Any, kind: str, **units: str) -> None:
+    """Refuse fields that are not numbers of a kind; given with their units."""
+    for name, unit in units.items():
+        value = getattr(owner, name)
+        if not _JUDGES[kind](value):
+            who = type(owner).__name__
+            raise ValueError(f"{who}: {name} must be {kind} [{unit}], got {value!r}")
 
 
 @named_options(own="stiffness")
@@ -218,33 +227,21 @@ class LinearSpring(JointSpring):
     True
     """
 
+    is_linear = True
+
     stiffness: float = 0.0
 
     def __post_init__(self) -> None:
-        _stiffness(self._who, self.stiffness)
+        check_numbers(self, "positive and finite", stiffness="N m/rad")
         super().__post_init__()
-
-    @property
-    def is_linear(self) -> bool:
-        """It is."""
-        return True
 
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """The stiffness."""
         per = f"N m/{unit}" if unit == "rad" else "N/m"
         return {"stiffness": Coefficient(np.array(float(self.stiffness)), per, lower=LEAST_DIVISOR)}
 
-    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``k δ``."""
-        return c["stiffness"] * d
-
-    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``½ k δ²``."""
-        return c["stiffness"] * d * d / 2
-
-    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``τ/k``."""
-        return torque / c["stiffness"]
+    def _slope(self, setting: Value, c: Mapping[str, Value]) -> Value:
+        return c["stiffness"]
 
 
 @named_options(own="stiffness")
@@ -272,7 +269,7 @@ class HardeningSpring(JointSpring):
     cubic: float = 0.0
 
     def __post_init__(self) -> None:
-        _stiffness(self._who, self.stiffness)
+        check_numbers(self, "positive and finite", stiffness="N m/rad")
         if not is_finite(self.cubic) or self.cubic < 0:
             raise ValueError(
                 f"{self._who}: cubic must be finite and positive, got {self.cubic!r}: softening "
@@ -333,16 +330,11 @@ class CustomSpring(JointSpring):
                     f"{self._who}: {name} must be a function of the deflection, not "
                     f"{getattr(self, name)!r}"
                 )
-        if not (is_finite(self.reach) and self.reach > 0):
-            raise ValueError(f"{self._who}: reach must be positive and finite, got {self.reach!r}")
+        check_numbers(self, "positive and finite", reach="rad")
         super().__post_init__()
 
     def _check(self, reach: float = RANGE) -> None:
         super()._check(self.reach)
-
-    def numbers(self, unit: str) -> dict[str, Coefficient]:
-        """None of its own."""
-        return {}
 
     def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
         """The given value."""
@@ -378,13 +370,14 @@ class VariableSpring(JointSpring):
     True
     """
 
+    is_set = True
+
     nominal: float = 0.0
     lower: float = 0.0
     upper: float = inf
 
     def __post_init__(self) -> None:
-        _stiffness(self._who, self.nominal, "nominal")
-        _stiffness(self._who, self.lower, "lower")
+        check_numbers(self, "positive and finite", nominal="N m/rad", lower="N m/rad")
         if not self.lower <= self.nominal <= self.upper:
             raise ValueError(
                 f"{self._who}: nominal {self.nominal:g} is outside [{self.lower:g}, "
@@ -397,26 +390,8 @@ class VariableSpring(JointSpring):
         """The nominal stiffness."""
         return self.nominal
 
-    @property
-    def is_set(self) -> bool:
-        """It is, from outside."""
-        return True
-
-    def numbers(self, unit: str) -> dict[str, Coefficient]:
-        """None: the stiffness is an input."""
-        return {}
-
-    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``k δ``."""
-        return setting * d
-
-    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``½ k δ²``."""
-        return setting * d * d / 2
-
-    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``τ/k``."""
-        return torque / setting
+    def _slope(self, setting: Value, c: Mapping[str, Value]) -> Value:
+        return setting
 
 
 @named_options(own="stiffness")
@@ -450,6 +425,8 @@ class AdjustedSpring(JointSpring):
     0.1
     """
 
+    is_set = True
+
     stiffness: Callable[[Any], Any] | None = None
     lower: float = 0.0
     upper: float = 1.0
@@ -466,19 +443,9 @@ class AdjustedSpring(JointSpring):
             raise ValueError(
                 f"{self._who}: stops must be finite and apart, got [{self.lower}, {self.upper}]"
             )
-        if not (is_finite(self.motor_inertia) and self.motor_inertia > 0):
-            raise ValueError(
-                f"{self._who}: motor_inertia must be positive [kg m²], got {self.motor_inertia!r}"
-            )
-        if not (is_finite(self.motor_damping) and self.motor_damping >= 0):
-            raise ValueError(
-                f"{self._who}: motor_damping must be finite and not negative, got "
-                f"{self.motor_damping!r}"
-            )
-        for name in ("torque_limit", "speed_limit"):
-            value = getattr(self, name)
-            if not (is_number(value) and value > 0):
-                raise ValueError(f"{self._who}: {name} must be positive, got {value!r}")
+        check_numbers(self, "positive and finite", motor_inertia="kg m²")
+        check_numbers(self, "finite and not negative", motor_damping="N m s/rad")
+        check_numbers(self, "a positive limit", torque_limit="N m", speed_limit="rad/s")
         if not self.lower <= self.nominal_setting <= self.upper:
             raise ValueError(f"{self._who}: nominal {self.nominal} is beyond the stops")
         phi = ca.SX.sym("phi")
@@ -500,11 +467,6 @@ class AdjustedSpring(JointSpring):
         """φ where nothing is said."""
         return self.lower if self.nominal is None else self.nominal
 
-    @property
-    def is_set(self) -> bool:
-        """It is, by its motor."""
-        return True
-
     def numbers(self, unit: str) -> dict[str, Coefficient]:
         """Inertia and damping of the motor."""
         return {
@@ -516,20 +478,9 @@ class AdjustedSpring(JointSpring):
             ),
         }
 
-    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``k(φ) δ``."""
+    def _slope(self, setting: Value, c: Mapping[str, Value]) -> Value:
         assert self.stiffness is not None
-        return self.stiffness(setting) * d
-
-    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``½ k(φ) δ²``."""
-        assert self.stiffness is not None
-        return self.stiffness(setting) * d * d / 2
-
-    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """``τ/k(φ)``."""
-        assert self.stiffness is not None
-        return torque / self.stiffness(setting)
+        return self.stiffness(setting)
 
 
 @named_options(own="inertia spring")
@@ -580,18 +531,11 @@ class Motor:
     friction_speed: float = FRICTION_SPEED
 
     def __post_init__(self) -> None:
-        for name in ("inertia", "ratio", "friction_speed"):
-            value = getattr(self, name)
-            if not (is_finite(value) and value > 0):
-                raise ValueError(f"motor: {name} must be positive and finite, got {value!r}")
-        for name in ("damping", "friction"):
-            value = getattr(self, name)
-            if not (is_finite(value) and value >= 0):
-                raise ValueError(f"motor: {name} must be finite and not negative, got {value!r}")
-        for name in ("torque", "speed", "deflection"):
-            value = getattr(self, name)
-            if not (is_number(value) and value > 0):
-                raise ValueError(f"motor: {name} limit must be positive, got {value!r}")
+        check_numbers(
+            self, "positive and finite", inertia="kg m²", ratio="1", friction_speed="rad/s"
+        )
+        check_numbers(self, "finite and not negative", damping="N m s/rad", friction="N m")
+        check_numbers(self, "a positive limit", torque="N m", speed="rad/s", deflection="rad")
         if not isinstance(self.spring, JointSpring):
             if not is_number(self.spring):
                 raise TypeError(

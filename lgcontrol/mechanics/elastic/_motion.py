@@ -37,19 +37,12 @@ def motor_motion(
 
     Parameters
     ----------
-    mechanics : ElasticMechanics
-    tree : Multibody
     rates : sequence of value
         q, v, a, j, s and, with an order, what follows.
     settings : sequence of value
         What sets stiffness, with its first two rates; columns of the joints that have it.
-    p : value
     order : int
         Of the expansion in D/K, for springs with dampers.
-
-    Returns
-    -------
-    x, motor_acceleration, u, tau : value
     """
     q, v, a = rates[:3]
     forces = tree_rates(tree, 2 + order, p)(*rates)

@@ -128,33 +128,15 @@ class Pose(NamedTuple):
 
     def twists_in(self, V: Value, reference: str) -> Value:
         """Twists (columns) of b in a reference, a being the world."""
-        if reference == "body":
-            return V
-        if reference == "spatial":
-            return self.push(V)
-        return ca.vertcat(
-            self.R @ V[:3, :], self.R @ V[3:, :] if reference == "hybrid" else V[3:, :]
-        )
+        return self.push(V) if reference == "spatial" else _turned(self.R, V, reference)
 
     def wrenches_in(self, W: Value, reference: str) -> Value:
         """Wrenches (columns) of b in a reference, a being the world."""
-        if reference == "body":
-            return W
-        if reference == "spatial":
-            return self.push_wrench(W)
-        return ca.vertcat(
-            self.R @ W[:3, :], self.R @ W[3:, :] if reference == "hybrid" else W[3:, :]
-        )
+        return self.push_wrench(W) if reference == "spatial" else _turned(self.R, W, reference)
 
     def wrenches_from(self, W: Value, reference: str) -> Value:
         """Wrenches (columns) in axes and about the origin of b, given in a reference."""
-        if reference == "body":
-            return W
-        if reference == "spatial":
-            return self.pull_wrench(W)
-        return ca.vertcat(
-            self.R.T @ W[:3, :], self.R.T @ W[3:, :] if reference == "hybrid" else W[3:, :]
-        )
+        return self.pull_wrench(W) if reference == "spatial" else _turned(self.R.T, W, reference)
 
     def push_wrench(self, W: Value) -> Value:
         """Wrench (columns) in a of a wrench in b: ``Ad⁻ᵀ W``."""
@@ -165,6 +147,19 @@ class Pose(NamedTuple):
         """Wrench (columns) in b of a wrench in a: ``Adᵀ W``."""
         f = W[:3, :]
         return ca.vertcat(self.R.T @ f, self.R.T @ (W[3:, :] - cross(self.p, f)))
+
+
+def _turned(R: Value, X: Value, reference: str) -> Value:
+    """Twists or wrenches (columns) with the parts turned that a reference has in other axes."""
+    if reference == "body":
+        return X
+    return ca.vertcat(R @ X[:3, :], R @ X[3:, :] if reference == "hybrid" else X[3:, :])
+
+
+def _lacking(Q: Value) -> Value:
+    """``tr(Q) E − Q``."""
+    x, y, z = Q[0, 0], Q[1, 1], Q[2, 2]
+    return ca.diag(ca.vertcat(y + z, x + z, x + y)) - (Q - ca.diag(ca.diag(Q)))
 
 
 def moved_matrix(A: Value, T: Pose) -> Value:
@@ -197,9 +192,7 @@ class Inertia(NamedTuple):
     @property
     def J(self) -> Value:
         """Inertia tensor about the frame's origin."""
-        x, y, z = self.Sigma[0, 0], self.Sigma[1, 1], self.Sigma[2, 2]
-        diagonal = ca.diag(ca.vertcat(y + z, x + z, x + y))
-        return diagonal - (self.Sigma - ca.diag(ca.diag(self.Sigma)))
+        return _lacking(self.Sigma)
 
     @property
     def is_zero(self) -> bool:
@@ -270,9 +263,7 @@ class Velocity(NamedTuple):
     @property
     def half_couple(self) -> Value:
         """``tr(Q) E − Q``."""
-        x, y, z = self.Q[0, 0], self.Q[1, 1], self.Q[2, 2]
-        diagonal = ca.diag(ca.vertcat(y + z, x + z, x + y))
-        return diagonal - (self.Q - ca.diag(ca.diag(self.Q)))
+        return _lacking(self.Q)
 
     def half(self, V: Value) -> Value:
         """``B V`` for twists (columns)."""

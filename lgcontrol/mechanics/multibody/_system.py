@@ -15,7 +15,6 @@ from ...codegen._internal import (
     UnknownNameError,
     as_names,
     check_shape,
-    solve_symmetric,
     unknown_name,
 )
 from ...groups import SE3, LieGroup, Product, Rn
@@ -23,7 +22,7 @@ from ...systems import Input, Parameter, System
 from .._coefficients import Coefficients
 from .._mechanical import mechanical
 from .._reference import check_reference
-from ..body._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
+from ..body._velocity_forms import MomentumFrame, VelocityForm, velocity_form_of
 from ..representations._unified import UnifiedVelocity
 from ..surroundings._added_mass import Current
 from ..surroundings._forces import BodyMotion, Force
@@ -264,82 +263,23 @@ def _velocity_form(
     mechanics: TreeMechanics, velocity: str | UnifiedVelocity, frame: MomentumFrame
 ) -> VelocityForm:
     """Momenta of the joints, or speeds of points of the base, in place of velocities."""
-    tree = mechanics.tree
-    if isinstance(velocity, UnifiedVelocity):
-        return _unified_form(mechanics, velocity)
-    if velocity != "momentum":
-        raise ValueError(
-            f'{tree.name}: velocity must be "velocity", "momentum" or a UnifiedVelocity, '
-            f"not {velocity!r}"
-        )
-    check_momentum_frame(tree.name, frame)
-    group, source = tree.configuration, state_of(tree)
-    first = next(iter(group.blocks.items())) if isinstance(group, Product) else ("", group)
-    if frame == "spatial" and first[1] != SE3:
+    tree, group = mechanics.tree, mechanics.tree.configuration
+    first = next(iter(group.blocks.values())) if isinstance(group, Product) else group
+    if velocity == "momentum" and frame == "spatial" and first != SE3:
         raise ValueError(
             f"{tree.name}: spatial momenta are those of a free base, and the first joint of this "
-            f'tree moves on {first[1].name}; take frame="body", or a base that is free'
+            f'tree moves on {first.name}; take frame="body", or a base that is free'
         )
-
-    def in_space(q: Value, p: Value) -> Value:
-        """Rows of the base from its frame to that of the momentum."""
-        if frame == "body":
-            return p
-        return ca.vertcat(SE3.Ad(SE3.inverse(q[: SE3.nq])).T @ p[:6], p[6:])
-
-    def in_body(q: Value, p: Value) -> Value:
-        return p if frame == "body" else ca.vertcat(SE3.Ad(q[: SE3.nq]).T @ p[:6], p[6:])
-
-    def inertia(q: Value, p: Value) -> Value:
-        return mechanics.mass_matrix(ca.vertcat(q, ca.SX(tree.nv, 1)), p)
-
-    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-        x = ca.vertcat(q, v)
-        turning = group.ad(v).T @ (inertia(q, p) @ v)
-        force = mechanics.action(t, x, u, p) + mechanics.kinetic_gradient(x, p)
-        if frame == "body":
-            return force + turning
-        own = force + ca.vertcat(ca.SX(6, 1), turning[6:])  # in space the base's rows do not turn
-        return in_space(q, own)
-
-    names = tuple(group.tangent_names)
-    units = ["kg m/s" if unit == "m" else "kg m²/s" for unit in group.tangent_units]
-    return VelocityForm(
-        source,
-        velocity_state(source, "momentum", names, units),
+    return velocity_form_of(
+        tree.name,
+        mechanics,
+        state_of(tree),
         mechanics.parameters,
-        lambda q, v, p: in_space(q, inertia(q, p) @ v),
-        lambda q, w, p: solve_symmetric(inertia(q, p), in_body(q, w)),
-        rate,
-    )
-
-
-def _unified_form(mechanics: TreeMechanics, unified: UnifiedVelocity) -> VelocityForm:
-    """Six speeds of points of a free base in place of its twist; joints keep their rates."""
-    tree, source = mechanics.tree, state_of(mechanics.tree)
-    group = tree.configuration
-    first = next(iter(group.blocks.values())) if isinstance(group, Product) else group
-    if first != SE3:
-        raise ValueError(
-            f"{tree.name}: unified velocity coordinates are those of a free base, and the first "
-            f"joint of this tree moves on {first.name}; leave out velocity=, or free the base"
-        )
-    rest = ca.DM.eye(tree.nv - SE3.dim)
-    D = ca.sparsify(ca.diagcat(ca.DM(unified.matrix), rest))
-    inverse = ca.sparsify(ca.diagcat(ca.DM(unified.inverse), rest))
-
-    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-        return D @ mechanics.field(t, ca.vertcat(q, v), u, p)[group.dim :]
-
-    names = (*unified.names, *group.tangent_names[SE3.dim :])
-    units = ["m/s"] * SE3.dim + [f"{unit}/s" for unit in group.tangent_units[SE3.dim :]]
-    return VelocityForm(
-        source,
-        velocity_state(source, unified.block, names, units),
-        mechanics.parameters,
-        lambda q, v, p: D @ v,
-        lambda q, w, p: inverse @ w,
-        rate,
+        velocity,
+        frame,
+        lead=first,
+        momenta=group.tangent_names,
+        gradient=mechanics.kinetic_gradient,
     )
 
 
@@ -400,16 +340,14 @@ class TreeMechanics:
         """Of the tree with its added mass."""
         return mass_matrix(self._compiled(p), self._split(x)[0])
 
+    inertia = mass_matrix
+
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``B u − τ(q, v, 0)`` with the inverse dynamics τ under the wrenches on the links."""
         (q, v), made = self._split(x), self._compiled(p)
         loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
         bias = inverse_dynamics(made, q, v, ca.SX(made.nv, 1), loads)
         return self.B @ u[: len(self.drives)] - bias
-
-    def inertia(self, x: Value, p: Value) -> Value:
-        """The same as the mass matrix."""
-        return self.mass_matrix(x, p)
 
     def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``B u``, weight, springs, losses and wrenches, without velocity products."""
@@ -456,10 +394,6 @@ class TreeMechanics:
             by_q += node.J.T @ (by_pose[k] @ node.J + by_twist[k] @ node.twist_by_q)
             by_v += node.J.T @ (by_twist[k] @ node.J)
         return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
-
-    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Derivative of the force by the inputs."""
-        return self.balance_derivatives(t, x, ca.SX(self.tree.nv, 1), u, p)[1]
 
     def losses(self, x: Value, p: Value) -> Value:
         """Damping and friction in the joints."""

@@ -95,17 +95,17 @@ class Attitude(ABC):
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """Angular acceleration ω̇ in body axes [rad/s²] for second rates of α."""
 
-    @abstractmethod
     def moved(self, h: float, rates: np.ndarray) -> Attitude:
         """After a step of implicit Euler, ``α⁺ = α + h α̇⁺`` or ``A⁺ = A exp(h ω⁺)``."""
+        return type(self)(self.coordinates + h * rates, rates)
 
     def rates_of_move(self, h: float) -> np.ndarray | None:
         """``h ∂α̇/∂α`` of a step of length h that ended here; None where that is the identity."""
         return None
 
-    @abstractmethod
     def displaced(self, d: np.ndarray) -> Attitude:
         """At a variation of α, with the same rates."""
+        return type(self)(self.coordinates + d, self.rates)
 
     @abstractmethod
     def inertia(self, J: np.ndarray) -> np.ndarray:
@@ -253,14 +253,6 @@ class EulerParameters(Attitude):
         """``2 G ë``."""
         return 2 * self._half_rates @ second_rates
 
-    def moved(self, h: float, rates: np.ndarray) -> EulerParameters:
-        """``e + h ė⁺``."""
-        return EulerParameters(self.coordinates + h * rates, rates)
-
-    def displaced(self, d: np.ndarray) -> EulerParameters:
-        """``e + δe``."""
-        return EulerParameters(self.coordinates + d, self.rates)
-
     def inertia(self, J: np.ndarray) -> np.ndarray:
         """``4 Gᵀ J G``."""
         G = self._half_rates
@@ -376,14 +368,6 @@ class EulerAngles(Attitude):
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``B ε̈ + Ḃ ε̇``."""
         return self._rate_map @ second_rates + self._moving @ self.rates
-
-    def moved(self, h: float, rates: np.ndarray) -> EulerAngles:
-        """``ε + h ε̇⁺``."""
-        return EulerAngles(self.coordinates + h * rates, rates)
-
-    def displaced(self, d: np.ndarray) -> EulerAngles:
-        """``ε + δε``."""
-        return EulerAngles(self.coordinates + d, self.rates)
 
     def inertia(self, J: np.ndarray) -> np.ndarray:
         """``Bᵀ J B``."""

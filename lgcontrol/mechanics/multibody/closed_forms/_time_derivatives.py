@@ -37,13 +37,10 @@ def projected_time_derivatives(
 
     Parameters
     ----------
-    tree : CompiledTree
-    q : value
     rates : sequence of value
         v, a, …; one more than there are results.
     loads : sequence
         For each node the derivatives of the external wrench on it, in its frame.
-    reference : str
     """
     orders, count = range(len(rates) - 1), len(tree.nodes)
     tau = joint_force_derivatives(tree, q, rates)

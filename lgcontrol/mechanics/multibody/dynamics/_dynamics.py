@@ -24,13 +24,7 @@ SINGULAR_INERTIA = 1e-12  # of a degree of freedom's own inertia: what rounding 
 
 
 def refuse_singular(tree: Tree) -> None:
-    """Refuse a mass matrix that is singular at a random configuration.
-
-    Raises
-    ------
-    ValueError
-        Naming the joint that moves no inertia, and what to do.
-    """
+    """Refuse a mass matrix that is singular at a random configuration."""
     if tree.nv:
         tree.memo(("regular",), lambda: _check_regular(tree))
 

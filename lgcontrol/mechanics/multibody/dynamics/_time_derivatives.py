@@ -219,8 +219,6 @@ def time_derivatives_declared(
 
     Parameters
     ----------
-    name : str
-    order : int
     wrench_rates : bool
         Whether external wrenches are arguments with rates; else they may follow, constant.
     build : callable
@@ -228,8 +226,6 @@ def time_derivatives_declared(
         `load_derivatives`.
     code : str
         Shape of a result, as for `Declaration`; "v" for tau, "b6" for wrenches_out.
-    about : str
-    regrouped : bool
     """
 
     def expressions(tree: CompiledTree, q: Value, *values: Value) -> tuple[Value, ...]:
