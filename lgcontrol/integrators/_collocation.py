@@ -68,6 +68,22 @@ class ImplicitRungeKutta(Method):
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
         """Newton's method, then the last stage."""
+        states, largest = self.stage_states(motion, t, x, dt)
+        return Step(states[-1], residual=largest)
+
+    def stage_states(self, motion: Motion, t: Value, x: Any, dt: Value) -> tuple[list[Any], Value]:
+        """States at the times of all stages, not normalised, and the largest residual.
+
+        Parameters
+        ----------
+        motion : Motion
+        t, x, dt
+            As for `advance`.
+
+        Returns
+        -------
+        tuple of list of value and value
+        """
         problem, dim = motion.problem, motion.group.dim
         kernel = _newton_kernel(problem, self)
         at = (t, motion.value(x), motion.u, motion.p, dt)
@@ -90,7 +106,7 @@ class ImplicitRungeKutta(Method):
             return solver(kernel(*at, z)[1])(b)
 
         increments = self._split(motion, motion.implicit(z, residual, solve))
-        return Step(motion.plus(x, increments[-1]), residual=largest)
+        return [motion.plus(x, each) for each in increments], largest
 
     def _equations(self, motion: Motion, t: Value, x: Any, dt: Value, z: list[Any]) -> list[Any]:
         """``dt Σ aᵢⱼ Fⱼ − Θᵢ``, zero at the solution."""

@@ -12,7 +12,7 @@
 
 from .. import _names
 from . import _accuracy as _accuracy
-from . import _by_rates as _by_rates
+from . import _input_shapes as _input_shapes
 from . import _sensitivity as _sensitivity
 from ._bounds import Bound as Bound
 from ._nlp_solver import NLPSolver as NLPSolver

@@ -17,6 +17,7 @@ from ._outcome import SolveStatus, TranscriptionError, Violation
 from ._phases import Phase, PhasedProblem, PhasedSolution
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
 from ._rows import rows_along
+from ._statement import AT_POINTS
 from ._transcription import Nodes, Setting, Transcription
 
 # Steps are halved up to this number of parts until their ends do not move.
@@ -39,7 +40,7 @@ AIM = 0.5
 def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> TranscriptionError:
     """See `OptimalSolution.transcription_error`."""
     stated = solution
-    if stated.problem.hold == "first":  # controls are rates, and the state ends with the inputs
+    if stated.problem.hold != "zero":  # controls are rates, and the state ends with the inputs
         solution = stated._inner or stated
     problem, setting = solution.problem, solution._setting
     _check_known(setting)
@@ -51,9 +52,10 @@ def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> T
     if stated is solution:
         return error
     states, held = error.states[:, : stated.problem.system.n_errors], error.inputs_of_steps
-    held = RATES_SAVE * held
-    worst = _worst(stated.problem.system, nodes.t, states)
-    text = _sentence(worst, error.cost_change, held.sum(), solution.cost, error.violations)
+    varies = stated.problem.hold == AT_POINTS
+    held = 0.0 * held if varies else RATES_SAVE * held
+    worst, saved = _worst(stated.problem.system, nodes.t, states), None if varies else held.sum()
+    text = _sentence(worst, error.cost_change, saved, solution.cost, error.violations)
     return replace(error, states=states, inputs_of_steps=held, text=text)
 
 
@@ -347,15 +349,15 @@ def _worst(system: System, t: np.ndarray, states: np.ndarray) -> tuple[float, st
 
 
 def _sentence(
-    worst: tuple[float, str], change: float, held: float, cost: float,
+    worst: tuple[float, str], change: float, held: float | None, cost: float,
     violations: Sequence[Violation],
 ) -> str:  # fmt: skip
     if np.isinf(worst[0]):
         return "the motion from a node is not finite: shorten dt"
     share = f" ({abs(change / cost):.1e} of it)" if cost else ""
     return (
-        f"states off by {worst[1]}, cost would change by {change:.1e}{share}; inputs that vary "
-        f"within steps would save {held:.1e}"
+        f"states off by {worst[1]}, cost would change by {change:.1e}{share}"
+        + ("" if held is None else f"; inputs that vary within steps would save {held:.1e}")
         + "".join(f"; between the nodes {one}" for one in violations[:MOST_NAMED])
     )
 
@@ -365,7 +367,9 @@ def refined(
 ) -> OptimalSolution:
     """See ``refine`` of `OptimalControlProblem.solve`."""
     tolerance = _checked(problem, tolerance)
-    finer = problem.with_arguments(quadrature="gauss")
+    finer = problem
+    if problem.quadrature == "left":
+        finer = problem.with_arguments(quadrature="gauss")
     given: dict[str, Any] = options
     rounds = failures = 0
     while True:
@@ -376,7 +380,7 @@ def refined(
         rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
         if is_met or _is_last(rounds, failures, found, off):
             break
-        grid = _grid(found.t, _wanted(off, beyond, tolerance, failures))
+        grid = _grid(found.problem.times(), _wanted(off, beyond, tolerance, failures))
         finer = finer.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
         start: Any = found.trajectory
         given = options | ({"guess": start} if found.is_success else {})

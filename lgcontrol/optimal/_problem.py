@@ -39,7 +39,6 @@ from ..systems._internal import (
     TrajectoryPoint,
     as_signals,
     block_slices,
-    check_hold,
     check_start,
     not_a_system,
     values_by_name,
@@ -62,11 +61,14 @@ from ._reference import ReferenceSamples, sample_reference
 from ._rows import SeenBound, bounded_along, seen_bounds, unit_of
 from ._seen import seen_obstacles
 from ._statement import (
+    AT_POINTS,
     arrival_weight,
     check_blocks,
     check_equal_steps,
     check_horizon,
     check_horizon_of,
+    check_input_hold,
+    check_points,
     check_quadrature,
     check_steps,
     check_substeps,
@@ -168,16 +170,20 @@ class OptimalControlProblem(Frozen):
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
     weights : sequence of str
         Names of `parameters` that are entries of Q, R or terminal, as `symbolic` makes them.
-    quadrature : {"left", "gauss"}, optional
+    quadrature : {"left", "gauss", "collocation"}, optional
         Integral of the terms along the horizon over a step. "left" takes their value at the start
         of the step, times dt: an error of first order. "gauss" takes two Gauss points, whose states
         the integrator finds: an error of fourth order, for about thrice the operations.
-        References are held over the step. If left out it is "left", and "gauss" for
+        "collocation" takes the points of the method, such as ``method="radau_iia5"``, whose states
+        are found in any case: an error of the order of the method. References are held over the
+        step. If left out it is "left", and "gauss" for
         ``hold="first"``.
-    hold : {"zero", "first"}
-        Controls within a step: held, or linear from node to node. The first input is free then.
-        To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold at all nodes, the
-        last one included. `solve` serves both; `MPC` and a solver of its own take held inputs.
+    hold : {"zero", "first", "collocation"}
+        Controls within a step: held, linear from node to node, or polynomials through their values
+        at the collocation points of the method, ``"radau_iia5"`` if left out. With "first" the
+        first input is free. To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold
+        at all nodes, the last one included, or at the points. `solve` serves all; `MPC` and a
+        solver of its own take held inputs.
     blocks : int, sequence of int or mapping, optional
         Move blocking: steps over which an input stays. ``[1, 1, 2, 4, 8]`` has five values over 16
         steps, ``5`` changes every fifth step, ``{"steer": 5}`` leaves the other inputs free. Costs
@@ -318,7 +324,7 @@ class OptimalControlProblem(Frozen):
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
             has_equal_steps=are_equal, _kept={},
-            reference=reference, hold=check_hold(hold), blocks=blocks,
+            reference=reference, hold=check_input_hold(system, hold, method), blocks=blocks,
             may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),
             R=read_only(with_numbers("R", input_weight("R", R, system, horizon), parts, nominal)),
@@ -330,10 +336,10 @@ class OptimalControlProblem(Frozen):
             parameters=extra, weights=tuple(weights), _parts=parts,
             _automatic=frozenset(name for name, is_chosen in chosen.items() if is_chosen),
         )  # fmt: skip
-        if self.hold == "first" and self.may_change is not None:
+        if self.hold != "zero" and self.may_change is not None:
             raise ValueError(
-                'blocks hold inputs, and hold="first" lets them vary: give one of the two, or '
-                'longer steps, dt=[…], with hold="first"'
+                f"blocks hold inputs, and hold={self.hold!r} lets them vary: give one of the two, "
+                "or longer steps, dt=[…], with hold"
             )
         for bound in self.bounds:
             check_names(system, bound, names)
@@ -345,9 +351,13 @@ class OptimalControlProblem(Frozen):
         self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
         check_consistent(system, self.bounds, horizon)
         self._choose(method, substeps)
+        if self.quadrature == AT_POINTS:
+            check_points(self)
 
     def _choose(self, method: str | Method, substeps: int | None) -> None:
         """Method and substeps: those that are given, else what the fastest modes need."""
+        if method == "auto" and self.hold == AT_POINTS:
+            method, substeps = "radau_iia5", 1
         typical = self._typical_states()
         self._set(method=self._choice(*typical) if method == "auto" else method)
         if substeps is not None:
@@ -760,7 +770,7 @@ class OptimalControlProblem(Frozen):
         OptimalSolution
         """
         if not self.is_plain:
-            return DERIVED["solved_by_rates"](self, [x0], solver, refine, options)[0]
+            return DERIVED["solved_with_shapes"](self, [x0], solver, refine, options)[0]
         chosen: Any = type(make_solver(solver, self))
         check_options(options, self.solve, chosen.solve)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
@@ -791,7 +801,7 @@ class OptimalControlProblem(Frozen):
         """
         starts = check_shape("x0", x0, (None, self.system.state.nq))
         if not self.is_plain:
-            return DERIVED["solved_by_rates"](self, starts, solver, None, options)
+            return DERIVED["solved_with_shapes"](self, starts, solver, None, options)
         chosen = make_solver(solver, self).prepare()
         together = getattr(chosen, "solve_many", None)
         if together is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -13,12 +13,19 @@ from numpy.typing import ArrayLike
 from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System
-from ..systems._internal import INPUT, block_leads, with_input_rates
+from ..systems._internal import (
+    INPUT,
+    block_leads,
+    polynomial_inputs,
+    with_input_rates,
+    with_point_inputs,
+)
 from ._bounds import Bound, input_of
 from ._places import control_places
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import expression_of
+from ._statement import collocation_of
 from ._terms import Cost, Residual
 from ._weights import WeightLike, input_weight
 
@@ -131,8 +138,85 @@ def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
     return _beside(problem, view, Rates(), LEAST_RATE * problem.dt**2 * problem.R)
 
 
+def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
+    """The problem of the inputs at collocation points, with polynomials between them.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+        With ``hold="collocation"``.
+
+    Returns
+    -------
+    OptimalControlProblem
+        Its limits are limits of controls; its reference is `beside_points`.
+    """
+    method = collocation_of(problem.method)
+    _refuse_weights(problem)
+    view = _View(problem.system, "points", points=method.c)
+    reference = problem.reference
+    if reference is not None:
+        own = problem.nominal_parameters[: problem.system.n_parameters]
+        reference = beside_points(problem, reference, problem.times(), own)
+    return problem.with_arguments(
+        system=with_point_inputs(problem.system, method.c),
+        hold="zero",
+        quadrature=problem.quadrature,
+        method=method,
+        substeps=1,
+        R=np.kron(np.diag(method.A[-1]), problem.R),
+        reference=reference,
+        bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem)),
+        residuals=tuple(map(view.residual, problem.residuals)),
+        costs=tuple(map(view.cost, problem.costs)),
+    )
+
+
+def beside_points(
+    problem: OptimalControlProblem, wanted: Any, times: np.ndarray, own: np.ndarray
+) -> ReferenceSamples:
+    """A reference as one of `with_points`: inputs at all points of each step.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    wanted : reference
+    times : ndarray, shape (N + 1,)
+        Of the nodes, s.
+    own : ndarray, shape (n_parameters,)
+        The system's parameters.
+
+    Returns
+    -------
+    ReferenceSamples
+    """
+    system = problem.system
+    controls = system.input_index("control")
+    others = np.setdiff1d(np.arange(system.n_inputs), controls)
+    length = np.append(problem.steps, problem.steps[-1])
+    known = sample_reference(system, wanted, times, own)
+    parts = []
+    for c in collocation_of(problem.method).c:
+        at = times + c * length
+        is_fixed = isinstance(wanted, ReferenceSamples)
+        samples = known if is_fixed else sample_reference(system, wanted, at, own)
+        parts.append(samples.u[:, controls])
+    columns = [*parts, known.u[:, others], times[:, None], length[:, None]]
+    return ReferenceSamples(known.x, np.hstack(columns))
+
+
+def _refuse_weights(problem: OptimalControlProblem) -> None:
+    if problem.weights:
+        raise ValueError(
+            f"weights that are parameters do not go together with {_called(problem)}: "
+            + ", ".join(problem.weights)
+        )
+
+
 def _called(problem: OptimalControlProblem) -> str:
-    return "rates" if problem.is_plain else 'hold="first"' if problem.hold == "first" else "blocks"
+    if problem.hold != "zero":
+        return f'hold="{problem.hold}"'
+    return "rates" if problem.may_change is None else "blocks"
 
 
 def _beside(
@@ -142,11 +226,7 @@ def _beside(
     system, what = problem.system, _called(problem)
     if system.errors is not None or system.project is not None:
         raise ValueError(f"{system.name} has constraints: {what} cannot be planned")
-    if problem.weights:
-        raise ValueError(
-            f"weights that are parameters do not go together with {what}: "
-            + ", ".join(problem.weights)
-        )
+    _refuse_weights(problem)
     moved = with_input_rates(
         system, rates.limits(system), lead=view.held / 2, in_blocks=view.kind == "blocks"
     )
@@ -241,20 +321,27 @@ class _View:
     Parameters
     ----------
     system : System
-    kind : {"rates", "linear", "blocks"}
-        Inputs that are held and whose rates are weighed, that are linear in each step, or that
-        change in blocks.
+    kind : {"rates", "linear", "blocks", "points"}
+        Inputs that are held and whose rates are weighed, that are linear in each step, that change
+        in blocks, or that are polynomials.
     held : float
         Time in s over which an input is held, of rates.
+    points : sequence of float
+        Shares of a step, of polynomials.
     """
 
-    def __init__(self, system: System, kind: str, held: float = 0.0) -> None:
+    def __init__(
+        self, system: System, kind: str, held: float = 0.0, points: Sequence[float] = ()
+    ) -> None:
         self.system, self.kind, self.held, self.nq = system, kind, held, system.state.nq
+        self.points = points
         self.controls = system.input_index("control").tolist()
         self.others = [i for i in range(system.n_inputs) if i not in self.controls]
 
     def acting(self, t: Value, x: Value, u: Value) -> Value:
         """All inputs of the system in a step."""
+        if self.kind == "points":
+            return polynomial_inputs(self.system, self.points, t, u)
         found: list[Any] = [None] * self.system.n_inputs
         leads = [self.held] * len(self.controls)
         if self.kind == "blocks":
@@ -294,6 +381,11 @@ class _View:
     def bounds(self, bound: Bound, problem: OptimalControlProblem) -> Iterator[Bound]:
         """A bound on the system's state and inputs, one for each of its rows."""
         i, at = input_of(self.system, bound), bound.at
+        if i is not None and i in self.controls and self.kind == "points":
+            for j in range(len(self.points)):
+                name = f"input.{self.system.input_names[i]}.{j + 1}"
+                yield replace(bound, of=name, name=bound.label)
+            return
         if i in self.controls:  # what acts in a step is the block's at its end
             is_linear = self.kind == "linear"
             if at != "terminal" or is_linear:

@@ -14,11 +14,12 @@ from ..codegen import ModelFunction
 from ..groups import LieGroup, Product
 from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
+from ..systems._internal import point_states
 from ._bounds import LIMITS, holds_throughout
 from ._expressions import KnownQuantity, entries_of, spelled_out
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
-from ._statement import QUADRATURES
+from ._statement import AT_POINTS, QUADRATURES, collocation_of
 from ._weights import Weight
 
 # Residuals and rows are differentiated together where at most this share of their operations is
@@ -225,7 +226,9 @@ def state(problem: OptimalControlProblem) -> _Stated:
     points, is_left = [(1.0, t, x)], problem.quadrature == "left"
     if not is_left:
         inputs["dt"] = sym("dt")
-        points = _points_within(problem, t, x, u, p[: system.n_parameters], inputs["dt"])
+        at = t, x, u, p[: system.n_parameters], inputs["dt"]
+        within = _points_of if problem.quadrature == AT_POINTS else _points_within
+        points = within(problem, known, *at)
     path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
     if not is_left:
         path[0] = _Term("error", Weight.of(0.0 * problem.Q))
@@ -275,8 +278,38 @@ def state(problem: OptimalControlProblem) -> _Stated:
     return _Stated(inputs, path, end, *costs, rows, meaning, known)
 
 
+def _points_of(
+    problem: OptimalControlProblem,
+    known: dict[str, KnownQuantity],
+    t: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    dt: Any,
+) -> list[tuple[float, Any, Any]]:
+    """The same at the collocation points: their states are solved for once, with derivatives."""
+    system, group = problem.system, problem.system.state
+    method = collocation_of(problem.method)
+    X, by_x, by_u = point_states(system, method)(t, x, u, p, dt)
+    n, m, found = group.dim, system.n_inputs, []
+    for i, (c, share) in enumerate(zip(method.c, method.A[-1], strict=True)):
+        state, symbol = X[:, i], type(x).sym(f"point{i}", group.nq)
+        lift = group.rate_matrix(state)
+        known[f"point {i}"] = KnownQuantity(
+            symbol, state, lift @ by_x[:, i * n : (i + 1) * n], lift @ by_u[:, i * m : (i + 1) * m]
+        )
+        found.append((share, t + c * dt, symbol))
+    return found
+
+
 def _points_within(
-    problem: OptimalControlProblem, t: Any, x: Any, u: Any, p: Any, dt: Any
+    problem: OptimalControlProblem,
+    known: dict[str, KnownQuantity],
+    t: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    dt: Any,
 ) -> list[tuple[float, Any, Any]]:
     """Weight, time and state of the points of a step at which integrals are taken."""
     step = problem.system.step(problem.method, problem.substeps).function

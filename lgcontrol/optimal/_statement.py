@@ -18,6 +18,8 @@ from ..codegen._internal import (
     read_only,
     unknown_name,
 )
+from ..integrators import METHODS, Method, get_method
+from ..integrators._internal import ImplicitRungeKutta
 from ..systems import Parameter, System
 from ._bounds import Bound, check_numbers
 from ._expressions import parameter_index
@@ -30,8 +32,10 @@ QUADRATURES: dict[str, tuple[tuple[float, float], ...]] = {
     "left": ((0.0, 1.0),),
     "gauss": ((0.5 - 3**-0.5 / 2, 0.5), (0.5 + 3**-0.5 / 2, 0.5)),
 }
+# The rule of the collocation points of the method.
+AT_POINTS = "collocation"
 # The rule for integrals where nobody chooses one, by what inputs are between nodes.
-QUADRATURE_OF = {"zero": "left", "first": "gauss"}
+QUADRATURE_OF = {"zero": "left", "first": "gauss", AT_POINTS: AT_POINTS}
 MOST_HORIZON = 100_000  # stages of one problem
 # Weights that have to be positive: of controls, and of soft bounds.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
@@ -138,6 +142,30 @@ def check_equal_steps(problem: Any, what: str) -> None:
         )
 
 
+def collocation_of(method: str | Method) -> ImplicitRungeKutta:
+    """A collocation method, whose last row of A has the weights of its quadrature."""
+    found = get_method(method)
+    if not isinstance(found, ImplicitRungeKutta):
+        known = [name for name, one in METHODS.items() if isinstance(one, ImplicitRungeKutta)]
+        raise ValueError(
+            f"collocation points are those of an implicit Runge-Kutta method, {found.name} has "
+            f"none: give method={known[0]!r}"
+        )
+    return found
+
+
+def check_points(problem: Any) -> None:
+    """Refuse integrals at collocation points where steps have none."""
+    system, method = problem.system, collocation_of(problem.method)
+    if problem.substeps != 1:
+        raise ValueError(
+            f"collocation points are those of one step of {method.name}, not of "
+            f"{problem.substeps} substeps: give shorter steps, dt, and leave substeps out"
+        )
+    if system.errors is not None or system.project is not None:
+        raise ValueError(f'{system.name} has constraints: leave quadrature at "gauss"')
+
+
 def check_blocks(system: System, horizon: int, blocks: Any) -> np.ndarray | None:
     """Steps in which each control may change, 1 or 0 of shape (N, m); None if all may in all."""
     if blocks is None:
@@ -171,20 +199,34 @@ def _changes(what: str, horizon: int, value: Any) -> np.ndarray:
     return may
 
 
+def check_input_hold(system: System, value: Any, method: str | Method) -> str:
+    """What inputs are between the nodes: as in a trajectory, or collocated."""
+    if value not in QUADRATURE_OF:
+        raise UnknownNameError(unknown_name("hold", str(value), QUADRATURE_OF))
+    if value != "zero" and system.is_discrete:
+        raise ValueError(
+            f"hold={value!r}: {system.name} is discrete and has no inputs within a step: leave it "
+            'at "zero"'
+        )
+    if value == AT_POINTS and method != "auto":
+        collocation_of(method)
+    return value
+
+
 def check_quadrature(system: System, value: Any, hold: str = "zero") -> str:
     """Name of a rule for integrals over a step; what inputs between the nodes need if none."""
-    if hold == "first" and system.is_discrete:
-        raise ValueError(
-            f"hold='first': {system.name} is discrete and has no inputs within a step: leave it at "
-            '"zero"'
-        )
     value = QUADRATURE_OF[hold] if value is None else value
-    if value not in QUADRATURES:
-        raise UnknownNameError(unknown_name("quadrature", str(value), QUADRATURES))
+    if value not in (*QUADRATURES, AT_POINTS):
+        raise UnknownNameError(unknown_name("quadrature", str(value), (*QUADRATURES, AT_POINTS)))
     if value != "left" and system.is_discrete:
         raise ValueError(
             f"quadrature={value!r}: {system.name} is discrete and has no states within a step: "
             'leave it at "left"'
+        )
+    if value != AT_POINTS and hold == AT_POINTS:
+        raise ValueError(
+            f'quadrature={value!r}: hold="collocation" weighs inputs at the collocation points: '
+            "leave quadrature out"
         )
     if value == "left" and hold == "first":
         raise ValueError(

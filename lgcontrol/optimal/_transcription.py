@@ -106,7 +106,7 @@ class Transcription:
     def __init__(self, problem: OptimalControlProblem) -> None:
         if not problem.is_plain:
             raise ValueError(
-                "inputs that are linear or change in blocks: problem.solve(x0, solver=…) plans "
+                "inputs that vary in a step or change in blocks: problem.solve(x0, solver=…) plans "
                 "them; a solver of its own, MPC and terminal sets take neither hold nor blocks"
             )
         self.problem = problem

@@ -30,6 +30,9 @@ from ._parameter_values import FixedParameters as FixedParameters
 from ._parameter_values import Parameters as Parameters
 from ._parameter_values import ParameterValues as ParameterValues
 from ._parameter_values import values_by_name as values_by_name
+from ._point_inputs import lagrange_weights as lagrange_weights
+from ._point_inputs import polynomial_inputs as polynomial_inputs
+from ._point_inputs import with_point_inputs as with_point_inputs
 from ._rollout import RolloutDerivatives as RolloutDerivatives
 from ._rollout import rollout_derivatives as rollout_derivatives
 from ._scaling import balanced as balanced
@@ -45,6 +48,7 @@ from ._smooth_reference import Jump as Jump
 from ._smooth_reference import MotionPoint as MotionPoint
 from ._smooth_reference import StateMotion as StateMotion
 from ._stable_steps import step_factor as step_factor
+from ._step import point_states as point_states
 from ._step import resolved_step as resolved_step
 from ._step import step_residuals as step_residuals
 from ._step import unsolved as unsolved

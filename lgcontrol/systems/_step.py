@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import ModelFunction, Value
 from ..codegen._internal import MOST_SUBSTEPS, check_count
 from ..integrators import Method, get_method
-from ..integrators._internal import LiftedMotion, Motion, nan_as_infinite
+from ..integrators._internal import ImplicitRungeKutta, LiftedMotion, Motion, nan_as_infinite
 from ._constraints import on_constraints
 from ._definition import SystemDefinition
 from ._tracing import (
@@ -210,6 +210,35 @@ def step_derivatives(
         return _function(system, "step_derivatives", symbols, results)
 
     return system.memo(key, make)
+
+
+def point_states(system: SystemDefinition, method: ImplicitRungeKutta) -> ca.Function:
+    """``(t, x, u, p, dt) → X, A, B`` at the collocation points of a step, one beside the other.
+
+    Parameters
+    ----------
+    system : System
+        Continuous, without constraints.
+    method : ImplicitRungeKutta
+
+    Returns
+    -------
+    casadi.Function
+        X has a column for each point. A (dim, s dim) and B (dim, s n_inputs) are derivatives by
+        the tangent of the state and by the inputs.
+    """
+
+    def make() -> ca.Function:
+        symbols = _symbols(system, method)
+        t, x, u, p, dt = symbols
+        motion, start = LiftedMotion.start(system.problem, x, u, p)
+        states, _ = method.stage_states(motion, t, start, dt)
+        states = [motion.normalize(state) for state in states]
+        by_x, by_u, _ = zip(*map(motion.split, states), strict=True)
+        results = [ca.horzcat(*parts) for parts in ([s.value for s in states], by_x, by_u)]
+        return ca.Function("points", symbols, results, ["t", "x", "u", "p", "dt"], ["X", "A", "B"])
+
+    return system.memo(("points", method), make)
 
 
 def group_derivatives(

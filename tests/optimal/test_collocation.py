@@ -1,0 +1,194 @@
+"""Radau collocation: inputs, integrals and states at the collocation points."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from lgcontrol.groups import SO3, Rn
+from lgcontrol.integrators import get_method
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+)
+from lgcontrol.optimal._transcription import Nodes, Transcription
+from lgcontrol.systems import Input, System
+
+from .examples import pendulum, satellite
+from .test_hold import cart, swing
+
+AWAY = [np.cos(0.7), np.sin(0.7), 0.0]
+RADAU = get_method("radau_iia5")
+
+
+@pytest.mark.parametrize(("quadrature", "order"), [("gauss", 4), ("collocation", 5)])
+def test_integrals_at_the_points_have_the_order_of_the_method(quadrature, order):
+    system = System("lag", Rn(1), lambda t, x, u, p: -2 * x + u, inputs=["u"])
+    terms = {
+        "residuals": [Residual(lambda t, x, u, p: x * ca.sin(t), weight=2.0)],
+        "costs": [Cost(lambda t, x, u, p: ca.exp(-t) * x)],
+    }
+    x0, u = 1.0, 0.5
+
+    def state(t):
+        return u / 2 + (x0 - u / 2) * np.exp(-2 * t)
+
+    def rate(t):
+        x = state(t)
+        return x**2 / 2 + 3 * u**2 / 2 + (x * np.sin(t)) ** 2 + np.exp(-t) * x
+
+    wanted, errors = quad(rate, 0, 2, epsabs=1e-14)[0], []
+    for horizon in (4, 8, 16):
+        problem = OptimalControlProblem(
+            system, horizon, 2 / horizon, Q=1.0, R=3.0, terminal=0.0, reference=[0.0],
+            quadrature=quadrature, method="radau_iia5", **terms,
+        )  # fmt: skip
+        once, t = Transcription(problem), problem.times()
+        setting = InteriorPointSolver(problem)._given.setting(t)
+        nodes = Nodes(t, state(t)[:, None], np.full((horizon, 1), u))
+        errors.append(abs(once.values(nodes, setting).cost - wanted))
+    slopes = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.allclose(slopes[-1], order, atol=0.2)
+
+
+def test_derivatives_at_the_points_are_those_of_differences():
+    system = satellite()
+    problem = OptimalControlProblem(
+        system, 2, 0.5, Q=1.0, R=0.1, reference=system.state.identity, method="radau_iia5",
+        quadrature="collocation",
+        costs=[Cost(lambda t, x, u, p: x[1] * u[0] + x[4] ** 2, 0.3)],
+    )  # fmt: skip
+    once, t = Transcription(problem), problem.times()
+    setting = InteriorPointSolver(problem)._given.setting(t)
+    x = np.concatenate([SO3.exp([0.3, -0.5, 0.4]), [0.8, -0.4, 0.6]])
+    u = np.tile([0.1, -0.2, 0.3], (2, 1))
+    n, small = system.n_errors, 1e-6
+
+    def cost(z: np.ndarray) -> float:
+        moved = np.array([system.state.plus(x, z[:n]), x, x])
+        inputs = u.copy()
+        inputs[0] += z[n:]
+        return once._stages("stage_values", Nodes(t, moved, inputs), setting).cost[0]
+
+    g = once._stages("stage", Nodes(t, np.array([x, x, x]), u), setting).g[0].copy()
+    steps = small * np.eye(n + 3)
+    differences = [(cost(step) - cost(-step)) / (2 * small) for step in steps]
+    assert np.allclose(g, differences, atol=1e-7)
+
+
+def test_the_cost_converges_at_the_order_of_the_method():
+    least = cart(48, hold="collocation").solve([1.0, 0.0], tolerance=1e-11).cost
+    assert least == pytest.approx(cart(160, hold="first").solve([1.0, 0.0]).cost, abs=1e-9)
+    found = [
+        cart(horizon, hold="collocation").solve([1.0, 0.0], tolerance=1e-11)
+        for horizon in (3, 6, 12)
+    ]
+    errors = np.abs([plan.cost - least for plan in found])
+    assert np.log2(errors[:-1] / errors[1:]).min() > 4.7
+    # Twelve steps of three inputs do better than eighty held ones by two digits.
+    held = cart(80, quadrature="gauss").solve([1.0, 0.0])
+    assert errors[-1] < 0.01 * abs(held.cost - least)
+    told = found[1].transcription_error()
+    assert -told.cost_change == pytest.approx(found[1].cost - least, rel=0.3)
+    assert "vary within steps" not in str(told)
+
+
+def by_ipopt(horizon: int, limit: float) -> tuple[float, np.ndarray]:
+    """The pendulum with states and inputs at all points as variables: direct collocation."""
+    h, A, s = 4.0 / horizon, ca.DM(RADAU.A), 3
+    x, u = ca.MX.sym("x", 2, s * horizon + 1), ca.MX.sym("u", 1, s * horizon)
+    cost, rows = 2.0 * (x[0, -1] ** 2 + 0.1 * x[1, -1] ** 2), [x[:, 0] - ca.DM([0.7, 0.0])]
+    for k in range(horizon):
+        at, own = x[:, s * k + 1 : s * k + 1 + s], u[s * k : s * k + s]
+        rates = ca.vertcat(at[1, :], own - ca.sin(at[0, :]))
+        rows.append(ca.vec(at - ca.repmat(x[:, s * k], 1, s) - h * rates @ A.T))
+        terms = at[0, :] ** 2 + 0.1 * at[1, :] ** 2 + 0.01 * own**2
+        cost += h / 2 * terms @ A[-1, :].T
+    z = ca.vertcat(ca.vec(x), ca.vec(u))
+    most = np.r_[np.full(2 * (s * horizon + 1), np.inf), np.full(s * horizon, limit)]
+    quiet = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-10}
+    solver = ca.nlpsol("solver", "ipopt", {"x": z, "f": cost, "g": ca.vertcat(*rows)}, quiet)
+    found = solver(x0=0, lbx=-most, ubx=most, lbg=0, ubg=0)
+    return float(found["f"]), np.asarray(found["x"]).ravel()
+
+
+def test_a_plan_with_limits_is_that_of_direct_collocation_by_ipopt():
+    cost, z = by_ipopt(12, 0.5)
+    angles, u = z[: 2 * 37].reshape(37, 2), z[2 * 37 :]
+    problem = swing().with_arguments(horizon=12, dt=1 / 3, hold="collocation")
+    for solver in ("interior_point", "ipopt"):
+        found = problem.solve(AWAY, solver=solver, tolerance=1e-8)
+        assert found.is_success
+        assert found.cost == pytest.approx(cost, rel=1e-6)
+        assert found.u.shape == (37, 1)
+        assert np.allclose(found.u[1:, 0], u, atol=2e-3)
+        assert np.allclose(np.arctan2(found.x[:, 1], found.x[:, 0]), angles[:, 0], atol=1e-4)
+        assert np.abs(found.u).max() <= 0.5
+    assert (np.abs(u) > 0.499).sum() >= 6  # limits matter
+
+
+def test_the_motion_is_that_of_the_system_under_the_polynomials():
+    found = swing().with_arguments(horizon=12, dt=1 / 3, hold="collocation").solve(AWAY)
+    k, c = 4, np.array(RADAU.c)
+    t, values = found.t[3 * k] + c / 3, found.u[3 * k + 1 : 3 * k + 4, 0]
+    polynomial = np.polynomial.Polynomial.fit(t, values, 2)
+    x = found.x[3 * k]
+    end = solve_ivp(
+        lambda t, y: [y[1], polynomial(t) - np.sin(y[0])], (found.t[3 * k], found.t[3 * k + 3]),
+        [np.arctan2(x[1], x[0]), x[2]], rtol=1e-10,
+    ).y[:, -1]  # fmt: skip
+    after = found.x[3 * k + 3]
+    assert np.allclose(end, [np.arctan2(after[1], after[0]), after[2]], atol=1e-6)
+
+
+def test_an_attitude_is_steered_by_polynomials_on_unequal_steps():
+    system = satellite()
+    start = np.concatenate([SO3.exp([0.9, -0.5, 0.4]), np.zeros(3)])
+    stop = [Bound(lambda t, x, u, p: x[4:], 0.0, 0.0, at="terminal")]
+    wanted = {"Q": 1.0, "R": 0.1, "reference": system.state.identity, "bounds": stop}
+    steps = 0.4 * np.geomspace(0.5, 2.0, 8)
+    found = OptimalControlProblem(system, 8, steps, hold="collocation", **wanted).solve(start)
+    fine = OptimalControlProblem(system, 8 * 12, steps.repeat(12) / 12, hold="first", **wanted)
+    assert found.is_success
+    assert found.cost == pytest.approx(fine.solve(start).cost, rel=1e-5)
+    assert np.allclose(found.x[-1, 4:], 0.0, atol=1e-6)
+
+
+def test_bounds_terms_and_guesses_see_the_input_of_the_moment():
+    bounds = [Bound("torque", upper=-0.2, at=range(3, 5))]
+    costs = [Cost(lambda t, x, u, p: 0.05 * u[0])]
+    problem = swing(bounds=bounds, costs=costs).with_arguments(hold="collocation")
+    found = problem.solve(AWAY, tolerance=1e-8)
+    assert found.is_success
+    assert (found.u[10:16] <= -0.2 + 1e-6).all()  # all points of two steps
+    linear = swing(bounds=bounds, costs=costs).solve(AWAY)
+    assert abs(found.cost - linear.cost) < 5e-3
+    for guess in (found, linear, swing().with_arguments(hold="zero").solve(AWAY)):
+        again = problem.solve(AWAY, guess=guess, tolerance=1e-8)
+        assert again.cost == pytest.approx(found.cost, rel=1e-6)
+    both = problem.solve_many(np.array([AWAY, AWAY]), tolerance=1e-8)
+    assert all(np.allclose(one.u, found.u, atol=1e-4) for one in both)
+    fine = swing().with_arguments(hold="collocation", horizon=6, dt=4 / 6).solve(AWAY, refine=1e-4)
+    assert fine.problem.hold == "collocation"
+    assert fine.problem.horizon > 6
+    assert "not reached" not in fine.message
+
+
+def test_what_has_no_points_is_refused_by_name():
+    with pytest.raises(ValueError, match="rk4 has none: give method='radau_iia5'"):
+        cart(5, hold="collocation", method="rk4")
+    with pytest.raises(ValueError, match="rk4 has none"):
+        cart(5, quadrature="collocation")
+    with pytest.raises(ValueError, match="of one step of radau_iia5, not of 2 substeps"):
+        cart(5, quadrature="collocation", method="radau_iia5", substeps=2)
+    with pytest.raises(ValueError, match='hold="collocation" weighs inputs at the'):
+        cart(5, hold="collocation", quadrature="gauss")
+    with pytest.raises(ValueError, match='do not go together with hold="collocation": R'):
+        cart(5, hold="collocation").symbolic("R").solve([1.0, 0.0])
+    counter = System("counter", Rn(1), lambda t, x, u, p: u, inputs=[Input("u")], dt=0.1)
+    with pytest.raises(ValueError, match="counter is discrete"):
+        OptimalControlProblem(counter, 3, reference=[0.0], hold="collocation")
+    assert pendulum().name == swing().system.name
