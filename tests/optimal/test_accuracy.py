@@ -432,9 +432,7 @@ def test_what_needs_equal_steps_is_refused_by_name():
         unequal().with_arguments(horizon=10)
     with pytest.raises(ValueError, match="dt must be positive, got 0 s for step 3"):
         unequal().with_arguments(dt=np.where(np.arange(24) == 3, 0.0, UNEQUAL))
-    with pytest.raises(
-        UnknownNameError, match="unknown quadrature 'simpson'; .* left, gauss, coll"
-    ):
+    with pytest.raises(UnknownNameError, match="unknown quadrature 'simpson'; .* left, gauss, c"):
         unequal(quadrature="simpson")
     counter = System("counter", Rn(1), lambda t, x, u, p: u, inputs=[Input("u")], dt=0.1)
     for options in ({"quadrature": "gauss"}, {"dt": UNEQUAL}):
