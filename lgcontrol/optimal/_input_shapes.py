@@ -36,7 +36,7 @@ def solved_with_shapes(
     system = problem.system
     if "shape" not in problem._kept:
         problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else _ByRates)(problem)
-    shape: _Shape = problem._kept["shape"]
+    shape: _InputShape = problem._kept["shape"]
     chosen: Any = type(make_solver(solver, shape.inner))
     check_options(options, problem.solve, chosen.solve)
     values = problem.parameter_values(options.get("p"))
@@ -63,7 +63,7 @@ def solved_with_shapes(
     return [shape.read(one, samples, wanted) for one in found]
 
 
-class _Shape(ABC):
+class _InputShape(ABC):
     """What a problem's inputs are between its nodes, and the problem of other controls.
 
     Attributes
@@ -113,7 +113,7 @@ class _Shape(ABC):
         return self.moved(motion, times, nodes)
 
 
-class _ByRates(_Shape):
+class _ByRates(_InputShape):
     """Inputs that are linear in each step, or change in blocks."""
 
     def __init__(self, problem: OptimalControlProblem) -> None:
@@ -176,7 +176,7 @@ class _ByRates(_Shape):
         )  # fmt: skip
 
 
-class _AtPoints(_Shape):
+class _AtPoints(_InputShape):
     """Inputs that are polynomials through their values at collocation points."""
 
     def __init__(self, problem: OptimalControlProblem) -> None:
