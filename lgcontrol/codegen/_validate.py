@@ -611,7 +611,7 @@ def _renamed_argument(function: Any, values: tuple[Any, ...], option: str, makes
     return f" {option!r} {hint}" * bool(hint)
 
 
-def check_options(options: Iterable[str], *takers: Any) -> None:
+def check_options(options: Iterable[str], *takers: Any, but: Sequence[str] = ()) -> None:
     """Refuse options that none of some functions takes; the first one is named.
 
     Parameters
@@ -619,6 +619,8 @@ def check_options(options: Iterable[str], *takers: Any) -> None:
     options : iterable of str
     *takers : callable
         The function that a person calls, then those that it hands options on to.
+    but : sequence of str
+        Names that it does not hand on.
 
     Examples
     --------
@@ -634,7 +636,7 @@ Did you mean 'tolerance'?
         entry.name
         for taker in takers
         for entry in signature(taker).parameters.values()
-        if entry.kind not in _VARIABLE and entry.name not in _BOUND
+        if entry.kind not in _VARIABLE and entry.name not in (*_BOUND, *but)
     )
     for option in options:
         if option not in names:

@@ -23,19 +23,24 @@ def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
     return parameters.index(name)
 
 
-def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
-    """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
+def called_with(label: str, function: Any, values: tuple[Any, ...], names: tuple[str, ...]) -> Any:
+    """What a function returns for symbols; its errors say the label and what it was called with."""
     try:
-        value = call_with_symbols(label, function, values, ("t", "x", "u", "p"))
-    except Exception as error:  # the user's function: any error, with what it was called with
+        return call_with_symbols(label, function, values, names)
+    except Exception as error:  # the user's function: any error
         if str(error).startswith(label):
             raise
         sizes = ", ".join(
             f"{name} of length {value.shape[0]}"
-            for name, value in zip(("x", "u", "p"), values[1:], strict=True)
+            for name, value in zip(names[1:], values[1:], strict=True)
         )
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{label}, called with CasADi columns t, {sizes}: {error}") from error
+
+
+def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
+    """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
+    value = called_with(label, function, values, ("t", "x", "u", "p"))
     try:
         return symbol(value)
     except NotImplementedError:

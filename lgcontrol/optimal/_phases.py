@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -27,15 +27,24 @@ from ..groups import LieGroup, Product, Rn
 from ..groups._internal import group_difference
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory
-from ..systems._internal import TrajectoryPoint, call_with_symbols, check_name, check_state
-from ._bounds import ALONG, Bound, NamedRows, check_consistent, with_known_limits
+from ..systems._internal import TrajectoryPoint, check_name, check_state
+from ._bounds import (
+    ALONG,
+    Bound,
+    NamedRows,
+    check_consistent,
+    check_numbers,
+    with_known_limits,
+)
+from ._expressions import called_with
 from ._outcome import SolveStatus, TranscriptionError
+from ._places import free_errors
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution, Solver, make_solver
 from ._rows import expression_of
 from ._statement import MOST_HORIZON, QUADRATURES, check_quadrature
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms
-from ._weights import error_weight, input_weight
+from ._weights import WeightLike, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,6 +67,9 @@ PLACES: dict[str, Callable[[int], range]] = {
     "terminal": lambda steps: range(steps, steps + 1),
     "start": lambda steps: range(1),
 }
+# The same of terms of the cost, which count at an end or along steps.
+TERMS_AT = {name: PLACES[name] for name in ("terminal", "start")}
+T = TypeVar("T", Residual, Cost)
 
 
 def _least_effort(system: System) -> np.ndarray:
@@ -90,8 +102,8 @@ class Phase:
         Their ``terminal`` weighs them at the end of the phase, before the jump.
     bounds : sequence of Bound
         Along the phase. Bounds ``at="terminal"`` hold at its end, before the jump. Bounds
-        ``at="start"`` hold after the jump before it or, in a loop, at the start of all. Nodes of a
-        range are counted from the start of the phase.
+        ``at="start"`` hold after the jump before it or, if it is free, at the start of all. Nodes
+        of a range are counted from the start of the phase, also those of costs and residuals.
     jump : callable, optional
         ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
     name : str
@@ -127,6 +139,12 @@ class Phase:
             raise TypeError(f"a phase has a continuous System, not {self.system!r}")
         check_count("steps", self.steps, most=MOST_HORIZON)
         limits = self.limits
+        if limits[1] == np.inf:
+            raise ValueError(
+                f"duration {self.duration!r}: the longest one must be finite, as it is where plans "
+                "end that gain by every second, such as with time_weight < 0. Give a limit that "
+                "no good plan reaches, as in (0.2, 60.0)"
+            )
         if not (0 <= limits[0] <= limits[1] < np.inf) or limits[1] == 0:
             raise ValueError(
                 f"duration must be seconds > 0, or two limits such as (0.2, 10.0), got "
@@ -164,7 +182,7 @@ class Phase:
         """What `jump` returns, as a column; its faults by the name of the phase."""
         assert self.jump is not None
         label = f"jump of phase {self.name!r}"
-        value = call_with_symbols(label, self.jump, (t, x, p), ("t", "x", "p"))
+        value = called_with(label, self.jump, (t, x, p), ("t", "x", "p"))
         try:
             return ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
         except (NotImplementedError, TypeError):
@@ -316,6 +334,13 @@ class PhasedProblem:
         Integrator of the steps.
     quadrature : {"left", "gauss"}
         Integral of costs and residuals over a step, as in `OptimalControlProblem`.
+    free : str or iterable of str
+        Initial states of the first phase that are optimised, by name, or ``"all"``, as of
+        `OptimalControlProblem`. For these x0 is the initial guess. `System.augment` makes constant
+        states of parameters that are to be found: ``free="constant"``.
+    arrival : float, array_like or mapping, optional
+        Weight W₀ of ``½ e₀ᵀ W₀ e₀``, with the error ``e₀`` of the free initial state from x0: the
+        inverse of the covariance of what is known before.
 
     Raises
     ------
@@ -344,6 +369,8 @@ class PhasedProblem:
         is_periodic: bool = False,
         method: str | Method = "rk4",
         quadrature: str = "left",
+        free: str | Iterable[str] = (),
+        arrival: WeightLike | None = None,
     ) -> None:
         given = [phases] if isinstance(phases, Phase) else list(phases)
         if not given or not all(isinstance(phase, Phase) for phase in given):
@@ -356,9 +383,15 @@ class PhasedProblem:
         self.quadrature = check_quadrature(self.phases[0].system, quadrature)
         self._statement = {
             "time_weight": time_weight, "reference": reference, "parameters": parameters,
-            "is_periodic": is_periodic, "method": method, "quadrature": quadrature,
+            "is_periodic": is_periodic, "method": method, "quadrature": quadrature, "free": free,
+            "arrival": arrival,
         }  # fmt: skip
         self._check()
+        first = self.phases[0].system
+        chosen = free_errors(first, free)
+        if len(chosen) and first.errors is not None:
+            raise ValueError(f"free: {first.name} has constraints, its start cannot be free")
+        self._is_open = is_periodic or len(chosen) > 0
         if not isinstance(time_weight, str) and not np.isfinite(time_weight):
             raise ValueError(
                 f"time_weight must be finite, got {time_weight}: a penalty per s, such as 1.0, or "
@@ -391,11 +424,12 @@ class PhasedProblem:
                      "time")  # fmt: skip
         spans = range(len(self.phases))
         loop = [self._closing()] if is_periodic else []
-        free = DURATION if self._free else ()
+        names = [*(system.error_names[i] for i in chosen), *([DURATION] if self._free else [])]
         self.problem = OptimalControlProblem(
             system, int(self.starts[-1]), Q=0.0, R=_least_effort(system), terminal=0.0,
             reference=self._point(system), parameters=extra,
-            free="all" if is_periodic else free,
+            free="all" if is_periodic else names,
+            arrival=None if arrival is None else self._beside(system, arrival),
             costs=[haste, *(c for i in spans for c in self._costs(i))],
             residuals=[r for i in spans for r in self._residuals(i)],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
@@ -480,10 +514,13 @@ class PhasedProblem:
         """
         start = check_state(self.phases[0].system, "x0", x0)
         chosen: Any = type(make_solver(solver, self.problem))
-        check_options(options, self.solve, chosen.solve)
+        check_options(options, self.solve, chosen.solve, but=("reference", "t0"))
         if refine is not None:
             told = {"durations": durations, "guess": guess, "solver": solver}
             return DERIVED["refined_phases"](self, start, refine, options | told)
+        if options.get("arrival") is not None:
+            arrival = self._beside(self.problem.system, options["arrival"])
+            options = options | {"arrival": arrival}
         if durations is None:
             times = self._longer(MIDDLE)
         else:
@@ -583,7 +620,7 @@ class PhasedProblem:
         self, solution: OptimalSolution, x0: np.ndarray, p: np.ndarray
     ) -> OptimalSolution:
         """The solution, whose message names hard bounds that the given start violates."""
-        if self.is_periodic or not solution.is_success:
+        if self._is_open or not solution.is_success:
             return solution
         phase, point = self.phases[0], self._points[0]
         values = ca.DM(0), ca.DM(x0), ca.DM(point.u), ca.DM(p), ca.DM(point.x)
@@ -760,6 +797,15 @@ class PhasedProblem:
         free = [times[i] for i in self._free]
         return np.concatenate([x, *waiting, free, x if self.is_periodic else []])
 
+    def _beside(self, system: System, weight: WeightLike) -> np.ndarray:
+        """A weight on the first state of the first phase, as one on that of the whole."""
+        if not self._is_open:
+            raise ValueError("arrival weighs initial states that are free: name them, free=…")
+        own = error_weight("arrival", weight, self.phases[0].system)
+        whole = np.zeros((system.n_errors, system.n_errors))
+        whole[: len(own), : len(own)] = own
+        return whole
+
     def _reference_of(self, phase: Phase, reference: Any) -> TrajectoryPoint:
         """State and inputs that a phase's errors and efforts are of."""
         system = phase.system
@@ -890,82 +936,104 @@ class PhasedProblem:
                 found[entry.name] = min(low, entry.lower), max(high, entry.upper)
         return found
 
-    def _at_end(self, i: int, value: Callable[..., Any]) -> tuple[Callable[..., Any], bool]:
-        """What counts at the end of a phase alone, and whether that is the end of the plan."""
-        own, node = self._own[i], int(self.starts[i + 1])
-        is_last, u_ref = node == int(self.starts[-1]), ca.DM(self._points[i].u)
+    def _terms(
+        self, i: int, term: T, value: Callable[..., Any], over_step: Callable[[Any], Any]
+    ) -> list[T]:
+        """A residual or a cost of a phase, with a value of t, x, u, p, as terms of the whole.
 
-        def function(t: Any, x: Any, u: Any, p: Any) -> Any:
-            del u
-            found = value(self._elapsed(x, i + 1), x[own], type(x)(u_ref), p)
-            return found if is_last else ca.logic_and(t > node - 0.5, t < node + 0.5) * found
+        Along the phase the value has the factor `over_step` of the length of a step.
+        """
+        phase, own, used = self.phases[i], self._own[i], self._used[i]
+        first, last = int(self.starts[i]), int(self.starts[i + 1])
+        u_ref = ca.DM(self._points[i].u)
 
-        return function, is_last
+        def along(t: Any, x: Any, u: Any, p: Any, points: slice = slice(None)) -> Any:
+            found = sum(
+                over_step(share * self._length(i, t, x)) * value(*point, u[used], p)
+                for share, *point in self._points_within(i, t, x, u, p)[points]
+            )
+            return found if len(self.phases) == 1 else ca.if_else(self._is_in(i, t), found, 0)
+
+        def along_at(k: int) -> Callable[..., Any]:
+            return lambda t, x, u, p: along(t, x, u, p, slice(k, k + 1))
+
+        def at_node(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return value(self._time(i, t, x), self._begun(i, t, x, p), u[used], p)
+
+        def at_end(t: Any, x: Any, u: Any, p: Any) -> Any:
+            del t, u
+            return value(self._elapsed(x, i + 1), x[own], type(x)(u_ref), p)
+
+        made: list[tuple[Any, Any, range, str]] = []
+        end, ended = range(last, last + 1), f"{term.name} at the end of {phase.name}"
+        if term.at in ALONG:
+            each_point = range(len(QUADRATURES[self.quadrature]))
+            sums = [along] if isinstance(term, Cost) else [along_at(k) for k in each_point]
+            made += [(one, term.weight, range(first, last), term.name) for one in sums]
+            made.append((at_end, term.terminal, end, ended))
+        else:
+            at = TERMS_AT[term.at](phase.steps) if isinstance(term.at, str) else term.at
+            label = f"{type(term).__name__.lower()} {term.name!r} of phase {phase.name!r}"
+            check_numbers(label, at, phase.steps)
+            weight: Any = term.weight
+            of_nodes, of_end = at, range(0)
+            each = np.ndim(weight) == (3 if isinstance(term, Residual) else 1)
+            parts = weight, weight
+            if phase.steps in at:
+                k = at.index(phase.steps)
+                of_nodes, of_end = at[:k] or at[k + 1 :], end
+                if each:
+                    parts = np.delete(np.asarray(weight), k, axis=0), np.asarray(weight)[k : k + 1]
+            nodes = range(first + of_nodes.start, first + of_nodes.stop, of_nodes.step)
+            made += [(at_node, parts[0], nodes, term.name)] if nodes else []
+            made += [(at_end, parts[1], of_end, ended)] if of_end else []
+        return [
+            type(term)(function, weight, None, name, at=nodes)
+            for function, weight, nodes, name in made
+            if weight is not None
+        ]
 
     def _costs(self, i: int) -> list[Cost]:
-        """Costs of a phase: times the length of a step along it, and at its end."""
-        used, found = self._used[i], []
+        """Costs of a phase: times the length of a step along it, and at its nodes."""
+        found = []
         for cost in (of_quantity(self.phases[i].system, c) for c in self.phases[i].costs):
 
             def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
                 return cost.expression(type(x), t, x, u, p)
 
-            def along(t: Any, x: Any, u: Any, p: Any, value: Callable[..., Any] = value) -> Any:
-                points = self._points_within(i, t, x, u, p)
-                here = sum(share * value(*point, u[used], p) for share, *point in points)
-                return ca.if_else(self._is_in(i, t), here * self._length(i, t, x), 0)
-
-            if cost.weight is not None:
-                found.append(Cost(along, cost.weight, None, cost.name))
-            if cost.terminal is not None:
-                end, is_last = self._at_end(i, value)
-                weights = (None, cost.terminal) if is_last else (cost.terminal, None)
-                found.append(
-                    Cost(end, *weights, f"{cost.name} at the end of {self.phases[i].name}")
-                )
+            found += self._terms(i, cost, value, lambda length: length)
         return found
 
     def _residuals(self, i: int) -> list[Residual]:
         """Error, effort and residuals of a phase, by the root of the length of a step."""
-        phase, used = self.phases[i], self._used[i]
-        system, found = phase.system, []
+        phase, system, steps = self.phases[i], self.phases[i].system, self.phases[i].steps
         controls = system.input_index("control").tolist()
         x_ref, u_ref = ca.DM(self._points[i].x), ca.DM(self._points[i].u)
 
-        def add(value: Callable[..., Any], weight: Any, name: str) -> None:
-            """A square along the phase: one for each point of a step."""
-            for k in range(1 if self.quadrature == "left" else len(QUADRATURES[self.quadrature])):
+        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return system.error(x, type(x)(x_ref))
 
-                def function(t: Any, x: Any, u: Any, p: Any, k: int = k) -> Any:
-                    share, *point = self._points_within(i, t, x, u, p)[k]
-                    length = share * self._is_in(i, t) * self._length(i, t, x)
-                    is_none = length <= 0  # where the root has no slope
-                    root = ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
-                    return root * value(*point, u[used], p)
+        def effort(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return (u - u_ref)[controls]
 
-                found.append(Residual(function, weight, name=name))
+        def root(length: Any) -> Any:
+            is_none = length <= 0  # where the root has no slope
+            return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
 
+        terms: list[tuple[Residual, Callable[..., Any]]] = []
         if phase.Q is not None:
-            weight = error_weight("Q", phase.Q, system)
-            add(
-                lambda t, x, u, p: system.error(x, type(x)(x_ref)), weight, f"error of {phase.name}"
-            )
+            weight = error_weight("Q", phase.Q, system, steps)
+            terms.append((Residual(error, weight, name=f"error of {phase.name}"), error))
         if phase.R is not None:
-            weight = input_weight("R", phase.R, system)
-            add(lambda t, x, u, p: (u - u_ref)[controls], weight, f"effort of {phase.name}")
+            weight = input_weight("R", phase.R, system, steps)
+            terms.append((Residual(effort, weight, name=f"effort of {phase.name}"), effort))
         for residual in (of_quantity(system, r) for r in phase.residuals):
 
             def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
                 return residual.expression(system, t, x, u, p)
 
-            if residual.weight is not None:
-                add(own_value, residual.weight, residual.name)
-            if residual.terminal is not None:
-                end, is_last = self._at_end(i, own_value)
-                weights = (None, residual.terminal) if is_last else (residual.terminal, None)
-                name = f"{residual.name} at the end of {phase.name}"
-                found.append(Residual(end, *weights, name=name))
-        return found
+            terms.append((residual, own_value))
+        return [one for term, value in terms for one in self._terms(i, term, value, root)]
 
     def _bounds(self, i: int) -> list[Bound]:
         """Bounds of a phase at its nodes, and what its controls may do less than others'."""
@@ -974,12 +1042,14 @@ class PhasedProblem:
         found = []
         known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
         for bound in (*known, *self._tighter(i)):
-            if bound.at == "start" and i == 0 and not self.is_periodic:
+            if bound.at == "start" and i == 0 and not self._is_open:
                 raise ValueError(
                     f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
-                    "solve(), unless is_periodic=True"
+                    "solve(), unless it is free (free=…, is_periodic=True)"
                 )
             at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
+            if bound.at in ALONG and i == 0 and self._is_open and not self.is_periodic:
+                at = range(at.stop)
             if at and not 0 <= min(at) <= max(at) <= phase.steps:
                 raise ValueError(
                     f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "

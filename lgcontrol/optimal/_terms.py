@@ -388,6 +388,8 @@ def _placed(
     each = np.broadcast_to(found.matrix, (len(nodes), *found.matrix.shape[-2:]))
     of_steps, along = nodes < horizon, np.zeros((horizon, *each.shape[1:]))
     along[nodes[of_steps]] = each[of_steps] / steps[nodes[of_steps], None, None]
+    if (along == along[:1]).all():
+        along = along[0]
     last = each[~of_steps].sum(axis=0)  # of the end, or of none
     return TermWeights(
         None, _unless_zero(found._replace(matrix=along)), _unless_zero(found._replace(matrix=last))

@@ -1,0 +1,131 @@
+"""Phases with free starts, priors and terms at nodes: closed forms, one problem, IPOPT."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from lgcontrol.codegen._internal import UnknownNameError
+from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem, Residual
+from lgcontrol.systems import Input, System
+
+CART = System(
+    "cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u[0]], inputs=[Input("push", "N", -1, 1)]
+)
+STOP = Bound("x", 0, 0, at="terminal"), Bound("v", 0, 0, at="terminal")
+LATE = Residual(lambda t, x, u, p: x, at=range(5, 9))
+CLOSE = 1e-4  # least efforts of 1e-6 tell plans apart
+
+
+def test_a_prior_and_the_time_from_there_are_balanced():
+    # From rest at the distance d the least time is 2 √d; the prior says 4, where it is 4 s.
+    phase = Phase(CART, 20, (0.5, 10.0), bounds=STOP)  # below 0.25 s another optimum begins
+    problem = PhasedProblem(phase, time_weight=1.0, free="x", arrival={"x": 2.0})
+    best = minimize_scalar(lambda d: 2 * np.sqrt(d) + 1.0 * (d - 4) ** 2, bounds=(1, 4)).x
+    for solver in (None, "ipopt"):
+        found = problem.solve([4.0, 0.0], solver=solver)
+        assert found.is_success
+        assert found.trajectory.x[0] == pytest.approx([best, 0.0], abs=CLOSE)
+        assert found.durations["phase0"] == pytest.approx(2 * np.sqrt(best), abs=CLOSE)
+    assert 3.0 < best < 3.9
+    surer = problem.solve([4.0, 0.0], arrival={"x": 1e4})
+    assert surer.trajectory.x[0, 0] == pytest.approx(4.0, abs=1e-3)
+
+
+def test_a_free_start_keeps_bounds_and_limits():
+    near = Bound("x", 1.0, 3.0, at="start"), Bound("v", -0.5, 0.5)
+    phase = Phase(CART, 30, (0.2, 10.0), bounds=[*STOP, *near])
+    found = PhasedProblem(phase, time_weight=1.0, free="all").solve([2.0, 0.3])
+    # It starts as near and as fast as it may, and then brakes: 1 − 1/8 m at 0.5 m/s, 0.5 s to rest.
+    assert found.is_success
+    assert found.trajectory.x[0] == pytest.approx([1.0, -0.5], abs=CLOSE)
+    assert found.durations["phase0"] == pytest.approx(0.875 / 0.5 + 0.5, rel=2e-2)
+
+
+def test_a_free_pose_is_found_as_ipopt_finds_it():
+    car = System(
+        "car", Product(pose=SE2, speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, u[0], u[1]),
+        inputs=[Input("turn", "rad/s", -1, 1), Input("push", "m/s²", -1, 1)],
+    )  # fmt: skip
+    there = [Bound(name, value, value, at="terminal")
+             for name, value in (("pose.x", 3.0), ("pose.y", 1.0), ("speed", 0.0))]  # fmt: skip
+    phases = [Phase(car, 12, (0.3, 8.0)), Phase(car, 12, (0.3, 8.0), bounds=there)]
+    problem = PhasedProblem(
+        phases, time_weight=1.0, free=["pose.x", "pose.y", "pose.rz"],
+        arrival={"pose": [2.0, 2.0, 5.0]},
+    )  # fmt: skip
+    ours, theirs = (problem.solve([0, 0, 1, 0, 0], solver=s) for s in (None, "ipopt"))
+    assert ours.is_success and theirs.is_success
+    assert ours.cost == pytest.approx(theirs.cost, rel=1e-4)
+    assert np.abs(ours.trajectory.x[0, :2]).max() > 0.05
+
+
+def test_terms_at_nodes_and_weights_along_a_phase_are_those_of_a_problem():
+    N, T = 12, 1.2
+    Q, R = (np.linspace(1, 3, N)[:, None, None] * np.eye(k) for k in (2, 1))
+    pull = Residual(lambda t, x, u, p: x[0] - 0.4, np.array([2.0, 3.0, 4.0])[:, None, None],
+                    at=range(4, N + 1, 4))  # fmt: skip
+    first = Cost(lambda t, x, u, p: (u[0] - 0.2) ** 2 * (1 + t), 2.0, at="start")
+    end = Residual(lambda t, x, u, p: x[1] - 1, 5.0, at="terminal")
+    along = Cost(lambda t, x, u, p: ca.exp(x[0]), np.linspace(0, 1, N))
+    terms = {"Q": Q, "R": R, "residuals": [pull, end], "costs": [first, along]}
+    plain = OptimalControlProblem(CART, N, T / N, terminal=0.0, reference=[0, 0], **terms)
+    wanted = plain.solve([1.0, 0.0], tolerance=1e-9)
+    halves = [
+        Phase(CART, 6, T / 2, Q=Q[:6], R=R[:6], costs=[first, Cost(along.of, along.weight[:6])],
+              residuals=[Residual(pull.of, 2.0, at=range(4, 5))]),
+        Phase(CART, 6, T / 2, Q=Q[6:], R=R[6:], costs=[Cost(along.of, along.weight[6:])],
+              residuals=[Residual(pull.of, pull.weight[1:], at=range(2, 7, 4)), end]),
+    ]  # fmt: skip
+    whole = Phase(CART, N, T, **terms)
+    for phases in (whole, halves):
+        found = PhasedProblem(phases).solve([1.0, 0.0], tolerance=1e-9)
+        np.testing.assert_allclose(found.trajectory.u, wanted.u, atol=CLOSE)
+        assert found.cost == pytest.approx(wanted.cost, abs=1e-4)
+    assert np.abs(wanted.u).max() < 1.0  # limits change nothing
+
+
+def test_the_end_of_a_phase_counts_before_its_jump():
+    count = {"residuals": [Residual(lambda t, x, u, p: x[0] - 2.0, 0.3, at=range(5, 6))]}
+    start = {"residuals": [Residual(lambda t, x, u, p: x[0] - 2.0, 0.3, at="start")]}
+    costs = {}
+    for name, before, after in (("end", count, {}), ("start", {}, start)):
+        phases = [
+            Phase(CART, 5, 0.5, jump=lambda t, x, p: x + 1, R=1.0, **before),
+            Phase(CART, 5, 0.5, R=1.0, **after),
+        ]
+        costs[name] = PhasedProblem(phases).solve([0.0, 0.0])
+    ends = {name: found.parts["phase0"].x[-1, 0] for name, found in costs.items()}
+    # An effort that grows with the square of the way, and 2 m or, after a jump by one, 1 m to go.
+    assert ends["end"] == pytest.approx(2 * ends["start"], rel=1e-3)
+    assert ends["end"] > 0.01
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: solve(free="place"), "unknown free initial state 'place'.*x, v"),
+        (lambda: solve(arrival=1.0), "name them, free="),
+        (lambda: solve(free="x", arrival={"y": 1.0}), "unknown entry of arrival 'y'"),
+        (lambda: solve(given={"reference": [0, 0]}), "valid names are x0, durations, guess"),
+        (lambda: solve(residuals=[LATE]), "of phase 'phase0'.*nodes are 0 to 5"),
+        (lambda: Phase(CART, 5, (0.5, np.inf)), "the longest one must be finite"),
+        (lambda: solve(jump=lambda t, x, p: x[7]), r"jump of phase 'phase0', called with.*t, x of"),
+        (lambda: solve(jump=lambda t, x: x), r"jump of phase 'phase0' must take \(t, x, p\)"),
+    ],
+)  # fmt: skip
+def test_faults_are_named(make, message):
+    with pytest.raises((ValueError, TypeError, UnknownNameError), match=message):
+        make()
+
+
+def solve(free=(), arrival=None, given=(), jump=None, **terms):
+    phases = [Phase(CART, 5, 1.0, jump=jump, **terms), Phase(CART, 5, 1.0)]
+    return PhasedProblem(phases, free=free, arrival=arrival).solve([0, 0], **dict(given))
+
+
+def test_the_longest_flight_within_limits_is_found():
+    found = PhasedProblem(Phase(CART, 5, (0.5, 3.0)), time_weight=-1.0).solve([0.0, 0.0])
+    assert found.durations["phase0"] == pytest.approx(3.0, abs=1e-6)
