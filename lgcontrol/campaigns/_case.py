@@ -151,7 +151,7 @@ def check(setting: CaseSetting) -> tuple[str, ...]:
     """Make the nominal task, refuse what does not fit, and tell the names of the criteria."""
     task, names = nominal_task(setting), _arguments(setting.design)
     known = [one for one in setting.variations if one.name not in (*names, "seed")]
-    check_variations(task, known)
+    check_variations(task, known, names)
     found = [one.name for one in setting.criteria or task.criteria]
     if not found:
         raise ValueError(

@@ -159,6 +159,7 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
     plant, controller, x0 = task.plant, task.controller, task.x0
     if "plant" in left:
         plant = _made(left.pop("plant"), plant)
+    _check_values(plant, left)
     given = ParameterValues(plant.parameters, plant.nominal_parameters, options.get("p"))
     numbers: dict[str, Any] = dict(given.by_name())
     own = {name: value for name, value in left.items() if name in plant.parameter_names}
@@ -179,16 +180,14 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
     pushes = list(pushes) if isinstance(pushes, list | tuple) else [pushes]
     if "disturbances" in left:
         factor = left.pop("disturbances")
+        if not pushes:
+            raise ValueError("'disturbances' varies those of the task, which has none")
         pushes = [_scaled(one, factor) for one in pushes]
     if "delay" in left:
         controller = Late(controller, left.pop("delay"))
     change, sensing = np.zeros(plant.n_errors), {}
     for name, value in left.items():
         kind, _, part = name.partition(".")
-        if kind not in PARTS or not (part or kind in ("noise", "bias")):
-            known = [*plant.parameter_names, *FACTOR_NAMES, "plant", "delay"]
-            known += [f"{kind}.…" for kind in PARTS]
-            raise UnknownNameError(unknown_name("variation", name, known))
         if kind == "start":
             names = list(plant.error_names)
             if part not in names:
@@ -206,6 +205,23 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
         options["sensors"] = _sensors(options.get("sensors", ()), plant, sensing)
     x0 = plant.retract(x0, change) if change.any() else x0
     return replace(task, plant=plant, controller=controller, x0=x0, options=options)
+
+
+def _check_values(
+    plant: System[Any], values: Mapping[str, Any], arguments: Collection[str] = ()
+) -> None:
+    """Refuse names that neither plant nor design has, and values that are no numbers."""
+    for name, value in values.items():
+        kind, _, part = name.partition(".")
+        known = [*plant.parameter_names, *FACTOR_NAMES, "bias", "delay"]
+        if name not in known and not (kind in PARTS and part):
+            known += ["plant", *(f"{kind}.…" for kind in PARTS), *arguments]
+            raise UnknownNameError(unknown_name("variation", name, known))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(
+                f"{name!r} varies by numbers, got {value!r}: give a range such as 0.8:1.2, or a "
+                "list of numbers"
+            )
 
 
 def _refuse_relative(left: Mapping[str, Any], relative: Collection[str]) -> None:
@@ -276,6 +292,8 @@ def _sensors(given: Any, plant: System[Any], values: Mapping[str, float]) -> lis
     """Sensors with other noise, bias and delay."""
     found: Any = given(plant) if callable(given) else given
     sensors = {one.name: one for one in ([found] if isinstance(found, Sensor) else found)}
+    if not sensors:
+        raise ValueError(f"{next(iter(values))!r} varies sensors, of which the task has none")
     for name, value in values.items():
         kind, _, part = name.partition(".")
         sensor, _, component = part.partition(".")
@@ -307,8 +325,12 @@ def _changed(sensor: Sensor, plant: System[Any], kind: str, component: str, valu
     return replace(sensor, bias=bias)
 
 
-def check_variations(task: Any, variations: Sequence[Vary]) -> None:
+def check_variations(
+    task: Any, variations: Sequence[Vary], arguments: Collection[str] = ()
+) -> None:
     """Refuse names that a task does not have, and units that are not those of its plant.
+
+    The message lists the arguments of the design, too.
 
     Raises
     ------
@@ -318,9 +340,12 @@ def check_variations(task: Any, variations: Sequence[Vary]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name!r} is varied twice: give one Vary for it")
+    values = {one.name: one.quantile(0.5) for one in variations}
+    if "plant" not in values:
+        _check_values(task.plant, values, arguments)
     vary(
         task,
-        {one.name: one.quantile(0.5) for one in variations},
+        values,
         {one.name for one in variations if one.relative},
     )
     plant = task.plant
@@ -333,4 +358,7 @@ def check_variations(task: Any, variations: Sequence[Vary]) -> None:
     for one in variations:
         unit = units.get(one.name, "s" if one.name.startswith("delay.") else "")
         if one.unit and unit and one.unit != unit and not one.relative:
-            raise ValueError(f"{one.name!r} varies in {one.unit}, the plant has it in {unit}")
+            raise ValueError(
+                f"{one.name!r} varies in {one.unit}, the plant has it in {unit}: give numbers in "
+                f"{unit}"
+            )
