@@ -20,6 +20,7 @@ from lgcontrol.optimal._internal import (
     depends_on_time,
     error_weight,
     holding_inputs,
+    moves,
     sample_reference,
 )
 from lgcontrol.simulation._internal import FunctionLaw
@@ -150,7 +151,7 @@ class LQR(Controller):
         goal = self.reference if reference is None else reference
 
         def rows(times: np.ndarray) -> dict[str, np.ndarray]:
-            at = sample_reference(self.system, goal, times, self._own)
+            at = sample_reference(self.system, goal, times if moves(goal) else times[:1], self._own)
             return {"x_ref": at.x, "u_ref": at.u, "K": self.regulator.K.T[None]}
 
         return _compiled_law(self, plant, rows)

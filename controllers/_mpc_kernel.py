@@ -123,12 +123,13 @@ def kernel_law(
 
     def columns(told: np.ndarray, elapsed: np.ndarray) -> dict[str, np.ndarray]:
         count = len(told)
-        words = [str(status_of(int(ended), bool(by_steps))) for ended, by_steps in told[:, 2:4]]
+        ends = [*zip(told[:, 2].tolist(), told[:, 3].tolist(), strict=True)]
+        known = {(e, steps): str(status_of(int(e), bool(steps))) for e, steps in {*ends}}
         return {
             "status": np.full(count, str(CallStatus.OK)), "solve_time": elapsed,
             "message": np.full(count, ""), "qp_time": np.zeros(count),
             "restart": np.full(count, ""), "iterations": told[:, 0], "cost": told[:, 1],
-            "solve": np.array(words),
+            "solve": np.array([known[end] for end in ends]),
         }  # fmt: skip
 
     return KernelLaw(

@@ -6,6 +6,7 @@ import ctypes
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from ._cache import UnsafeFolder
 from ._compiler import BuildError, find_compiler
 from ._library import find_or_build, key_of, load_built
+from ._loader import address_of_entry
 from ._notice import notice
 from ._program import Program
 from ._source import scalar_source, vector_source
@@ -218,6 +220,11 @@ class Kernel:
     run_short: Run
     width: int
     path: Path
+
+    @cached_property
+    def address(self) -> int:
+        """Address of the entry point."""
+        return address_of_entry(self.run)
 
 
 _loaded: dict[str, Kernel] = {}

@@ -16,7 +16,7 @@ from ._loader import address_of_entry
 from ._model_function import ModelFunction
 from ._policy import compile_policy
 from ._program import solver_in
-from ._table import Table, address_of
+from ._table import address_of
 
 # Evaluates a buffer of a CasADi function: what `Function.buffer()` calls from Python.
 _EVALUATE = "_ZN6casadi21_function_buffer_evalEPv"
@@ -70,16 +70,17 @@ class MachineCall:
             for name, size in zip(names, sizes, strict=True)
         }
         arrays = list(self.memory.values())
-        assert all(
-            a.size == size and a.flags.c_contiguous for a, size in zip(arrays, sizes, strict=True)
-        )
+        for array, size in zip(arrays, sizes, strict=True):
+            assert array.size == size and array.flags.c_contiguous
         self.is_compiled = kernel is not None
         count = len(function.arguments)
         if kernel is not None:
-            rows = [array.reshape(1, -1) for array in arrays]
-            table = Table(1, 1, rows[:count], rows[count:])
-            self.run, self.table = address_of_entry(kernel.run), table.address
-            self._keep: tuple[object, ...] = (table, kernel)
+            numbers = [1, 1]  # item and step; see `Table`
+            for array in arrays:
+                numbers += [address_of(array), 0]
+            table = np.array(numbers, dtype=np.int64)
+            self.run, self.table = kernel.address, address_of(table)
+            self._keep: tuple[object, ...] = (table, kernel, arrays)
             return
         plain = program.flat or program.function
         entries = _casadi_entries()

@@ -141,12 +141,12 @@ class Program:
         """
         return f"{self.chain} {self.function.serialize()}"
 
-    @property
+    @cached_property
     def sizes_in(self) -> list[int]:
         """Numbers in each argument of one step."""
         return [self.function.numel_in(i) for i in range(self.function.n_in())]
 
-    @property
+    @cached_property
     def sizes_out(self) -> list[int]:
         """Numbers in each result of one step."""
         return [self.function.numel_out(i) for i in range(self.function.n_out())]

@@ -68,8 +68,14 @@ class FilterColumn:
         columns, rows = np.triu_indices(self.n)
         return rows, columns
 
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """Places of the diagonal of the matrix in the column."""
+        rows, columns = self.places
+        return self.nq + np.flatnonzero(rows == columns)
+
     def pack(self, x: Any, lower: Any, inputs: Any, rejections: float = 0.0) -> np.ndarray:
-        """Column of NumPy parts; gates are as wide as they are stated."""
+        """Column of NumPy parts, of the matrix its lower triangle; gates are as wide as stated."""
         rows, columns = self.places
         gates = np.repeat([rejections, 1.0], self.sensors)
         return np.concatenate([x, np.asarray(lower)[rows, columns], gates, inputs])

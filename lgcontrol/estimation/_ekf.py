@@ -98,9 +98,14 @@ class EKF(Filter):
             return lower @ np.swapaxes(lower, -1, -2)
         return symmetric(lower)
 
+    def _variances(self, z: np.ndarray) -> np.ndarray:
+        if self.square_root or self.error != "left":
+            return super()._variances(z)
+        return z[..., self.layout.diagonal]
+
     def _lower(self, P: np.ndarray) -> np.ndarray:
         if not self.square_root:
-            return np.tril(P)
+            return P
         values, vectors = np.linalg.eigh(P)  # P may be singular, which Cholesky's may not
         root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         lower = np.swapaxes(np.linalg.qr(np.swapaxes(root, -1, -2))[1], -1, -2)

@@ -58,6 +58,7 @@ from ._weighing import Gate, Weight, weigh
 
 LARGEST_FINITE = 1e300  # values not below this limit, including NaN, are treated as non-finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
+SUCCESSES = sum(1 << int(status) for status in UpdateStatus if status.is_success)  # bits
 
 
 class FilterOptions(TypedDict, total=False):
@@ -327,17 +328,17 @@ class Filter(ABC):
             self._squares[sensor] = total + self.info["nis"], count + 1
 
     def compiled_filter(self) -> CompiledFilter | None:
-        """The filter without Python, for loops; None where it goes back for late measurements."""
+        """The filter without Python, for loops; None where measurements may come late."""
         own = type(self)
         is_other = own.predict is not Filter.predict or own.update is not Filter.update
-        if is_other or self.window > 0 or self.system.is_discrete:
+        is_late = self.window > 0 or any(one.sensor.delay for one in self.sensors.values())
+        if is_other or is_late or self.system.is_discrete:
             return None
-        successes = sum(1 << int(status) for status in UpdateStatus if status.is_success)
         scales = dict(zip(self.sensors, self.noise_scale.tolist(), strict=True))
         return CompiledFilter(
             predict=exactly(self._predict),
             updates={name: exactly(update) for name, update in self._updates.items()},
-            p=self.p, q=self.densities, scales=scales, successes=successes,
+            p=self.p, q=self.densities, scales=scales, successes=SUCCESSES,
             rounding=(SAME_TIME, ULPS), state=lambda: (self.column, self.t, self._usual),
             took=self._took, deviations=self._deviations,
         )  # fmt: skip
@@ -367,8 +368,11 @@ class Filter(ABC):
 
     def _deviations(self, z: np.ndarray) -> np.ndarray:
         """Standard deviations of carried columns, shape (k, n)."""
-        variances = np.diagonal(self.covariances(z), axis1=-2, axis2=-1)
-        return np.sqrt(np.maximum(variances, 0.0))
+        return np.sqrt(np.maximum(self._variances(z), 0.0))
+
+    def _variances(self, z: np.ndarray) -> np.ndarray:
+        """Diagonals of the covariances of carried columns, shape (k, n)."""
+        return np.diagonal(self.covariances(z), axis1=-2, axis2=-1)
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
         steps = 1

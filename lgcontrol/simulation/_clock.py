@@ -38,19 +38,20 @@ class Clock:
     @classmethod
     def dividing(cls, seconds: Iterable[float]) -> Clock:
         """The longest tick that divides all given times; zeros do not matter."""
-        times = [as_fraction(value) for value in seconds if value]
+        times = {as_fraction(value) for value in {*seconds} if value}
         if not times:
             raise ValueError("no time step given")
         denominator = lcm(*(value.denominator for value in times))
-        numerator = gcd(*(int(value * denominator) for value in times))
+        numerator = gcd(*(value.numerator * denominator // value.denominator for value in times))
         return cls(Fraction(numerator, denominator))
 
     def ticks(self, name: str, seconds: float) -> int:
         """Whole number of ticks of a time; a time that is no multiple of the tick is refused."""
-        count = as_fraction(seconds) / self.tick
-        if count.denominator != 1:
+        time, tick = as_fraction(seconds), self.tick
+        count, rest = divmod(time.numerator * tick.denominator, time.denominator * tick.numerator)
+        if rest:
             raise ValueError(f"{name} = {seconds} s is no multiple of the tick {self.tick} s")
-        return int(count)
+        return count
 
     def seconds(self, ticks: int) -> float:
         """Time of a tick in s, correctly rounded: nothing accumulates."""
@@ -88,7 +89,7 @@ class Times:
 
     def on(self, clock: Clock) -> Timing:
         """The same in ticks."""
-        return Timing(*(clock.ticks(name, value) for name, value in self.named()))
+        return Timing(*(clock.ticks(name, value) if value else 0 for name, value in self.named()))
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,6 @@ class CompiledLoop(RunLoop):
         self._filter: CompiledFilter | None = None
         self._in_python: list[str] = []  # parts that Python has
         self._interpreted: list[str] = []
-        self._handlers: dict[str, Callable[[], None]] = {
-            name: getattr(self, f"_on_{name}") for name in ASKS if name not in ("done", "pause")
-        }
         self._set_clock()
         self._set_plant()
         self._set_motion()
@@ -84,15 +81,11 @@ class CompiledLoop(RunLoop):
         loop.set(varies=bool(run.parameters.functions))
         room = min(FIRST_ROOM, run.end + 2)
         loop.set(row_room=room)
-        loop.put("row_t", np.empty(room))
-        loop.put("row_x", np.empty((room, nq)))
-        loop.put("row_u", np.empty((room, nu)))
-        loop.put("row_z", np.empty((room, 0)))
+        loop.zeros(row_t=(room,), row_x=(room, nq), row_u=(room, nu), row_z=(room, 0))
 
     def _set_motion(self) -> None:
         loop, motion = self._loop, self.run.motion
-        loop.put("stepped", np.zeros(loop.struct.nq))
-        loop.put("error", np.zeros(1))
+        loop.zeros(stepped=(loop.struct.nq,), error=(1,))
         loop.set(shortest_taken=inf, missed_t=np.nan)
         if isinstance(motion, Adaptive):
             loop.set(
@@ -188,16 +181,14 @@ class CompiledLoop(RunLoop):
             delay=_tick(timing.delay), ny=ny, dim=dim,
             queue=queue, room=room, dropout=sensor.sensor.dropout,
         )  # fmt: skip
-        for name, shape in (
-            ("errors", (0, dim)), ("chances", (0,)), ("error", (dim,)), ("y", (ny,)),
-            ("taken", (queue,)), ("ys", (queue, ny)), ("delivered_t", (room,)),
-            ("delivered_y", (room, ny)), ("y_est", (ny,)),
+        memory.zeros(
+            errors=(0, dim), chances=(0,), error=(dim,), y=(ny,), taken=(queue,), ys=(queue, ny),
+            delivered_t=(room,), delivered_y=(room, ny), y_est=(ny,),
+        )  # fmt: skip
+        for name, size in (
+            ("ticks", queue), ("order", queue), ("counts", STATUSES), ("firsts", STATUSES)
         ):  # fmt: skip
-            memory.put(name, np.zeros(shape))
-        for name in ("ticks", "order"):
-            memory.put(name, np.zeros(queue), np.int64)
-        for name in ("counts", "firsts"):
-            memory.put(name, np.zeros(STATUSES), np.int64)
+            memory.put(name, np.zeros(size, dtype=np.int64), np.int64)
         read = sensor.reading
         if read is None:
             self._in_python.append(f"the sensor {sensor.sensor.name}")
@@ -233,14 +224,16 @@ class CompiledLoop(RunLoop):
             self._in_python.append("the estimator")
             return
         z, _, _ = found.state()
-        for name, size in (("z", z.size), ("z_next", z.size), ("est_u", self.u.size)):
-            loop.put(name, np.zeros(size))
+        rows = loop.struct.row_room
+        loop.zeros(
+            z=z.shape, z_next=z.shape, est_u=self.u.shape, est_said=(1,), row_z=(rows, z.size)
+        )
         for name in ("predicted", "predicted_first"):
-            loop.put(name, np.zeros(STATUSES), np.int64)
+            loop.put(name, np.zeros(STATUSES, dtype=np.int64), np.int64)
         shared = {"z": loop.arrays["z"], "z_next": loop.arrays["z_next"], "p": found.p.copy()}
         predict = {
             "t": loop.at("est_t"), "dt": loop.at("est_dt"), "u": loop.arrays["est_u"],
-            "q": found.q.copy(), "status": loop.put("est_said", np.zeros(1)),
+            "q": found.q.copy(), "status": loop.arrays["est_said"],
         }  # fmt: skip
         try:
             self._bind("predict", found.predict, shared | predict, "the estimator", self._intervals)
@@ -260,7 +253,6 @@ class CompiledLoop(RunLoop):
         except NotImplementedError:
             self._in_python.append("the estimator")
             return
-        loop.put("row_z", np.empty((loop.struct.row_room, z.size)))
         loop.put("estimate", loop.arrays["z"])
         loop.set(
             estimator=1, nz=z.size, est_nq=estimator.x.size, successes=found.successes,
@@ -301,11 +293,11 @@ class CompiledLoop(RunLoop):
     def _set_calls(self, room: int) -> None:
         """Memory for the record of so many calls."""
         loop = self._loop
-        for name in ("call_t", "call_elapsed", "call_age"):
-            loop.put(name, np.zeros(room))
-        loop.put("call_here", np.zeros(room), np.int64)
-        loop.put("call_answer", np.zeros((room, loop.struct.nm)))
-        loop.put("call_told", np.zeros((room, loop.struct.told + 1)))
+        loop.zeros(
+            call_t=(room,), call_elapsed=(room,), call_age=(room,),
+            call_answer=(room, loop.struct.nm), call_told=(room, loop.struct.told + 1),
+        )  # fmt: skip
+        loop.put("call_here", np.zeros(room, dtype=np.int64), np.int64)
 
     def _set_function_law(self, law: FunctionLaw) -> None:
         loop, group, function = self._loop, self.run.plant.state, law.function
@@ -370,22 +362,21 @@ class CompiledLoop(RunLoop):
         go, address, shown = self._driver.go, self._loop.address, 0
         if progress is not None:
             loop.pause = -(-run.end // 100)
-        handlers = [self._handlers.get(name) for name in ASKS]
         try:
             while True:
                 if self._law is not None:
                     loop.law_ready = self._law.is_ready() and self._sees_a_state
                 asked = go(address)
                 self.t = loop.t
-                handler = handlers[asked]
-                if handler is not None:
-                    handler()
+                what = ASKS[asked]
+                if what not in ("done", "pause"):
+                    getattr(self, f"_on_{what}")()
                     if self._ended:
                         return
                     if was_interrupted():  # what happens at this time is recorded first
                         loop.budget = 0.0
                     continue
-                if ASKS[asked] == "done":
+                if what == "done":
                     return
                 check_interrupt()
                 if run.batch.stop.is_set():

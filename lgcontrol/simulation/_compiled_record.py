@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,16 @@ class LoopMemory:
         self.arrays[name] = array
         setattr(self.struct, name, address_of(array))
         return array
+
+    def zeros(self, **shapes: tuple[int, ...]) -> None:
+        """Let fields point to zeros of these shapes, in one piece of memory."""
+        sizes = [prod(shape) for shape in shapes.values()]
+        memory = np.zeros(max(1, sum(sizes)))
+        start, place = 0, address_of(memory)
+        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
+            self.arrays[name] = memory[start : start + size].reshape(shape)
+            setattr(self.struct, name, place + 8 * start)
+            start += size
 
     def at(self, name: str) -> np.ndarray:
         """A number of the struct, as memory of a function; shape (1,)."""

@@ -26,7 +26,11 @@ def fault_of_call(function: Callable[..., Any], count: int) -> str:
         plain = function
     else:
         plain, count = type(function).__call__, count + 1
-    if isinstance(plain, FunctionType) and not hasattr(function, "__signature__"):
+        kind: type = type(function)
+        owners = (getattr(function, "__dict__", {}), *map(vars, kind.__mro__))
+        if any("__signature__" in owner for owner in owners):
+            return _fault(function, count - 1)
+    if isinstance(plain, FunctionType):
         return _fault_of_call(plain, count)
     return _fault(function, count - (plain is not function))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import BuildError
 from ..codegen._internal import (
+    Compiler,
     UnsafeFolder,
     compile_policy,
     find_compiler,
@@ -50,13 +51,13 @@ def find_driver(*, build: bool) -> Driver | None:
         compiler = find_compiler()
         if compiler is None:
             return None
-        flags = compiler.flags(0, False)
-        key = key_of(compiler, flags, [_source()])
+        key = _key(compiler)
         if key in _loaded:
             return _loaded[key]
         if not build:
             found = load_built(key, _open)
         else:
+            flags = compiler.flags(0, False)
             found = find_or_build(
                 key, compiler, [flags], write=_source, load=_open, check=lambda _: None,
                 about={"function": "closed loop"},
@@ -65,6 +66,11 @@ def find_driver(*, build: bool) -> Driver | None:
         notice("closed loop", f"closed loops run in Python: {error}")
         return None
     return None if found is None else _loaded.setdefault(key, found[0])
+
+
+@lru_cache(maxsize=8)
+def _key(compiler: Compiler) -> str:
+    return key_of(compiler, compiler.flags(0, False), [_source()])
 
 
 @cache

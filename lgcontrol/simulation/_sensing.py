@@ -39,7 +39,7 @@ class SimulatedSensor:
         self._bias = check_shape(f"bias of sensor {sensor.name!r}", bias, shape)
         self._noise = stream(seed, "sensor", sensor.name)
         self._last: np.ndarray | None = None
-        self._losses = stream(seed, "dropout", sensor.name)
+        self._losses = stream(seed, "dropout", sensor.name) if sensor.dropout else None
 
     @property
     def group(self) -> LieGroup:
@@ -76,12 +76,13 @@ class SimulatedSensor:
             errors = np.array([self._error() for _ in range(count)]).reshape(count, -1)
         else:  # the same numbers, all at once
             errors = np.diagonal(L) * self._noise.normal(size=(count, self.group.dim))
-        return self._bias + errors, self._losses.random(count)
+        chances = np.ones(count) if self._losses is None else self._losses.random(count)
+        return self._bias + errors, chances
 
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""
         error = self._bias + self._bound.scaled(self._error(), t, x, u, p)
-        if self._losses.random() < self.sensor.dropout:
+        if self._losses is not None and self._losses.random() < self.sensor.dropout:
             return None
         return self._bound.read(error, t, x, u, p)
 

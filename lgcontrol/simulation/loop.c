@@ -235,7 +235,8 @@ static int deliver(lg_loop *r)
     copy(s->y_est, y, s->ny);
     s->first = (s->first + 1) % s->queue, s->waiting--;
     if (!r->estimator) continue;
-    if (r->estimator == 2 || !s->updates || !r->est_has_t) return ask(r, ASK_UPDATE, DELIVER, 0);
+    if (r->estimator == 2 || !s->updates) return ask(r, ASK_UPDATE, DELIVER, 0);
+    if (!r->est_has_t) r->est_t = 0, r->est_has_t = 1; /* as `Filter.update` begins */
     if (evaluate(&s->correct)) return ASK_FAILED;
     const int64_t status = note(r, s->counts, s->firsts, s->said[s->says - 1]);
     if (status < 0) return ASK_UNKNOWN;

@@ -214,7 +214,8 @@ class TrimPoint:
         Time in s.
     p : ndarray, shape (n_parameters,)
     rate : ndarray, shape (dim,)
-        Constant body-fixed rate, per s (per sample for discrete systems); zero at an equilibrium.
+        Constant body-fixed rate, per s (per sample for discrete systems); zero, or rounding, at an
+        equilibrium, whose state stays.
     kind : str
         "equilibrium" or "relative equilibrium"; "none" for the best iterate of a failure.
     system : System
@@ -280,10 +281,12 @@ class TrimPoint:
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t [s], a float or shape (k,)."""
         t = np.asarray(t, dtype=np.float64)
+        u = np.broadcast_to(self.u, (*t.shape, len(self.u)))
+        if self.kind == "equilibrium":
+            return TrajectoryPoint(np.broadcast_to(self.x, (*t.shape, len(self.x))).copy(), u)
         elapsed = (t - self.t) / (self.system.dt or 1.0)
         state = self.system.state
-        x = state.compose(self.x, state.exp(elapsed[..., None] * self.rate))
-        return TrajectoryPoint(x, np.broadcast_to(self.u, (*t.shape, len(self.u))))
+        return TrajectoryPoint(state.compose(self.x, state.exp(elapsed[..., None] * self.rate)), u)
 
     def trajectory(self, seconds: float, dt: float) -> Trajectory:
         """Sample the motion from t on.

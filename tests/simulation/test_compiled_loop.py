@@ -242,6 +242,35 @@ def test_a_filter_knows_what_a_loop_in_c_did_with_it(twice):
     assert slow.info["nis"] == pytest.approx(fast.info["nis"])
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.05])
+def test_the_first_measurement_is_used_in_c_as_in_python(twice, offset):
+    filters = []
+
+    def make():
+        plant, options = lqr()
+        pose = Sensor("pose", "pose", std_discrete=0.01, dt=0.02, offset=offset)
+        filters.append(EKF(plant, [pose], options["x0"], std0=0.1, noise={}))
+        return plant, {**options, "sensors": [pose], "estimator": filters[-1], "seconds": 0.1}
+
+    slow, fast = twice(make)
+    compare(slow, fast, ROUNDING)
+    assert filters[0].counts == filters[1].counts and filters[0].t == filters[1].t
+
+
+def test_late_measurements_that_a_filter_cannot_go_back_for_are_stale_in_c_too(twice):
+    filters = []
+
+    def make():
+        plant, options = lqr()
+        pose = Sensor("pose", "pose", std_discrete=0.01, dt=0.02, delay=0.04)
+        filters.append(EKF(plant, [pose], options["x0"], std0=0.1, noise={}, window=0.0))
+        return plant, {**options, "sensors": [pose], "estimator": filters[-1], "seconds": 0.1}
+
+    compare(*twice(make), ROUNDING)
+    assert filters[0].counts == filters[1].counts
+    assert set(filters[1].counts["pose"]) == {"stale"}
+
+
 @pytest.mark.parametrize("status", [np.nan, np.inf, -1.0, 16.0, 1e300])
 @pytest.mark.parametrize("kind", ["predict", "updates"])
 def test_a_status_that_is_none_ends_a_run(monkeypatch, kind, status):
