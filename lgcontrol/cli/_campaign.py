@@ -8,8 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ._progress import safe_name
-from ._registry import CommandError
+from ._registry import CommandError, safe_name
 from ._run import FAILED, OK
 
 NUMBER_TEXT = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"

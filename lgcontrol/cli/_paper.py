@@ -8,8 +8,7 @@ from typing import Any
 
 from ..codegen._internal import unknown_name
 from ..plotting import style
-from ._progress import safe_name
-from ._registry import PAPERS, CommandError, entries, guarded, load, summary, table
+from ._registry import PAPERS, CommandError, entries, guarded, load, safe_name, summary, table
 from ._run import check_folder
 
 HEADER = ("quantity", "paper", "here", "verdict")

@@ -15,8 +15,18 @@ import numpy as np
 
 from ..codegen._internal import unknown_name
 from ..plotting._internal import can_be_seen
-from ._progress import end_progress, progress, safe_name
-from ._registry import DESIGNS, MODELS, CommandError, entries, load, summary, table
+from ._registry import (
+    DESIGNS,
+    MODELS,
+    CommandError,
+    end_progress,
+    entries,
+    load,
+    progress,
+    safe_name,
+    summary,
+    table,
+)
 from ._view import show_scenes
 
 OK, FAILED = 0, 1

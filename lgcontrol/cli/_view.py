@@ -11,8 +11,18 @@ from typing import Any
 from ..codegen._internal import unknown_name
 from ..scene import Scene
 from ..scene._internal import open_pages, write_page
-from ._progress import end_progress, progress, safe_name
-from ._registry import DESIGNS, MECHANISMS, MODELS, CommandError, entries, guarded, load
+from ._registry import (
+    DESIGNS,
+    MECHANISMS,
+    MODELS,
+    CommandError,
+    end_progress,
+    entries,
+    guarded,
+    load,
+    progress,
+    safe_name,
+)
 
 
 def view_command(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from .. import _names
 from ._attitude import AttitudeHeading as AttitudeHeading
 from ._driven import SensorDriven as SensorDriven
 from ._ekf import EKF as EKF
+from ._estimates import EstimationResult as EstimationResult
 from ._factor_graph import FactorGraph as FactorGraph
 from ._factor_graph import Factors as Factors
 from ._factor_graph import Variables as Variables
@@ -31,7 +32,6 @@ from ._observers import MomentumObserver as MomentumObserver
 from ._offset_free import OffsetFree as OffsetFree
 from ._pose_graph import pose_graph as pose_graph
 from ._preintegration import Preintegration as Preintegration
-from ._result import EstimationResult as EstimationResult
 from ._sensors import altimeter as altimeter
 from ._sensors import beacon_range as beacon_range
 from ._sensors import bearing as bearing

@@ -15,7 +15,7 @@ from ..integrators import Method
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor, symbols_of
 from ._filter import Filter, FilterOptions
-from ._normal import cholesky, triangular, whiten
+from ._innovations import cholesky, triangular, whiten
 from ._smoothing import symmetric
 
 EKF_ROUNDS = 5  # tests/benchmarks/filter_rounds.py: more change nothing there, fewer do

@@ -26,10 +26,10 @@ from ..codegen._internal import (
 )
 from ..systems import System
 from ._arrival import ArrivalCost
-from ._export_frame import replay_example, status_names
+from ._export import replay_example, status_names
 from ._given import OFF_UNIT
-from ._intervals import LARGEST_SQUARED, MOST_GAP_STEPS, NODE_ROUNDING
 from ._log import MOST_PIECES, SAME_TIME, ULPS
+from ._status import LARGEST_SQUARED, MOST_GAP_STEPS, NODE_ROUNDING
 
 
 class ExportedWindow(NamedTuple):

@@ -22,9 +22,8 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
-from ._marginals import NOT_OBSERVED, Marginals
-from ._normal import likely_square
-from ._normal_equations import NormalEquations
+from ._innovations import likely_square
+from ._normal_equations import NOT_OBSERVED, Marginals, NormalEquations
 
 Loss = Literal["huber", "cauchy", "geman_mcclure"]
 """How costs grow beyond the threshold: linearly, like a logarithm, not at all in the end."""

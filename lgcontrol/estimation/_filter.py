@@ -32,9 +32,8 @@ from ..simulation._internal import CompiledFilter
 from ..systems import Sensor, System, step_derivatives
 from ..systems._internal import BoundSensor, check_start, complete_parameters
 from ._carried import FilterColumn
-from ._doubts import of_size, of_unlikely
 from ._error_side import Error, ErrorSide
-from ._estimates import Estimates
+from ._estimates import Estimates, EstimationResult
 from ._export import ExportedFilter, export_filter
 from ._given import (
     OFF_UNIT,
@@ -47,13 +46,20 @@ from ._given import (
     noise_densities,
     warn_of_no_noise,
 )
-from ._innovations import Said
-from ._intervals import LAST_TIME, new_part, pieces_of, rounding_of, warn_of_interval
+from ._innovations import Said, of_size, of_unlikely, whiten
 from ._log import SAME_TIME, ULPS, Log, Rows, whole_steps
-from ._normal import whiten
-from ._result import EstimationResult
 from ._smoothing import LONG_LOG, BackwardPass, symmetric
-from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
+from ._status import (
+    LAST_TIME,
+    PredictStatus,
+    UpdateStatus,
+    new_part,
+    no_counts,
+    pieces_of,
+    rounding_of,
+    summary_of,
+    warn_of_interval,
+)
 from ._weighing import Gate, Weight, weigh
 
 LARGEST_FINITE = 1e300  # values not below this limit, including NaN, are treated as non-finite

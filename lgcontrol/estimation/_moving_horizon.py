@@ -35,9 +35,8 @@ from ..systems._internal import (
     complete_parameters,
     place_of,
 )
-from ._arrival import ArrivalCost
-from ._doubts import IMPOSSIBLE, Uses, window_doubts
-from ._estimates import Estimates
+from ._arrival import ArrivalCost, WindowInputs
+from ._estimates import Estimates, flattened, symmetric_of
 from ._export_window import ExportedWindow, export_window
 from ._given import (
     OFF_UNIT,
@@ -49,21 +48,22 @@ from ._given import (
     measured,
     noise_densities,
 )
-from ._intervals import (
+from ._innovations import IMPOSSIBLE, Uses, chi_squared_quantile, likely_square, window_doubts
+from ._log import MOST_PIECES, SAME_TIME, Log, Rows
+from ._status import (
     LARGEST_SQUARED,
     LAST_TIME,
     MOST_GAP_STEPS,
     NODE_ROUNDING,
     Interval,
+    PredictStatus,
+    UpdateStatus,
     new_part,
+    no_counts,
     rounding_of,
+    summary_of,
     warn_of_interval,
 )
-from ._log import MOST_PIECES, SAME_TIME, Log, Rows
-from ._normal import chi_squared_quantile, likely_square
-from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
-from ._storage import flattened, symmetric_of
-from ._window import WindowInputs
 
 CONVERGED = 1e-10  # optimality residual of solves to the end
 # The same with limits: where data push against one, distances to it are rounding before 1e-8.

@@ -1,12 +1,24 @@
-"""NormalEquations: sparse ``JᵀJ d = −Jᵀr`` of factors on many small variables."""
+"""Sparse normal equations: solved by blocks, with the marginal covariances of their solution."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
+
+from ..codegen._internal import UnknownNameError, unknown_name
+from ..groups import LieGroup
+from ..plotting import plot_path
+from ..scene import Scene
+from ..scene._internal import Scenery, scene_of_states
+from ..systems import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESIDUAL = 1e-3  # share of an inverse that may be rounding; more says that there is none
 FLAT = 1e-12  # share of the largest curvature that every direction is taken to have, if damped
@@ -201,3 +213,304 @@ def solve_definite(matrix: Any, right: np.ndarray) -> np.ndarray:
     """``matrix⁻¹ right`` of a sparse symmetric definite matrix."""
     made = scipy.sparse.linalg.splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", **_SYMMETRIC)
     return made.solve(right)
+
+
+class SelectedInverse:
+    """Blocks (i, j) of ``H⁻¹`` wherever the Cholesky factor of H has one, without the others.
+
+    Each front holds the columns of one or several variables and all rows that eliminating them
+    touches. Forwards, a front adds what its children leave and passes on its Schur complement.
+    Backwards (Takahashi), with ``K = F₁₁⁻¹ F₁₂`` and the inverse Z₂₂ that stands in the parent's
+    front: ``Z₁₂ = −K Z₂₂`` and ``Z₁₁ = F₁₁⁻¹ − Z₁₂ Kᵀ``.
+
+    Parameters
+    ----------
+    entries, indices, pointers : ndarray
+        H by compressed columns, variables one after the other in their order of elimination.
+    begins : ndarray of int, shape (N + 1,)
+        First row of each variable, then the number of rows.
+    neighbours : list of ndarray of int
+        Of each variable: those after it with which it has a block in H.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If H is not definite.
+
+    References
+    ----------
+    Takahashi, Fagan and Chin, Formation of a sparse bus impedance matrix and its application to
+    short circuit study, PICA 1973. Erisman and Tinney, On computing certain elements of the inverse
+    of a sparse matrix, Communications of the ACM 18(3), 1975.
+    """
+
+    def __init__(
+        self, entries: np.ndarray, indices: np.ndarray, pointers: np.ndarray, begins: np.ndarray,
+        neighbours: list[np.ndarray],
+    ) -> None:  # fmt: skip
+        self._begins = begins
+        fronts, parents = _fronts(neighbours)
+        self._front = np.empty(len(neighbours), dtype=int)
+        for s, (own, _) in enumerate(fronts):
+            self._front[own] = s
+        self._rows = [_ranges(begins, [*own, *later]) for own, later in fronts]
+        self._columns: list[np.ndarray] = [np.empty(0)] * len(fronts)
+        left: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in fronts]
+        passed: list[tuple[np.ndarray, np.ndarray]] = []
+        for s, (own, _) in enumerate(fronts):
+            rows, wide = self._rows[s], sum(begins[k + 1] - begins[k] for k in own)
+            F = np.zeros((len(rows), len(rows)))
+            for k in own:
+                columns = slice(pointers[begins[k]], pointers[begins[k + 1]])
+                count = begins[k + 1] - begins[k]
+                height = (columns.stop - columns.start) // count
+                below = indices[columns][:height]
+                inside = below >= begins[k]
+                at = np.searchsorted(rows, below[inside])
+                here = np.searchsorted(rows, begins[k]) + np.arange(count)
+                F[np.ix_(at, here)] = entries[columns].reshape(count, height).T[inside]
+            for places, update in left[s]:
+                F[np.ix_(places, places)] += update
+            left[s] = []
+            # the lower triangle alone is read; the inverse of L is small, and triangular solves of
+            # SciPy wake threads for each of them
+            root = np.linalg.inv(np.linalg.cholesky(F[:wide, :wide]))
+            C = root @ F[wide:, :wide].T
+            passed.append((root.T @ root, root.T @ C))
+            if parents[s] >= 0:
+                places = np.searchsorted(self._rows[parents[s]], rows[wide:])
+                left[parents[s]].append((places, F[wide:, wide:] - C.T @ C))
+        self._go_back(parents, passed)
+
+    def _go_back(self, parents: list[int], passed: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
+        whole: dict[int, np.ndarray] = {}
+        for s in reversed(range(len(parents))):
+            inverse, K = passed[s]
+            wide, rows, parent = len(inverse), self._rows[s], parents[s]
+            Z = np.empty((len(rows), len(rows)))
+            if parent >= 0:
+                places = np.searchsorted(self._rows[parent], rows[wide:])
+                Z[wide:, wide:] = whole[parent][np.ix_(places, places)]
+                waiting[parent] -= 1
+                if not waiting[parent]:
+                    del whole[parent]
+            Z[:wide, wide:] = -K @ Z[wide:, wide:]
+            Z[wide:, :wide] = Z[:wide, wide:].T
+            Z[:wide, :wide] = inverse - Z[:wide, wide:] @ K.T
+            self._columns[s] = Z[:, :wide].copy()
+            if waiting[s]:
+                whole[s] = Z
+
+    def block(self, i: int, j: int) -> np.ndarray | None:
+        """Block (i, j) of the inverse; None where the factor has none."""
+        if i < j:
+            turned = self.block(j, i)
+            return None if turned is None else turned.T
+        s = self._front[j]
+        rows, begin, end = self._rows[s], self._begins[i], self._begins[i + 1]
+        at = np.searchsorted(rows, begin)
+        if at == len(rows) or rows[at] != begin:
+            return None
+        here = np.searchsorted(rows, self._begins[j])
+        count = self._begins[j + 1] - self._begins[j]
+        return self._columns[s][at : at + end - begin, here : here + count]
+
+
+def _ranges(begins: np.ndarray, variables: list[int]) -> np.ndarray:
+    return np.concatenate([np.arange(begins[k], begins[k + 1]) for k in variables])
+
+
+def _fronts(neighbours: list[np.ndarray]) -> tuple[list[tuple[list[int], list[int]]], list[int]]:
+    """Variables of each front, and those that they touch; the front that takes what is left.
+
+    Variables whose columns have the same rows are in one front, as many as lie in one line.
+    """
+    touched: list[set[int]] = [set(own.tolist()) for own in neighbours]
+    above = [-1] * len(touched)
+    heirs = [-1] * len(touched)  # the variable before, in the same front
+    for k, some in enumerate(touched):
+        if not some:
+            continue
+        above[k] = parent = min(some)
+        touched[parent] |= some - {parent}
+    for k, parent in enumerate(above):
+        if parent >= 0 and heirs[parent] < 0 and len(touched[k]) == len(touched[parent]) + 1:
+            heirs[parent] = k
+    joined = {k for k in heirs if k >= 0}
+    fronts, number = [], {}
+    for last in range(len(touched)):
+        if last in joined:
+            continue
+        own = [last]
+        while heirs[own[-1]] >= 0:
+            own.append(heirs[own[-1]])
+        number |= dict.fromkeys(own, len(fronts))
+        fronts.append((own[::-1], sorted(touched[last])))
+    parents = [number[above[own[-1]]] if above[own[-1]] >= 0 else -1 for own, _ in fronts]
+    return fronts, parents
+
+
+# share of the inverse at the variable known worst that may be rounding
+COVARIANCE_ROUNDING = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Covariances of all variables of a `FactorGraph`; made by `FactorGraph.marginals`.
+
+    Covariances are those of ``minus(truth, X)``: displacements in the frame of the variable, linear
+    part first.
+
+    Attributes
+    ----------
+    x : dict of str to ndarray, shape (K, nq)
+        Elements at which the factors were linearized.
+    covariances : dict of str to ndarray, shape (K, dim, dim)
+        By name of the variables; zero for variables that are fixed.
+    """
+
+    x: dict[str, np.ndarray]
+    covariances: dict[str, np.ndarray]
+    _groups: dict[str, LieGroup]
+    _bases: dict[str, int]
+    _equations: NormalEquations
+    _entries: np.ndarray
+    _inverse: SelectedInverse
+
+    @classmethod
+    def of(
+        cls, x: Mapping[str, np.ndarray], groups: dict[str, LieGroup], bases: dict[str, int],
+        equations: NormalEquations, entries: np.ndarray,
+    ) -> Marginals:  # fmt: skip
+        """From the normal equations ``entries`` at x; see `FactorGraph.marginals` for errors."""
+        try:
+            inverse = SelectedInverse(entries, *equations.columns, *equations.blocks)
+        except np.linalg.LinAlgError:
+            raise ValueError(NOT_OBSERVED) from None
+        covariances = {}
+        for name, group in groups.items():
+            made = np.zeros((len(x[name]), group.dim, group.dim))
+            for k in range(len(made)):
+                rank = equations.rank(bases[name] + k)
+                if rank >= 0:
+                    own = inverse.block(rank, rank)
+                    assert own is not None
+                    made[k] = (own + own.T) / 2
+            covariances[name] = made
+        found = cls(dict(x), covariances, groups, bases, equations, entries, inverse)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """What is known worst, against columns of the inverse that were solved for."""
+        spread = {name: np.trace(P, axis1=1, axis2=2) for name, P in self.covariances.items()}
+        name = max((n for n in spread if len(spread[n])), key=lambda n: spread[n].max())
+        k = int(np.argmax(spread[name]))
+        if not spread[name][k]:
+            return
+        solved = self._solved(name, k)[self._rows(name, k)]
+        off = np.abs(solved - self.covariances[name][k]).max()
+        if not off <= COVARIANCE_ROUNDING * np.abs(solved).max():
+            raise ValueError(NOT_OBSERVED)
+
+    def __repr__(self) -> str:
+        """Names and numbers of the variables."""
+        counts = ", ".join(f"{len(P)} of {name!r}" for name, P in self.covariances.items())
+        return f"Marginals({counts})"
+
+    def joint(self, *keys: tuple[str, int]) -> np.ndarray:
+        """Covariance of several variables together, in the order in which they are given.
+
+        Two variables that a factor joins, and others that the sparse factor of the graph has
+        together, are read off. For other pairs one linear system is solved.
+
+        Parameters
+        ----------
+        *keys : (str, int)
+            Name and number of each.
+
+        Returns
+        -------
+        ndarray, shape (sum of dim, sum of dim)
+
+        Examples
+        --------
+        >>> from lgcontrol.estimation import FactorGraph, Factors, Variables
+        >>> from lgcontrol.groups import Rn
+        >>> graph = FactorGraph(
+        ...     [Variables("level", Rn(1), np.zeros((3, 1)))],
+        ...     [Factors("step", lambda a, b: b - a, [("level", [0, 1]), ("level", [1, 2])]),
+        ...      Factors("first", lambda a: a, [("level", [0])], std=2.0)])
+        >>> graph.marginals().joint(("level", 0), ("level", 2)).round(6)
+        array([[4., 4.],
+               [4., 6.]])
+        """
+        for key in keys:
+            if not (isinstance(key, tuple) and len(key) == 2):
+                raise TypeError(f"each variable is (name, number), as in ('pose', 5), not {key!r}")
+            name, index = key
+            if name not in self._groups:
+                raise UnknownNameError(unknown_name("variables", name, self._groups))
+            if not 0 <= index < len(self.x[name]):
+                raise ValueError(
+                    f"number of {name!r} must be from 0 to {len(self.x[name]) - 1}, got {index}"
+                )
+        return np.block([[self._pair(*a, *b) for b in keys] for a in keys])
+
+    def _pair(self, name: str, k: int, other: str, j: int) -> np.ndarray:
+        if (name, k) == (other, j):
+            return self.covariances[name][k]
+        rank, rank_j = (
+            self._equations.rank(self._bases[n] + i) for n, i in ((name, k), (other, j))
+        )
+        if rank < 0 or rank_j < 0:
+            return np.zeros((self._groups[name].dim, self._groups[other].dim))
+        found = self._inverse.block(rank, rank_j)
+        return self._solved(other, j)[self._rows(name, k)] if found is None else found
+
+    def _rows(self, name: str, k: int) -> np.ndarray:
+        begin = self._equations.begins[self._bases[name] + k]
+        return begin + np.arange(self._groups[name].dim)
+
+    def _solved(self, name: str, k: int) -> np.ndarray:
+        found = self._equations.inverse_columns(self._entries, self._rows(name, k))
+        if found is None:
+            raise ValueError(NOT_OBSERVED)
+        return found
+
+    def plot(self, name: str = "pose") -> Figure:
+        """Path of the poses with ellipses of 2σ of their positions; see `plotting.plot_path`.
+
+        Parameters
+        ----------
+        name : str
+            Variables on SE2 or SE3, drawn in the order of their numbers.
+        """
+        if name not in self._groups:
+            raise UnknownNameError(unknown_name("variables", name, self._groups))
+        x = self.x[name]
+        path: Any = Trajectory(self._groups[name], np.arange(len(x)), x)
+        return plot_path(path, covariances=self.covariances[name])
+
+    def scene(self, name: str = "pose") -> Scene:
+        """What there is to see: the path of the poses, with ellipsoids of 2σ of some of them.
+
+        Parameters
+        ----------
+        name : str
+            Variables on SE2 or SE3, in the order of their numbers.
+        """
+        if name not in self._groups:
+            raise UnknownNameError(unknown_name("variables", name, self._groups))
+        x, group = self.x[name], self._groups[name]
+        times = np.arange(len(x), dtype=float)
+        return scene_of_states(
+            name, group, times, x, Scenery(), estimate=x, covariances=self.covariances[name]
+        )
+
+
+NOT_OBSERVED = (
+    "the factors leave a motion of all variables without information: fix one of them, or add a "
+    "factor that knows where it is"
+)

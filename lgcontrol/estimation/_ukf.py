@@ -13,7 +13,7 @@ from ..codegen._internal import solve_symmetric
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor
 from ._filter import Filter, FilterOptions
-from ._normal import cholesky
+from ._innovations import cholesky
 
 
 class UKF(Filter):

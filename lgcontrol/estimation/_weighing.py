@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import casadi as ca
 
 from ..codegen import Value
-from ._normal import IMPOSSIBLE, Whitened, chi_squared_quantile, likely_square
+from ._innovations import IMPOSSIBLE, Whitened, chi_squared_quantile, likely_square
 from ._status import UpdateStatus
 
 Weight = Literal["huber", "cauchy"]

@@ -9,11 +9,10 @@ import numpy as np
 
 from ..codegen import Value, named_options
 from ..codegen._internal import Shape, check_shape
-from ._about_axis import ALONG, AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about
-from ._so2 import compose_circle, normalize_circle, random_circle
+from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle, random_circle
 
 
 class Additive:

@@ -24,7 +24,7 @@ from ..codegen._internal import (
 )
 from . import _series
 from ._axis import LARGEST_COORDINATE
-from ._quaternion import quaternion_from_rotation
+from ._series import quaternion_from_rotation
 
 MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
 

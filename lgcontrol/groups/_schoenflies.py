@@ -10,10 +10,9 @@ import numpy as np
 from ..codegen import Value
 from ..codegen._internal import Shape
 from . import _series
-from ._about_axis import ALONG, AboutAxis
 from ._axis import Z_AXIS, Axis, constant, rotation_about, skew
 from ._se2 import circle_about
-from ._so2 import compose_circle, normalize_circle, random_circle
+from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)

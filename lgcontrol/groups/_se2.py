@@ -11,10 +11,9 @@ import numpy as np
 from ..codegen import Value
 from ..codegen._internal import Shape, check_shape
 from . import _series
-from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._element import check_element
-from ._so2 import circle, compose_circle, normalize_circle, random_circle
+from ._so2 import AboutAxis, circle, compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from . import _series
 from ._axis import cross_matrix, twist_matrix
 from ._base import LieGroup
 from ._element import check_element
-from ._quaternion import (
+from ._series import (
     compose_quaternions,
     nearest_rotation,
     quaternion_exp,

@@ -13,7 +13,7 @@ from ..codegen import Value
 from ..codegen._internal import Shape, UnknownNameError, ask_degrees, check_shape, unknown_name
 from ._axis import LARGEST_COORDINATE, cross_matrix
 from ._base import LieGroup
-from ._quaternion import (
+from ._series import (
     compose_quaternions,
     nearest_rotation,
     quaternion_exp,

@@ -1,24 +1,260 @@
-"""integrate: adaptive steps, explicit or stiff, with dense output and events."""
+"""Adaptive integration: embedded steps, their control, stiffness, and the loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import named_options
-from ..codegen._internal import check_shape
+from ..codegen import ModelFunction, Value, named_options, trace
+from ..codegen._internal import check_shape, memoized
 from ..groups import check_element
-from ._embedded_step import trial_function
-from ._events import Crossing, Crossings, EventWatch, as_events
 from ._method import Method, Trial
 from ._methods import METHODS, get_method
+from ._motion import Motion
 from ._problem import Problem
-from ._solution import IntegrationStatus, Solution, Statistics, polynomial
-from ._step_control import MIN_ROUNDINGS, StepControl
-from ._stiffness import decay_rate
+from ._solution import (
+    Crossing,
+    Crossings,
+    EventWatch,
+    IntegrationStatus,
+    Solution,
+    Statistics,
+    as_events,
+    polynomial,
+)
 from ._tolerance import Tolerance
+
+SAFETY = 0.9
+SHRINK, GROW = 0.2, 10.0  # limits on the change of the step
+# Gustafsson's exponents of the error and of the one before, next to 1 / order: smooth sequences of
+# steps with few rejections, at 0.7 of the longest step that is allowed.
+INTEGRAL, PROPORTIONAL = 0.7, 0.4
+MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
+
+
+class StepControl:
+    """Factors from one step to the next, of errors next to what is allowed.
+
+    Attributes
+    ----------
+    EXPLICIT, STIFF : Method
+        What steps are made with, and where the decay of fast modes keeps those short.
+    LOOK_EVERY, LOOK_RARELY : int
+        Steps between looks at the fastest decay, at first and at most; rejections are looked at,
+        too.
+    before : float
+        Error of the step before.
+
+    References
+    ----------
+    Hairer, Wanner: Solving Ordinary Differential Equations II, section IV.2, eq. (2.43c).
+
+    Examples
+    --------
+    >>> control = StepControl()
+    >>> control.rejected(32.0, order=5), control.accepted(0.0, order=5)
+    (0.45, 10.0)
+    """
+
+    EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
+    LOOK_EVERY, LOOK_RARELY = 25, 10**9
+
+    def __init__(self) -> None:
+        self.before = 1.0
+
+    def accepted(self, error: float, order: int) -> float:
+        """Factor to the next step after one with an error up to 1."""
+        factor = SAFETY * max(error, 1e-12) ** (-INTEGRAL / order)
+        factor *= self.before ** (PROPORTIONAL / order)
+        self.before = max(error, 1e-4)
+        return min(GROW, max(SHRINK, factor))
+
+    def rejected(self, error: float, order: int) -> float:
+        """Factor to the next try after a step that was too long, or is not finite."""
+        self.before = 1.0
+        if not (isfinite(error) and error > 1.0):
+            return SHRINK
+        return max(SHRINK, SAFETY * error ** (-1.0 / order))
+
+    @staticmethod
+    def shortest(t: float, end: float) -> float:
+        """Length in s below which rounding of the time is all there is."""
+        return float(MIN_ROUNDINGS * np.spacing(max(abs(t), abs(end))))
+
+
+def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> float:
+    """Largest rate [1/s] at which a mode decays about a state; 0 where the Jacobian is not finite.
+
+    Fast modes that do not decay count little: no method may take long steps there.
+
+    Parameters
+    ----------
+    problem : Problem
+    t : float
+        In s.
+    x : ndarray, shape (nq,)
+    u : ndarray, shape (n_inputs,)
+    p : ndarray, shape (n_parameters,)
+    """
+    if not problem.group.dim:
+        return 0.0
+    A = error_matrix(problem)(t, x, u, p)
+    if not np.isfinite(A).all():
+        return 0.0
+    return float(max(0.0, -np.linalg.eigvals(A).real.min()))
+
+
+@memoized
+def error_matrix(problem: Problem) -> ModelFunction:
+    """``Df − ad_f``, the matrix of the errors' equation."""
+    group = problem.group
+
+    def build(t: Value, x: Value, u: Value, p: Value) -> Value:
+        motion = Motion(problem, u, p)
+        return motion.jacobian(t, x, u, p) - group.ad(motion.field(t, x))
+
+    return trace(
+        "error_matrix",
+        build,
+        {"t": (), "x": (group.nq,), "u": (problem.n_inputs,), "p": (problem.n_parameters,)},
+        {"A": (group.dim, group.dim)},
+        symbol=problem.symbol,
+        is_shared=False,
+    )
+
+
+StepFunction = Callable[[float, np.ndarray, np.ndarray, float], Trial]
+
+
+def embedded_step(problem: Problem, method: str | Method = "dormand_prince5") -> ModelFunction:
+    """Step with an estimate of its error, ``(t, x, u, p, dt) → x_next, error, residual``.
+
+    The cheap entry for loops of one's own: one function for all stages, which `chain` repeats and
+    `codegen.prepare` compiles. It is made once for a problem and kept with it.
+
+    Parameters
+    ----------
+    problem : Problem
+        For a System ``system.problem``.
+    method : str or Method
+        One that estimates errors: "dormand_prince5", or "ros34pw2" for stiff problems.
+
+    Returns
+    -------
+    ModelFunction
+        ``error`` is a tangent vector; `Tolerance.norm` weighs it. A step is short enough where
+        that is at most 1, else the next one is ``0.9 norm^(−1/order)`` times as long.
+
+    Raises
+    ------
+    ValueError
+        If the method does not estimate errors.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> turn = Problem(SO2, lambda t, x, u, p: u * t**6, n_inputs=1)
+    >>> made = embedded_step(turn)(0.0, SO2.identity, [7.0], [], 1.0)
+    >>> SO2.log(made.x_next).round(2), bool(abs(made.error) > 1e-4)
+    (array([1.]), True)
+    """
+    return _embedded_step(problem, get_method(method))
+
+
+@memoized
+def _embedded_step(problem: Problem, scheme: Method) -> ModelFunction:
+    group, symbol = problem.group, _symbol(problem, scheme)
+
+    def build(t: Value, x: Value, u: Value, p: Value, dt: Value) -> list[Any]:
+        made = scheme.step(problem, t, x, u, p, dt, estimate=True)
+        return [made.state, made.error, made.residual]
+
+    return trace(
+        "embedded_step",
+        build,
+        {
+            "t": (),
+            "x": (group.nq,),
+            "u": (problem.n_inputs,),
+            "p": (problem.n_parameters,),
+            "dt": (),
+        },
+        {"x_next": (group.nq,), "error": (group.dim,), "residual": ()},
+        symbol=symbol,
+        is_shared=False,  # stages are calls of one field
+    )
+
+
+def trial_function(
+    problem: Problem, method: Method, u: np.ndarray, p: np.ndarray
+) -> tuple[Callable[[float, np.ndarray], np.ndarray], StepFunction]:
+    """The field and its step as functions of NumPy arrays.
+
+    Fields that are CasADi functions are put into one function together with all stages; any other
+    callable is evaluated stage by stage.
+    """
+    if problem.is_symbolic:
+        field, compiled = _traced(problem, method)
+
+        def step(t: float, x: np.ndarray, velocity: np.ndarray, dt: float) -> Trial:
+            return Trial(*compiled(t, x, u, p, velocity, dt))
+
+        return lambda t, x: field(t, x, u, p), step
+
+    motion = Motion(problem, u, p)
+
+    def staged(t: float, x: np.ndarray, velocity: np.ndarray, dt: float) -> Trial:
+        made = method.trial(motion, t, x, velocity, dt)
+        return made._replace(dense=np.stack(made.dense, axis=-1))
+
+    return motion.field, staged
+
+
+@memoized
+def _traced(problem: Problem, method: Method) -> tuple[ModelFunction, ModelFunction]:
+    group, symbol = problem.group, _symbol(problem, method)
+    start = {
+        "t": (),
+        "x": (group.nq,),
+        "u": (problem.n_inputs,),
+        "p": (problem.n_parameters,),
+    }
+
+    def build(t: Value, x: Value, u: Value, p: Value, velocity: Value, dt: Value) -> list[Any]:
+        made = method.trial(Motion(problem, u, p), t, x, velocity, dt)
+        return [*made._replace(dense=ca.horzcat(*made.dense))]
+
+    return (
+        trace(
+            "field",
+            lambda t, x, u, p: Motion(problem, u, p).field(t, x),
+            start,
+            {"velocity": (group.dim,)},
+            symbol=problem.symbol,
+        ),
+        trace(
+            "trial",
+            build,
+            start | {"velocity": (group.dim,), "dt": ()},
+            {
+                "x_next": (group.nq,),
+                "end_velocity": (group.dim,),
+                "error": (group.dim,),
+                "dense": (group.dim, 4),
+                "residual": (),
+            },
+            symbol=symbol,
+        ),
+    )
+
+
+def _symbol(problem: Problem, method: Method) -> Any:
+    return ca.MX if method.solves else problem.symbol
+
 
 # The explicit pair is stable for real modes up to 3.3 / dt: steps that long are held back by
 # stability, not by the error.

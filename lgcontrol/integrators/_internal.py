@@ -1,9 +1,11 @@
 """What rooms above need of `lgcontrol.integrators` beyond what users type."""
 
+from ._adaptive import StepControl as StepControl
+from ._adaptive import decay_rate as decay_rate
+from ._adaptive import embedded_step as embedded_step
+from ._adaptive import error_matrix as error_matrix
 from ._collocation import ImplicitRungeKutta as ImplicitRungeKutta
-from ._commutator_free import crouch_grossman as crouch_grossman
-from ._embedded_step import embedded_step as embedded_step
-from ._events import Crossings as Crossings
+from ._explicit import crouch_grossman as crouch_grossman
 from ._index3 import Index3Method as Index3Method
 from ._mechanical import LinearlyImplicitEuler as LinearlyImplicitEuler
 from ._mechanical import SemiImplicitEuler as SemiImplicitEuler
@@ -17,10 +19,8 @@ from ._problem import Problem as Problem
 from ._problem import Step as Step
 from ._problem import nan_as_infinite as nan_as_infinite
 from ._rosenbrock import RosenbrockW as RosenbrockW
+from ._solution import Crossings as Crossings
 from ._solution import IntegrationStatus as IntegrationStatus
 from ._solution import Statistics as Statistics
-from ._step_control import StepControl as StepControl
-from ._stiffness import decay_rate as decay_rate
-from ._stiffness import error_matrix as error_matrix
 from ._tableau import check_tableau as check_tableau
 from ._tolerance import TOLERATED as TOLERATED

@@ -1,4 +1,4 @@
-"""Motions: a problem with its input held, on plain values or on values with their derivatives.
+"""Motion: stages in the algebra, their brackets, and derivatives multiplied out from their end.
 
 The formulas of a method are written once, in the operations of `Motion`. On a `LiftedMotion` the
 same formulas carry derivatives along (the variational equations of the method): a tangent vector is
@@ -7,19 +7,147 @@ then a `Lifted`, and a state, too, with derivatives in its tangent space.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ..codegen import ModelFunction, Value, trace
 from ..codegen._internal import solve_symmetric
 from ..groups import LieGroup, Product
-from ._algebra import algebra_rate, bracket_coefficients
 from ._problem import Mechanical, Problem
-from ._slope import ChainedSlope
+
+# J_r(Θ)⁻¹ = Σ (−1)ⁿ Bₙ/n! ad_Θⁿ with the Bernoulli numbers Bₙ, as far as order 8 needs it.
+_BERNOULLI = (1.0, 1 / 2, 1 / 12, 0.0, -1 / 720, 0.0, 1 / 30240)
+
+
+def algebra_rate(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
+    """``Θ̇ = J_r(Θ)⁻¹ d`` up to a power of ``ad_Θ``."""
+    if group.is_commutative or brackets == 0:
+        return velocity
+    if isinstance(theta, ca.SX) and isinstance(velocity, ca.SX):
+        return _series(group, brackets, theta, velocity)
+    return _rate_function(group, brackets)(theta, velocity)
+
+
+def _series(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
+    ad = group.ad(theta)  # structural zeros of commutative blocks make their brackets free
+    rate, power = velocity, velocity
+    for coefficient in bracket_coefficients(brackets):
+        power = ad @ power
+        if coefficient:
+            rate = rate + coefficient * power
+    return rate
+
+
+def bracket_coefficients(brackets: int) -> Sequence[float]:
+    """Coefficients of the powers 1, 2, … without zeros at the end."""
+    coefficients = list(_BERNOULLI[1 : brackets + 1])
+    while coefficients and not coefficients[-1]:
+        coefficients.pop()
+    return coefficients
+
+
+@cache
+def _rate_function(group: LieGroup, brackets: int) -> ModelFunction:
+    return trace(
+        "algebra_rate",
+        lambda theta, velocity: _series(group, brackets, theta, velocity),
+        {"theta": (group.dim,), "velocity": (group.dim,)},
+        {"rate": (group.dim,)},
+    )
+
+
+class ChainedSlope:
+    """Sum of matrices and numbers times other slopes; a seed is one without any.
+
+    A step has fewer results than seeds where inputs count as well. Reverse accumulation carries
+    only the rows of the results through the stages. It does not carry the derivatives of the field
+    by inputs, which are mostly constants.
+
+    Parameters
+    ----------
+    rows : int
+    terms : iterable of (factor, ChainedSlope)
+        Factors from the left, matrices or scalars.
+
+    Examples
+    --------
+    >>> seed = ChainedSlope(2)
+    >>> turned = ca.SX([[0, -1], [1, 0]]) @ seed + 3 * seed
+    >>> ca.evalf(turned.by([seed])[0]).full()
+    array([[ 3., -1.],
+           [ 1.,  3.]])
+    """
+
+    __array_priority__ = 2000  # CasADi's matrices leave products to this class
+
+    def __init__(self, rows: int, terms: Iterable[tuple[Any, ChainedSlope]] = ()) -> None:
+        self.shape = (rows,)
+        self._terms = tuple(terms)
+
+    def __add__(self, other: ChainedSlope) -> ChainedSlope:
+        return ChainedSlope(*self.shape, [(1, self), (1, other)])
+
+    def __sub__(self, other: ChainedSlope) -> ChainedSlope:
+        return ChainedSlope(*self.shape, [(1, self), (-1, other)])
+
+    def __mul__(self, factor: Any) -> ChainedSlope:
+        return ChainedSlope(*self.shape, [(factor, self)])
+
+    __rmul__ = __mul__
+
+    def __rmatmul__(self, M: Any) -> ChainedSlope:
+        return ChainedSlope(M.shape[0], [(ca.SX(M), self)])
+
+    def by(self, seeds: Sequence[ChainedSlope]) -> list[Any]:
+        """Derivatives by some seeds, matrices of expressions."""
+        found: dict[ChainedSlope, _Scaled] = {self: _Scaled(1.0, ca.SX.eye(self.shape[0]))}
+        for slope in reversed(self._order()):
+            ahead = found.get(slope)
+            if ahead is None:
+                continue
+            for factor, below in slope._terms:
+                if isinstance(factor, ca.SX) and not factor.is_scalar():
+                    part = _Scaled(1.0, ca.sparsify(ahead.matrix @ factor))
+                else:
+                    part = _Scaled(factor * ahead.factor, ahead.unscaled)
+                if below in found:
+                    part = _Scaled(1.0, ca.sparsify(found[below].matrix + part.matrix))
+                found[below] = part
+        return [
+            found[seed].matrix if seed in found else ca.SX(*self.shape, *seed.shape)
+            for seed in seeds
+        ]
+
+    def _order(self) -> list[ChainedSlope]:
+        """All slopes this is made of, each after those it is made of itself."""
+        done: dict[ChainedSlope, None] = {}
+        waiting = [self]
+        while waiting:
+            slope = waiting[-1]
+            missing = [below for _, below in slope._terms if below not in done]
+            if missing:
+                waiting += missing
+            else:
+                done.setdefault(waiting.pop())
+        return list(done)
+
+
+class _Scaled(NamedTuple):
+    """A matrix with a factor before it, so that numbers are multiplied with each other first."""
+
+    factor: Any
+    unscaled: Any
+
+    @property
+    def matrix(self) -> Any:
+        """The factor multiplied in."""
+        return self.factor * self.unscaled
+
 
 # Share of its compliance that makes a row regular which depends on others, and share of the mean
 # for rows without any.

@@ -8,8 +8,7 @@ from math import sqrt
 import numpy as np
 
 from ._findings import Finding, Report
-from ._joint import JointDynamics, JointLimits
-from ._link import InertialDescription
+from ._joint import InertialDescription, JointDynamics, JointLimits
 from ._robot import RobotDescription
 
 # Relative to the largest entry: above the rounding of the eigenvalues (1e-16), and below what
@@ -31,7 +30,7 @@ def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
     Examples
     --------
     >>> from lgcontrol.io._joint import JointDescription, JointDynamics
-    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io._joint import LinkDescription
     >>> from lgcontrol.io import RobotDescription
     >>> from lgcontrol.io._physics import find_faults
     >>> hinge = JointDescription(

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from ._cursor import did_you_mean
 from ._findings import Finding, Report
-from ._joint import JointDescription
-from ._link import LinkDescription
+from ._joint import JointDescription, LinkDescription
 from ._structure import check_tree, resolve_mimics, some
+from ._xml import did_you_mean
 
 Item = TypeVar("Item", LinkDescription, JointDescription)
 
@@ -43,7 +42,7 @@ class RobotDescription:
     Examples
     --------
     >>> from lgcontrol.io._joint import JointDescription
-    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io._joint import LinkDescription
     >>> from lgcontrol.io import RobotDescription
     >>> robot = RobotDescription(
     ...     "pendulum",

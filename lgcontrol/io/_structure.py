@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from ._cursor import did_you_mean
 from ._findings import Report
-from ._joint import JOINT_TYPES, LARGEST_MULTIPLIER, JointDescription, JointMimic
-from ._link import LinkDescription
+from ._joint import JOINT_TYPES, LARGEST_MULTIPLIER, JointDescription, JointMimic, LinkDescription
+from ._xml import did_you_mean
 
 
 def joint_label(joint: JointDescription) -> str:

@@ -7,13 +7,21 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from xml.sax.saxutils import quoteattr
 
-from ._ending import with_ending
-from ._joint import JOINT_TYPES, JointDescription
+from ._archive import with_ending
+from ._joint import (
+    JOINT_TYPES,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    InertialDescription,
+    JointDescription,
+    LinkDescription,
+    MeshShape,
+    Origin,
+    Shape,
+)
 from ._kinds import check_kind
-from ._link import InertialDescription, LinkDescription
-from ._pose import Origin
 from ._robot import RobotDescription
-from ._shapes import BoxShape, CapsuleShape, CylinderShape, MeshShape, Shape
 
 Value = str | float | Iterable[float] | None
 
@@ -78,7 +86,7 @@ def format_urdf(robot: RobotDescription) -> str:
 
     Examples
     --------
-    >>> from lgcontrol.io._link import LinkDescription
+    >>> from lgcontrol.io._joint import LinkDescription
     >>> from lgcontrol.io import RobotDescription, format_urdf
     >>> print(format_urdf(RobotDescription("stand", (LinkDescription("base"),))))
     <?xml version="1.0" encoding="utf-8"?>

@@ -8,10 +8,10 @@
 
 from .. import _names
 from ._animate_run import animate_run as animate_run
-from ._plot_consistency import plot_consistency as plot_consistency
-from ._plot_convergence import plot_convergence as plot_convergence
+from ._plot_estimation import plot_consistency as plot_consistency
+from ._plot_estimation import plot_convergence as plot_convergence
 from ._plot_estimation import plot_estimation as plot_estimation
-from ._plot_map import plot_map as plot_map
+from ._plot_estimation import plot_map as plot_map
 from ._plot_path import plot_path as plot_path
 from ._plot_run import plot_run as plot_run
 from ._plot_run import plot_trajectory as plot_trajectory

@@ -10,11 +10,10 @@ import numpy as np
 
 from ..codegen import named_options
 from ..scene._internal import is_attitude
-from ._obstacles import is_round, round_obstacles
 from ._plot_path import known_scene, poses_of_scene
 from ._poses import Bodies, body_poses, is_planar
 from ._run import PlottedRun
-from ._solids import solids_of
+from ._solids import is_round, round_obstacles, solids_of
 
 SUFFIXES = (".gif", ".mp4")
 LONGEST_FILM = 30.0  # seconds a film takes unless asked otherwise

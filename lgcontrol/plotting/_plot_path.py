@@ -25,23 +25,6 @@ from ..scene._internal import (
     smooth,
     smooth_motion,
 )
-from ._obstacles import (
-    LABELS,
-    Obstacles,
-    RoundObstacle,
-    cap,
-    cap_of,
-    corners_of,
-    draw_in_plane,
-    draw_in_space,
-    is_cone,
-    is_round,
-    label,
-    obstacles_of,
-    outline,
-    round_obstacles,
-    surface,
-)
 from ._poses import (
     Bodies,
     axes_of,
@@ -53,7 +36,26 @@ from ._poses import (
     spread,
 )
 from ._run import check_run
-from ._solids import Solids, draw_solids, solids_of
+from ._solids import (
+    LABELS,
+    Obstacles,
+    RoundObstacle,
+    Solids,
+    cap,
+    cap_of,
+    corners_of,
+    draw_in_plane,
+    draw_in_space,
+    draw_solids,
+    is_cone,
+    is_round,
+    label,
+    obstacles_of,
+    outline,
+    round_obstacles,
+    solids_of,
+    surface,
+)
 from ._style import (
     AXIS_COLORS,
     COLORS,
@@ -151,7 +153,7 @@ def plot_path(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_aspect()
     ('x [m]', 1.0)
     """
-    from ._figure import new_figure
+    from ._style import new_figure
 
     run, known = _subject(run)
     is_scene = run is known

@@ -9,9 +9,18 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import UnknownNameError, unknown_name
-from ._draw import draw
-from ._judged import FAILED_MARK, judged, judged_panels, verdict, verdict_table
-from ._layout import Item, figure_size, lay_out, make_cells
+from ._draw import (
+    FAILED_MARK,
+    Item,
+    draw,
+    figure_size,
+    judged,
+    judged_panels,
+    lay_out,
+    make_cells,
+    verdict,
+    verdict_table,
+)
 from ._panels import (
     Panel,
     Strip,
@@ -204,7 +213,7 @@ def plot_trajectory(
 def _draw(
     items: list[Item], events: Sequence[tuple[float, str]], title: str, color: str, figure: Any
 ) -> Figure:
-    from ._figure import new_figure
+    from ._style import new_figure
 
     rows = lay_out(items)
     if figure is None:

@@ -10,12 +10,29 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Polygon
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from ._figure import new_figure
-from ._obstacles import RoundObstacle, corners_of, draw_in_plane, draw_in_space
 from ._plot_path import set_box
 from ._poses import axes_of, extent_of
-from ._solids import DARKEST, PLAIN, Solids, draw_solids, polygons
-from ._style import AXIS_COLORS, DASHES, FAINT, INK, line_colors, style_axes, style_space
+from ._solids import (
+    DARKEST,
+    PLAIN,
+    RoundObstacle,
+    Solids,
+    corners_of,
+    draw_in_plane,
+    draw_in_space,
+    draw_solids,
+    polygons,
+)
+from ._style import (
+    AXIS_COLORS,
+    DASHES,
+    FAINT,
+    INK,
+    line_colors,
+    new_figure,
+    style_axes,
+    style_space,
+)
 
 # A dart that points along x with its fin along z: corners in units of its length, and faces.
 _CORNERS = np.array(

@@ -8,9 +8,9 @@
 from .. import _names
 from ._records import SceneBody as SceneBody
 from ._scene import Scene as Scene
+from ._scene import view as view
 from ._shapes import BodyShape as BodyShape
 from ._shapes import box as box
 from ._shapes import wheeled_body as wheeled_body
-from ._view import view as view
 
 _names.answer(__name__)

@@ -1,6 +1,5 @@
 """What rooms above need of `lgcontrol.scene` beyond what users type."""
 
-from ._live_scene import LiveScene as LiveScene
 from ._look import DrawnBody as DrawnBody
 from ._look import DrawnForce as DrawnForce
 from ._look import HeldLook as HeldLook
@@ -9,13 +8,11 @@ from ._look import RigidLook as RigidLook
 from ._look import StateLook as StateLook
 from ._look import as_look as as_look
 from ._look import dart as dart
+from ._look import is_attitude as is_attitude
+from ._look import jumps as jumps
 from ._look import moving_blocks as moving_blocks
-from ._mesh_files import MeshFile as MeshFile
-from ._obstacles import GateBox as GateBox
-from ._obstacles import Inside as Inside
-from ._obstacles import fitted as fitted
-from ._obstacles import obstacle_bodies as obstacle_bodies
-from ._obstacles import round_shapes as round_shapes
+from ._look import smooth as smooth
+from ._look import smooth_motion as smooth_motion
 from ._page import cell_of as cell_of
 from ._page import open_pages as open_pages
 from ._page import page_of as page_of
@@ -26,22 +23,25 @@ from ._records import SceneGoal as SceneGoal
 from ._records import SceneJoint as SceneJoint
 from ._records import ScenePath as ScenePath
 from ._records import ScenePlot as ScenePlot
+from ._scene import LiveScene as LiveScene
+from ._scenery import GateBox as GateBox
+from ._scenery import Inside as Inside
 from ._scenery import Scenery as Scenery
+from ._scenery import fitted as fitted
 from ._scenery import goals_of as goals_of
+from ._scenery import obstacle_bodies as obstacle_bodies
+from ._scenery import place_bodies as place_bodies
+from ._scenery import position_ellipsoids as position_ellipsoids
+from ._scenery import round_shapes as round_shapes
 from ._scenery import scene_of_states as scene_of_states
+from ._scenery import state_ellipsoids as state_ellipsoids
 from ._shapes import Color as Color
 from ._shapes import ConeShape as ConeShape
 from ._shapes import EncodedMesh as EncodedMesh
 from ._shapes import Mesh as Mesh
+from ._shapes import MeshFile as MeshFile
 from ._shapes import between as between
 from ._shapes import disc as disc
 from ._shapes import ellipsoid as ellipsoid
 from ._shapes import hull as hull
 from ._shapes import turn_z_to as turn_z_to
-from ._smooth import is_attitude as is_attitude
-from ._smooth import jumps as jumps
-from ._smooth import smooth as smooth
-from ._smooth import smooth_motion as smooth_motion
-from ._uncertainty import place_bodies as place_bodies
-from ._uncertainty import position_ellipsoids as position_ellipsoids
-from ._uncertainty import state_ellipsoids as state_ellipsoids

@@ -11,18 +11,16 @@
 """
 
 from .. import _names
-from ._accelerations import with_accelerations as with_accelerations
 from ._check import check_system as check_system
 from ._group_affine import is_group_affine as is_group_affine
+from ._input_rates import with_accelerations as with_accelerations
 from ._linearize import Linearization as Linearization
-from ._reference_like import ReferenceLike as ReferenceLike
 from ._sensor import Sensor as Sensor
 from ._signals import Input as Input
 from ._signals import Parameter as Parameter
 from ._signals import Quantity as Quantity
+from ._smooth_reference import ReferenceLike as ReferenceLike
 from ._smooth_reference import SmoothReference as SmoothReference
-from ._spline import BSpline as BSpline
-from ._spline import ScrewMotion as ScrewMotion
 from ._stable_steps import choose_method as choose_method
 from ._stable_steps import stable_substeps as stable_substeps
 from ._steadiness import TrimPoint as TrimPoint
@@ -30,6 +28,8 @@ from ._step import step_derivatives as step_derivatives
 from ._system import System as System
 from ._trajectory import Trajectory as Trajectory
 from ._trim import TrimError as TrimError
+from ._waypoints import BSpline as BSpline
+from ._waypoints import ScrewMotion as ScrewMotion
 from ._waypoints import Waypoints as Waypoints
 
 _names.answer(__name__)

@@ -13,9 +13,8 @@ from ..codegen import named_options
 from ..codegen._internal import MOST_SUBSTEPS, check_count
 from ..groups import LieGroup
 from ._definition import SystemDefinition
-from ._derivatives import field_derivatives
 from ._signals import control_name
-from ._step import step_function
+from ._step import field_derivatives, step_function
 from ._tracing import check_state, complete_input, complete_parameters
 
 

@@ -36,8 +36,8 @@ from ..scene._internal import (
     smooth_motion,
 )
 from ._errors import ErrorCoordinates
-from ._parameter_values import FixedParameters, values_by_name
 from ._signals import (
+    FixedParameters,
     Input,
     InputChoice,
     Parameter,
@@ -51,6 +51,7 @@ from ._signals import (
     set_by_name,
     set_parameters,
     unknown_parameter,
+    values_by_name,
 )
 from ._tracing import (
     Field,

@@ -1,4 +1,4 @@
-"""Export of systems: field, output and a step as plain C99, for simulators and firmware."""
+"""Export of a system: its step as plain C99, with a replayed run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ import numpy as np
 
 from ..codegen._internal import EXAMPLES, c_default_name, export_functions
 from ..integrators import Method
-from ._constants import EXAMPLE_SPREAD, EXAMPLE_STEP
 from ._definition import SystemDefinition
 from ._step import step_function
+
+GRAVITY = 9.81  # m/s², of models and estimators that are given no other
+FREE_FALL = (0.0, 0.0, -GRAVITY)  # m/s² in world axes, z up
+SAME_TIME = 1e-9  # s; times this close are the same time, reached by another sum
+# Examples that exported code is compared with.
+EXAMPLE_SPREAD = 0.3  # of their states about home, and of their inputs about the nominal ones
+EXAMPLE_STEP = 0.01  # s, of systems in continuous time
 
 
 def export_system(

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from ._definition import SystemDefinition
-from ._derivatives import field_derivatives
+from ._step import field_derivatives
 from ._tracing import symbols_of
 
 # States compared, and what rounding may leave of an exact cancellation between them.

@@ -1,4 +1,4 @@
-"""with_input_rates: a system whose inputs are states and whose controls are their rates."""
+"""Inputs whose rates are the inputs, and inputs that are accelerations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ..codegen import Value
 from ..groups import Product, Rn
-from ._signals import Input
+from ..integrators import Mechanical
+from ._signals import Input, Quantity, names_of
 from ._system import System
 
 INPUT = "input"
@@ -141,3 +143,143 @@ def _measured(system: System[Any], controls: list[int]) -> list[Input]:
         *(Input(f"{entry.name}.{MAY}", role="measured") for entry in entries),
         *(Input(f"{entry.name}.{REFERENCE}", entry.unit, role="measured") for entry in entries),
     ]
+
+
+def with_accelerations(system: System[Any]) -> System[Product]:
+    """System with accelerations as controls, and the inputs that they take as quantity "input".
+
+    For plans of trees, where inverse dynamics and its derivatives are cheaper than forward
+    dynamics: ``q̇ = v``, ``v̇ = a``, and ``u = B⁻¹ (M a − F₀)`` are rows. The system knows the
+    limits of the inputs: ``Bound("input", at="path")`` keeps them. ``Residual("input", R)`` is the
+    cost of the inputs, beside a small weight R on accelerations. Both have the derivatives of
+    inverse dynamics in closed form. With ``semi_implicit_euler`` plans are those of the system
+    itself: both methods hold accelerations over a step. Others hold inputs there, accelerations
+    here. For TVLQR, `simulate` and plots, a plan becomes one of the system by its inputs, as in the
+    last lines of the example.
+
+    Parameters
+    ----------
+    system : System
+        Continuous, of a configuration and its velocity alone, with as many controls as degrees of
+        freedom, which are generalized forces ``B u`` with a constant B: ``tree.system()``.
+
+    Returns
+    -------
+    System
+        Controls: the accelerations by the names of the velocities. Then the other inputs.
+
+    Raises
+    ------
+    ValueError
+        If the system has no such structure, or its controls do not drive every degree of freedom.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(3.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> weak = JointProperties(effort=5.0)
+    >>> pendulum = Multibody().add_body("rod", rod, "revolute", axis="y", properties=weak).system()
+    >>> planned = with_accelerations(pendulum)
+    >>> planned.f(0.0, [0.0, 1.0], [2.0]), dict(planned.limits)
+    (array([1., 2.]), {'input.rod': (-5.0, 5.0)})
+    >>> planned.quantities["input"](0.0, [0.0, 1.0], [2.0])  # m l²/3 times the acceleration
+    array([2.])
+    >>> from lgcontrol.systems import Trajectory
+    >>> plan = planned.rollout([0.0, 0.0], [2.0], 0.1, steps=5)
+    >>> torques = planned.quantities["input"](plan.t, plan.x, plan.input_at_nodes)
+    >>> driven = Trajectory(pendulum.state, plan.t, plan.x, torques, inputs=pendulum.inputs)
+    >>> driven.u[0], bool(np.abs(pendulum.linearize(driven).B).max() > 0.9)
+    (array([2.]), True)
+    """
+    structure, state = system.structure, system.state
+    if structure is None or not isinstance(state, Product) or system.is_discrete:
+        raise ValueError(
+            f"{system.name} has no structure: accelerations are controls of systems that know "
+            "their mass matrix and forces; take tree.system(…)"
+        )
+    configuration, velocity = structure.configuration, structure.velocity
+    if tuple(state.blocks) != (configuration, velocity) or system.errors is not None:
+        raise ValueError(
+            f"the state of {system.name} is {state}: accelerations are controls of systems of a "
+            "configuration and its velocity alone, without constraints"
+        )
+    controls = system.input_index("control").tolist()
+    others = [i for i in range(system.n_inputs) if i not in controls]
+    n, own = state.blocks[velocity].dim, state.tangent_slice(velocity)
+    inverse = _inverse_drive(system, structure, controls, n)
+
+    def inside(u: Value) -> Value:
+        """Inputs of the system, its controls zero."""
+        every = [ca.SX(0)] * system.n_inputs
+        for k, i in enumerate(others):
+            every[i] = u[n + k]
+        return ca.vertcat(*every)
+
+    def taken(t: Value, x: Value, u: Value, p: Value) -> Value:
+        missing = structure.mass_matrix(x, p) @ u[:n] - structure.force(t, x, inside(u), p)
+        return inverse @ missing
+
+    def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value, Value]:
+        """Those of the balance of forces, at accelerations that are the controls."""
+        given = inside(u)
+        by_x, by_u = structure.balance_derivatives(t, x, u[:n], given, p)
+        M = structure.mass_matrix(x, p)
+        by_own = ca.horzcat(M, -by_u[:, others])
+        missing = M @ u[:n] - structure.force(t, x, given, p)
+        return inverse @ missing, -inverse @ by_x, inverse @ by_own
+
+    def field(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return ca.vertcat(x[state.coordinate_slice(velocity)], u[:n])
+
+    def derivatives(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        by_x, by_u = ca.SX(2 * n, 2 * n), ca.SX(2 * n, n + len(others))
+        by_x[:n, n:], by_u[n:, :n] = ca.DM.eye(n), ca.DM.eye(n)
+        return by_x, by_u
+
+    names, units = state.tangent_names[own], state.tangent_units[own]
+    inputs = [
+        Input(f"{name.removeprefix(f'{velocity}.')}.acceleration", f"{unit}²" if unit else "")
+        for name, unit in zip(names, units, strict=True)
+    ]
+    entries = [system.inputs[i] for i in controls]
+    limits = {key: pair for key, pair in system.limits.items() if key in state.coordinate_names}
+    for entry in entries:
+        if np.isfinite([entry.lower, entry.upper]).any():
+            limits[f"{INPUT}.{entry.name}"] = (entry.lower, entry.upper)
+    m = n + len(others)
+    return System(
+        f"{system.name}_accelerations", state, field,
+        inputs=[*inputs, *(system.inputs[i] for i in others)], parameters=system.parameters,
+        derivatives=derivatives, limits=limits, look=system.look,
+        quantities={INPUT: Quantity(taken, names_of(entries), derivatives=slopes)},
+        structure=Mechanical(
+            configuration, velocity,
+            mass_matrix=lambda x, p: ca.SX.eye(n),
+            force=lambda t, x, u, p: u[:n],
+            balance_derivatives=lambda t, x, a, u, p: (ca.SX(n, 2 * n), ca.SX.eye(m)[:n, :]),
+            input_map=lambda t, x, u, p: ca.SX.eye(m)[:n, :],
+        ),
+    )  # fmt: skip
+
+
+def _inverse_drive(
+    system: System[Any], structure: Mechanical, controls: list[int], n: int
+) -> ca.DM:
+    """Inverse of the matrix B of the controls, where it has one and is constant."""
+    symbols = [ca.SX.sym(name, size) for name, size in (
+        ("t", 1), ("x", system.state.nq), ("u", system.n_inputs), ("p", system.n_parameters),
+    )]  # fmt: skip
+    B = ca.cse(ca.SX(structure.input_map(*symbols)))[:, controls]
+    if ca.depends_on(B, ca.vertcat(*symbols)):
+        raise ValueError(
+            f"{system.name}: what its controls do depends on state, inputs or parameters; "
+            "accelerations are controls where inputs are generalized forces"
+        )
+    matrix = ca.evalf(B).full()
+    rank = np.linalg.matrix_rank(matrix)
+    if not len(controls) == rank == n:
+        raise ValueError(
+            f"{system.name}: {len(controls)} controls drive {rank} of {n} degrees of freedom; "
+            "accelerations are controls where there is one control for each"
+        )
+    return ca.sparsify(ca.DM(np.linalg.inv(matrix)))

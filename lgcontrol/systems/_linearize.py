@@ -18,7 +18,6 @@ from ..integrators import Method
 from . import _subspaces as subspaces
 from ._constraints import on_constraints, read_point
 from ._definition import SystemDefinition
-from ._derivatives import field_derivatives
 from ._signals import (
     Input,
     InputChoice,
@@ -29,7 +28,7 @@ from ._signals import (
 )
 from ._stable_steps import substeps_for
 from ._steadiness import Kind, Steadiness, TrimPoint
-from ._step import step_derivatives
+from ._step import field_derivatives, step_derivatives
 from ._tracing import check_units, complete_parameters, sample_time
 from ._trajectory import Trajectory
 

@@ -22,8 +22,8 @@ from ..codegen._internal import (
 from ..groups import LieGroup, check_element
 from ..groups._internal import not_a_group
 from ._definition import SystemDefinition
-from ._derivatives import output_derivatives
 from ._signals import check_name
+from ._step import output_derivatives
 from ._tracing import matrix_function, symbols_of, trace_field
 
 

@@ -1,14 +1,16 @@
-"""SmoothReference: a motion on a group with exact derivatives up to the snap."""
+"""Smooth references: motions with exact derivatives, from functions, and what may stand for one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb, perm
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, trace
 from ..codegen._internal import (
@@ -21,6 +23,7 @@ from ..codegen._internal import (
 from ..groups import LieGroup, check_element
 from ..groups._internal import not_a_group
 from ._definition import SystemDefinition
+from ._steadiness import TrimPoint
 from ._trajectory import Trajectory
 
 Side = Literal["after", "before"]
@@ -431,3 +434,7 @@ def _advance(group: LieGroup) -> ModelFunction:
         {"X": (group.nq,), "V": (n, count), "phi": (n, count + 1)},
         {"x": (group.nq,), "rates": (n, count)},
     )
+
+
+ReferenceLike: TypeAlias = ArrayLike | TrimPoint | Trajectory | StateMotion | Callable[[float], Any]
+"""What is to be followed: a constant state, an equilibrium, a motion, or a function of time."""

@@ -12,8 +12,7 @@ from ..codegen import named_options
 from ..codegen._internal import level_outside
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
-from ._derivatives import field_derivatives
-from ._step import step_derivatives
+from ._step import field_derivatives, step_derivatives
 from ._tracing import complete_parameters, sample_time
 
 # Modes with less damping than this, next to their size, count as undamped: steps of low order let

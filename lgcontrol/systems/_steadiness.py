@@ -10,8 +10,8 @@ import numpy as np
 
 from ..codegen._internal import html_page, html_table
 from ._definition import SystemDefinition
-from ._derivatives import field_derivatives
-from ._scaling import balanced, balancing_units
+from ._step import field_derivatives
+from ._subspaces import balanced, balancing_units
 from ._trajectory import Trajectory, TrajectoryPoint
 
 Kind = Literal["equilibrium", "relative equilibrium", "none"]

@@ -1,4 +1,4 @@
-"""One step of a system, and its derivatives, as model functions."""
+"""One step: of any method, its derivatives, and those of the vector field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value
-from ..codegen._internal import MOST_SUBSTEPS, check_count
+from ..codegen._internal import MOST_SUBSTEPS, check_count, memoized
+from ..groups import LieGroup
 from ..integrators import Method, get_method
 from ..integrators._internal import ImplicitRungeKutta, LiftedMotion, Motion, nan_as_infinite
 from ._constraints import on_constraints
@@ -18,6 +19,7 @@ from ._tracing import (
     SystemFunction,
     check_state,
     complete_parameters,
+    matrix_function,
     shapes_of,
     symbols_of,
 )
@@ -361,3 +363,51 @@ def _function(
         shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},
         defaults,
     )
+
+
+@memoized
+def field_derivatives(system: SystemDefinition) -> ModelFunction:
+    """``(t, x, u, p) → A, B, C, D, rate`` of the exact linearization.
+
+    In tangent coordinates of the whole group, constrained or not: `linearize` and
+    `step_derivatives` are in the error coordinates of the system. With ``X = X̄ exp(ε)`` and
+    ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``; discrete ``A, B`` of
+    ``ε⁺ = A ε + B δu``, projection included.
+
+    Returns
+    -------
+    ModelFunction
+        ``rate`` is f itself.
+    """
+    t, x, u, p = symbols_of(system)
+    rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
+    if system.is_discrete:
+        A, B = group_derivatives(system, t, x, u, p)
+    else:
+        Df, B = system.derivatives(t, x, u, p)
+        A = Df - system.state.ad(rate)
+    C, D = output_derivatives(system.state, system.output, x, u, y)
+    results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
+    # f and its derivatives, each shared within, have a tenth in common.
+    return matrix_function(system, "linearization", [t, x, u, p], results, is_shared=False)
+
+
+def output_derivatives(
+    state: LieGroup, output: LieGroup, x: Value, u: Value, y: Value
+) -> tuple[Value, Value]:
+    """Derivatives of y between tangent spaces for displacements of x, and with respect to u.
+
+    Parameters
+    ----------
+    state, output : LieGroup
+        Of x and y.
+    x, u : casadi.SX or casadi.MX
+    y : casadi.SX or casadi.MX
+        Coordinates on the output group, an expression of x and u.
+
+    Returns
+    -------
+    C, D : casadi.SX or casadi.MX
+    """
+    drop = output.tangent_matrix(y)
+    return drop @ (ca.jacobian(y, x) @ state.rate_matrix(x)), drop @ ca.jacobian(y, u)

@@ -26,8 +26,8 @@ from ..codegen._internal import (
 from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, circles_of, error_remedy, place_of
 from ._definition import LimitedQuantities, SystemDefinition
-from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, ROUNDED_RATE, TrimPoint, classify, follow
+from ._step import field_derivatives
 from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
 
 # A force whose size varies by no more than this share is the same in every configuration.

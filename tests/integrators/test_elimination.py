@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.integrators import _elimination
-from lgcontrol.integrators._elimination import eliminated
+from lgcontrol.integrators import _momentum_methods
+from lgcontrol.integrators._momentum_methods import eliminated
 
 
 def saddle(n=7, m=3, seed=0):
@@ -47,10 +47,10 @@ def test_what_has_no_pivot_or_is_too_large_is_left_to_others(monkeypatch):
         np.asarray(eliminated(A)(ca.DM([2.0, 5.0]))).ravel(), [1.0, 1.0], atol=1e-15
     )
     A, b = saddle(seed=1)
-    _elimination._functions.cache_clear()
-    monkeypatch.setattr(_elimination, "_LARGEST", 10)
+    _momentum_methods._functions.cache_clear()
+    monkeypatch.setattr(_momentum_methods, "_LARGEST", 10)
     dense = ca.densify(ca.DM(A))
     np.testing.assert_allclose(
         np.asarray(eliminated(dense)(ca.DM(b))).ravel(), np.linalg.solve(A, b), atol=1e-11
     )
-    _elimination._functions.cache_clear()
+    _momentum_methods._functions.cache_clear()

@@ -16,8 +16,8 @@ from lgcontrol.groups import (
     Schoenflies,
 )
 from lgcontrol.integrators import METHODS, MuntheKaas, Tableau, get_method
-from lgcontrol.integrators._algebra import algebra_rate
 from lgcontrol.integrators._internal import Problem
+from lgcontrol.integrators._motion import algebra_rate
 
 from ._problems import (
     BODY,

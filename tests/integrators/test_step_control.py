@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.integrators import METHODS
-from lgcontrol.integrators._step_control import StepControl
+from lgcontrol.integrators._adaptive import StepControl
 
 ORDERS = sorted({method.order for method in METHODS.values() if method.has_error})
 

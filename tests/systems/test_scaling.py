@@ -7,7 +7,7 @@ from scipy.linalg import expm
 
 from lgcontrol.groups import Product, Rn
 from lgcontrol.systems import System
-from lgcontrol.systems._scaling import SCALING_ROUNDING, spectrum
+from lgcontrol.systems._subspaces import SCALING_ROUNDING, spectrum
 
 from ._examples import quadrotor
 
