@@ -65,7 +65,6 @@ class ControlInfo(Result):
         clock. The last input was then returned, or that of the reference before there was one.
     solve_time : float
         In s; zero for closed formulas.
-    message : str
 
     Examples
     --------

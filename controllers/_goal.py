@@ -32,7 +32,6 @@ class GoalMemory:
 
     Parameters
     ----------
-    group : LieGroup
     dt : float
         Period in s.
     name : str
@@ -94,7 +93,6 @@ def goal_of(
 
     Parameters
     ----------
-    group : LieGroup
     reference : array_like, object with ``x``, SmoothReference, Trajectory or function of time
         Coordinates (nq,), or coordinates with their body-fixed velocity (nq + dim,). Velocities
         that are not given are differences over two periods, without a rate: a motion made of
@@ -128,7 +126,6 @@ def state_goal(
 
     Parameters
     ----------
-    system : System
     reference : optional
         As for `lgcontrol.optimal.sample_reference`. Its rate is exact where it says it, else a
         difference over one period.
@@ -168,7 +165,6 @@ def state_reference(
 
     Parameters
     ----------
-    group : LieGroup
     reference : optional
         As for `goal_of`.
     dt : float
@@ -221,8 +217,6 @@ def frame_errors(
 
     Parameters
     ----------
-    tree : Multibody
-    task : FrameTask
     blocks : slice
         Entries of a state that hold the configuration.
     times : ndarray, shape (k,)

@@ -61,7 +61,6 @@ def law_function(
 
     Parameters
     ----------
-    name : str
     given : mapping of str to CasADi symbol
         Arguments; `NUMBERS` are numbers.
     results : mapping of str to CasADi column

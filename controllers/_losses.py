@@ -101,8 +101,6 @@ def commanded_joints(
 
     Parameters
     ----------
-    system : System
-    blocks : MechanicalBlocks
     p : ndarray
         The system's parameters.
     dt : float
@@ -139,8 +137,6 @@ def held_states(
 
     Parameters
     ----------
-    system : System
-    blocks : MechanicalBlocks
     q : ndarray, shape (nq,)
     p : ndarray
         The system's parameters.
@@ -176,8 +172,6 @@ def dragged(
 
     Parameters
     ----------
-    system : System
-    blocks : MechanicalBlocks
     actuation : ModelFunction
         ``(t, x, u, p) → rate, effect``, see `lgcontrol.controllers`' tracking.
     p : ndarray
@@ -231,7 +225,6 @@ def commanded_velocity(
 
     Parameters
     ----------
-    group : LieGroup
     q : CasADi column
     q_ref, v_ref : CasADi columns
     stiffness, damping : CasADi columns

@@ -54,10 +54,8 @@ def loop_matrix(
     ----------
     A, B : ndarray
         Of ``ε̇ = A ε + B δu``, sampled exactly; of ``ε⁺ = A ε + B δu`` where discrete.
-    feedback : Feedback
     dt, delay : float
         In s; the delay of a discrete plant is a multiple of dt.
-    is_discrete : bool
 
     Returns
     -------
@@ -155,8 +153,6 @@ def told(
 
     Parameters
     ----------
-    law : str
-    system : System
     value : complex
         Eigenvalue.
     moved : str

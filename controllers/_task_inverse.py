@@ -27,8 +27,6 @@ class TaskInverse:
 
     Parameters
     ----------
-    tree : Multibody
-    task : FrameTask
     singular_region : float
         w₀ over the median; 0 for no damping at all.
 

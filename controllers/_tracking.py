@@ -49,7 +49,6 @@ def blocks_of(
 
     Parameters
     ----------
-    system : System
     configuration, velocity : str, optional
         Names of the blocks, both or none; those of the system's structure if left out.
 
@@ -119,7 +118,6 @@ def tracking_acceleration(
 
     Parameters
     ----------
-    group : LieGroup
     q, v : CasADi columns
         Configuration and its body-fixed velocity.
     goal : sequence
@@ -181,7 +179,6 @@ def exported_law(
     Parameters
     ----------
     controller : Controller
-    actuation : ModelFunction
     wanted : callable
         ``(x, x_ref, rate_ref, (rate, effect), drift, p, rate_at) → effect, wanted``; the drift is
         the rate without controls, ``rate_at(x)`` that of another state with the same inputs.

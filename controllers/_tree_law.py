@@ -74,7 +74,6 @@ class TreeLaw:
 
     Parameters
     ----------
-    tree : Multibody
     system : System
         State: configuration and velocity of the tree.
     name : str
@@ -220,7 +219,6 @@ def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> 
 
     Parameters
     ----------
-    tree : Multibody
     reference : optional
         Of configurations or states.
     """

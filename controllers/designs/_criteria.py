@@ -74,11 +74,8 @@ def error_at_end(
 
     Parameters
     ----------
-    name : str
     block, part
         See `BlockError`.
-    unit : str
-    limit : float
     over : float
         How long the last moments are, in s.
     """

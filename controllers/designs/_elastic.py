@@ -28,8 +28,6 @@ def tip_errors(
 
     Parameters
     ----------
-    arm : SeriesElastic
-    path : SmoothReference
     tip : str
         Frame.
     limit, resting : float
@@ -108,7 +106,6 @@ def heavier(
 
     Parameters
     ----------
-    arm : SeriesElastic
     name : str
         Of the plant.
     """

@@ -37,7 +37,6 @@ def noisy_panda(
 
     Parameters
     ----------
-    tree : Multibody
     share : float
         Of the largest torques: the deviation of the noise.
     dt : float
@@ -92,7 +91,6 @@ def hand_criteria(
 
     Parameters
     ----------
-    tree : Multibody
     wanted : ndarray, shape (7,)
         Its pose.
     when : str

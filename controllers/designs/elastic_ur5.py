@@ -66,7 +66,6 @@ def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
 
     Parameters
     ----------
-    arm : SeriesElastic
     path : SmoothReference or None
         Of the links.
     """

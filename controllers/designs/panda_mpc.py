@@ -46,10 +46,6 @@ def design(seed: int = 0) -> Task:
     ----------
     seed : int
         Of the start; the poses are always the same.
-
-    Returns
-    -------
-    Task
     """
     arm, tree = panda(losses=False), panda_tree(losses=False)
     plant, noise = noisy_panda(tree, NOISE, dt=DT)

@@ -33,12 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Backend:
-    """What evaluates a function: nothing (CasADi interprets) or kernels.
-
-    Parameters
-    ----------
-    program : Program
-    """
+    """What evaluates a function: nothing (CasADi interprets) or kernels."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -319,7 +319,6 @@ class Cache:
 
         Parameters
         ----------
-        key : str
         build : Path
             The build folder, holding the library; its other files are dropped.
         about : dict

@@ -27,8 +27,6 @@ class ChainFunction(ModelFunction):
 
     Parameters
     ----------
-    step : ModelFunction
-    steps : int
     carry : tuple of (str, str)
     each : sequence of str
         See `chain`.

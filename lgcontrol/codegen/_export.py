@@ -88,7 +88,6 @@ def c_function(
 
     Parameters
     ----------
-    function : ModelFunction
     name : str
         A C identifier.
     labels, about, schedule
@@ -271,7 +270,6 @@ def export_functions(
         By keys, which are C identifiers.
     folder : path
         New, empty, or exported before.
-    name : str
     labels : mapping of str to sequence of (name, unit)
         What the entries of arguments and results are.
     examples : sequence of mapping

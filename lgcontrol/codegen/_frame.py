@@ -89,12 +89,10 @@ def pieces(
     ----------
     chain : Chain or None
         How steps follow each other.
-    steps : int
     operations : int
         Of one step of one item.
     group : int
         Items that are evaluated at once.
-    arguments, results : list of ndarray
 
     Returns
     -------

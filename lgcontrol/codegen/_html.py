@@ -29,8 +29,6 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 
     Parameters
     ----------
-    caption : str
-    columns : sequence of str
     rows : iterable of sequences
         NaN leaves a cell empty.
 
@@ -60,10 +58,6 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 
 def html_lines(lines: Iterable[str]) -> str:
     """List with an entry for each line.
-
-    Parameters
-    ----------
-    lines : iterable of str
 
     Returns
     -------

@@ -17,7 +17,6 @@ def refuse_attribute(thing: Any, name: str) -> Any:
     ----------
     thing : object
         The object that has no such attribute.
-    name : str
     """
     if hasattr(type(thing), name):  # a property whose own error this is
         return object.__getattribute__(thing, name)

@@ -33,14 +33,6 @@ def interruptible(function: F) -> F:
     Handlers other than Python's own, and threads other than the main one, are left alone. The
     outermost of functions that call each other does all of it.
 
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    callable
-
     Examples
     --------
     >>> @interruptible

@@ -47,7 +47,6 @@ def disagreement(program: Program, run: Callable[[int], int], width: int) -> str
 
     Parameters
     ----------
-    program : Program
     run : callable
         Entry point of the kernel.
     width : int
@@ -243,7 +242,6 @@ def get_kernel(
 
     Parameters
     ----------
-    program : Program
     vector : bool
         Whether several items are to be evaluated at once. None if the processor, the compiler or
         the function does not allow it; no notice is logged then.

@@ -36,7 +36,6 @@ def find_or_build(
     ----------
     key : str
         See `key_of`.
-    compiler : Compiler
     flags : sequence of list of str, or callable that returns one
         Flags to build with; the later ones are taken where the code of those before is not right.
         Not called when the library is in the cache.
@@ -124,7 +123,6 @@ def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:
     ----------
     compiler : Compiler
         Stands for its version and the processor.
-    flags : list of str
     content : iterable of str
         The data from which the source is written. The key of a library is a hash of these data and
         of the code that writes the source. A cached library is found without writing its source.

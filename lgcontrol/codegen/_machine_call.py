@@ -30,7 +30,6 @@ class MachineCall:
 
     Parameters
     ----------
-    function : ModelFunction
     memory : mapping of str to ndarray
         Memory of arguments and results by name, contiguous, matrices by columns; new memory for
         those that are left out.

@@ -416,7 +416,6 @@ class InPlaceCall:
 
     Parameters
     ----------
-    function : ModelFunction
     batch : int or None
         Items that each call evaluates; None for one without an axis of items.
     shared : sequence of str

@@ -18,7 +18,6 @@ def notice(topic: str, message: str) -> None:
     ----------
     topic : str
         What it is about; each is told once.
-    message : str
     """
     level = logging.DEBUG if topic in _said else logging.WARNING
     _said.add(topic)

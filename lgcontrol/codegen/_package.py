@@ -139,7 +139,6 @@ def c_identifiers(
 
     Parameters
     ----------
-    names : iterable of str
     taken : iterable of str
         Identifiers that none of them may have.
     otherwise : str, optional
@@ -205,13 +204,7 @@ def c_remark(text: str) -> str:
 
 
 def c_comment(title: str, lines: Sequence[str] = ()) -> str:
-    """Comment at the head of a file.
-
-    Parameters
-    ----------
-    title : str
-    lines : sequence of str
-    """
+    """Comment at the head of a file."""
     title, *lines = map(c_text, (title, *lines))
     return "\n".join([f"/* {title}", *(f" * {line}".rstrip() for line in lines), " */", ""])
 
@@ -223,7 +216,6 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     ----------
     prefix : str
         Of all names.
-    vectors : sequence of CVector
     """
     text: list[str] = []
     used: set[str] = set()
@@ -252,7 +244,6 @@ def c_table(kind: str, name: str, values: np.ndarray) -> str:
     ----------
     kind : str
         Type of its entries, ``"double"`` or one of integers.
-    name : str
     values : ndarray
         Taken row by row.
     """

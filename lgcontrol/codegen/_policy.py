@@ -69,7 +69,6 @@ def pays(operations: int, written: int, calls: int) -> bool:
         Operations of one call.
     written : int
         Operations that the code consists of: fewer, where it has loops.
-    calls : int
     """
     interpreted = calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations)
     return interpreted > build_seconds(written)

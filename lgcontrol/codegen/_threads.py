@@ -62,7 +62,6 @@ def run_batch(
 
     Parameters
     ----------
-    kernel : Kernel
     steps : int
         Steps of a chain, else 1.
     operations : int

@@ -21,7 +21,6 @@ class Part:
     ----------
     name : str
         Of the C function.
-    function : ModelFunction
     shared : tuple of str or None
         Arguments that all items have in common. With it the C function has a first argument, the
         number of items, which lie one after the other; None for one item a call.
@@ -40,7 +39,6 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
 
     Parameters
     ----------
-    parts : sequence of Part
     compiler : Compiler or None
         Its vectors hold parts of several items.
 

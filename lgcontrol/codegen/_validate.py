@@ -112,7 +112,6 @@ def check_count(
     name : str
         What the value is called in the message.
     value : int
-    least, most : int
     remedy : str
         What to do instead of more; "give a smaller one" if left out.
 
@@ -140,9 +139,6 @@ def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str 
     ----------
     name : str
         Name of the counted thing: "steps of 1e-12 s in 1 s".
-    value : float
-    most : int
-    remedy : str
     """
     if not value <= most:
         raise ValueError(
@@ -157,7 +153,6 @@ def as_numbers(name: str, value: Any, wanted: str = "an array of numbers") -> np
 
     Parameters
     ----------
-    name : str
     value : array_like
     wanted : str
         What the message asks for.
@@ -201,7 +196,6 @@ def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, .
         Of the argument.
     values : object
         The given value.
-    kind : type
     example : str
         One entry as it is written.
 
@@ -228,7 +222,6 @@ def check_symmetric(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> 
 
     Parameters
     ----------
-    name : str
     matrix : ndarray, shape (n, n)
     rows : sequence of str
         What its rows are called; their numbers if left out.
@@ -305,7 +298,6 @@ def check_increasing(name: str, t: Any, least: int = 1) -> np.ndarray:
 
     Parameters
     ----------
-    name : str
     t : array_like
     least : int
         How many there have to be.
@@ -338,7 +330,6 @@ def check_mapping(name: str, value: Any, example: str) -> Mapping[str, Any]:
 
     Parameters
     ----------
-    name : str
     value : object
     example : str
         As it is written, ``"'wind': 0.1"``.
@@ -381,14 +372,6 @@ def level_outside() -> int:
 def read_only(array: np.ndarray) -> np.ndarray:
     """View of an array that nobody writes to: what others go on from.
 
-    Parameters
-    ----------
-    array : ndarray
-
-    Returns
-    -------
-    ndarray
-
     Examples
     --------
     >>> read_only(np.zeros(2))[0] = 1.0
@@ -405,7 +388,6 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
 
     Parameters
     ----------
-    shape : sequence of int or None
     batch : bool
         Whether leading axes are allowed.
 
@@ -420,10 +402,6 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
     """Names of a list of them; a text is one name, not its letters.
-
-    Parameters
-    ----------
-    names : str or iterable of str
 
     Examples
     --------
@@ -616,7 +594,6 @@ def check_options(options: Iterable[str], *takers: Any, but: Sequence[str] = ())
 
     Parameters
     ----------
-    options : iterable of str
     *takers : callable
         The function that a person calls, then those that it hands options on to.
     but : sequence of str

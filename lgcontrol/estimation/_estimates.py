@@ -66,13 +66,10 @@ def write_estimates(
 
     Parameters
     ----------
-    path : Path
     system : System
         System of the state; its description is written.
     values : mapping of str to ndarray
         "t", "x", "P".
-    innovations : mapping of str to Innovations
-    counts : mapping of str to Counter
     """
     arrays = dict(values)
     for i, said in enumerate(innovations.values()):
@@ -93,7 +90,6 @@ def read_estimates(
 
     Parameters
     ----------
-    path : Path
     system : System
     largest : int
         Bytes that the arrays may take in memory.

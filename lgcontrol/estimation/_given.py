@@ -61,9 +61,7 @@ def first_estimate(system: System, x0: Any, p: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    system : System
     x0 : array_like, shape (nq,), optional
-    p : ndarray
 
     Returns
     -------
@@ -97,7 +95,6 @@ def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
     ----------
     what : str
         Name of the call they belong to, for the message.
-    system : System
     u : array_like, shape (..., n_inputs) or (..., number of controls and measured inputs)
 
     Returns

@@ -308,7 +308,6 @@ def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
 
     Parameters
     ----------
-    innovations : mapping of str to Innovations
     end : float
         Time of the last estimate, s.
     """

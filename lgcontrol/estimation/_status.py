@@ -174,7 +174,6 @@ def warn_of_interval(
         Statuses that were warned of before; it grows.
     who : str
         Class of the estimator.
-    new : Interval
     t, dt : float
         As they were given.
     now : float or None

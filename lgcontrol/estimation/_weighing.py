@@ -32,8 +32,6 @@ class Gate(NamedTuple):
         ----------
         name : str
             Of the measurement, for the message.
-        probability : float
-        m : int
         """
         if isinstance(probability, str) or not 0 < probability < 1:
             raise ValueError(

@@ -109,14 +109,6 @@ def group_difference(given: LieGroup, expected: LieGroup) -> str:
 
     Groups of many joints are the same almost everywhere.
 
-    Parameters
-    ----------
-    given, expected : LieGroup
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from lgcontrol.groups import SE3, SO2, Helical

@@ -127,7 +127,6 @@ def ask_order(name: str, X: np.ndarray, group: LieGroup) -> None:
     name : str
         What messages call the coordinates.
     X : ndarray, shape (nq,)
-    group : LieGroup
     """
     for part in group.unit_parts:
         q = X[part]

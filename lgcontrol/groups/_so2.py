@@ -51,7 +51,6 @@ class AboutAxis(LieGroup):
 
         Parameters
         ----------
-        names : tuple of str
         oblique : mapping of str to str, optional
             Names about axes that have no letter; those about z, in the group's own frame, if left
             out.

@@ -93,7 +93,6 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
 
     Parameters
     ----------
-    problem : Problem
     t : float
         In s.
     x : ndarray, shape (nq,)

@@ -27,13 +27,10 @@ class ImplicitRungeKutta(Method):
 
     Parameters
     ----------
-    name : str
-    order : int
     A : tuple of rows
         The last row is b: the method is stiffly accurate.
     c : tuple of float
         Times of the stages as fractions of the step, the last one 1.
-    stiff_order : int
     iterations : int
         Newton steps; `dataclasses.replace` makes a method with another number.
 

@@ -191,12 +191,10 @@ def crouch_grossman(
 
     Parameters
     ----------
-    name : str
     order : int
         Order on any group; from 3 on it takes more than the classical order conditions.
     A : sequence of rows
         Row i weights the slopes before stage i.
-    b : sequence of float
     """
     return CommutatorFree(name, order, tuple(map(_single, A)), _single(b))
 

@@ -34,8 +34,6 @@ class Index3Method(Method):
 
     Parameters
     ----------
-    name : str
-    order : int
     b, g : tuple of float
         b₀, b₁ and g₀, g₁.
     alpha : tuple of float

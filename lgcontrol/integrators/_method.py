@@ -230,7 +230,6 @@ def combine(coefficients: Sequence[float], slopes: Sequence[Any], dt: Value) -> 
 
     Parameters
     ----------
-    coefficients : sequence of float
     slopes : sequence of value
     dt : value
     """

@@ -122,7 +122,6 @@ class MomentumMethod(Method):
 
     Parameters
     ----------
-    name : str
     scheme : callable
         ``terms → r, p⁺``: the equation ``r(w) = 0`` and the momentum after the step, of the
         columns of a step; those of this module are examples.

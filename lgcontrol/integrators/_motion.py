@@ -70,7 +70,6 @@ class ChainedSlope:
 
     Parameters
     ----------
-    rows : int
     terms : iterable of (factor, ChainedSlope)
         Factors from the left, matrices or scalars.
 
@@ -192,7 +191,6 @@ class Motion:
 
     Parameters
     ----------
-    problem : Problem
     u, p : value
         Inputs and parameters.
     """
@@ -338,7 +336,6 @@ class LiftedMotion(Motion):
 
     Parameters
     ----------
-    problem : Problem
     u, p : column
     seeds : int
         Number of them.

@@ -27,15 +27,12 @@ class RosenbrockW(Method):
 
     Parameters
     ----------
-    name : str
-    order : int
     gamma : float
         Diagonal of the γᵢⱼ.
     alpha, gammas : tuple of rows
         Row i has the weights of the stages before stage i.
     b, b_embedded : tuple of float
         Weights of the step, and of the solution it is compared with.
-    stiff_order : int
 
     References
     ----------

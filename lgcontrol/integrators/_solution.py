@@ -130,7 +130,6 @@ class EventWatch:
 
         Parameters
         ----------
-        t0, t1 : float
         state : callable
             Interpolated state at a time between them.
         """

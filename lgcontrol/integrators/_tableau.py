@@ -110,7 +110,6 @@ def check_tableau(tableau: Tableau, order: int) -> dict[str, float]:
 
     Parameters
     ----------
-    tableau : Tableau
     order : int
         Claimed order, 1 to 8.
 

@@ -99,12 +99,10 @@ def write_archive(
 
     Parameters
     ----------
-    path : Path
     schema : str
         What kind of file it is.
     version : int
         Of the schema.
-    arrays : mapping of str to ndarray
     description : mapping
         What JSON can say.
 
@@ -144,8 +142,6 @@ def read_archive(
 
     Parameters
     ----------
-    path : Path
-    schema : str
     version : int
         The newest that is understood.
     what : str
@@ -187,13 +183,8 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
 
     Parameters
     ----------
-    path : Path
     what : str
         What messages call the file.
-
-    Returns
-    -------
-    dict of str to ndarray
 
     Raises
     ------

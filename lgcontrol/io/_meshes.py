@@ -133,10 +133,6 @@ _HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles 
 def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     r"""Vertices (n, 3) and faces (k, 3) of an STL or OBJ file.
 
-    Parameters
-    ----------
-    path : Path
-
     Returns
     -------
     tuple of ndarray
@@ -201,13 +197,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decimated(vertices: np.ndarray, faces: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The surface with at most so many triangles: vertices within a cell of a grid become one.
-
-    Parameters
-    ----------
-    vertices, faces : ndarray
-    most : int
-    """
+    """The surface with at most so many triangles: vertices within a cell of a grid become one."""
     cells = float(FINEST_GRID)
     found = vertices, faces
     while len(found[1]) > most and cells > 1:

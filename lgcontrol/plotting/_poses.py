@@ -28,7 +28,6 @@ def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> 
 
     Parameters
     ----------
-    group : LieGroup
     x : ndarray, shape (N, nq)
     bodies : callable or mapping of str to callable, optional
         ``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name; if

@@ -56,7 +56,6 @@ class MovingBodies:
         Poses to follow.
     times : ndarray, shape (F,)
         In s.
-    title : str
     speed : float
         Simulated seconds per second, shown unless it is 1.
     linked : bool
@@ -67,7 +66,6 @@ class MovingBodies:
         Bodies with shapes, in place of darts and frames.
     rows : ndarray of int, shape (F,), optional
         Frames of the scene of the solids at the times of the film.
-    obstacles : sequence of RoundObstacle
     """
 
     def __init__(

@@ -66,7 +66,6 @@ class DrawnForce:
 
     Parameters
     ----------
-    name : str
     inputs : tuple of str
         Inputs along x, y, z in N; names that no input has stand for zero.
     in_world : bool
@@ -87,8 +86,6 @@ class DrawnBody:
 
     Parameters
     ----------
-    name : str
-    shapes : sequence of BodyShape
     tip : ndarray, shape (3,), optional
         In the axes of the body; no way is drawn if left out.
     is_fixed : bool
@@ -131,12 +128,8 @@ class RigidLook:
 
     Parameters
     ----------
-    name : str
     group : LieGroup
         Of the block.
-    shapes : sequence of BodyShape
-    block : str
-    pushes : sequence of DrawnForce
     """
 
     name: str
@@ -166,7 +159,6 @@ class StateLook:
 
     Parameters
     ----------
-    group : LieGroup
     size : float
         Length of a dart, m.
     """
@@ -196,12 +188,7 @@ class StateLook:
 
 @dataclass(frozen=True, eq=False)
 class HeldLook:
-    """A look whose bodies hold each other, so that pages do not move one alone.
-
-    Parameters
-    ----------
-    of : ModelLook
-    """
+    """A look whose bodies hold each other, so that pages do not move one alone."""
 
     of: ModelLook
 

@@ -69,7 +69,6 @@ class ScenePath:
 
     Parameters
     ----------
-    name : str
     points : ndarray, shape (n, 3)
         In m.
     role : {"trail", "reference", "plan", "estimate"}
@@ -88,7 +87,6 @@ class SceneGoal:
 
     Parameters
     ----------
-    name : str
     pose : ndarray, shape (7,)
     tolerance : float
         Radius of the ball of positions that pass, m; 0 where there is none.
@@ -106,10 +104,8 @@ class SceneArrow:
 
     Parameters
     ----------
-    name : str
     starts, vectors : ndarray, shape (F, 3)
         Point of action, m, and the force in world axes, in the unit.
-    unit : str
     """
 
     name: str
@@ -127,7 +123,6 @@ class SceneEvent:
     ----------
     t : float
         In s.
-    name : str
     """
 
     t: float
@@ -141,7 +136,6 @@ class ScenePlot:
 
     Parameters
     ----------
-    title, unit : str
     names : tuple of str
         Of the lines.
     t : ndarray, shape (n,)
@@ -181,7 +175,6 @@ class SceneJoint:
         Limits; infinite where there are none.
     leader : str
         Joint that it follows, or itself.
-    scale, shift : float
     """
 
     name: str

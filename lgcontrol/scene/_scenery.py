@@ -203,11 +203,9 @@ def position_ellipsoids(
 
     Parameters
     ----------
-    name : str
     poses : ndarray, shape (N, 7)
     covariances : ndarray, shape (N, 3, 3)
         Of the positions in the axes of the poses, m².
-    most : int
     """
     good = np.isfinite(poses).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
     poses, covariances = poses[good], covariances[good]
@@ -229,7 +227,6 @@ def state_ellipsoids(group: LieGroup, x: np.ndarray, P: np.ndarray) -> list[Scen
 
     Parameters
     ----------
-    group : LieGroup
     x : ndarray, shape (N, nq)
     P : ndarray, shape (N, dim, dim)
         Covariances of the errors, in the tangent coordinates of the group.
@@ -305,7 +302,6 @@ class Scenery:
         Drawn in place of the reference.
     hull : (center or ends, radius), optional
         What a body takes of space, in its axes.
-    events : sequence of SceneEvent
     """
 
     look: ModelLook | None = None
@@ -334,11 +330,8 @@ def scene_of_states(
 
     Parameters
     ----------
-    title : str
-    group : LieGroup
     t : ndarray, shape (N,)
     x : ndarray, shape (N, nq)
-    scenery : Scenery
     reference, estimate : ndarray, shape (N, nq), optional
     covariances : ndarray, shape (N, dim, dim), optional
         Of the errors of the estimate.
@@ -346,7 +339,6 @@ def scene_of_states(
         Those that are forces on a body are drawn as arrows.
     plan : ndarray, shape (M, nq), optional
         States of a plan, which is drawn dashed, on the group between its nodes.
-    plots : sequence of ScenePlot
     frames : int, optional
         Largest number of frames; chosen by the number of bodies if left out.
 

@@ -106,7 +106,6 @@ class EncodedMesh:
     Parameters
     ----------
     format : {"dae", "glb"}
-    data : bytes
     scale : tuple of float, shape (3,)
     """
 

@@ -48,7 +48,6 @@ def augment(
 
     Parameters
     ----------
-    system : System
     delay : float or mapping of str to float, optional
         Delay of all controls, or of inputs by name ("rotor" for rotor.0, …), in s; block "delay".
         Exact in discrete time, where it must be a multiple of the sample time. In continuous time a
@@ -338,7 +337,6 @@ class Augmented:
 
     Parameters
     ----------
-    system : System
     stages : list of (int, SignalStage)
         What inputs pass through, in this order, with the position of the input.
     biased, integrated : list of int

@@ -80,10 +80,6 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
 def circles_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice]]:
     """Blocks of one angle that is kept as a circle, by all names of `block_slices`.
 
-    Parameters
-    ----------
-    state : LieGroup
-
     Examples
     --------
     >>> from lgcontrol.groups import SO2, Product, Rn
@@ -111,10 +107,6 @@ def _leaves(group: LieGroup, start: int) -> Iterator[tuple[LieGroup, slice]]:
 
 def shared_names(names: Sequence[str]) -> dict[str, slice]:
     """Places of names that share what is before a dot, by that, where they lie side by side.
-
-    Parameters
-    ----------
-    names : sequence of str
 
     Examples
     --------
@@ -181,7 +173,6 @@ def place_of(
     ----------
     what : str
         What the name is given for, for messages.
-    name : str
     of_state, of_inputs : collection of str
         Names that are known.
 
@@ -231,7 +222,6 @@ def error_remedy(name: str, errors: Sequence[str], tangent: Collection[str]) -> 
 
     Parameters
     ----------
-    name : str
     errors : sequence of str
         Names of the error coordinates.
     tangent : collection of str

@@ -25,7 +25,6 @@ def check_start(
 
     Parameters
     ----------
-    system : System
     name : str
         What messages call the state.
     x : array_like, shape (nq,) or (..., nq)
@@ -33,10 +32,6 @@ def check_start(
         Nominal if left out.
     batch : bool
         Whether leading axes are allowed.
-
-    Returns
-    -------
-    ndarray
 
     Raises
     ------
@@ -59,7 +54,6 @@ def on_constraints(
 
     Parameters
     ----------
-    system : System
     name : str
         What messages call the states.
     x : ndarray, shape (..., nq)

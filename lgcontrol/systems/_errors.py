@@ -31,7 +31,6 @@ class ErrorCoordinates:
         ``(x, p) → N``, shape (dim, m), on CasADi columns.
     names : iterable of str
         Of the m coordinates.
-    units : iterable of str, optional
     constraints : callable, optional
         ``(x, p) → column`` that vanishes on the submanifold, where somebody knows it: `trim` solves
         it together with the equations of rest.
@@ -77,7 +76,6 @@ class ErrorCoordinates:
 
         Parameters
         ----------
-        state : LieGroup
         names : iterable of str
             Independent entries of ``state.tangent_names``.
         constraints : callable

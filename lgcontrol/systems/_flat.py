@@ -26,7 +26,6 @@ def flat_system(
 
     Parameters
     ----------
-    system : System
     forward : callable
         ``forward(x, u)`` gives the flat flag for a state and the controls.
     reverse : callable

@@ -482,7 +482,6 @@ def linearize(
 
     Parameters
     ----------
-    system : System
     x : array_like of shape (nq,), Trajectory, or a result with attributes x and u
         Where: a state, a trim point, or a whole trajectory.
     u : array_like, shape (n_inputs,), optional

@@ -40,7 +40,6 @@ def to_nlsys(
 
     Parameters
     ----------
-    system : System
     coordinates : {"group", "error"}
         "group": the states are the stored coordinates, the outputs coordinates on the output's
         group: for simulation. "error": the states are ε in ``X = X̄(t) exp(ε)``, inputs and outputs

@@ -40,7 +40,6 @@ def rollout(
 
     Parameters
     ----------
-    system : System
     x0 : array_like, shape (..., nq)
         Start, with batch axes for many starts at once.
     u : array_like, shape (..., N, n_inputs) or (n_inputs,), optional

@@ -203,7 +203,6 @@ def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_S
     ----------
     kind : type
         Input or Parameter.
-    values : iterable of signal or str
 
     Examples
     --------
@@ -383,10 +382,8 @@ def values_by_name(
 
     Parameters
     ----------
-    parameters : sequence of Parameter
     others : ndarray, shape (n,)
         Values of those that a mapping does not name.
-    p : mapping of str to float, array_like or None
 
     Returns
     -------
@@ -417,10 +414,8 @@ class ParameterValues:
 
     Parameters
     ----------
-    parameters : sequence of Parameter
     others : ndarray, shape (n,)
         Values of those that a mapping does not name.
-    values : mapping or array_like, optional
 
     Attributes
     ----------

@@ -32,13 +32,8 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
 
     Parameters
     ----------
-    method : str or Method
     z : complex or array_like
         Eigenvalue times the length of the step.
-
-    Returns
-    -------
-    ndarray of complex
 
     References
     ----------

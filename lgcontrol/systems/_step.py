@@ -134,8 +134,6 @@ def unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarra
 
     Parameters
     ----------
-    system : System
-    method : str or Method
     residual : ndarray
         Of `step_residuals`.
     """
@@ -258,13 +256,6 @@ class IncrementDerivatives:
     """``(t, x, u, p) → Df, Bf`` of the increment ``f = minus(step(x), x)`` of a continuous system.
 
     From A, B of the step: ``A = Ad(exp(−f)) + J_r(f) Df``, ``B = J_r(f) Bf``.
-
-    Parameters
-    ----------
-    system : System
-    method : Method
-    substeps : int
-    dt : float
     """
 
     system: SystemDefinition

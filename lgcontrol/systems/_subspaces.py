@@ -207,12 +207,7 @@ class Mode:
 
 
 def modes_told(modes: Iterable[Mode]) -> str:
-    """Modes in words: the states of all that share an eigenvalue once, the first named first.
-
-    Parameters
-    ----------
-    modes : iterable of Mode
-    """
+    """Modes in words: the states of all that share an eigenvalue once, the first named first."""
     told: dict[str, dict[str, None]] = {}
     for mode in modes:
         told.setdefault(mode.behaviour, {}).update(dict.fromkeys(mode.states))
@@ -303,7 +298,6 @@ def controllability(
 
     Parameters
     ----------
-    linearization : Linearization
     inputs : {"control", "measured", "disturbance", "noise", "all"}
     tolerance : float
         A new direction counts when it is longer than this next to the size of the balanced A.
@@ -342,7 +336,6 @@ def observability(linearization: LinearModel, tolerance: float = 1e-9) -> Observ
 
     Parameters
     ----------
-    linearization : Linearization
     tolerance : float
         See `controllability`.
 

@@ -175,7 +175,6 @@ def symbols_of(system: Signature, symbol: Any = None) -> tuple[Value, Value, Val
 
     Parameters
     ----------
-    system : System
     symbol : type, optional
         casadi.SX or casadi.MX.
 
@@ -208,7 +207,6 @@ def trace_field(system: Signature, name: str, build: Field, rows: int | None) ->
 
     Parameters
     ----------
-    system : System
     name : str
         Of the function and its result.
     build : callable
@@ -287,12 +285,9 @@ def trace_matrices(
 
     Parameters
     ----------
-    system : System
-    name : str
     build : callable
     arguments : str
         Their names, separated by spaces.
-    results : mapping of str to tuple of int
     extra : mapping of str to tuple of int, optional
         Columns besides.
     """
@@ -342,8 +337,6 @@ def matrix_function(
 
     Parameters
     ----------
-    system : System
-    name : str
     symbols : list of casadi.SX or casadi.MX
         t, x, u, p, and dt if given.
     results : dict
@@ -506,8 +499,6 @@ def refuse_nan(label: str, function: ca.Function, point: Sequence[np.ndarray]) -
 
     Parameters
     ----------
-    label : str
-    function : casadi.Function
     point : sequence of ndarray
         Arguments at which to look whether there is any reason to search.
     """
@@ -560,7 +551,6 @@ def complete_input(
 
     Parameters
     ----------
-    system : System
     name : str
         What the value is called in messages.
     u : array_like, shape (*axes, n_inputs) or (*axes, n_controls)
@@ -602,7 +592,6 @@ def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np
 
     Parameters
     ----------
-    system : System
     p : mapping, array_like or None
     batch : bool
         Whether arrays may have leading axes.
@@ -666,7 +655,6 @@ def check_units(name: str, system: Signature, trajectory: Trajectory) -> None:
     ----------
     name : str
         What messages call it.
-    system : System
     trajectory : Trajectory
         With an input for each of the system's, or for each of its controls; nothing is said of
         inputs without a unit.
@@ -695,16 +683,11 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
 
     Parameters
     ----------
-    system : System
     name : str
         What messages call it.
     x : array_like, shape (nq,) or (..., nq)
     batch : bool
         Whether leading axes are allowed.
-
-    Returns
-    -------
-    ndarray
 
     Raises
     ------
@@ -742,7 +725,6 @@ def sample_time(system: Signature, dt: float | None = None, name: str = "dt") ->
 
     Parameters
     ----------
-    system : System
     dt : float, optional
         In s; may be left out for discrete systems, and has to be theirs where it is given.
     name : str

@@ -551,7 +551,6 @@ def time_response(
 
     Parameters
     ----------
-    group : LieGroup
     t : ndarray, shape (N + 1,)
     x : ndarray, shape (N + 1, nq)
     u : ndarray, shape (N + 1, m)

@@ -62,7 +62,6 @@ def trim(
 
     Parameters
     ----------
-    system : System
     guess : array_like, shape (nq,), optional
         A state near it; the system's home, put within the limits, if left out. What nothing else
         decides stays as it is there.
@@ -739,14 +738,9 @@ def row_scales(
 
     Parameters
     ----------
-    equations : callable
     points : sequence of (x, u)
     scale : ndarray
         See `TrimDescent`.
-
-    Returns
-    -------
-    ndarray
     """
     gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
     lengths = np.linalg.norm(gradients, axis=-1)
