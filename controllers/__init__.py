@@ -12,24 +12,24 @@
 from .. import _names
 from ._adapted import Adapted as Adapted
 from ._base import Controller as Controller
-from ._computed_torque import ComputedTorque as ComputedTorque
 from ._elastic_impedance import ElasticImpedance as ElasticImpedance
 from ._elastic_law import ElasticLaw as ElasticLaw
 from ._elastic_pd import ElasticPD as ElasticPD
+from ._elastic_pd import ElasticStructurePreserving as ElasticStructurePreserving
 from ._feedback_linearization import FeedbackLinearization as FeedbackLinearization
 from ._flat_feedforward import FlatFeedforward as FlatFeedforward
 from ._geometric import GeometricPD as GeometricPD
-from ._gravity_pd import GravityPD as GravityPD
-from ._impedance import Impedance as Impedance
+from ._geometric import ThrustVectorPD as ThrustVectorPD
 from ._lqr import LQR as LQR
 from ._lqr import TVLQR as TVLQR
 from ._mpc import MPC as MPC
-from ._operational_space import OperationalSpace as OperationalSpace
 from ._path_following import PathFollowing as PathFollowing
 from ._real_time import RealTime as RealTime
 from ._spring_torque import SpringTorqueControl as SpringTorqueControl
 from ._steady_disturbance import SteadyDisturbance as SteadyDisturbance
-from ._structure_preserving import ElasticStructurePreserving as ElasticStructurePreserving
-from ._thrust_vector import ThrustVectorPD as ThrustVectorPD
+from ._task_space import Impedance as Impedance
+from ._task_space import OperationalSpace as OperationalSpace
+from ._tree_controller import ComputedTorque as ComputedTorque
+from ._tree_controller import GravityPD as GravityPD
 
 _names.answer(__name__)

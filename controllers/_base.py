@@ -33,11 +33,11 @@ from lgcontrol.systems import Parameter, ReferenceLike, System
 from lgcontrol.systems._internal import Parameters, ParameterValues, StateMotion, not_a_system
 
 from ._goal import GoalMemory
-from ._law_function import LawArgument
-from ._sampled_loop import (
+from ._law_function import (
     LATEST,
     SHORTER_PERIODS,
     Feedback,
+    LawArgument,
     differences,
     is_growing,
     largest_mode,

@@ -17,7 +17,6 @@ from lgcontrol.mechanics import FrameTask, SeriesElastic, random_configuration
 from lgcontrol.systems import ReferenceLike, System
 
 from ._base import Controller, LawOptions
-from ._elastic_gains import WEIGHT_SAMPLES, WEIGHT_SEED, stiffness_at_rest, weight_slopes
 from ._elastic_law import (
     elastic_function,
     elastic_symbols,
@@ -29,7 +28,15 @@ from ._elastic_law import (
 )
 from ._goal import GoalMemory, frame_errors
 from ._law_function import LawArgument, goal_arguments
-from ._spring import error_of, gain, spring_damper
+from ._spring import (
+    WEIGHT_SAMPLES,
+    WEIGHT_SEED,
+    error_of,
+    gain,
+    spring_damper,
+    stiffness_at_rest,
+    weight_slopes,
+)
 from ._tree_law import bounded
 
 NEWTON_ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away

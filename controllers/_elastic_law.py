@@ -30,10 +30,18 @@ from lgcontrol.systems import ReferenceLike, SmoothReference, System
 from lgcontrol.systems._internal import MotionPoint
 
 from ._base import Controller, LawOptions
-from ._elastic_gains import motor_inertia
-from ._law_function import LawArgument, goal_arguments, law_function, vector_argument
+from ._law_function import (
+    Feedback,
+    LawArgument,
+    goal_arguments,
+    largest_mode,
+    law_function,
+    loop_matrix,
+    moved_most,
+    vector_argument,
+)
 from ._losses import is_commanded
-from ._sampled_loop import Feedback, largest_mode, loop_matrix, moved_most
+from ._spring import motor_inertia
 from ._tree_law import bounded, limited
 
 # Springs that the check of a gain takes, as shares of the model's.

@@ -12,9 +12,8 @@ from lgcontrol.codegen import Value
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import SmoothReference
 
-from ._elastic_gains import motor_damping, spring_gain
 from ._elastic_law import SETTINGS, ElasticLaw, ElasticOptions, check_arm
-from ._spring import error_of, gain, spring_damper
+from ._spring import error_of, gain, motor_damping, spring_damper, spring_gain
 
 
 class FlatFeedforward(ElasticLaw):

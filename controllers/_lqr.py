@@ -28,8 +28,7 @@ from lgcontrol.systems import Linearization, ReferenceLike, System, Trajectory, 
 from lgcontrol.systems._internal import Parameters, ParameterValues, sample_time
 
 from ._base import Controller, static_law, steers
-from ._law_function import law_function
-from ._sampled_loop import Feedback
+from ._law_function import Feedback, law_function
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = TIME_ROUNDING

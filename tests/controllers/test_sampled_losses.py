@@ -21,14 +21,14 @@ from lgcontrol.controllers import (
     SpringTorqueControl,
     ThrustVectorPD,
 )
-from lgcontrol.controllers._losses import joint_damping, velocity_eigenvalue
-from lgcontrol.controllers._sampled_loop import (
+from lgcontrol.controllers._law_function import (
     Feedback,
     differences,
     largest_mode,
     loop_matrix,
     plant_about,
 )
+from lgcontrol.controllers._losses import joint_damping, velocity_eigenvalue
 from lgcontrol.controllers.designs import auv_arm
 from lgcontrol.groups import SO3, Rn
 from lgcontrol.mechanics import (
