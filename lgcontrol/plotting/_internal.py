@@ -7,11 +7,11 @@ from ._plot_estimation import Squares as Squares
 from ._plot_path import can_be_seen as can_be_seen
 
 if TYPE_CHECKING:
-    from ._style import Figure
+    from ._figure import Figure
 
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure that notebooks show by themselves, size in inches; imports matplotlib."""
-    from ._style import new_figure
+    from ._figure import new_figure
 
     return new_figure(width, height)

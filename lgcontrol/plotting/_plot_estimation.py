@@ -65,7 +65,7 @@ def plot_consistency(
     -------
     matplotlib.figure.Figure
     """
-    from ._style import new_figure
+    from ._figure import new_figure
 
     rows = len(nis) + (nees is not None)
     figure = new_figure(8.0, 1.7 * rows + 0.6)
@@ -134,7 +134,7 @@ def plot_estimation(
     -------
     matplotlib.figure.Figure
     """
-    from ._style import new_figure
+    from ._figure import new_figure
 
     count = len(names) + len(whitened)
     columns = min(3, count)
@@ -185,7 +185,7 @@ def plot_map(
     -------
     matplotlib.figure.Figure
     """
-    from ._style import new_figure
+    from ._figure import new_figure
 
     figure = new_figure(5.0, 5.0)
     ax = figure.subplots()
@@ -266,7 +266,7 @@ def plot_convergence(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['euler (slope 1.0)', 'heun (slope 2.0)']
     """
-    from ._style import new_figure
+    from ._figure import new_figure
 
     curves = {name: _curve(name, values, steps) for name, values in errors.items()}
     if not any(len(e) for _, e in curves.values()):

@@ -153,7 +153,7 @@ def plot_path(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_aspect()
     ('x [m]', 1.0)
     """
-    from ._style import new_figure
+    from ._figure import new_figure
 
     run, known = _subject(run)
     is_scene = run is known

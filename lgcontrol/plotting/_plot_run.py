@@ -213,7 +213,7 @@ def plot_trajectory(
 def _draw(
     items: list[Item], events: Sequence[tuple[float, str]], title: str, color: str, figure: Any
 ) -> Figure:
-    from ._style import new_figure
+    from ._figure import new_figure
 
     rows = lay_out(items)
     if figure is None:

@@ -10,6 +10,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Polygon
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
+from ._figure import new_figure
 from ._plot_path import set_box
 from ._poses import axes_of, extent_of
 from ._solids import (
@@ -29,7 +30,6 @@ from ._style import (
     FAINT,
     INK,
     line_colors,
-    new_figure,
     style_axes,
     style_space,
 )
