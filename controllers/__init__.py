@@ -12,12 +12,12 @@
 from .. import _names
 from ._adapted import Adapted as Adapted
 from ._base import Controller as Controller
-from ._elastic_impedance import ElasticImpedance as ElasticImpedance
 from ._elastic_law import ElasticLaw as ElasticLaw
+from ._elastic_pd import ElasticImpedance as ElasticImpedance
 from ._elastic_pd import ElasticPD as ElasticPD
 from ._elastic_pd import ElasticStructurePreserving as ElasticStructurePreserving
 from ._feedback_linearization import FeedbackLinearization as FeedbackLinearization
-from ._flat_feedforward import FlatFeedforward as FlatFeedforward
+from ._feedback_linearization import FlatFeedforward as FlatFeedforward
 from ._geometric import GeometricPD as GeometricPD
 from ._geometric import ThrustVectorPD as ThrustVectorPD
 from ._lqr import LQR as LQR

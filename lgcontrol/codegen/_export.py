@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._number import scalar_prelude
+from ._emit import scalar_prelude
 from ._package import (
     C99_HINTS,
     C_EXAMPLE_HEAD,

@@ -24,6 +24,7 @@ from ._interrupt import check_interrupt as check_interrupt
 from ._interrupt import interrupt_is_answered as interrupt_is_answered
 from ._interrupt import interruptible as interruptible
 from ._interrupt import was_interrupted as was_interrupted
+from ._kernel import address_of as address_of
 from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of
 from ._library import load_built as load_built
@@ -55,7 +56,6 @@ from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._status import Result as Result
 from ._status import Status as Status
-from ._table import address_of as address_of
 from ._threads import thread_count as thread_count
 from ._types import Shape as Shape
 from ._unit import Part as Part

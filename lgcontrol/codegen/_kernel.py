@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,58 @@ import numpy as np
 from ._cache import UnsafeFolder
 from ._compiler import BuildError, find_compiler
 from ._library import find_or_build, key_of, load_built
-from ._loader import address_of_entry
 from ._notice import notice
 from ._program import Program
 from ._source import scalar_source, vector_source
-from ._table import Table
+
+
+class Table:
+    """Numbers for ``lg_run`` (see `_source.py`); keeps the arrays alive.
+
+    Parameters
+    ----------
+    items, steps : int
+        Number of items, and of steps of a chain (else 1).
+    arguments, results : sequence of ndarray
+        Float64 arrays, items along the first axis, each of them C-contiguous; a first axis of
+        length 1 among several items means that all share it.
+    """
+
+    __slots__ = ("_arrays", "_memory", "address")
+
+    def __init__(
+        self,
+        items: int,
+        steps: int,
+        arguments: Sequence[np.ndarray],
+        results: Sequence[np.ndarray],
+        start: int = 0,
+    ) -> None:
+        numbers = [items, steps]
+        for array in (*arguments, *results):
+            stride = array.strides[0] // 8 if len(array) > 1 else 0
+            numbers += [address_of(array) + 8 * start * stride, stride]
+        self._arrays = (*arguments, *results)
+        self._memory = (ctypes.c_int64 * len(numbers))(*numbers)
+        self.address: int = ctypes.addressof(self._memory)
+
+    def run(self, entry: Callable[[int], int]) -> int:
+        """Call a kernel's entry point; the arrays stay alive meanwhile. Returns its status."""
+        return entry(self.address)
+
+
+def address_of_entry(run: Any) -> int:
+    """Address of a function of ctypes; 0 for None."""
+    return ctypes.cast(run, ctypes.c_void_p).value or 0
+
+
+def address_of(array: np.ndarray) -> int:
+    """Address of the first entry; quicker than ``array.ctypes.data`` where memory is writable."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    except (TypeError, ValueError, BufferError):  # read-only, or empty
+        return array.ctypes.data
+
 
 _ITEMS = 11  # more than one vector and a remainder, for every width
 _STEPS = 3

@@ -11,12 +11,10 @@ import casadi as ca
 import numpy as np
 
 from ._backend import build
-from ._kernel import Kernel, get_kernel
-from ._loader import address_of_entry
+from ._kernel import Kernel, address_of, address_of_entry, get_kernel
 from ._model_function import ModelFunction
 from ._policy import compile_policy
 from ._program import solver_in
-from ._table import address_of
 
 # Evaluates a buffer of a CasADi function: what `Function.buffer()` calls from Python.
 _EVALUATE = "_ZN6casadi21_function_buffer_evalEPv"

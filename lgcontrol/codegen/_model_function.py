@@ -14,10 +14,19 @@ import numpy as np
 
 from ._backend import Backend, Wanted, build
 from ._export import Schedule, export_function
-from ._frame import Binding, CallFrame, Layout, bind_interpreter, bind_kernel, pieces
+from ._frame import (
+    NOT_PLAIN,
+    Binding,
+    CallFrame,
+    Layout,
+    bind_interpreter,
+    bind_kernel,
+    evaluator,
+    find_binder,
+    pieces,
+)
 from ._interrupt import interruptible
 from ._linear import check_serial
-from ._loader import NOT_PLAIN, evaluator, find_binder
 from ._program import Chain, Program, solver_in
 from ._threads import run_batch, thread_count
 from ._types import Shape, Value

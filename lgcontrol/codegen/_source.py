@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from ._emit import Body
-from ._number import scalar_prelude, vector_prelude
+from ._emit import Body, scalar_prelude, vector_prelude
 from ._program import CasadiCode, Program, casadi_code
 
 # Blocks of W items by W numbers are transposed in registers; what is left over is part of a block

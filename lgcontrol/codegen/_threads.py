@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ._kernel import Kernel, run_of
-from ._table import Table
+from ._kernel import Kernel, Table, run_of
 
 # A part of a batch with fewer operations (about 100 µs; more where they are vectorised) is
 # not worth a thread: handing it over takes half as long.

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._compiler import Compiler
-from ._emit import Body
+from ._emit import Body, scalar_prelude, vector_prelude
 from ._model_function import ModelFunction
-from ._number import scalar_prelude, vector_prelude
 from ._source import gather_code
 
 

@@ -31,7 +31,6 @@ from ..integrators import Method
 from ..simulation._internal import CompiledFilter
 from ..systems import Sensor, System, step_derivatives
 from ..systems._internal import BoundSensor, check_start, complete_parameters
-from ._carried import FilterColumn
 from ._error_side import Error, ErrorSide
 from ._estimates import Estimates, EstimationResult
 from ._export import ExportedFilter, export_filter
@@ -46,9 +45,9 @@ from ._given import (
     noise_densities,
     warn_of_no_noise,
 )
-from ._innovations import Said, of_size, of_unlikely, whiten
+from ._innovations import Gate, Said, Weight, of_size, of_unlikely, weigh, whiten
 from ._log import SAME_TIME, ULPS, Log, Rows, whole_steps
-from ._smoothing import LONG_LOG, BackwardPass, symmetric
+from ._smoothing import LONG_LOG, BackwardPass, FilterColumn, symmetric
 from ._status import (
     LAST_TIME,
     PredictStatus,
@@ -60,7 +59,6 @@ from ._status import (
     summary_of,
     warn_of_interval,
 )
-from ._weighing import Gate, Weight, weigh
 
 LARGEST_FINITE = 1e300  # values not below this limit, including NaN, are treated as non-finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none

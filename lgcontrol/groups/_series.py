@@ -16,7 +16,6 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from . import _series
 
 _ROUNDING = 2.0**-55
 
@@ -167,14 +166,14 @@ def rotate(X: Value, p: Value) -> Value:
 def quaternion_exp(d: Value) -> Value:
     """Unit quaternion of a rotation vector."""
     quarter = ca.sumsqr(d) / 4
-    return ca.vertcat(_series.sinc(quarter) / 2 * d, _series.cosine(quarter))
+    return ca.vertcat(sinc(quarter) / 2 * d, cosine(quarter))
 
 
 def quaternion_log(X: Value) -> Value:
     """Rotation vector of length at most π, the same for both signs of the quaternion."""
     sign = ca.if_else(X[3] < 0, -1.0, 1.0)
     v, w = sign * X[:3], sign * X[3]
-    return _series.angle_per_sine(ca.sumsqr(v), w) * v
+    return angle_per_sine(ca.sumsqr(v), w) * v
 
 
 def rotation_from_quaternion(X: Value) -> Value:

@@ -20,6 +20,18 @@ from typing import Any, cast
 import numpy as np
 
 
+def check_kind(function: str, name: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    """Refuse an argument of another kind, by the names of the function and of the argument."""
+    if isinstance(value, kinds):
+        return
+    several = kinds if isinstance(kinds, tuple) else (kinds,)
+    wanted = " or ".join(_WORDS.get(kind, f"a {kind.__name__}") for kind in several)
+    raise TypeError(f"{function}(): {name} must be {wanted}, got a {type(value).__name__}")
+
+
+_WORDS = {str: "a text", bytes: "bytes", PathLike: "a path", type(None): "None"}
+
+
 def with_ending(path: str | PathLike[str], endings: Sequence[str], remedy: str = "") -> Path:
     """A path whose ending says what is written there.
 

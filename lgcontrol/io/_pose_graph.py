@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from ._kinds import check_kind
+from ._archive import check_kind
 
 LARGEST_TEXT = 2**28  # bytes of text that are read, unpacked
 LONGEST_LINE = 4096

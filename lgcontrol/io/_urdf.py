@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import cast
 
+from ._archive import check_kind
 from ._findings import Report, UrdfError, refuse_warnings
 from ._joint import (
     EXACT_NORM,
@@ -32,10 +33,8 @@ from ._joint import (
     SphereShape,
     Vector3,
 )
-from ._kinds import check_kind
 from ._physics import check_masses, dynamics_faults, limit_faults
-from ._robot import RobotDescription
-from ._structure import check_tree, joint_label, resolve_mimics
+from ._robot import RobotDescription, check_tree, joint_label, resolve_mimics
 from ._xml import MAX_BYTES, Cursor, Element, did_you_mean, parse_xml, quote
 
 # Above one turn an angle is more likely given in degrees; the margin admits a rounded 2π.

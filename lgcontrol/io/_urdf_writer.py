@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from xml.sax.saxutils import quoteattr
 
-from ._archive import with_ending
+from ._archive import check_kind, with_ending
 from ._joint import (
     JOINT_TYPES,
     BoxShape,
@@ -20,7 +20,6 @@ from ._joint import (
     Origin,
     Shape,
 )
-from ._kinds import check_kind
 from ._robot import RobotDescription
 
 Value = str | float | Iterable[float] | None

@@ -11,8 +11,7 @@ import numpy as np
 from ..codegen import named_options
 from ..scene._internal import is_attitude
 from ._plot_path import known_scene, poses_of_scene
-from ._poses import Bodies, body_poses, is_planar
-from ._run import PlottedRun
+from ._run import Bodies, PlottedRun, body_poses, is_planar
 from ._solids import is_round, round_obstacles, solids_of
 
 SUFFIXES = (".gif", ".mp4")
@@ -118,7 +117,7 @@ def animate_run(
     if not (np.isfinite(speed) and speed > 0):
         raise ValueError(f"speed must be positive, got {speed}")
     target = None if path is None else _target(Path(path))
-    from ._scene import MovingBodies
+    from ._movie import MovingBodies
 
     times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
     look = known_scene(run) if bodies is None else None

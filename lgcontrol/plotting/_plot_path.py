@@ -25,17 +25,17 @@ from ..scene._internal import (
     smooth,
     smooth_motion,
 )
-from ._poses import (
+from ._run import (
     Bodies,
     axes_of,
     body_names,
     body_poses,
+    check_run,
     extent_of,
     has_bodies,
     is_planar,
     spread,
 )
-from ._run import check_run
 from ._solids import (
     LABELS,
     Obstacles,

@@ -10,7 +10,7 @@ import numpy as np
 from ..groups import SE3
 from ..scene import Scene, SceneBody
 from ..scene._internal import ConeShape, obstacle_bodies
-from ._poses import axes_of, is_planar, spread
+from ._run import axes_of, is_planar, spread
 from ._style import FAINT, GOOD, GRID, INK, SMALL, WARN, halo
 
 Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]

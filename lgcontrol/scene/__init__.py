@@ -6,11 +6,11 @@
 """
 
 from .. import _names
+from ._records import BodyShape as BodyShape
 from ._records import SceneBody as SceneBody
+from ._records import box as box
+from ._records import wheeled_body as wheeled_body
 from ._scene import Scene as Scene
 from ._scene import view as view
-from ._shapes import BodyShape as BodyShape
-from ._shapes import box as box
-from ._shapes import wheeled_body as wheeled_body
 
 _names.answer(__name__)

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..groups import LieGroup, Product
 from ..groups._internal import SO3Group
-from ._records import SceneJoint
-from ._shapes import BodyShape, Mesh
+from ._records import BodyShape, Mesh, SceneJoint
 
 JUMP = 10.0  # times as long as the steps next to it is a step that is a jump
 LEAST_JUMP = 1e-2  # of the longest step: less is rounding, or a motion that begins

@@ -22,6 +22,11 @@ import numpy as np
 from ..codegen._internal import check_shape
 from ..io._internal import BoxShape, CapsuleShape, CylinderShape, SphereShape, with_ending
 from ._records import (
+    BodyShape,
+    ConeShape,
+    EncodedMesh,
+    Geometry,
+    Mesh,
     SceneArrow,
     SceneBody,
     SceneEvent,
@@ -30,7 +35,6 @@ from ._records import (
     ScenePath,
     ScenePlot,
 )
-from ._shapes import BodyShape, ConeShape, EncodedMesh, Geometry, Mesh
 
 _SIZES: dict[str, tuple[Callable[..., Geometry], tuple[str, ...]]] = {
     "box": (BoxShape, ("size",)),

@@ -13,9 +13,22 @@ from ..codegen._internal import as_numbers
 from ..groups import SE3, SO3, LieGroup, Product, check_element
 from ..io._internal import BoxShape
 from ._look import DrawnBody, ModelLook, coordinates_of, look_for, moving_blocks, smooth
-from ._records import SceneArrow, SceneBody, SceneEvent, SceneGoal, ScenePath, ScenePlot
+from ._records import (
+    UPRIGHT,
+    BodyShape,
+    ConeShape,
+    Mesh,
+    SceneArrow,
+    SceneBody,
+    SceneEvent,
+    SceneGoal,
+    ScenePath,
+    ScenePlot,
+    between,
+    ellipsoid,
+    turn_z_to,
+)
 from ._scene import Scene
-from ._shapes import UPRIGHT, BodyShape, ConeShape, Mesh, between, ellipsoid, turn_z_to
 
 PLATE = 0.005  # thickness of half-spaces and gates, as a share of their sides
 CUT_BEYOND = 1.2  # sides of what has no end, as a share of the largest side of what else is seen

@@ -12,7 +12,7 @@
 
 from .. import _names
 from ._check import check_system as check_system
-from ._group_affine import is_group_affine as is_group_affine
+from ._check import is_group_affine as is_group_affine
 from ._input_rates import with_accelerations as with_accelerations
 from ._linearize import Linearization as Linearization
 from ._sensor import Sensor as Sensor

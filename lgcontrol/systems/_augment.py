@@ -21,9 +21,8 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
-from ._blocks import block_slices, blocks_of, from_wide_to_narrow, shared_names
+from ._blocks import ErrorCoordinates, block_slices, blocks_of, from_wide_to_narrow, shared_names
 from ._definition import SystemDefinition
-from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
 
 Plant = TypeVar("Plant", bound=SystemDefinition)

@@ -35,7 +35,7 @@ from ..scene._internal import (
     scene_of_states,
     smooth_motion,
 )
-from ._errors import ErrorCoordinates
+from ._blocks import ErrorCoordinates
 from ._signals import (
     FixedParameters,
     Input,

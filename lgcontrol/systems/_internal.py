@@ -1,6 +1,7 @@
 """What rooms above need of `lgcontrol.systems` beyond what users type."""
 
 from ._augment import augment as augment
+from ._blocks import ErrorCoordinates as ErrorCoordinates
 from ._blocks import block_slices as block_slices
 from ._blocks import blocks_of as blocks_of
 from ._blocks import error_remedy as error_remedy
@@ -11,18 +12,12 @@ from ._constraints import check_start as check_start
 from ._constraints import on_constraints as on_constraints
 from ._definition import LimitedQuantities as LimitedQuantities
 from ._definition import not_a_system as not_a_system
-from ._errors import ErrorCoordinates as ErrorCoordinates
-from ._export import EXAMPLE_SPREAD as EXAMPLE_SPREAD
-from ._export import EXAMPLE_STEP as EXAMPLE_STEP
-from ._export import FREE_FALL as FREE_FALL
-from ._export import GRAVITY as GRAVITY
-from ._export import SAME_TIME as SAME_TIME
-from ._flat import flat_system as flat_system
 from ._input_rates import INPUT as INPUT
 from ._input_rates import block_leads as block_leads
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
+from ._nlsys import flat_system as flat_system
 from ._nlsys import to_nlsys as to_nlsys
 from ._point_inputs import lagrange_weights as lagrange_weights
 from ._point_inputs import polynomial_inputs as polynomial_inputs
@@ -59,6 +54,11 @@ from ._subspaces import controllability as controllability
 from ._subspaces import is_stabilizable_when_sampled as is_stabilizable_when_sampled
 from ._subspaces import modes_told as modes_told
 from ._subspaces import observability as observability
+from ._system import EXAMPLE_SPREAD as EXAMPLE_SPREAD
+from ._system import EXAMPLE_STEP as EXAMPLE_STEP
+from ._system import FREE_FALL as FREE_FALL
+from ._system import GRAVITY as GRAVITY
+from ._system import SAME_TIME as SAME_TIME
 from ._tracing import TracedLater as TracedLater
 from ._tracing import ask_of_state as ask_of_state
 from ._tracing import call_with_symbols as call_with_symbols

@@ -27,7 +27,7 @@ from ..codegen._internal import (
 )
 from ..groups import LieGroup, Product, check_element
 from ..groups._internal import ask_order, group_words
-from ._errors import ErrorCoordinates
+from ._blocks import ErrorCoordinates
 from ._signals import (
     Input,
     Parameter,

@@ -7,7 +7,7 @@ import pytest
 
 from lgcontrol.codegen import _kernel, _notice, set_compile_policy
 from lgcontrol.codegen._compiler import BuildError, find_compiler
-from lgcontrol.codegen._loader import find_binder
+from lgcontrol.codegen._frame import find_binder
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, _emit, compile, trace
 from lgcontrol.codegen._emit import EXPRESSIONS
-from lgcontrol.codegen._table import Table
+from lgcontrol.codegen._kernel import Table
 from lgcontrol.groups import SE3, SO3
 
 from ._functions import glue_with_solve, matrix_function, pendulum_step

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction, _threads, compile, set_threads
+from lgcontrol.codegen._frame import NOT_PLAIN, evaluator, find_binder
 from lgcontrol.codegen._internal import thread_count
-from lgcontrol.codegen._loader import NOT_PLAIN, evaluator, find_binder
 from lgcontrol.codegen._threads import run_batch
 
 from ._functions import glue_with_solve, matrix_function, pendulum_step

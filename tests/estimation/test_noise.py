@@ -10,7 +10,7 @@ from lgcontrol.estimation import (
     Log,
     Preintegration,
     Variables,
-    _preintegration,
+    _inertial,
     allan_deviation,
     fit_noise,
     inertial_navigation,
@@ -137,8 +137,8 @@ def test_samples_that_last_are_integrated_exactly(rng):
 
 
 def test_a_second_of_samples_is_one_call_of_compiled_code():
-    assert _preintegration._loop(128).is_compiled
-    assert _preintegration._step().function.n_instructions() < 6000
+    assert _inertial._loop(128).is_compiled
+    assert _inertial._step().function.n_instructions() < 6000
 
 
 def test_its_covariance_is_that_of_the_filter(rng):

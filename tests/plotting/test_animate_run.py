@@ -12,7 +12,7 @@ from lgcontrol.groups import SE2, SE3, Rn
 from lgcontrol.models import panda_tree, surface_vessel
 from lgcontrol.plotting import animate_run
 from lgcontrol.plotting._animate_run import _at
-from lgcontrol.plotting._scene import MovingBodies
+from lgcontrol.plotting._movie import MovingBodies
 from lgcontrol.plotting._solids import LIGHT
 from lgcontrol.simulation import Task, simulate
 from lgcontrol.systems import Trajectory

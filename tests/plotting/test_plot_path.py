@@ -16,7 +16,7 @@ from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, Schoenfli
 from lgcontrol.models import panda_tree, quadrotor, surface_vessel
 from lgcontrol.optimal import Capsule, HalfSpace, OptimalControlProblem, Sphere, keep_out
 from lgcontrol.plotting import animate_run, plot_path, plot_run, plot_trajectory
-from lgcontrol.plotting._poses import body_poses, spread
+from lgcontrol.plotting._run import body_poses, spread
 from lgcontrol.plotting._solids import cap, surface
 from lgcontrol.plotting._style import AXIS_COLORS
 from lgcontrol.scene import Scene, SceneBody, box

@@ -10,7 +10,7 @@ from lgcontrol.io._internal import decimated, read_mesh
 from lgcontrol.mechanics import Multibody
 from lgcontrol.scene import BodyShape
 from lgcontrol.scene._internal import Mesh, page_of
-from lgcontrol.scene._shapes import UPRIGHT
+from lgcontrol.scene._records import UPRIGHT
 
 ROBOT = """<robot name="stick"><link name="base"/><link name="arm"><inertial><mass value="1"/>
 <origin xyz="0 0 0.5"/><inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
