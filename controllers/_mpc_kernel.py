@@ -91,7 +91,9 @@ class KernelCalls:
             return loop
         self.is_ahead, calls = False, self.calls
         state = calls.state_now()
-        usual = WarmStarts(state.lately, state.largest, calls.p.copy(), calls.reference)
+        usual = WarmStarts(
+            state.lately, state.largest, calls.p.copy(), calls.reference, state.certified
+        )
         plan = PlanState(calls.solution(), usual, self.due if state.is_due else "")
         if estimator is not None:
             loop = loop._replace(disturbance=estimator.estimate(state.disturbance))

@@ -32,12 +32,15 @@ class WarmStarts(NamedTuple):
         Parameters of the last.
     reference : object
         Of the last, as given.
+    certified : float
+        Calls for which a certificate holds that hard constraints cannot be satisfied.
     """
 
     recent: float = 0.0
     largest: float = 0.0
     p: np.ndarray = np.zeros(0)
     reference: Any = None
+    certified: float = 0.0
 
 
 class PlanState(NamedTuple):

@@ -34,8 +34,8 @@ def state_layout(mpc: Any) -> PlanLayout:
         "status": (), "substeps": (), "clock": (), "answer": (m,),
         "call_t": (), "queue_t": (queued,), "queue_u": (queued, m),
         "seen_t": (), "seen_x": (system.state.nq,),
-        "recent_cost": (), "largest_cost": (), "recent_p": mpc._p.shape, "cause": (),
-        "checked_p": (system.n_parameters,),
+        "recent_cost": (), "largest_cost": (), "certified": (), "cause": (),
+        "recent_p": mpc._p.shape, "checked_p": (system.n_parameters,),
         "disturbance": _disturbance(mpc).shape,
     }  # fmt: skip
     own = mpc.solver.plan_layout
@@ -65,6 +65,7 @@ def state_of(mpc: Any) -> Plan:
         "status": np.nan if found is None else STATUSES.index(found.status),
         "substeps": mpc.problem.substeps, "clock": mpc._time,
         "recent_cost": usual.recent, "largest_cost": usual.largest, "cause": CAUSES.index(due),
+        "certified": usual.certified,
     }  # fmt: skip
     seen_t, seen_x = (None, None) if loop.seen is None else loop.seen
     known = {
@@ -112,7 +113,8 @@ def loop_of(mpc: Any, state: Plan) -> tuple[float, np.ndarray | None, Loop]:
         own = mpc.solver.plan_layout
         plan = Plan.of(own, **{name: state[name] for name in own.places})
         found = recalled(mpc.problem, plan, STATUSES[int(state.number("status"))])
-    usual = WarmStarts(recent, largest, np.zeros(0) if p is None else p)
+    p, certified = np.zeros(0) if p is None else p, state.number("certified")
+    usual = WarmStarts(recent, largest, p, certified=certified)
     loop = mpc._loop._replace(
         plan=PlanState(found, usual, CAUSES[int(state.number("cause"))]),
         sent=tuple(sent),

@@ -27,9 +27,9 @@ class RealTime:
     first_iterations : int
         Most iterations of a first plan.
     most_iterations : int, optional
-        Hard limit on the iterations of any call, first plans among them, for firmware: its header
-        says it. Without it a first plan takes `first_iterations`, any other call at most
-        ``2 (iterations + 4)``.
+        Hard limit on the iterations of any call, first plans among them, in firmware too: its
+        header says it. ``2 (iterations + 4) + first_iterations`` if left out: 60. Calls need more
+        than ``2 (iterations + 4)`` only to find out whether hard limits can be satisfied.
     budget : float
         Time for a call in s, looked at after every iteration; the answer is that of the plan so
         far. `MPC.prepare` and `MPC.preview` have no limit.

@@ -423,8 +423,8 @@ def test_a_jump_costs_no_more_than_calls_do(jump):
 
 @pytest.mark.usually(is_built=(False,))
 @pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
-def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
-    """Put beyond a wall it comes back as fast as it can, by a price from the second call on."""
+def test_hard_limits_that_are_exceeded_cost_a_certificate_and_then_no_more_than_calls_do(is_built):
+    """Put beyond a wall it comes back as fast as it can, by a penalty; the first call certifies."""
     mpc = MPC(
         cart(2.0), 15, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[0.4, 0.0],
         bounds=[Bound("place", upper=0.5)],
@@ -435,16 +435,12 @@ def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
     x, said = np.array([0.8, 0.5]), []
     for k in range(1, 25):
         u = mpc(0.1 * k, x)
-        assert mpc.info.iterations <= 10
+        assert mpc.info.iterations <= (60 if k == 1 else 10)
         said.append(mpc.info.status)
-        if k == 1:
-            assert mpc.info.solve is SolveStatus.ITERATION_LIMIT
-            assert "ended before the plan kept its hard bounds" in mpc.info.message
         assert ("place.x0 exceeds" in mpc.info.message) == (said[-1] is not CallStatus.OK)
         x = mpc.system.step()(0.0, x, [*u, 0.0], [1.0], 0.1)
-    assert said[0] is CallStatus.UNSOLVED
-    assert said[1] is CallStatus.INFEASIBLE and said[-1] is CallStatus.OK
-    assert CallStatus.UNSOLVED not in said[1:]
+    assert said[0] is CallStatus.INFEASIBLE and said[-1] is CallStatus.OK
+    assert CallStatus.UNSOLVED not in said
     assert x == pytest.approx([0.4, 0.0], abs=1e-2)
 
 

@@ -34,7 +34,7 @@ from .._settings import Settings
 from .._transcription import Setting
 from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
 from ._library import LOOP as LOOP_TEXT
-from ._loop import LoopDisturbance, LoopRates, queue_size
+from ._loop import NUMBERS, LoopDisturbance, LoopRates, queue_size
 from ._solver import KernelMemory
 from ._table import LOG, MODEL, header
 
@@ -215,7 +215,7 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
         "best": 2 * plan + rows + gains + every,
         "other": plan + rows + gains + names["nr"] + every,
         "before": plan + rows + gains + names["nr"] + every,
-        "state": 9 + m + loop.queue * (1 + m) + _estimate(model, loop), "weight": names["na"],
+        "state": NUMBERS + m + loop.queue * (1 + m) + _estimate(model, loop), "weight": names["na"],
         "aim_x": (N + 1) * model.group.nq if loop.disturbance else 0,
         "aim_u": (N + 1) * problem.system.n_inputs if loop.disturbance else 0,
     }  # fmt: skip

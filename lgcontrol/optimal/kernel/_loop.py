@@ -27,7 +27,9 @@ TOLERANCE = 1e-6  # of a new plan
 OK, EXCEEDED, UNSOLVED, HELD, ODD = range(5)
 GOES_ON, FIRST, FAILED, JUMPED = range(4)
 # Places of the numbers of a loop, as `loop.c` has them.
-PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, NUMBERS = range(10)
+(
+    PLANNED, CLOCK, STARTED, LATELY, LARGEST, DUE, QUEUED, CALLED, ANSWERED, CERTIFIED, NUMBERS,
+) = range(11)  # fmt: skip
 
 
 CROWDED = (
@@ -56,16 +58,15 @@ def most_of(
     settings: Settings,
     iterations: int,
     first_iterations: int,
-    restarts: int,
     wanted: int | None,
     limit: int = MOST,
 ) -> int:
-    """Most iterations of any call: those wanted, or what the rules of a loop lead to.
+    """Most iterations of any call: those wanted, or of steps, their repetition and a first plan.
 
     Parameters
     ----------
     settings : Settings
-    iterations, first_iterations, restarts : int
+    iterations, first_iterations : int
         As a loop has them.
     wanted : int or None
     limit : int
@@ -75,9 +76,7 @@ def most_of(
     -------
     int
     """
-    going_on = iterations + int(settings.real_time_more)
-    first = first_iterations + (going_on if restarts > 1 else 0)
-    most = max(2 * going_on, first)
+    most = 2 * (iterations + int(settings.real_time_more)) + first_iterations
     return min(most if wanted is None else min(wanted, most), limit)
 
 
@@ -179,6 +178,8 @@ class LoopState(NamedTuple):
         Time of the last call, s.
     lately, largest : float
         Recent and largest cost.
+    certified : float
+        Calls for which a certificate holds that hard rows cannot be kept.
     is_due : bool
         Whether the next plan begins anew.
     sent : list of (float, ndarray)
@@ -190,6 +191,7 @@ class LoopState(NamedTuple):
     clock: float | None
     lately: float
     largest: float
+    certified: float
     is_due: bool
     sent: list[tuple[float, np.ndarray]]
     disturbance: np.ndarray
@@ -298,7 +300,7 @@ class KernelLoop:
         struct.iterations_most, struct.restarts = iterations, restarts
         struct.first_iterations = min(first_iterations, self.memory.most)
         struct.most = most_of(
-            self.solver.settings, iterations, first_iterations, restarts, most, self.memory.most
+            self.solver.settings, iterations, first_iterations, most, self.memory.most
         )
         struct.starts = sum(STARTS[name] for name in which)
         self._wanted = wanted
@@ -403,6 +405,7 @@ class KernelLoop:
         numbers[:] = 0.0
         numbers[PLANNED], numbers[DUE] = planned, is_due
         numbers[LATELY], numbers[LARGEST] = usual.recent, usual.largest
+        numbers[CERTIFIED] = usual.certified
         self.p, self.reference = usual.p, usual.reference
         self._is_still = False
         if clock is not None:
@@ -436,7 +439,13 @@ class KernelLoop:
         sent = [(float(self._times[k]), self._inputs[k].copy()) for k in range(count)]
         clock = float(n[CLOCK]) if n[CALLED] else None
         return LoopState(
-            clock, float(n[LATELY]), float(n[LARGEST]), bool(n[DUE]), sent, self._estimated()
+            clock,
+            float(n[LATELY]),
+            float(n[LARGEST]),
+            float(n[CERTIFIED]),
+            bool(n[DUE]),
+            sent,
+            self._estimated(),
         )
 
     def _estimated(self) -> np.ndarray:

@@ -864,11 +864,18 @@ class NewtonKKT:
         return ITERATIONS
 
     def roll_out(
-        self, K: np.ndarray, tau: float, d: NewtonStep | None = None, x0: Any = None
+        self,
+        K: np.ndarray,
+        tau: float,
+        d: NewtonStep | None = None,
+        x0: Any = None,
+        *,
+        is_fed: bool = True,
     ) -> Any:
         """A rollout under feedback with the changes of a step: an iterate and its values, or None.
 
-        It starts at x0 where that is given; controls are clipped at the boundary.
+        It starts at x0 where that is given; controls are clipped at the boundary. Without feedback
+        it has the inputs of the iterate.
         """
         it, controls = self.it, self.model.controls
         nodes = Nodes(self.t, it.x, it.u)
@@ -879,7 +886,7 @@ class NewtonKKT:
             x[0] = self.model.retract(it.x[0], d.eps[0], self.setting.p)
         for k in range(self.N):
             v = u[k, controls]
-            own = v + K[k] @ np.asarray(self.model.error(x[k], it.x[k]))
+            own = v + is_fed * K[k] @ np.asarray(self.model.error(x[k], it.x[k]))
             if d is not None:
                 own = own + d.du[k] - K[k] @ d.eps[k]
             u[k, controls] = np.clip(own, v - tau * lower[k], v + tau * upper[k])
@@ -896,6 +903,28 @@ class NewtonKKT:
         if not (np.isfinite(found[0]) and np.isfinite(found[2]).all()):
             return None
         return self.fit_slacks(rolled, found[2], with_multipliers=False), found
+
+    def followed(self, tau: float, x0: np.ndarray) -> PlanIterate | None:
+        """The plan rolled out from x0 under its gains; None where that is not finite.
+
+        Where that exceeds hard rows, by gains that are stiff next to them, the rollout of its
+        inputs alone is taken if its merit is lower.
+        """
+        fed = self.roll_out(self.K, tau, x0=x0)
+        if not self.has_hard or (fed is not None and not self.exceeds(fed[1][2])):
+            return None if fed is None else fed[0]
+        alone = self.roll_out(self.K, tau, x0=x0, is_fed=False)
+        found = [one for one in (fed, alone) if one is not None]
+        return min(found, key=lambda one: self.merit(one[1][0], one[1][2]))[0] if found else None
+
+    def merit(self, cost: float, rows: np.ndarray) -> float:
+        """Cost of a rollout with the penalties of all constraints."""
+        h = self.sign * (rows[:, self.row] - self.limit)
+        h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
+        h = np.where(self.holds, np.abs(h), 0.0)
+        soft = (np.where(self.soft, self.weight, 0.0) * (h + h**2 / 2)).sum()
+        hard = (np.where(self.soft, 0.0, self.d[self.row]) * h).sum()
+        return float(self.scale * (cost + soft) + self.priced * hard)
 
     def _extended(
         self, nodes: Nodes, K: np.ndarray, x: np.ndarray, given: np.ndarray, tau: float
@@ -1212,8 +1241,9 @@ class NewtonKKT:
     ) -> bool:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
-        The iterate is rolled out from x0 under its gains and improved by steps of the solve. It
-        takes more steps if the iterate is far off; the barrier parameter follows how far off it is.
+        The iterate is rolled out from x0 under its gains (`followed`) and improved by steps of the
+        solve. It takes more steps if the iterate is far off; the barrier parameter follows how far
+        off it is.
         With hard rows only the first step is rolled out, and the last one if defects are large:
         along curved rows a rollout loses the distances that their multipliers fit.
         If the steps end with a hard row violated, the last iterate that kept all of them counts,
@@ -1226,10 +1256,10 @@ class NewtonKKT:
         tau = max(o.boundary, 1 - self.mu)
         try:
             with np.errstate(all="ignore"):
-                rolled = self.roll_out(self.K, tau, x0=x0)
+                followed = self.followed(tau, x0)
                 self.extends = False
-                if rolled is not None:
-                    self.it = self.warm(rolled[0])
+                if followed is not None:
+                    self.it = self.warm(followed)
                 else:
                     self.it.x[0] = x0
                 fall = 0.0

@@ -390,7 +390,7 @@ class InteriorPointSolver:
         if reference is not None:
             check_constant(problem.system, reference)
         looks = 0 if problem.costs else restarts
-        most = most_of(self.settings, iterations, first_iterations, looks, most_iterations)
+        most = most_of(self.settings, iterations, first_iterations, most_iterations)
         loop = LoopExport(
             most=most, restarts=looks,
             period=problem.dt if period is None else period, delay=delay, iterations=iterations,

@@ -201,6 +201,62 @@ static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
   for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
+/* A solve from the plan or from nodes, as far as `most` steps lead; the steps of the call count. */
+static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t resume, int64_t most,
+                  lg_verdict *v)
+{
+  const int64_t before = v->steps;
+  const double tolerance = q->tolerance;
+  q->resume = resume, q->max_iterations = most, q->tolerance = o->acceptable;
+  const int status = lg_newton_solve(m, q, o);
+  q->tolerance = tolerance;
+  *v = verdict(m, q, o, q->iterations);
+  v->steps += before;
+  return status;
+}
+
+/* Whether hard rows that steps leave exceeded must be. So say steps that settled, or the elastic
+ * problem solved from their plan; and a solve from a new guess finds no plan within the iterations of
+ * the call, half of those of a first plan at least. A plan that is found is the answer. Else the plan of the steps goes on, with the first
+ * inputs of least violation. A certificate holds for the calls of a horizon: no other guess is tried
+ * in them. */
+static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
+                     lg_verdict *found)
+{
+  double *const holds = &c->state[LG_CERTIFIED];
+  *holds = larger(0, *holds - 1);
+  if (status == LG_NOT_FINITE || !(found->worst > o->acceptable) || !can_relax(m, q)) return status;
+  lg_verdict other = *found;
+  double last[LG_LOG], first_u[m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
+  int is_local = status == LG_INFEASIBLE, is_sought = *holds > 0, ended = LG_ITERATIONS;
+  if (is_local && is_sought) return status;
+  swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
+  if (!is_local && c->most > found->steps && !is_over(q)) {
+    ended = solved(m, q, o, LG_ELASTIC, (c->most - found->steps + 1) / 2, &other);
+    is_local = ended == LG_INFEASIBLE;
+    if (is_local) copy(first_u, u, m->nu);
+  }
+  const int64_t taken = other.steps;
+  if (ended != LG_CONVERGED && !(is_local && is_sought) && c->most > taken && !is_over(q)) {
+    guessed(m, q, o, c, 0);
+    other.steps = taken;
+    ended = solved(m, q, o, LG_FRESH, c->most - taken, &other);
+    if (ended == LG_CONVERGED) c->cause = LG_JUMPED;
+    is_local = is_local || ended == LG_INFEASIBLE;
+    is_sought = ended == LG_INFEASIBLE || 2 * (other.steps - taken) >= c->first_iterations;
+    if (is_local && is_sought) *holds = (double)q->horizon;
+  }
+  if (ended == LG_CONVERGED) {
+    usual(c, other.cost, 1);
+    copy(q->log, q->log + q->iterations * LG_LOG, LG_LOG);
+    *found = other;
+    return ended;
+  }
+  found->steps = other.steps;
+  swap_plan(m, q, c->other, 1), copy(q->log, last, LG_LOG), copy(u, first_u, m->nu);
+  return is_local && is_sought ? LG_INFEASIBLE : LG_ITERATIONS;
+}
+
 /* A plan from the last one, or a new one; what the call answers with. */
 static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c)
 {
@@ -259,6 +315,7 @@ static int plan_on(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop 
     }
     usual(c, larger(dearest, going_on), fading);
   }
+  status = certified(m, q, o, c, status, &found);
   tell(c, status, &found, 1);
   return judged(o, c, status, &found, 1);
 }

@@ -1160,11 +1160,15 @@ static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
   copy(u, kept, m->nu);
 }
 
-/* A rollout into the trial under the gains, from x0 where that is given, with the step's changes of
- * controls where `stepped` is set; controls are clipped at the boundary. 0 where it is not finite. */
+/* How a rollout follows its plan: without gains, under them, with the step's changes of controls. */
+enum { LG_ALONE, LG_FED, LG_STEPPED };
+
+/* A rollout into the trial, from x0 where that is given; controls are clipped at the boundary. 0 where
+ * it is not finite. */
 static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
-                    int stepped, const double *x0, double *f)
+                    int how, const double *x0, double *f)
 {
+  const int stepped = how == LG_STEPPED;
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
   double away[nx];
@@ -1183,7 +1187,7 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     double *u = s->trial.u + k * m->nu;
     for (int64_t j = 0; j < nv; j++) {
       const double v = u[m->controls[j]];
-      double own = v + dot((int)nx, s->K + (k * nv + j) * xp, away);
+      double own = how == LG_ALONE ? v : v + dot((int)nx, s->K + (k * nv + j) * xp, away);
       if (stepped) own += s->k[k * nv + j];
       const double low = v - tau * (v - s->lower[j]), high = v + tau * (s->upper[j] - v);
       u[m->controls[j]] = clip(own, low, high);
@@ -1247,7 +1251,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   least = larger(least * o->step_least, 2.220446049250313e-16);
   double f;
   const int rolls_first = s->linear || most < o->rollout;
-  if (rolls_first && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+  if (rolls_first && roll_out(m, q, s, o, tau, LG_STEPPED, 0, &f)) {
     weigh(m, q, s, f);
     const int falls = s->t_phi - ref[1] <= o->armijo * ref[2];
     if (falls && s->t_theta <= larger(th, filter->least) && judge(s, o, 1, ref)) {
@@ -1265,7 +1269,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none.
      * Far from the solution it may cost a thousand times as much, from where no search gets back. */
     if (first && !rolls_first && m->ne > 0 && s->mem->dw == 0
-        && !(s->t_theta < th) && roll_out(m, q, s, o, tau, 1, 0, &f)) {
+        && !(s->t_theta < th) && roll_out(m, q, s, o, tau, LG_STEPPED, 0, &f)) {
       weigh(m, q, s, f);
       if (is_affordable(m, q, s, th, ref[1]) && judge(s, o, 1, ref)) {
         accept(m, q, s, o, 1, dual);
@@ -1559,7 +1563,7 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
   double f;
   augment(&mem->filter, th, phi(m, q, s, &s->now, s->below, s->above, s->f));
-  if (has_gains && roll_out(m, q, s, o, tau, 0, 0, &f)) {
+  if (has_gains && roll_out(m, q, s, o, tau, LG_FED, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
     const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
@@ -1852,11 +1856,11 @@ static int has_hard(const lg_model *m, const lg_task *q)
 }
 
 /* Whether one-sided hard rows are exceeded. */
-static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s)
+static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const double *rows)
 {
   for (int64_t k = 0; k <= q->horizon && m->ns > 0; k++)
     for (int64_t j = 0; j < m->ns; j++) {
-      const double h = m->sign[j] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      const double h = m->sign[j] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
       if (s->active[k * (m->ns + m->ne) + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->tolerance))
         return 1;
     }
@@ -1912,6 +1916,37 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
   take_trial(s);
 }
 
+/* Cost of a trial without defects, with the penalties of all constraints. */
+static double merit(const lg_model *m, const lg_task *q, const lg_state *s, double f)
+{
+  const int64_t na = m->ns + m->ne;
+  double hard = 0, soft = 0;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - s->limit[j]);
+      if (j >= m->ns) h = fabs(h);
+      if (m->active[k * na + j] == 0 || h <= 0) continue;
+      if (j < m->ns && isfinite(q->weight[j])) soft += q->weight[j] * (h + h * h / 2);
+      else hard += s->d[m->row[j]] * h;
+    }
+  return s->scale * (f + soft) + s->priced * hard;
+}
+
+/* The plan into the trial, rolled out from x0 under its gains. Where that exceeds hard rows, by gains
+ * that are stiff next to them, the rollout of its inputs alone is taken if its merit is lower. 0 where
+ * neither is finite. */
+static int follow_plan(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
+                       const double *x0)
+{
+  double f;
+  const int is_fed = roll_out(m, q, s, o, tau, LG_FED, x0, &f);
+  if (!has_hard(m, q) || (is_fed && !exceeds(m, q, s, s->t_rows))) return is_fed;
+  const double fed = is_fed ? merit(m, q, s, f) : INFINITY;
+  const int is_open = roll_out(m, q, s, o, tau, LG_ALONE, x0, &f);
+  if (is_open && merit(m, q, s, f) < fed) return 1;
+  return is_fed && roll_out(m, q, s, o, tau, LG_FED, x0, &f);
+}
+
 /* Whether the barrier problem is solved as far as its parameter asks for. */
 static int is_solved(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
@@ -1935,10 +1970,10 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   set_form(m, q, s);
   later(m, q, s);
   double tau = larger(o->boundary, 1 - s->mu);
-  double f = NAN, x0[m->nq];
+  double x0[m->nq];
   copy(x0, s->now.x, m->nq);
   first_state(m, q, s, x0);
-  if (roll_out(m, q, s, o, tau, 0, x0, &f))
+  if (follow_plan(m, q, s, o, tau, x0))
     warm(m, q, s, o);
   else
     copy(s->now.x, x0, m->nq);
@@ -1954,7 +1989,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     off = adjoint(m, q, s);
     const double cost = cost_of(m, q, s);
     if (q->iterations == 0) started = cost;
-    if (has_hard(m, q) && !exceeds(m, q, s) && largest(s->gap, N * m->nx, 0) <= q->tolerance
+    if (has_hard(m, q) && !exceeds(m, q, s, s->rows) && largest(s->gap, N * m->nx, 0) <= q->tolerance
         && cost <= started + o->real_time_dearer * fabs(started)) {
       copy(s->saved_memory, s->now.x, s->plan);
       has_kept = 1;
@@ -2002,7 +2037,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     copy(s->rows, s->t_rows, (N + 1) * m->nr);
     const int is_far = (off > o->real_time_far && !is_modelled)
-      || s->mem->alpha < o->real_time_short || exceeds(m, q, s);
+      || s->mem->alpha < o->real_time_short || exceeds(m, q, s, s->rows);
     const int is_due = q->iterations < q->max_iterations || (q->iterations < most && is_far);
     if (is_due && !(q->watch && q->watch(q->log))) continue;
     /* What the caller is told is known without another expansion. */
@@ -2012,7 +2047,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
     break;
   }
-  if (has_kept && status != LG_NOT_FINITE && exceeds(m, q, s)) {
+  if (has_kept && status != LG_NOT_FINITE && exceeds(m, q, s, s->rows)) {
     copy(s->now.x, s->saved_memory, s->plan);
     expand(m, q, s);
     misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
@@ -2020,7 +2055,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   /* Exceeded by two calls one after the other, and next to an optimum at a penalty: not to be kept. */
   const int is_settled = off <= o->acceptable
     || (off <= o->real_time_far && s->mem->alpha >= o->real_time_short);
-  const int beyond = exceeds(m, q, s);
+  const int beyond = exceeds(m, q, s, s->rows);
   if (status != LG_NOT_FINITE && beyond && s->mem->beyond && is_settled) status = LG_INFEASIBLE;
   s->mem->beyond = beyond;
   double *row = q->log;
