@@ -24,6 +24,7 @@ from ..integrators import Mechanical
 from ._blocks import ErrorCoordinates, block_slices, blocks_of, from_wide_to_narrow, shared_names
 from ._definition import SystemDefinition
 from ._signals import Input, Parameter
+from ._tracing import call_with_symbols
 
 Plant = TypeVar("Plant", bound=SystemDefinition)
 
@@ -38,8 +39,9 @@ def augment(
     bias: str | Iterable[str] = (),
     bias_walk: bool = False,
     bias_time: float = inf,
-    integrate: str | Iterable[str] = (),
+    integrate: str | Iterable[str] | Mapping[str, Callable[..., Any]] = (),
     reference: Any = None,
+    constant: str | Iterable[str] = (),
 ) -> Plant:
     """Return a system with further states, each kind in a block of its own.
 
@@ -67,11 +69,17 @@ def augment(
     bias_time : float
         Correlation time in s of biases that return to zero (Gauss–Markov): stationary deviation
         ``density √(bias_time / 2)``.
-    integrate : str or iterable of str
+    integrate : str, iterable of str or mapping
         Output errors to integrate, by entries or blocks; block "integral", whose rate is that
-        entry of ``minus(y, reference)``.
+        entry of ``minus(y, reference)``. A mapping has functions ``(t, x, u, p) → number`` of the
+        system by name, such as ``{"energy": lambda t, x, u, p: x[1] * u[0]}``: a bound on
+        "integral.energy" limits their integral.
     reference : array_like, shape (output.nq,), optional
         Nominal reference of the integrators; the identity if left out.
+    constant : str or iterable of str
+        Constant states; block "constant", the last one. Parameters of the system become such
+        states, to be found with the motion by ``free="constant"``; other names are new numbers,
+        such as a largest value that an optimal control problem lowers.
 
     Returns
     -------
@@ -97,6 +105,8 @@ def augment(
     ...               inputs=["force"])
     >>> cart.augment(lag=0.1, integrate="place").state
     Product(state=Rn(2), actuator=Rn(1), integral=Rn(1))
+    >>> cart.augment(constant="peak").state.coordinate_names
+    ('state.place', 'state.speed', 'constant.peak')
     """
     dt = system.dt
     stages = [
@@ -112,14 +122,18 @@ def augment(
             stages.append((system.input_names.index(name), input_bias(name)))
         else:
             biased.append(system.output.tangent_names.index(name))
-    listed = _listed("integrate", integrate)
+    functions = dict(integrate) if isinstance(integrate, Mapping) else {}
+    listed = [] if functions else _listed("integrate", integrate)
     integrated = list(dict.fromkeys(i for name in listed for i in _output_indices(system, name)))
-    if not (stages or biased or integrated):
-        raise ValueError("augment: give delay, lag, bias or integrate")
+    held = _listed("constant", constant)
+    is_more = bool(stages or biased or integrated or functions)
+    if not (is_more or held):
+        raise ValueError("augment: give delay, lag, bias, integrate or constant")
     if reference is not None and not integrated:
         raise ValueError("augment: reference is for integrators; give integrate as well")
-    parts = Augmented(system, stages, biased, integrated, reference)
-    made = parts.build()
+    parts = Augmented(system, stages, biased, integrated, reference, functions)
+    made = parts.build() if is_more else system
+    made = _with_constants(made, held) if held else made
     if not bias_walk and bias_time == inf:
         return made
     names = _listed("bias", bias)
@@ -342,6 +356,8 @@ class Augmented:
         Entries of the output error.
     reference : array_like or None
         Nominal reference of the integrators.
+    functions : dict of str to callable
+        What is integrated besides, of the arguments of the system.
     """
 
     def __init__(
@@ -351,11 +367,13 @@ class Augmented:
         biased: list[int],
         integrated: list[int],
         reference: Any,
+        functions: dict[str, Callable[..., Any]],
     ) -> None:
         self.system = system
         self.stages = stages
         self.biased = biased
         self.integrated = integrated
+        self.functions = functions
         names, units = system.output.tangent_names, system.output.tangent_units
         layout = _ExtraBlocks(system)
         self.stage_rows = [
@@ -364,7 +382,9 @@ class Augmented:
         ]
         self.bias_rows = layout.add("bias", [(names[i], units[i]) for i in biased])
         self.integral_rows = layout.add(
-            "integral", [(names[i], f"{units[i]} s".strip()) for i in integrated]
+            "integral",
+            [(names[i], f"{units[i]} s".strip()) for i in integrated]
+            + [(name, "") for name in functions],
         )
         self.state, self.places = layout.finish()
         self.stage_parameters = [entry for _, stage in stages for entry in stage.parameters]
@@ -508,7 +528,8 @@ class Augmented:
 
     def _field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         system = self.system
-        rates = dict.fromkeys(range(system.state.nq, self.state.nq), 0)
+        rates: dict[int, Any] = dict.fromkeys(range(system.state.nq, self.state.nq), 0)
+        scale = system.dt or 1.0
         _, changes = self._arriving(x, u, p)
         for rows, change in zip(self.stage_rows, changes, strict=True):
             rates |= {at: change[k] for k, at in enumerate(self._at(rows))}
@@ -516,9 +537,73 @@ class Augmented:
             wanted = system.output.normalize(p[-len(self.reference) :])
             error = system.output.minus(self._output(t, x, u, p), wanted)
             at = self._at(self.integral_rows)
-            scale = system.dt or 1.0
-            rates |= {row: scale * error[i] for row, i in zip(at, self.integrated, strict=True)}
+            rates |= {row: scale * error[i] for row, i in zip(at, self.integrated, strict=False)}
+        at = self._at(self.integral_rows[len(self.integrated) :])
+        for row, (name, function) in zip(at, self.functions.items(), strict=True):
+            rates[row] = scale * self._number(name, function, t, x, u, p)
         return ca.vertcat(self._inside(system.f)(t, x, u, p), *rates.values())
+
+    def _number(
+        self, name: str, function: Callable[..., Any], t: Value, x: Value, u: Value, p: Value
+    ) -> Value:
+        """What a function that is integrated returns, for arguments of the whole."""
+        label = f"integrate: {name!r}"
+
+        def called(*values: Value) -> Value:
+            return call_with_symbols(label, function, values, ("t", "x", "u", "p"))
+
+        value = type(x)(self._inside(called)(t, x, u, p))
+        if value.shape != (1, 1):
+            raise ValueError(f"{label} must return one number, not shape {value.shape}")
+        return value
+
+
+def _with_constants(system: Any, names: list[str]) -> Any:
+    """A system with constant states, some of which take the places of its parameters."""
+    if system.errors is not None:
+        raise ValueError(f"constant: {system.name} has constraints, and takes no constant states")
+    nq, known = system.state.nq, system.parameter_names
+    units = {entry.name: entry.unit for entry in system.parameters}
+    nominal = dict(zip(known, system.nominal_parameters, strict=True))
+    layout = _ExtraBlocks(system)
+    layout.add("constant", [(name, units.get(name, "")) for name in names])
+    state, _ = layout.finish()
+    kept = [entry for entry in system.parameters if entry.name not in names]
+
+    def own(x: Value, p: Value) -> Value:
+        """Parameters of the system inside."""
+        rest = iter(range(len(kept)))
+        return ca.vertcat(
+            *(x[nq + names.index(name)] if name in names else p[next(rest)] for name in known)
+        )
+
+    def inside(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda t, x, u, p: function(t, x[:nq], u, own(x, p))
+
+    def static(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        return None if function is None else lambda x, p: function(x[:nq], own(x, p))
+
+    def derivatives(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        Df, Bf = system.derivatives(t, x[:nq], u, own(x, p))
+        by_constants = ca.jacobian(inside(system.f)(t, x, u, p), x)[:, nq:]
+        rest = ca.DM(len(names), state.dim), ca.DM(len(names), system.n_inputs)
+        return ca.vertcat(ca.horzcat(Df, by_constants), rest[0]), ca.vertcat(Bf, rest[1])
+
+    project = static(system.project)
+    return system.replaced(
+        state=state,
+        home=np.concatenate([system.home, [nominal.get(name, 0.0) for name in names]]),
+        f=lambda t, x, u, p: ca.vertcat(inside(system.f)(t, x, u, p), ca.DM(len(names), 1)),
+        h=inside(system.h),
+        output=system.output,
+        parameters=kept,
+        quantities=system.named_quantities(inside),
+        invariants=static(system.invariants),
+        project=None if project is None else lambda x, p: ca.vertcat(project(x, p), x[nq:]),
+        project_derivative=None,
+        derivatives=derivatives if system._knows_derivatives else None,
+        structure=None,
+    )
 
 
 class _ExtraBlocks:

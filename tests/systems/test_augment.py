@@ -170,7 +170,7 @@ def test_quantities_and_constraints_come_along():
 
 
 FAULTS = {
-    "nothing": ({}, ValueError, "give delay, lag, bias or integrate"),
+    "nothing": ({}, ValueError, "give delay, lag, bias, integrate or constant"),
     "lag": ({"lag": -0.1}, ValueError, "lag of 'rotor1' must be positive seconds, got -0.1"),
     "delay": ({"delay": np.nan}, ValueError, "delay of 'rotor1' must be positive seconds"),
     "order": (
@@ -234,3 +234,38 @@ def test_walks_need_biases():
         lift().augment(lag=0.1, bias_walk=True)
     with pytest.raises(ValueError, match="bias_time must be positive"):
         lift().augment(bias="thrust", bias_time=0.0)
+
+
+def test_parameters_become_constant_states():
+    craft = lift()
+    name = craft.parameter_names[0]
+    found = craft.augment(constant=[name, "spare"])
+    assert list(found.state.blocks)[-1] == "constant"
+    assert found.parameter_names == craft.parameter_names[1:]
+    assert found.home[-2:].tolist() == [craft.nominal_parameters[0], 0.0]
+    check_system(found)
+    x, other = found.home.copy(), craft.nominal_parameters.copy()
+    x[-2] = other[0] = 1.7 * other[0]
+    u = craft.nominal_input + 0.3
+    inside = np.asarray(craft.f(0.2, x[:-2], u, other))
+    np.testing.assert_allclose(np.asarray(found.f(0.2, x, u, other[1:])), [*inside, 0, 0])
+
+
+def test_derivatives_by_constants_are_those_of_differences():
+    quad = quadrotor()
+    name = quad.parameter_names[0] if quad.parameter_names else "spare"
+    found = quad.augment(constant=name, lag=0.1)
+    check_system(found)
+    assert list(found.state.blocks)[-2:] == ["actuator", "constant"]
+
+
+def test_functions_are_integrated_under_their_names(rng):
+    craft = lift().augment(lag=0.2, integrate={"work": lambda t, x, u, p: x[1] * u[0] + t})
+    assert craft.state.coordinate_names[-1] == "integral.work"
+    check_system(craft)
+    x = rng.normal(size=craft.state.nq)
+    rate = np.asarray(craft.f(0.5, x, [9.0], craft.nominal_parameters))
+    assert rate[-1] == pytest.approx(x[1] * x[2] + 0.5)  # of what arrives behind the lag
+    sampled = lift().discretize(0.1).augment(integrate={"work": lambda t, x, u, p: x[1]})
+    change = np.asarray(sampled.f(0.0, [0.0, 2.0, 0.0], [9.0], sampled.nominal_parameters))
+    assert change[-1] == pytest.approx(0.2)
