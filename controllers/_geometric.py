@@ -99,12 +99,8 @@ class GeometricPD(BlockController):
         and bodies bring, if left out.
     reference : optional
         See `Controller`; the velocity and acceleration of a Trajectory are fed forward.
-    saturate : bool
-        Whether the controls stay within their bounds.
-    offset, delay : float
+    saturate, offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters.
 
     Raises
     ------
@@ -289,12 +285,8 @@ class ThrustVectorPD(BlockController):
         Blocks of the pose and its twist; those of the system's structure if left out.
     reference : optional
         See `Controller`; velocity and acceleration of a Trajectory are fed forward.
-    saturate : bool
-        Whether the controls stay within their bounds.
-    offset, delay : float
+    saturate, offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters.
 
     Attributes
     ----------

@@ -140,10 +140,8 @@ class Impedance(FrameController):
     saturate : bool
         Whether the torques stay within their bounds: the posture gives way first, then the wrench,
         then the weight.
-    offset, delay : float
+    offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters; see `Controller`.
 
     Raises
     ------
@@ -256,11 +254,8 @@ class OperationalSpace(FrameController):
         Default ``tree.system()``; see `ComputedTorque`.
     reference : optional
         Coordinates on the task's group, those with a velocity, Trajectory or function of time.
-    saturate : bool
-    offset, delay : float
+    saturate, offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters; see `Controller`.
 
     Raises
     ------

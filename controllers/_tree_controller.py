@@ -190,12 +190,8 @@ class ComputedTorque(TreeController):
     reference : optional
         Configuration (nq,), state (nq + nv,), Trajectory or function of time. The acceleration of
         states over time is fed forward.
-    saturate : bool
-        Whether the controls stay within their bounds.
-    offset, delay : float
+    saturate, offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters; see `Controller`.
 
     Attributes
     ----------
@@ -279,10 +275,8 @@ class GravityPD(TreeController):
         Configuration (nq,), state (nq + nv,), Trajectory or function of time.
     saturate : bool
         Whether the controls stay within their bounds: the spring gives way before the weight.
-    offset, delay : float
+    offset, delay, p
         See `Controller`.
-    p : mapping or array_like, optional
-        The system's parameters; see `Controller`.
 
     Raises
     ------

@@ -339,32 +339,13 @@ def _places(path: np.ndarray, frames: int, length: float) -> np.ndarray:
 
 
 def _draw_plane(figure: Any, shown: _PathPicture, frames: int) -> Any:
-    from matplotlib.patches import Polygon
-
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
     everything = shown.points()
     length = 0.06 * extent_of(everything[:, :2])
     for ends, radius, *_ in shown.hulls:  # a body that is small beside its way has short axes
         length = min(length, 2.0 * radius + float(np.linalg.norm(np.diff(ends, axis=0))))
-    if shown.goal is not None:
-        _draw_reference(ax, shown.goal, length, 2)
-    _mark_goals(ax, shown.marked, 2)
-    if shown.solids is not None:
-        draw_solids(ax, shown.solids, 2)
-    for k, color in enumerate(_path_colors(shown.poses)):
-        path = shown.poses[:, k]
-        _draw_way(ax, path[:, :2], color)
-        places = _places(path[:, :3], frames, length) if shown.solids is None else (
-            shown.solids.places
-        )  # fmt: skip
-        for i in places:
-            if shown.solids is None:
-                draw_frame(ax, path[i], length, 2)
-            for ends, radius, *_ in shown.hulls:
-                around = outline(SE3.act(path[i], ends), radius)
-                ax.add_patch(Polygon(around, fc="none", ec=color, lw=0.8, alpha=0.45))
-            _draw_ellipses(ax, path, i, shown.spreads, 2)
+    _draw_bodies(ax, shown, frames, length, 2)
     ax.update_datalim(everything[:, :2])
     draw_in_plane(ax, shown.capsules, extent_of(everything[:, :2]))
     ax.set_aspect("equal", adjustable="datalim")
@@ -378,25 +359,36 @@ def _draw_space(figure: Any, shown: _PathPicture, frames: int) -> tuple[Any, tup
     everything = shown.points()
     length = 0.09 * extent_of(everything)
     draw_in_space(ax, shown.capsules, everything, extent_of(everything))
+    _draw_bodies(ax, shown, frames, length, 3)
+    return ax, set_box(ax, everything, margin=length)
+
+
+def _draw_bodies(ax: Any, shown: _PathPicture, frames: int, length: float, size: int) -> None:
+    """References, goals, solids, and paths with frames, hulls and ellipses along them."""
+    from matplotlib.patches import Polygon
+
     if shown.goal is not None:
-        _draw_reference(ax, shown.goal, length, 3)
-    _mark_goals(ax, shown.marked, 3)
+        _draw_reference(ax, shown.goal, length, size)
+    _mark_goals(ax, shown.marked, size)
     if shown.solids is not None:
-        draw_solids(ax, shown.solids, 3)
+        draw_solids(ax, shown.solids, size)
     for k, color in enumerate(_path_colors(shown.poses)):
         path = shown.poses[:, k]
-        _draw_way(ax, path[:, :3], color)
+        _draw_way(ax, path[:, :size], color)
         places = _places(path[:, :3], frames, length) if shown.solids is None else (
             shown.solids.places
         )  # fmt: skip
         for i in places:
             if shown.solids is None:
-                draw_frame(ax, path[i], length)
+                draw_frame(ax, path[i], length, size)
             for ends, radius, *_ in shown.hulls:
-                around = surface(SE3.act(path[i], ends), radius)
-                ax.plot_surface(*around, color=color, alpha=0.12, lw=0)
-            _draw_ellipses(ax, path, i, shown.spreads, 3)
-    return ax, set_box(ax, everything, margin=length)
+                ends = SE3.act(path[i], ends)
+                if size == 2:
+                    around = outline(ends, radius)
+                    ax.add_patch(Polygon(around, fc="none", ec=color, lw=0.8, alpha=0.45))
+                else:
+                    ax.plot_surface(*surface(ends, radius), color=color, alpha=0.12, lw=0)
+            _draw_ellipses(ax, path, i, shown.spreads, size)
 
 
 def _draw_way(ax: Any, path: np.ndarray, color: Any) -> None:

@@ -37,13 +37,8 @@ def events_of(run: Any) -> list[tuple[float, str]]:
     return sorted(found)
 
 
-class PlottedRun(Protocol):
-    """Times, states, inputs and what was known of them, as in a simulation result."""
-
-    @property
-    def name(self) -> str:
-        """Name of the plant."""
-        ...
+class PlottedStates(Protocol):
+    """States and inputs over time."""
 
     @property
     def group(self) -> LieGroup:
@@ -63,6 +58,15 @@ class PlottedRun(Protocol):
     @property
     def u(self) -> np.ndarray:
         """Inputs held over each interval, shape (N, n_inputs)."""
+        ...
+
+
+class PlottedRun(PlottedStates, Protocol):
+    """Times, states, inputs and what was known of them, as in a simulation result."""
+
+    @property
+    def name(self) -> str:
+        """Name of the plant."""
         ...
 
     @property
@@ -116,28 +120,8 @@ class PlottedRun(Protocol):
         ...
 
 
-class PlottedNodes(Protocol):
+class PlottedNodes(PlottedStates, Protocol):
     """States and inputs over time, as in a `lgcontrol.systems.Trajectory`."""
-
-    @property
-    def group(self) -> LieGroup:
-        """The state's group."""
-        ...
-
-    @property
-    def t(self) -> np.ndarray:
-        """Times in s."""
-        ...
-
-    @property
-    def x(self) -> np.ndarray:
-        """States."""
-        ...
-
-    @property
-    def u(self) -> np.ndarray:
-        """Inputs."""
-        ...
 
     @property
     def inputs(self) -> tuple[Any, ...]:
