@@ -46,6 +46,9 @@ from ._spring import (
 )
 from ._tree_law import bounded
 
+NEWTON_ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
+CONTRACTION = 0.9  # of what springs carry, at most
+
 
 class ElasticPD(ElasticLaw):
     """``u = g(q_d) − K_P (θ − θ_d) − K_D θ̇`` with ``σ(θ_d − q_d) = g(q_d)``: desired gravity.
@@ -355,10 +358,6 @@ def _typical_inertia(arm: SeriesElastic) -> np.ndarray:
     q = arm.tree.configuration.random(np.random.default_rng(0), (50,))
     diagonal = np.diagonal(arm.tree.mass_matrix(q), axis1=-2, axis2=-1)
     return np.exp(np.log(diagonal).mean(axis=0))
-
-
-NEWTON_ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
-CONTRACTION = 0.9  # of what springs carry, at most
 
 
 class ElasticImpedance(Controller):

@@ -30,6 +30,11 @@ from ._tracking import (
     tracking_acceleration,
 )
 
+# Share of its largest singular value above which a thrust along another axis is not ignored.
+ONE_AXIS = 1e-6
+# Attitude before lift, lift before turning about the thrust.
+PRIORITY = np.array([10.0, 100.0, 100.0, 1.0])
+
 
 class BlockOptions(LawOptions, total=False):
     """Arguments that every law of two blocks takes besides its own; see `BlockController`."""
@@ -252,12 +257,6 @@ def _build_tracking(blocks: MechanicalBlocks) -> ModelFunction:
     )
     shapes = {name: (size,) for name, size in names.items()} | {"acceleration": (n,)}
     return ModelFunction(function, shapes=shapes)
-
-
-# Share of its largest singular value above which a thrust along another axis is not ignored.
-ONE_AXIS = 1e-6
-# Attitude before lift, lift before turning about the thrust.
-PRIORITY = np.array([10.0, 100.0, 100.0, 1.0])
 
 
 class ThrustVectorPD(BlockController):

@@ -19,6 +19,12 @@ from lgcontrol.systems import System
 PER_TIME = ("", "/s", "/s²", "/s³", "/s⁴", " s")
 # Arguments that are numbers.
 NUMBERS = ("t", "first", "t_from", "span")
+# Growth in a sample below which a mode counts as one that stays: free directions have eigenvalues
+# of one, which differences of laws and fields move by less.
+GROWTH = 1e-5
+LAW_STEP = 1e-6  # of central differences: fields and laws are smooth over it, rounding is 1e-9
+LATEST = 60  # controls on their way with which a loop is judged: the matrix grows with them
+SHORTER_PERIODS = tuple(2.0**-k for k in range(1, 13))  # shares of a period tried as a remedy
 
 
 class LawArgument(NamedTuple):
@@ -78,14 +84,6 @@ def law_function(
         list(given), list(results),
     )  # fmt: skip
     return ModelFunction(function, shapes=known | dict(shapes or {}))
-
-
-# Growth in a sample below which a mode counts as one that stays: free directions have eigenvalues
-# of one, which differences of laws and fields move by less.
-GROWTH = 1e-5
-LAW_STEP = 1e-6  # of central differences: fields and laws are smooth over it, rounding is 1e-9
-LATEST = 60  # controls on their way with which a loop is judged: the matrix grows with them
-SHORTER_PERIODS = tuple(2.0**-k for k in range(1, 13))  # shares of a period tried as a remedy
 
 
 @dataclass(frozen=True)

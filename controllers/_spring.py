@@ -11,6 +11,9 @@ from lgcontrol.codegen._internal import as_numbers, check_shape
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import SeriesElastic, random_configuration
 
+DAMPING_RATIO = 0.7
+WEIGHT_SAMPLES, WEIGHT_SEED = 2000, 0  # of configurations at which the weight is judged
+
 
 def error_of(
     group: LieGroup, X: Value, velocity: Value, X_ref: Value, velocity_ref: Value
@@ -38,10 +41,6 @@ def gain(name: str, value: ArrayLike, size: int) -> np.ndarray:
     if (array < 0).any():
         raise ValueError(f"{name} must not be negative, got {value}")
     return np.broadcast_to(array, (size,)).copy()
-
-
-DAMPING_RATIO = 0.7
-WEIGHT_SAMPLES, WEIGHT_SEED = 2000, 0  # of configurations at which the weight is judged
 
 
 def spring_gain(arm: SeriesElastic, value: ArrayLike | None, count: int) -> np.ndarray:

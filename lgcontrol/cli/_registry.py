@@ -9,6 +9,9 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+DESIGNS, MODELS, PAPERS = "lgcontrol.designs", "lgcontrol.models", "lgcontrol.papers"
+MECHANISMS = "lgcontrol.mechanisms"
+
 
 def safe_name(name: str) -> str:
     """Name of a design or paper as the name of a file, which leads nowhere else."""
@@ -29,10 +32,6 @@ def progress() -> Callable[[float], None] | None:
 def end_progress() -> None:
     if sys.stderr.isatty():
         print("\r       \r", end="", file=sys.stderr, flush=True)
-
-
-DESIGNS, MODELS, PAPERS = "lgcontrol.designs", "lgcontrol.models", "lgcontrol.papers"
-MECHANISMS = "lgcontrol.mechanisms"
 
 
 class CommandError(Exception):

@@ -25,6 +25,14 @@ try:
 except ImportError:  # not on Windows
     grp = pwd = None
 
+LIBRARY, MANIFEST = "kernel.so", "manifest.json"
+_FORMAT = 1
+_LIMIT = 512 * 2**20  # bytes; a compiled Panda model takes about one million
+LONGEST_WAIT = 60.0  # s that a build of another process is waited for
+_ABANDONED = 3600.0  # seconds after which a build folder has lost its builder
+_MANIFEST_LIMIT = 1 << 16
+_ENTRY, _BUILD, _TRASH = "entry-", "build-", "trash-"
+
 
 class UnsafeFolder(Exception):
     """A folder or file that others could have written to; the message says which and why."""
@@ -170,15 +178,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None
-
-
-LIBRARY, MANIFEST = "kernel.so", "manifest.json"
-_FORMAT = 1
-_LIMIT = 512 * 2**20  # bytes; a compiled Panda model takes about one million
-LONGEST_WAIT = 60.0  # s that a build of another process is waited for
-_ABANDONED = 3600.0  # seconds after which a build folder has lost its builder
-_MANIFEST_LIMIT = 1 << 16
-_ENTRY, _BUILD, _TRASH = "entry-", "build-", "trash-"
 
 
 @dataclass(frozen=True)

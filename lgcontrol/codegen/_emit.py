@@ -84,6 +84,13 @@ static inline V lg_sign(V a) {{
   return lg_select((M)(a == 0.0) | (M)(a != a), a, lg_select((M)(a > 0.0), lg_one, -lg_one));
 }}
 """
+# Compilers take time that grows faster than the length of a function: longer ones are cut into
+# pieces, which pass on what later pieces need in memory. Measured on tree dynamics of 5 000 to
+# 30 000 operations: 2 to 4 times quicker to compile, to a few percent as quick to run.
+_WHOLE, _PIECE = 3000, 1000
+# Simple operations that take about as long as a quotient, a root or a call of a function does, and
+# as a branch is worth.
+_DEAR = 10
 
 
 def scalar_prelude() -> str:
@@ -192,14 +199,7 @@ EXPRESSIONS: dict[int, str] = {
 
 _SELECT = EXPRESSIONS[ca.OP_IF_ELSE_ZERO]
 
-# Compilers take time that grows faster than the length of a function: longer ones are cut into
-# pieces, which pass on what later pieces need in memory. Measured on tree dynamics of 5 000 to
-# 30 000 operations: 2 to 4 times quicker to compile, to a few percent as quick to run.
-_WHOLE, _PIECE = 3000, 1000
 
-# Simple operations that take about as long as a quotient, a root or a call of a function does, and
-# as a branch is worth.
-_DEAR = 10
 _CALLS = {text for text in EXPRESSIONS.values() if re.fullmatch(r"lg_[a-z0-9]+\(.*\)", text)} - {
     EXPRESSIONS[simple]
     for simple in (

@@ -138,6 +138,9 @@ Bind = Callable[[int, tuple], Any]
 """Makes a Python function of one of the library's and of what is bound to it."""
 
 _LOAD, _EVALUATE = range(2)
+# Operations of one call into C, some 50 ms.
+LONGEST_PIECE = 200_000_000
+_FLOAT = np.dtype(np.float64)
 
 
 def loader(
@@ -277,10 +280,6 @@ def _reverse(items: np.ndarray) -> np.ndarray:
     return items.transpose(0, *range(items.ndim - 1, 0, -1))
 
 
-# Operations of one call into C, some 50 ms.
-LONGEST_PIECE = 200_000_000
-
-
 class Piece(NamedTuple):
     """Some items, or some steps of all items.
 
@@ -355,9 +354,6 @@ def _in_steps(
         found.append(Piece(part.stop - part.start, given, made))
         state = made[chain.result][:, -1]
     return found
-
-
-_FLOAT = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._names import member_hint
 from ._validate import unknown_name
 
+T = TypeVar("T")
+
 
 def refuse_attribute(thing: Any, name: str) -> Any:
     """Raise the error for an attribute that an object does not have, with its new name.
@@ -52,9 +54,6 @@ class Immutable:
     def _finish_making(self) -> None:
         """From here on the names are known."""
         vars(self)["_is_made"] = True
-
-
-T = TypeVar("T")
 
 
 class Memo(Immutable):

@@ -20,6 +20,25 @@ from ._notice import notice
 from ._program import Program
 from ._source import scalar_source, vector_source
 
+_ITEMS = 11  # more than one vector and a remainder, for every width
+_STEPS = 3
+# Compiled and interpreted code differ by the rounding of each operation: fused multiply-adds,
+# vector functions within 4 ulp. A wrong library is off by the values themselves.
+_TOLERANCE = 1e-8
+# Where the function amplifies rounding (differences of nearly equal numbers, divisions by small
+# ones), this many times its answer to changes of the inputs by one rounding is allowed besides.
+_AMPLIFICATION = 1e4
+# Terms that cancel exactly in one of the two leave their rounding in the other.
+_FLOOR = 1e-12
+_ROUNDING = 2.0**-52
+_SHAKES = 4  # such changes of the inputs
+# Relative changes of inputs that tell what rounding leaves undefined from what is so, and how many
+# are tried of each size.
+_CHANGES, _TRIES = (1e-14, 1e-12, 1e-10, 1e-8), 6
+# Calls shorter than about this many operations (10 µs) keep Python's lock: giving it back and
+# waiting for it would take longer, with other Python threads running up to 5 ms longer.
+_HOLD_LOCK = 30_000
+
 
 class Table:
     """Numbers for ``lg_run`` (see `_source.py`); keeps the arrays alive.
@@ -69,24 +88,7 @@ def address_of(array: np.ndarray) -> int:
         return array.ctypes.data
 
 
-_ITEMS = 11  # more than one vector and a remainder, for every width
-_STEPS = 3
-
 Sample = Callable[[tuple[int, int]], np.ndarray]  # of the shape of an argument: that of all items
-
-# Compiled and interpreted code differ by the rounding of each operation: fused multiply-adds,
-# vector functions within 4 ulp. A wrong library is off by the values themselves.
-_TOLERANCE = 1e-8
-# Where the function amplifies rounding (differences of nearly equal numbers, divisions by small
-# ones), this many times its answer to changes of the inputs by one rounding is allowed besides.
-_AMPLIFICATION = 1e4
-# Terms that cancel exactly in one of the two leave their rounding in the other.
-_FLOOR = 1e-12
-_ROUNDING = 2.0**-52
-_SHAKES = 4  # such changes of the inputs
-# Relative changes of inputs that tell what rounding leaves undefined from what is so, and how many
-# are tried of each size.
-_CHANGES, _TRIES = (1e-14, 1e-12, 1e-10, 1e-8), 6
 
 
 def disagreement(program: Program, run: Callable[[int], int], width: int) -> str | None:
@@ -236,11 +238,6 @@ def _compiled(
         one = [row[k : k + 1] for row in arguments]
         Table(1, steps, one, [result[k : k + 1] for result in results]).run(run)
     return results
-
-
-# Calls shorter than about this many operations (10 µs) keep Python's lock: giving it back and
-# waiting for it would take longer, with other Python threads running up to 5 ms longer.
-_HOLD_LOCK = 30_000
 
 
 Run = Callable[[int], int]

@@ -11,6 +11,16 @@ import numpy as np
 from ._program import MAPS
 from ._types import Value
 
+_INFINITE = 1e300  # as a pivot; products with rounding stay finite
+# Share of the compliance that regularises, and of its mean that rows without any get.
+EPSILON = 1e-10
+GUARD = 1e-3
+# Unknowns above which the whole matrix is factored sparsely, not the compliance.
+LARGEST_DENSE = 150
+# Sweeps over all pairs of columns: none turned any more after five of 4 columns, six of 8 and
+# seven of 12, of 200 random matrices of all ranks each.
+SWEEPS = 8
+
 
 def solve_linear(A: Any, b: Any, *, symmetric: bool = False) -> Any:
     """``A⁻¹ b`` of CasADi values: compiles, pickles, is differentiated, and never raises in a call.
@@ -127,9 +137,6 @@ def _solve_by_reflections(A: ca.SX | ca.DM, b: ca.SX | ca.DM) -> ca.SX:
     for k in reversed(range(n)):
         x[k, :] = (R[k, n:] - R[k, k + 1 : n] @ x[k + 1 :, :]) / R[k, k]
     return x
-
-
-_INFINITE = 1e300  # as a pivot; products with rounding stay finite
 
 
 def factor_symmetric(M: Value, *, singular: bool = False) -> tuple[Value, Value]:
@@ -269,13 +276,6 @@ def _unit_row(column: Value) -> int | None:
     return row if column[row].is_one() else None
 
 
-# Share of the compliance that regularises, and of its mean that rows without any get.
-EPSILON = 1e-10
-GUARD = 1e-3
-# Unknowns above which the whole matrix is factored sparsely, not the compliance.
-LARGEST_DENSE = 150
-
-
 class Saddle:
     """``[[M, Gᵀ], [G, −ε S]]`` as factors, for ``M a + Gᵀ λ = F``, ``G a = γ``.
 
@@ -366,11 +366,6 @@ def _factored(M: Any) -> Callable[[Any], Any]:
 def _guarded(S: Value) -> Value:
     """Diagonal of the compliance, where rows that vanish have a share of the others'."""
     return S + GUARD * ca.sum1(S) / max(S.shape[0], 1) + np.finfo(float).tiny
-
-
-# Sweeps over all pairs of columns: none turned any more after five of 4 columns, six of 8 and
-# seven of 12, of 200 random matrices of all ranks each.
-SWEEPS = 8
 
 
 def pseudo_inverse(A: Value, rcond: float) -> Value:

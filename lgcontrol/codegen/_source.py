@@ -91,6 +91,9 @@ static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t s
 #pragma GCC pop_options
 #endif
 """
+_EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_t *f)\n{\n'
+# Work memory up to this many numbers lies on the stack.
+_STACK_DOUBLES = 4096
 
 
 def gather_code(width: int) -> str:
@@ -110,8 +113,6 @@ def gather_code(width: int) -> str:
     return _CODE.replace("TRANSPOSE", "".join(f"{step}\n" for step in steps))
 
 
-_EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_t *f)\n{\n'
-
 # Maps over threads run one part after the other: batches and separate functions take the cores.
 _CASADI_HEAD = """\
 #include <stdint.h>
@@ -125,9 +126,6 @@ _CASADI_HEAD = """\
 #define CASADI_THREAD_WORKER_ARG void *
 #define CASADI_THREAD_RETURN_VALUE 0
 """
-
-# Work memory up to this many numbers lies on the stack.
-_STACK_DOUBLES = 4096
 
 
 def scalar_source(program: Program) -> str:

@@ -26,6 +26,8 @@ from ..systems._internal import EXAMPLE_SPREAD, EXAMPLE_STEP, BoundSensor
 from ._status import PredictStatus, UpdateStatus
 
 EQUAL = 1e-9  # of what C and Python have after a run: their rounding, grown over its events
+EXAMPLE_STEPS = 20  # intervals of the run that the example replays
+OUTLIERS, OUTLYING = (13, 15, 16), 30.0  # intervals that end in outliers; in deviations
 
 
 def status_names(upper: str) -> str:
@@ -87,10 +89,6 @@ int main(void)
 {body}
 }}
 """
-
-
-EXAMPLE_STEPS = 20  # intervals of the run that the example replays
-OUTLIERS, OUTLYING = (13, 15, 16), 30.0  # intervals that end in outliers; in deviations
 
 
 class ExportedFilter(NamedTuple):

@@ -19,6 +19,12 @@ from ..systems import Input, System
 from ..systems._internal import GRAVITY
 
 _VECTOR = ("x", "y", "z")
+_UP = ca.DM([0, 0, 1])
+LEAST_SAMPLES = 16  # samples of the shortest loop
+SHORTEST = 1e-15  # s; white noise over no time is none
+_TRIANGLE = ca.Sparsity.lower(9)
+_LOWER = tuple(np.array(part) for part in (_TRIANGLE.row(), np.repeat(range(9), range(9, 0, -1))))
+_FIRST = np.concatenate([SE23.identity, np.zeros(54 + 45)])
 
 
 @named_options
@@ -146,9 +152,6 @@ def _length(v: Value) -> Value:
     """Length of a vector, whose derivative at zero is never taken: noise is about zero."""
     square = ca.sumsqr(v)
     return ca.sqrt(ca.fmax(square, 1e-300))
-
-
-_UP = ca.DM([0, 0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,10 +344,3 @@ def _step() -> ModelFunction:
 
     shapes = {"z": (109,), "u": (7,), "q": (6,)}
     return trace("preintegration", build, shapes, {"z_next": (109,)})
-
-
-LEAST_SAMPLES = 16  # samples of the shortest loop
-SHORTEST = 1e-15  # s; white noise over no time is none
-_TRIANGLE = ca.Sparsity.lower(9)
-_LOWER = tuple(np.array(part) for part in (_TRIANGLE.row(), np.repeat(range(9), range(9, 0, -1))))
-_FIRST = np.concatenate([SE23.identity, np.zeros(54 + 45)])

@@ -14,6 +14,21 @@ from ..codegen import Value
 from ..codegen._internal import check_shape, factor_symmetric
 from ._status import UpdateStatus
 
+LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
+IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
+DEPENDENT_ROW = 1e-30  # share of a row's square left where it depends on others: rounding
+PROBABILITY = 0.95  # of bands of means
+# Means of NIS that are doubted: deviations that are off by a fifth, and more than chance leaves
+# once in a thousand runs. KITTI has 1.08 with densities by its likelihood, to a factor of two.
+SMALLEST, LARGEST, CHANCE = 1 / 1.5, 1.5, 1e-3
+CORRELATED = 0.4  # of innovations with those before; more than five deviations from none, too
+FEW_INNOVATIONS = 20  # innovations that are too few for a mean
+LOST = 10.0  # usual intervals without a measurement that is used
+HOLE_SHARE = 0.05  # of the log's time, that such a hole takes at least
+# Factor of a recovery on the threshold of a gate: twice the distance, in deviations. KITTI's fixes
+# with gate=0.999: 0.26 m with 4, 0.60 m with 1 (test_a_gate_costs_kitti_next_to_nothing).
+WIDER = 4.0
+
 
 class Said(NamedTuple):
     """What an update says: arrays with the batch axes of the column it came in.
@@ -86,11 +101,6 @@ class Innovations:
     def is_used(self) -> np.ndarray:
         """Whether each corrected the estimate, shape (..., K)."""
         return np.isin(self.status, [status for status in UpdateStatus if status.is_success])
-
-
-LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
-IMPOSSIBLE = 1e-9  # probability of an innovation that is no noise
-DEPENDENT_ROW = 1e-30  # share of a row's square left where it depends on others: rounding
 
 
 class Whitened(NamedTuple):
@@ -176,9 +186,6 @@ def triangular(M: Value) -> Value:
         directions.append(ca.if_else(is_new, row / length, 0 * row))
     packed = ca.vertcat(*(entry for column in columns for entry in column))
     return ca.SX(ca.Sparsity.lower(n), packed)
-
-
-PROBABILITY = 0.95
 
 
 @dataclass(frozen=True)
@@ -292,15 +299,6 @@ def _share(squares: np.ndarray, dimension: int) -> tuple[float, float]:
     lower, upper = np.array([bands[n] for n in counted[some]]).reshape(-1, 2).T
     within = (lower <= means) & (means <= upper)
     return float(np.nanmean(runs) / dimension), float(within.mean())
-
-
-# Means of NIS that are doubted: deviations that are off by a fifth, and more than chance leaves
-# once in a thousand runs. KITTI has 1.08 with densities by its likelihood, to a factor of two.
-SMALLEST, LARGEST, CHANCE = 1 / 1.5, 1.5, 1e-3
-CORRELATED = 0.4  # of innovations with those before; more than five deviations from none, too
-FEW_INNOVATIONS = 20  # innovations that are too few for a mean
-LOST = 10.0  # usual intervals without a measurement that is used
-HOLE_SHARE = 0.05  # of the log's time, that such a hole takes at least
 
 
 def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
@@ -488,10 +486,6 @@ class Uses(NamedTuple):
 
 Weight = Literal["huber", "cauchy"]
 """How the weight of an unlikely measurement falls: with its distance, or with its square."""
-
-# Factor of a recovery on the threshold of a gate: twice the distance, in deviations. KITTI's fixes
-# with gate=0.999: 0.26 m with 4, 0.60 m with 1 (test_a_gate_costs_kitti_next_to_nothing).
-WIDER = 4.0
 
 
 class Gate(NamedTuple):

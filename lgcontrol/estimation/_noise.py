@@ -20,6 +20,7 @@ PER_DECADE = 10  # averaging times
 FEWEST = 9  # averages that the longest time leaves
 FARTHEST = np.log(1e4)  # a density is sought within this factor of what was given
 DENSITY_STEP = 1e-3  # of logarithms of densities, for differences
+LARGE_SHARE = 0.3  # of the largest entry of a direction, to be named
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,9 +233,6 @@ def fit_noise(
         dict(zip(wanted, np.sqrt(spread).tolist(), strict=True)),
         -float(min(found.fun, first)), -first, evaluations, made,
     )  # fmt: skip
-
-
-LARGE_SHARE = 0.3  # of the largest entry of a direction, to be named
 
 
 @dataclass(frozen=True, eq=False)

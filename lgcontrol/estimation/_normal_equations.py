@@ -25,6 +25,12 @@ FLAT = 1e-12  # share of the largest curvature that every direction is taken to 
 
 # SuperLU on symmetric definite matrices: no pivoting, one ordering of rows and columns
 _SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+# share of the inverse at the variable known worst that may be rounding
+COVARIANCE_ROUNDING = 1e-3
+NOT_OBSERVED = (
+    "the factors leave a motion of all variables without information: fix one of them, or add a "
+    "factor that knows where it is"
+)
 
 
 class NormalEquations:
@@ -351,10 +357,6 @@ def _fronts(neighbours: list[np.ndarray]) -> tuple[list[tuple[list[int], list[in
     return fronts, parents
 
 
-# share of the inverse at the variable known worst that may be rounding
-COVARIANCE_ROUNDING = 1e-3
-
-
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Covariances of all variables of a `FactorGraph`; made by `FactorGraph.marginals`.
@@ -508,9 +510,3 @@ class Marginals:
         return scene_of_states(
             name, group, times, x, Scenery(), estimate=x, covariances=self.covariances[name]
         )
-
-
-NOT_OBSERVED = (
-    "the factors leave a motion of all variables without information: fix one of them, or add a "
-    "factor that knows where it is"
-)

@@ -15,6 +15,8 @@ from ..codegen import compile as compile_functions
 from ..codegen._internal import check_shape
 from ._log import SAME_TIME, Rows
 
+LONG_LOG = 10_000  # intervals of a log from which on the loop over it is compiled
+
 
 @dataclass(frozen=True)
 class FilterColumn:
@@ -90,9 +92,6 @@ class FilterColumn:
         lower = np.zeros((*z.shape[:-1], self.n, self.n))
         lower[..., rows, columns] = z[..., self.nq : self.nq + self.triangle]
         return z[..., : self.nq], lower
-
-
-LONG_LOG = 10_000  # intervals of a log from which on the loop over it is compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,13 @@ from typing import NamedTuple
 from ..codegen._internal import Status, level_outside
 from ._log import MOST_PIECES, SAME_TIME, ULPS
 
+LONGEST_GAP = 600.0  # s; who says nothing for longer has another clock, or has been off
+MOST_GAP_STEPS = 10_000  # of a discrete system in a gap
+BACK = 5  # intervals in a row whose ends are known already: the clock was set back for good
+LARGEST_SQUARED = 1e150  # values not below it, NaN too, are non-finite: they are squared
+NODE_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
+LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
+
 
 class UpdateStatus(Status, IntEnum):
     """What became of a measurement; each is counted in the summary of a filter.
@@ -93,14 +100,6 @@ def summary_of(counts: Mapping[str, Counter[str]]) -> str:
         parts = [f"{n} {text}" for text, n in counter.items()]
         lines.append(f"{name}: {', '.join(parts) or 'none'}")
     return "\n".join(lines)
-
-
-LONGEST_GAP = 600.0  # s; who says nothing for longer has another clock, or has been off
-MOST_GAP_STEPS = 10_000  # of a discrete system in a gap
-BACK = 5  # intervals in a row whose ends are known already: the clock was set back for good
-LARGEST_SQUARED = 1e150  # values not below it, NaN too, are non-finite: they are squared
-NODE_ROUNDING = 1e-3  # share of a window's step by which the numbers near a time may be apart
-LAST_TIME = 1e12  # s; later ones, 30,000 years, are of no clock
 
 
 class Interval(NamedTuple):

@@ -18,6 +18,7 @@ import numpy as np
 from ..codegen import Value
 
 _ROUNDING = 2.0**-55
+_NEAR = 0.06  # (n/w)² below which the arc tangent is a series
 
 
 def _truncated(
@@ -57,7 +58,6 @@ _REMAINDER = _alternating(3, 3)
 _VERSINE_REMAINDER = _alternating(4, 2)
 _BERNOULLI = _bernoulli(60)  # more than the slowest series takes, which falls like 1/39
 _COTANGENT = _truncated(lambda k: abs(_BERNOULLI[2 * k + 2]) / factorial(2 * k + 2), 3)
-_NEAR = 0.06  # (n/w)² below which the arc tangent is a series
 _ARC_TANGENT = _truncated(lambda k: Fraction((-1) ** k, 2 * k + 1), 2, _NEAR)
 
 

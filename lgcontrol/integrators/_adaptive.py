@@ -34,6 +34,9 @@ SHRINK, GROW = 0.2, 10.0  # limits on the change of the step
 # steps with few rejections, at 0.7 of the longest step that is allowed.
 INTEGRAL, PROPORTIONAL = 0.7, 0.4
 MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
+# The explicit pair is stable for real modes up to 3.3 / dt: steps that long are held back by
+# stability, not by the error.
+STABLE = 2.8
 
 
 class StepControl:
@@ -253,11 +256,6 @@ def _traced(problem: Problem, method: Method) -> tuple[ModelFunction, ModelFunct
 
 def _symbol(problem: Problem, method: Method) -> Any:
     return ca.MX if method.solves else problem.symbol
-
-
-# The explicit pair is stable for real modes up to 3.3 / dt: steps that long are held back by
-# stability, not by the error.
-STABLE = 2.8
 
 
 @named_options

@@ -21,6 +21,14 @@ from ._tolerance import TOLERATED
 # Operations up to which it is written out; compiled, they take a fifth of the time of loops over
 # sparse patterns.
 _LARGEST = 200_000
+# Keeps the ratio of two energies where both vanish [J].
+TINY_MOMENTUM = 1e-200
+# Gauss's points on [0, 1]: exact for polynomials of degree 7 of the way.
+_GAUSS = tuple(
+    (float(point) / 2 + 0.5, float(weight) / 2)
+    for point, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True)
+)
+_NAMES = ("t", "x", "u", "p", "dt", "y", "end")
 
 
 def eliminated(A: Any) -> Callable[[Any], Any]:
@@ -96,10 +104,6 @@ def _fill(filled: np.ndarray) -> bool:
         operations += int(below.sum()) * (1 + 2 * int(right.sum()))
         filled[k + 1 :, k + 1 :] |= np.outer(below, right)
     return operations <= _LARGEST
-
-
-# Keeps the ratio of two energies where both vanish [J].
-TINY_MOMENTUM = 1e-200
 
 
 @dataclass(frozen=True)
@@ -427,13 +431,6 @@ def spatial_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     return equation, 2 * carried(middle, end, terms.p) - carried(terms.x, end, terms.p)
 
 
-# Gauss's points on [0, 1]: exact for polynomials of degree 7 of the way.
-_GAUSS = tuple(
-    (float(point) / 2 + 0.5, float(weight) / 2)
-    for point, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True)
-)
-
-
 def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     """The mean velocity is that of both ends, forces are their mean on the way from q to q⁺.
 
@@ -470,9 +467,6 @@ def _refined(group: LieGroup, q: Value, end: Value, momentum: Value, turned: Val
         return turned
     before, after = SO3.matrix(q), SO3.matrix(end)
     return turned + after.T @ (before @ momentum - after @ turned)
-
-
-_NAMES = ("t", "x", "u", "p", "dt", "y", "end")
 
 
 def _lagrangian(problem: Problem) -> Lagrangian:

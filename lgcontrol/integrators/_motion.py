@@ -22,6 +22,10 @@ from ._problem import Mechanical, Problem
 
 # J_r(Θ)⁻¹ = Σ (−1)ⁿ Bₙ/n! ad_Θⁿ with the Bernoulli numbers Bₙ, as far as order 8 needs it.
 _BERNOULLI = (1.0, 1 / 2, 1 / 12, 0.0, -1 / 720, 0.0, 1 / 30240)
+# Share of its compliance that makes a row regular which depends on others, and share of the mean
+# for rows without any.
+SLACK = 1e-10
+MOTION_GUARD = 1e-3
 
 
 def algebra_rate(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
@@ -147,11 +151,6 @@ class _Scaled(NamedTuple):
         """The factor multiplied in."""
         return self.factor * self.unscaled
 
-
-# Share of its compliance that makes a row regular which depends on others, and share of the mean
-# for rows without any.
-SLACK = 1e-10
-MOTION_GUARD = 1e-3
 
 Build = Callable[[Value, Value, Value, Value], Value]
 """A matrix or column as a function of t, x, u, p."""

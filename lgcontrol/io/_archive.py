@@ -19,6 +19,15 @@ from typing import Any, cast
 
 import numpy as np
 
+_WORDS = {str: "a text", bytes: "bytes", PathLike: "a path", type(None): "None"}
+# NumPy reads headers as Python expressions, whose depth CPython up to 3.11.7 counts once for all
+# threads: two that read at a time may raise a SystemError (CPython's issue 106905).
+_READING = Lock()
+LARGEST_ARCHIVE = 2**30
+"""Bytes that the arrays of an archive may take in memory, unless more is asked for."""
+ENDING = ".npz"
+_ABANDONED = 3600.0  # seconds after which a part has lost its writer
+
 
 def check_kind(function: str, name: str, value: object, kinds: type | tuple[type, ...]) -> None:
     """Refuse an argument of another kind, by the names of the function and of the argument."""
@@ -27,9 +36,6 @@ def check_kind(function: str, name: str, value: object, kinds: type | tuple[type
     several = kinds if isinstance(kinds, tuple) else (kinds,)
     wanted = " or ".join(_WORDS.get(kind, f"a {kind.__name__}") for kind in several)
     raise TypeError(f"{function}(): {name} must be {wanted}, got a {type(value).__name__}")
-
-
-_WORDS = {str: "a text", bytes: "bytes", PathLike: "a path", type(None): "None"}
 
 
 def with_ending(path: str | PathLike[str], endings: Sequence[str], remedy: str = "") -> Path:
@@ -66,9 +72,6 @@ def with_ending(path: str | PathLike[str], endings: Sequence[str], remedy: str =
     )
 
 
-# NumPy reads headers as Python expressions, whose depth CPython up to 3.11.7 counts once for all
-# threads: two that read at a time may raise a SystemError (CPython's issue 106905).
-_READING = Lock()
 # What reading a damaged archive raises, as found by cutting and flipping bytes.
 DAMAGE = (
     ValueError,  # also JSON, Unicode and pickled objects
@@ -88,13 +91,6 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-
-
-LARGEST_ARCHIVE = 2**30
-"""Bytes that the arrays of an archive may take in memory, unless more is asked for."""
-
-ENDING = ".npz"
-_ABANDONED = 3600.0  # seconds after which a part has lost its writer
 
 
 def write_archive(

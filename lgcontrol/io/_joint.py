@@ -14,6 +14,7 @@ Quaternion = tuple[float, float, float, float]
 NORM_TOLERANCE = 1.5e-2  # few printed digits: (0, 0, 0.7, 0.7) has length 0.99
 # Up to this, the norm is 1 to the last bits and dividing by it would only move them.
 EXACT_NORM = 1e-15
+LARGEST_MULTIPLIER = 1e6  # of a mimic: a worm gear behind another has 1e4, squares stay numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,9 +460,6 @@ class JointDynamics:
 
     damping: float = 0.0
     friction: float = 0.0
-
-
-LARGEST_MULTIPLIER = 1e6  # of a mimic: a worm gear behind another has 1e4, squares stay numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,13 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 PathText = str | PathLike[str]
+LARGEST_MESH = 2**26
+"""Bytes of a file that is read."""
+LARGEST_VERTEX = 1e9
+"""Of a vertex, in the unit of the file; in single precision the page cannot square much more."""
+MOST_TRIANGLES = 2_000_000
+FINEST_GRID = 512  # cells along the longest side of what is decimated
+_HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
 
 
 def resolve_mesh(
@@ -117,17 +124,6 @@ def _real(path: Path, filename: str) -> Path:
         return path.resolve()
     except (OSError, RuntimeError) as error:
         raise ValueError(f'the mesh "{filename}" cannot be resolved: {error}') from None
-
-
-LARGEST_MESH = 2**26
-"""Bytes of a file that is read."""
-
-LARGEST_VERTEX = 1e9
-"""Of a vertex, in the unit of the file; in single precision the page cannot square much more."""
-
-MOST_TRIANGLES = 2_000_000
-FINEST_GRID = 512  # cells along the longest side of what is decimated
-_HEADER, _TRIANGLE = 84, 50  # bytes of a binary STL file, before the triangles and of each
 
 
 def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:

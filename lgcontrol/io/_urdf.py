@@ -43,6 +43,17 @@ LARGEST_ANGLE = 2.0 * math.pi * 1.001
 # A norm this close to 1 is the rounding of printed digits; further off, somebody meant something.
 ROUNDED_NORM = 1e-3
 SMALLEST_NORM = 1e-9
+_SHAPES = ("box", "cylinder", "sphere", "mesh", "capsule")
+# Bullet, Isaac Sim and iDynTree read spherical, mc_rtc and iDynTree ball, Drake ball, screw and
+# universal (in <drake:joint>); helical is the name this toolkit and Pinocchio use for screw.
+_ALIASES = {"screw": "helical", "ball": "spherical"}
+# Two turns are a long cable loop; more is degrees, until it is so much that it means "no limit".
+LARGEST_ANGLE_LIMIT = 4.0 * math.pi
+LARGEST_DEGREES = 720.0
+# Drake writes joints that URDF does not have as <drake:joint>.
+_JOINT_TAGS = ("joint", "drake:joint")
+_VERSIONS = ("1", "1.0", "1.1", "1.2")
+SHOWN_TEXT = 40  # characters of a text in a message
 
 
 def read_origin(parent: Cursor) -> Origin:
@@ -104,8 +115,6 @@ def unit(cursor: Cursor, attribute: str, vector: tuple[float, ...]) -> tuple[flo
 
 
 Color = tuple[float, float, float, float]
-
-_SHAPES = ("box", "cylinder", "sphere", "mesh", "capsule")
 
 
 def read_link(element: Cursor, colors: Mapping[str, Color]) -> LinkDescription:
@@ -231,9 +240,6 @@ def _list_shapes() -> str:
     return ", ".join(f"<{name}>" for name in _SHAPES)
 
 
-# Bullet, Isaac Sim and iDynTree read spherical, mc_rtc and iDynTree ball, Drake ball, screw and
-# universal (in <drake:joint>); helical is the name this toolkit and Pinocchio use for screw.
-_ALIASES = {"screw": "helical", "ball": "spherical"}
 _ELSEWHERE = {
     "cylindrical": "chain a continuous and a prismatic joint about one axis by a massless link",
     "hinge": 'MJCF\'s hinge is type="revolute" or "continuous"',
@@ -244,9 +250,6 @@ _ELSEWHERE = {
     "curvilinear": "joints along curves are not supported",
 }
 
-# Two turns are a long cable loop; more is degrees, until it is so much that it means "no limit".
-LARGEST_ANGLE_LIMIT = 4.0 * math.pi
-LARGEST_DEGREES = 720.0
 
 _LIMITS = {
     "lower": "m or rad",
@@ -439,11 +442,6 @@ def _check_bounds(element: Cursor, values: dict[str, float | None], kind: JointT
     else:
         element.note(f'the limit {largest:g} rad limits nothing; type="continuous" says so')
 
-
-# Drake writes joints that URDF does not have as <drake:joint>.
-_JOINT_TAGS = ("joint", "drake:joint")
-_VERSIONS = ("1", "1.0", "1.1", "1.2")
-SHOWN_TEXT = 40  # characters of a text in a message
 
 _OTHER_FORMATS = {
     "sdf": "SDFormat",

@@ -30,6 +30,11 @@ _ENCODINGS = {
     "cp1252": "cp1252",
 }
 _DECLARED = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"'>]{1,40})[\"']")
+# What every C library reads in every locale; float() alone would also take 1_000, nan, infinity
+# and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"[^ \t\r\n]+")
+_LONGEST_NUMBER = 128
 
 
 @dataclass(slots=True)
@@ -223,12 +228,6 @@ class _TreeBuilder:
             return f"not well-formed XML: unexpected character {place}; check quotes and brackets"
         return f"not well-formed XML: {reason} {place}"
 
-
-# What every C library reads in every locale; float() alone would also take 1_000, nan, infinity
-# and the digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_WORD = re.compile(r"[^ \t\r\n]+")
-_LONGEST_NUMBER = 128
 
 # (pattern of what was written, what to do about it)
 _REMEDIES = (

@@ -29,6 +29,24 @@ from ._style import (
 OK_MARK, FAILED_MARK, REPORTED_MARK = "ok", "FAILED", ""
 SHORTEST_PREFIX = 8  # letters that the names of criteria of one signal share
 FEW_LETTERS = 8  # fewer may follow them in a title
+COLUMN_HEIGHT, PART_HEIGHT, STRIP_HEIGHT, LINE_HEIGHT = 1.3, 1.15, 0.32, 0.15  # inches
+ROW_GAP = 0.42  # inches between rows: titles and numbers of times
+NARROW_WIDTH, WIDE_WIDTH = 7.0, 11.0  # inches
+FEW = 3  # panels that stand in one column
+ACROSS = 8  # small axes side by side
+# A bound further from the data than this many spans would flatten the signals it bounds.
+BOUND_REACH = 1.0
+MANY = 8000  # points of a line
+HOUR = 3600.0  # s
+LONG_RUN = 3 * HOUR  # runs that are told in hours
+LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
+DECADES = 1e3  # next to a tolerance, that are drawn below it
+NARROW = 0.012  # share of the time axis that a band covers at least
+AFTER_EVENT = 0.1  # share of a run after an event that may not flatten the rest
+FLATTENED = 2.0  # times as high a panel is with what follows an event
+LETTERS = 0.35  # share of the time axis that the words of a limit take
+FEW_TICKS = 4  # of a small axes
+NEAR_EVENTS = 0.06  # share of the time axis between names of events
 
 
 class JudgedNumber(NamedTuple):
@@ -149,12 +167,6 @@ def _tolerance(run: Any, one: JudgedNumber, history: np.ndarray) -> PassingBand:
 
 
 Item: TypeAlias = Panel | Strip | VerdictTable
-
-COLUMN_HEIGHT, PART_HEIGHT, STRIP_HEIGHT, LINE_HEIGHT = 1.3, 1.15, 0.32, 0.15  # inches
-ROW_GAP = 0.42  # inches between rows: titles and numbers of times
-NARROW_WIDTH, WIDE_WIDTH = 7.0, 11.0  # inches
-FEW = 3  # panels that stand in one column
-ACROSS = 8  # small axes side by side
 
 
 @dataclass(frozen=True)
@@ -279,20 +291,6 @@ def _make_axes(figure: Any, place: Any, item: Item, share: Any) -> list[Any]:
         axes.append(figure.add_subplot(grid[divmod(k, across)], sharex=first, sharey=first))
     return axes
 
-
-# A bound further from the data than this many spans would flatten the signals it bounds.
-BOUND_REACH = 1.0
-MANY = 8000  # points of a line
-HOUR = 3600.0  # s
-LONG_RUN = 3 * HOUR  # runs that are told in hours
-LOG_RANGE = 30.0  # times its tolerance that a signal is drawn on a linear axis
-DECADES = 1e3  # next to a tolerance, that are drawn below it
-NARROW = 0.012  # share of the time axis that a band covers at least
-AFTER_EVENT = 0.1  # share of a run after an event that may not flatten the rest
-FLATTENED = 2.0  # times as high a panel is with what follows an event
-LETTERS = 0.35  # share of the time axis that the words of a limit take
-FEW_TICKS = 4  # of a small axes
-NEAR_EVENTS = 0.06  # share of the time axis between names of events
 
 Events = Sequence[tuple[float, str]]
 

@@ -51,6 +51,7 @@ _OUTLINE = _CORNERS[[0, 1, 2, 3], :2]
 
 
 MOST_COLORS = 8  # of bodies, that a film tells apart
+DPI = 100
 
 
 class MovingBodies:
@@ -220,9 +221,6 @@ def _place(line: Any, points: np.ndarray) -> None:
         line.set_data_3d(*points.T)
     else:
         line.set_data(*points.T)
-
-
-DPI = 100
 
 
 def write(scene: MovingBodies, path: Path, fps: int) -> Path:

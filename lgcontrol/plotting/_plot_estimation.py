@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LAGS, LAG_TICKS = 20, 3  # measurements up to which correlations are drawn, and between ticks
+DEVIATIONS = 2.0
+ROUND = np.linspace(0, 2 * np.pi, 61)
+_MARKERS = "os^Dv<>P"
 
 
 class Squares(NamedTuple):
@@ -159,10 +162,6 @@ def plot_estimation(
     return figure
 
 
-DEVIATIONS = 2.0
-ROUND = np.linspace(0, 2 * np.pi, 61)
-
-
 def plot_map(
     robot: np.ndarray,
     ahead: np.ndarray,
@@ -214,9 +213,6 @@ def _ellipse(center: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     values, axes = np.linalg.eigh(covariance[:2, :2])
     lengths = DEVIATIONS * np.sqrt(np.maximum(values, 0.0))
     return center[:2, None] + (axes * lengths) @ [np.cos(ROUND), np.sin(ROUND)]
-
-
-_MARKERS = "os^Dv<>P"
 
 
 @named_options

@@ -18,6 +18,20 @@ Obstacles: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 LABELS = 100  # their order: above all that axes in space sort by depth
+_WANTED = "an obstacle is (center of 2 or 3 numbers or both ends of an axis, radius > 0)"
+AROUND = 12  # corners of what is round
+PLAIN = (0.46, 0.53, 0.60, 1.0)  # bodies without a colour of their own
+LIGHT = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
+DARKEST = 0.6  # share of a colour on the side away from the light
+GATE = 0.18  # opacity of gates and cones
+GHOST = 0.25  # opacity of what is to be reached, and of an arm at its start
+PALEST = 0.55  # share of white in the colours of the first of many places
+SMALLEST_BODY = 0.1  # share of the picture that a single body takes at least
+SMALLEST_AMONG = 0.04  # and among obstacles, which it may not seem to touch
+TOLD_SCALE = 1.15  # a smaller one is none
+FEW_PLACES = 4  # places of an arm among which the farthest counts
+CLOSE = 0.3  # sizes of an arm between two of its places
+APART = 0.9  # sizes of a body between two of its places
 
 
 class RoundObstacle(NamedTuple):
@@ -68,9 +82,6 @@ def obstacles_of(given: Obstacles, t: np.ndarray) -> list[RoundObstacle]:
     if any(one.normal is None and not one.radius > 0 for one in found):
         raise ValueError(f"{_WANTED}, got {given}")
     return found
-
-
-_WANTED = "an obstacle is (center of 2 or 3 numbers or both ends of an axis, radius > 0)"
 
 
 def round_obstacles(body: SceneBody, name: str) -> list[RoundObstacle]:
@@ -214,21 +225,6 @@ def triad(along: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
     return x, np.cross(z, x), z
-
-
-AROUND = 12  # corners of what is round
-PLAIN = (0.46, 0.53, 0.60, 1.0)  # bodies without a colour of their own
-LIGHT = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
-DARKEST = 0.6  # share of a colour on the side away from the light
-GATE = 0.18  # opacity of gates and cones
-GHOST = 0.25  # opacity of what is to be reached, and of an arm at its start
-PALEST = 0.55  # share of white in the colours of the first of many places
-SMALLEST_BODY = 0.1  # share of the picture that a single body takes at least
-SMALLEST_AMONG = 0.04  # and among obstacles, which it may not seem to touch
-TOLD_SCALE = 1.15  # a smaller one is none
-FEW_PLACES = 4  # places of an arm among which the farthest counts
-CLOSE = 0.3  # sizes of an arm between two of its places
-APART = 0.9  # sizes of a body between two of its places
 
 
 class Solids(NamedTuple):

@@ -47,6 +47,9 @@ _SIZES: dict[str, tuple[Callable[..., Geometry], tuple[str, ...]]] = {
 _JOINT_TEXTS = ("name", "body", "carrier", "leader")
 _JOINT_ROWS = {"before": 7, "after": 7, "twist": 6}
 _JOINT_NUMBERS = {"value": 1, "lower": -1, "upper": 1, "scale": 1, "shift": 1}  # sign if infinite
+FOLDER = Path(__file__).parent / "page"
+HEIGHT = 540  # pixels of a cell in a notebook
+_KINDS = {"float32": "f4", "float64": "f8", "int32": "i4", "uint8": "u1"}
 
 
 def to_plain(scene: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -229,11 +232,6 @@ def _finite(value: float) -> float | None:
 
 def _infinite(value: Any, sign: int) -> float:
     return sign * np.inf if value is None else float(value)
-
-
-FOLDER = Path(__file__).parent / "page"
-HEIGHT = 540  # pixels of a cell in a notebook
-_KINDS = {"float32": "f4", "float64": "f8", "int32": "i4", "uint8": "u1"}
 
 
 def page_of(scenes: Sequence[Any], *, play: bool = True) -> str:

@@ -26,6 +26,11 @@ from ..io._internal import (
 
 MOST_DRAWN = 20_000  # triangles of a mesh
 ENCODED = (".dae", ".glb")  # what the page's own loaders read
+UPRIGHT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+_BOX_FACES = np.array(
+    [[0, 2, 1], [1, 2, 3], [4, 5, 6], [5, 7, 6], [0, 1, 4], [1, 5, 4],
+     [2, 6, 3], [3, 6, 7], [0, 4, 2], [2, 4, 6], [1, 3, 5], [3, 7, 5]], dtype=np.int32,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,6 @@ class ConeShape:
 Geometry: TypeAlias = (
     BoxShape | CylinderShape | CapsuleShape | SphereShape | ConeShape | Mesh | EncodedMesh
 )
-
-UPRIGHT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,12 +337,6 @@ def _surface(geometry: Geometry, around: int) -> tuple[np.ndarray, np.ndarray]:
     raise ValueError(
         f"the triangles of a {geometry.format} file are not known here: give an STL or OBJ file"
     )
-
-
-_BOX_FACES = np.array(
-    [[0, 2, 1], [1, 2, 3], [4, 5, 6], [5, 7, 6], [0, 1, 4], [1, 5, 4],
-     [2, 6, 3], [3, 6, 7], [0, 4, 2], [2, 4, 6], [1, 3, 5], [3, 7, 5]], dtype=np.int32,
-)  # fmt: skip
 
 
 def _ball(around: int, radius: float) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,10 @@ from ._records import (
     ScenePlot,
 )
 
+LINK_COLOR = (210, 215, 222)
+ROLE_COLORS = {"obstacle": (204, 107, 92), "reference": (64, 158, 97), "hull": (102, 140, 191)}
+ROLE_OPACITIES = {"reference": 0.3, "estimate": 0.3, "hull": 0.15}
+
 
 @named_options
 @dataclass(frozen=True, eq=False)
@@ -140,11 +144,6 @@ class Scene:
         if not len(every):
             return np.array([[-1.0] * 3, [1.0] * 3])
         return np.stack([every.min(axis=0), every.max(axis=0)])
-
-
-LINK_COLOR = (210, 215, 222)
-ROLE_COLORS = {"obstacle": (204, 107, 92), "reference": (64, 158, 97), "hull": (102, 140, 191)}
-ROLE_OPACITIES = {"reference": 0.3, "estimate": 0.3, "hull": 0.15}
 
 
 class LiveScene:

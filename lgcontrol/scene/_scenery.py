@@ -33,6 +33,11 @@ from ._scene import Scene
 PLATE = 0.005  # thickness of half-spaces and gates, as a share of their sides
 CUT_BEYOND = 1.2  # sides of what has no end, as a share of the largest side of what else is seen
 CONE_REACH = 1.5  # length of a cone, in sizes of the body that it is about
+DRAWN_DEVIATIONS = 2.0
+MOST_ELLIPSOIDS = 15  # along a path
+THINNEST_AXIS = 0.02  # of the longest, so that those in the plane can be seen
+FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
+POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +209,6 @@ def _places(value: Any, t: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.hstack([found, np.zeros((len(t), 1))])
 
 
-DRAWN_DEVIATIONS = 2.0
-MOST_ELLIPSOIDS = 15  # along a path
-THINNEST_AXIS = 0.02  # of the longest, so that those in the plane can be seen
-
-
 def position_ellipsoids(
     name: str, poses: np.ndarray, covariances: np.ndarray, most: int = MOST_ELLIPSOIDS
 ) -> list[SceneBody]:
@@ -295,10 +295,6 @@ def _tangent(group: LieGroup, name: str, block: LieGroup) -> slice:
         start += group.tangent_slice(key).start
         group = group.blocks[key]
     return slice(start, start + block.dim)
-
-
-FRAMES = 2000  # of a scene; more make a page larger and its motion no smoother
-POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
 
 
 @dataclass(frozen=True, eq=False)

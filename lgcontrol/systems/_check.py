@@ -18,6 +18,13 @@ from ._signals import control_name
 from ._step import field_derivatives, step_function
 from ._tracing import check_state, complete_input, complete_parameters, symbols_of
 
+CHECK_STEP = 1e-5  # of central differences: truncation about 1e-10, rounding about 1e-11
+_FINE = (0.0, "")
+NEAR_HOME = 0.1  # of samples around a home, in error coordinates
+# States compared, and what rounding may leave of an exact cancellation between them.
+POINTS = 8
+AFFINE_ROUNDING = 1e-10
+
 
 @named_options
 def check_system(
@@ -116,15 +123,9 @@ def _sample(
 
 # The checks: each returns the size of the largest violation and where it is
 
-CHECK_STEP = 1e-5  # of central differences: truncation about 1e-10, rounding about 1e-11
 
 Finding = tuple[float, str] | None
 """Size of a violation next to what is compared, and where; None where a check does not apply."""
-
-_FINE = (0.0, "")
-
-
-NEAR_HOME = 0.1  # of samples around a home, in error coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,11 +444,6 @@ CHECKS: dict[str, Callable[[SystemDefinition, SampledPoints], Finding]] = {
     "projection is idempotent": _projection,
     "pickles": _pickles,
 }
-
-
-# States compared, and what rounding may leave of an exact cancellation between them.
-POINTS = 8
-AFFINE_ROUNDING = 1e-10
 
 
 def is_group_affine(system: SystemDefinition) -> bool:

@@ -24,6 +24,8 @@ SCALING_ROUNDING = 1e3 * float(np.finfo(float).eps)
 
 # Damping below this, next to the size of an eigenvalue, is less than a trim point is exact.
 SCALING_DAMPING = 1e-9
+LARGE_IN_MODE = 0.2  # share in a mode, next to the largest one, from which on a state is named
+SHOWN_MODES = 6  # modes in the printed summary
 
 
 def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -129,11 +131,6 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
         radius = size * SCALING_ROUNDING ** (1 / m)
         multiple[(apart <= radius).sum(axis=1) >= m] = radius
     return Spectrum(values, right, np.minimum(simple, multiple))
-
-
-LARGE_IN_MODE = 0.2  # share in a mode, next to the largest one, from which on a state is named
-
-SHOWN_MODES = 6  # modes in the printed summary
 
 
 class LinearModel(Protocol):

@@ -22,6 +22,10 @@ PASSING = (1, 3, 5, 7, 9)
 # Newton steps, which converge in three or four, and where they are done, as a share of the largest.
 MOST_WAYPOINT_STEPS = 50
 WAYPOINTS_CONVERGED = 1e-11
+# Corrections of control points, which shrink by the curvature of the group over a few spans, and
+# where they are done, in m and rad.
+MOST_SPLINE_STEPS = 50
+SPLINE_CONVERGED = 1e-10
 
 
 @named_options(own="order")
@@ -253,12 +257,6 @@ def _derivatives_of_log(group: LieGroup, count: int) -> ModelFunction:
         {"phi": (n,), "rates": (n, count)},
         {"derivatives": (n, count), "slope": (n * count, n * count)},
     )
-
-
-# Corrections of control points, which shrink by the curvature of the group over a few spans, and
-# where they are done, in m and rad.
-MOST_SPLINE_STEPS = 50
-SPLINE_CONVERGED = 1e-10
 
 
 @named_options
