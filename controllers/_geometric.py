@@ -16,13 +16,13 @@ from lgcontrol.mechanics._internal import LEAST_LIFT
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import ReferenceLike, System
 
-from ._allocation import allocate
 from ._base import ControlInfo, Controller, LawOptions
 from ._goal import state_goal, still_state
 from ._losses import commanded_joints, commanded_velocity, dragged, held_states, loss_change
 from ._tracking import (
     MechanicalBlocks,
     actuation,
+    allocate,
     blocks_of,
     exported_law,
     gains,

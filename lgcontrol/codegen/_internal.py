@@ -18,6 +18,8 @@ from ._html import html_page as html_page
 from ._html import html_table as html_table
 from ._immutable import Immutable as Immutable
 from ._immutable import Memo as Memo
+from ._immutable import Result as Result
+from ._immutable import Status as Status
 from ._immutable import memoized as memoized
 from ._immutable import refuse_attribute as refuse_attribute
 from ._interrupt import check_interrupt as check_interrupt
@@ -54,8 +56,6 @@ from ._package import c_table as c_table
 from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
-from ._status import Result as Result
-from ._status import Status as Status
 from ._threads import thread_count as thread_count
 from ._types import Shape as Shape
 from ._unit import Part as Part

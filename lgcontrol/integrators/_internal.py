@@ -4,8 +4,9 @@ from ._adaptive import StepControl as StepControl
 from ._adaptive import decay_rate as decay_rate
 from ._adaptive import embedded_step as embedded_step
 from ._adaptive import error_matrix as error_matrix
-from ._collocation import ImplicitRungeKutta as ImplicitRungeKutta
 from ._explicit import crouch_grossman as crouch_grossman
+from ._implicit import ImplicitRungeKutta as ImplicitRungeKutta
+from ._implicit import RosenbrockW as RosenbrockW
 from ._index3 import Index3Method as Index3Method
 from ._mechanical import LinearlyImplicitEuler as LinearlyImplicitEuler
 from ._mechanical import SemiImplicitEuler as SemiImplicitEuler
@@ -18,7 +19,6 @@ from ._motion import Motion as Motion
 from ._problem import Problem as Problem
 from ._problem import Step as Step
 from ._problem import nan_as_infinite as nan_as_infinite
-from ._rosenbrock import RosenbrockW as RosenbrockW
 from ._solution import Crossings as Crossings
 from ._solution import IntegrationStatus as IntegrationStatus
 from ._solution import Statistics as Statistics

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ..codegen._internal import UnknownNameError, unknown_name
-from ._collocation import RADAU_IIA5
 from ._composition import VARIATIONAL4
 from ._explicit import CommutatorFree, MuntheKaas, crouch_grossman
+from ._implicit import RADAU_IIA5, ROS34PW2
 from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
 from ._momentum_methods import ENERGY, SPATIAL, VARIATIONAL
-from ._rosenbrock import ROS34PW2
 from ._tableau import Tableau
 
 EULER = Tableau(A=[()], b=(1,))

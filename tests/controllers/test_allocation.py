@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from lgcontrol.controllers._allocation import REGULARIZATION, allocate, bounded_allocation
+from lgcontrol.controllers._tracking import REGULARIZATION, allocate, bounded_allocation
 
 from ..codegen.test_export import built, needs_compiler
 from .problem_a import MIX

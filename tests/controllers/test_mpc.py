@@ -9,7 +9,7 @@ import pytest
 
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import LQR, MPC, Adapted, RealTime, ThrustVectorPD
-from lgcontrol.controllers._allocation import allocate
+from lgcontrol.controllers._tracking import allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, lqr
