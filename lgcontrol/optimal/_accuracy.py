@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen._internal import check_shape
 from ..systems import System, Trajectory, choose_method
-from ._bounds import place_text
+from ._bounds import ALONG, place_text
 from ._outcome import SolveStatus, TranscriptionError, Violation
 from ._phases import Phase, PhasedProblem, PhasedSolution
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
@@ -33,6 +33,10 @@ MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 10, 4000, 4.0, 0.1
 # length h; what `_saved` says of their rates is twenty times as much.
 RATES_SAVE = 1 / 20
 MOST_FAILURES = 2  # solves one after the other that end without a plan
+# Messages tell of steps whose parts end this share of the range of a state elsewhere, violate a
+# bound by this share of the range of the bounded quantity, or change the cost by that share.
+COARSE_STATE, COARSE_COST, FEW_PARTS = 1e-2, 5e-2, 4
+HALF_NODE = 0.499  # a time in the middle of a step of phases that belongs to its first node
 # A grid is made for this share of the error that is allowed.
 AIM = 0.5
 
@@ -57,6 +61,98 @@ def transcription_error(solution: OptimalSolution, tolerance: float = 1e-8) -> T
     worst, saved = _worst(stated.problem.system, nodes.t, states), None if varies else held.sum()
     text = _sentence(worst, error.cost_change, saved, solution.cost, error.violations)
     return replace(error, states=states, inputs_of_steps=held, text=text)
+
+
+def coarseness(solver: Any, found: OptimalSolution) -> str:
+    """What a plan's message says of coarse steps, from parts of them; empty if they are fine."""
+    once, problem, setting = getattr(solver, "transcription", None), found.problem, found._setting
+    if not found.is_success or once is None or once.problem is not problem or setting is None:
+        return ""
+    if problem.system.is_discrete:
+        return ""
+    nodes = Nodes(found.t, found.x, found.u)
+    between = _Between(problem, nodes, setting)
+    motion = list(between.motion(FEW_PARTS))
+    off, change = _errors(problem.system, motion[-1][1], nodes.x[1:]), 0.0
+    if problem.quadrature == "left":
+        given = setting.x_ref[:-1], setting.u_ref[:-1], setting.p
+        weights = once.path_weights - once.node_weights
+        values = once._functions.stage_values
+        start, middle = (
+            _mapped(values, t, x, nodes.u, x, *given, weights, problem.steps)[0].sum()
+            for t, x in (motion[0], motion[FEW_PARTS // 2])
+        )
+        prices = _prices(found)[:, : problem.system.n_errors]
+        change = float(middle - start + (prices * off).sum())
+    return _coarse(_between_told(between, motion, off), change, found.cost)
+
+
+def coarseness_of_phases(solver: Any, found: PhasedSolution) -> str:
+    """The same of a plan of phases."""
+    phased, flat = found.problem, found.solution
+    once = getattr(solver, "transcription", None)
+    if not found.is_success or once is None or once.problem is not flat.problem:
+        return ""
+    prices, told, change = _prices(flat), [], 0.0
+    x, middle = flat.x, flat.x.copy()
+    for i, (phase, part) in enumerate(zip(phased.phases, found.parts.values(), strict=True)):
+        first, last = phased.starts[i], phased.starts[i + 1]
+        if len(part) != phase.steps + 1:  # it vanished
+            continue
+        nodes, point = Nodes(part.t, part.x, part.input_at_nodes[:-1]), phased.point_of(i)
+        setting = flat._setting._replace(x_ref=np.tile(point.x, (len(part), 1)))
+        between = _Between(phased.stretch(i, np.diff(part.t)), nodes, setting)
+        motion = list(between.motion(FEW_PARTS))
+        off = _mapped(phase.system.state.function("minus"), motion[-1][1], part.x[1:])[0]
+        change += float((prices[first:last, phased.tangent_of(i)] * off).sum())
+        told += _between_told(between, motion, off @ phase.system.error_selection.T)
+        # The node where a phase begins has the state before the jump.
+        jumps = int(i > 0 and phased.phases[i - 1].jump is not None)
+        middle[first + jumps : last, phased.motion_of(i)] = motion[FEW_PARTS // 2][1][jumps:]
+    terms = [one for phase in phased.phases for one in (*phase.costs, *phase.residuals)]
+    if phased.quadrature == "left" and all(one.at in ALONG for one in terms):
+        setting, values = flat._setting, once._functions.stage_values
+        given = setting.x_ref[:-1], setting.u_ref[:-1], setting.p, once.path_weights, np.ones(1)
+        start, half = (
+            _mapped(values, flat.t[:-1] + share, states[:-1], flat.u, states[:-1], *given)[0].sum()
+            for share, states in ((0.0, x), (HALF_NODE, middle))
+        )
+        change += float(half - start)
+    return _coarse(told, change, found.cost)
+
+
+def _between_told(
+    between: _Between, motion: list[tuple[np.ndarray, np.ndarray]], off: np.ndarray
+) -> list[str]:
+    """What is coarse of states and bounds."""
+    system, x = between.problem.system, between.nodes.x
+    span = np.abs(_errors(system, x, x[0])).max(axis=0)
+    share = np.abs(off) / np.maximum(span, 1e-3 * max(float(span.max()), 1e-12))
+    violations, beyond = between.violations(motion)
+    told = []
+    if not share.max(initial=0.0) <= COARSE_STATE:
+        k, i = np.unravel_index(share.argmax(), share.shape)
+        told.append(
+            f"states are off by {_told_state(system, between.nodes.t, off, int(k), int(i))}"
+        )
+    return told + [str(one) for one in violations[:1] if beyond.max() > COARSE_STATE]
+
+
+def _coarse(told: list[str], change: float, cost: float) -> str:
+    """See `coarseness`."""
+    if abs(change) > COARSE_COST * abs(cost):
+        told = [f"the cost would change by {change:.2g}, {abs(change / cost):.0%}", *told]
+    if not told:
+        return ""
+    return (
+        f"; coarse steps: {', '.join(told)}; solve(…, refine=1e-3) puts nodes where they are "
+        "needed, transcription_error() tells more"
+    )
+
+
+def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """`System.error` of many states, in one call of CasADi."""
+    return _mapped(system.state.function("minus"), x, other)[0] @ system.error_selection.T
 
 
 def _check_known(setting: Setting | None) -> None:
@@ -136,23 +232,22 @@ def _setting_of(problem: OptimalControlProblem, p: np.ndarray) -> Setting:
 class _Between:
     """Motion between nodes: every step from its first node, with its input held."""
 
-    def __init__(self, problem: OptimalControlProblem, nodes: Nodes, setting: Setting) -> None:
+    def __init__(self, problem: Any, nodes: Nodes, setting: Setting) -> None:
         self.problem, self.nodes, self.setting = problem, nodes, setting
-        system, self.own = problem.system, setting.p[: problem.system.n_parameters]
-        method = choose_method(
-            system, problem.dt, nodes.x[:-1], nodes.u, p=self.own, t=nodes.t[:-1]
-        )
-        self.method = method if method == "rk4" else "radau_iia5"
-        self.step, self.parts = system.step(self.method, 1), 1
+        self.own = setting.p[: problem.system.n_parameters]
+        self.step, self.parts = problem.system.step(problem.method, problem.substeps), 1
 
     def integrated(self, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
         """Ends of all steps and their integrals, in ever more parts until they do not change."""
         problem, nodes, setting = self.problem, self.nodes, self.setting
+        method = choose_method(
+            problem.system, problem.dt, nodes.x[:-1], nodes.u, p=self.own, t=nodes.t[:-1]
+        )
+        method = method if method == "rk4" else "radau_iia5"
+        self.step = problem.system.step(method, 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # parts of a step are shorter
-            fine = problem.with_arguments(
-                quadrature="gauss", method=self.method, substeps=1, bounds=()
-            )
+            fine = problem.with_arguments(quadrature="gauss", method=method, substeps=1, bounds=())
         once = Transcription(fine)
         values, before, parts = once._functions.stage_values, None, 1
         over_steps, of_nodes = once.path_weights - once.node_weights, np.zeros(problem.horizon)
@@ -163,7 +258,7 @@ class _Between:
             )[0]  # fmt: skip
         while True:
             h, total = problem.steps / parts, of_nodes
-            *starts, (_, x) = self._motion(parts)
+            *starts, (_, x) = self.motion(parts)
             for t, start in starts:
                 total = total + values(
                     t, start, nodes.u, start, setting.x_ref[:-1], setting.u_ref[:-1], setting.p,
@@ -178,15 +273,17 @@ class _Between:
                     return x, total
             before, parts = (x, total), 2 * parts
 
-    def _motion(self, parts: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def motion(self, parts: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Times and states of all steps at the ends of their parts, the first nodes included."""
         t, x, h = self.nodes.t[:-1], self.nodes.x[:-1], self.problem.steps / parts
         yield t, x
         for j in range(parts):
-            x = self.step(t + j * h, x, self.nodes.u, self.own, h)
+            (x,) = _mapped(self.step, t + j * h, x, self.nodes.u, self.own, h)
             yield t + (j + 1) * h, x
 
-    def violations(self) -> tuple[tuple[Violation, ...], np.ndarray]:
+    def violations(
+        self, motion: Sequence[tuple[np.ndarray, np.ndarray]] | None = None
+    ) -> tuple[tuple[Violation, ...], np.ndarray]:
         """Bounds that are violated within steps by more than at their nodes, the worst first.
 
         And the largest violation within each step, as a share of the range of what is bounded.
@@ -194,8 +291,9 @@ class _Between:
         problem, worst = self.problem, np.zeros(self.problem.horizon)
         if not problem._seen:
             return (), worst
-        parts = self.parts * -(-SAMPLES // self.parts)
-        t, x = (np.array(each) for each in zip(*self._motion(parts), strict=True))
+        if motion is None:
+            motion = list(self.motion(self.parts * -(-SAMPLES // self.parts)))
+        parts, (t, x) = len(motion) - 1, map(np.array, zip(*motion, strict=True))
         steps = np.arange(problem.horizon)
         shares = np.repeat(np.arange(parts + 1) / parts, len(steps))
         every = self._rows(np.tile(steps, parts + 1), shares, t.ravel(), x.reshape(shares.size, -1))
@@ -234,8 +332,11 @@ class _Between:
     ) -> Iterator[Any]:
         """`rows_along` at shares of steps k, references between those of the nodes."""
         problem, group, given = self.problem, self.problem.system.state, self.setting.x_ref
-        moved = share[:, None] * np.asarray(group.minus(given[k + 1], given[k]))
-        points = t, x, self.nodes.u[k], self.setting.p, np.asarray(group.plus(given[k], moved))
+        between = given[k]
+        if (given != given[0]).any():
+            moved = share[:, None] * np.asarray(group.minus(given[k + 1], given[k]))
+            between = np.asarray(group.plus(given[k], moved))
+        points = t, x, self.nodes.u[k], self.setting.p, between
         return rows_along(problem._seen, problem.parameter_names, points)
 
     def _peak(
@@ -257,6 +358,19 @@ class _Between:
             if row == i and found > amount:
                 time, amount = float(there[2][0]), found
         return time, amount
+
+
+def _mapped(function: Any, *values: np.ndarray) -> list[np.ndarray]:
+    """Results of a function of numbers and vectors for all steps, in one call of CasADi.
+
+    What has one value for all is a vector; of what has one for each step the steps are rows.
+    """
+    sizes = [function.function.size1_in(i) for i in range(len(values))]
+    given = [
+        np.reshape(value, (-1, size) if np.size(value) != size else (1, size)).T
+        for value, size in zip(values, sizes, strict=True)
+    ]
+    return [np.asarray(found).T for found in function.function.call(given)]
 
 
 def _over(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -344,8 +458,12 @@ def _worst(system: System, t: np.ndarray, states: np.ndarray) -> tuple[float, st
     if not np.isfinite(states).all():
         return np.inf, ""
     k, i = np.unravel_index(np.abs(states).argmax(), states.shape)
-    name, unit, error = system.error_names[i], system.error_units[i], abs(float(states[k, i]))
-    return error, f"{error:.1e} {unit}".rstrip() + f" ({name} at t = {t[k + 1]:g} s)"
+    return abs(float(states[k, i])), _told_state(system, t, states, int(k), int(i))
+
+
+def _told_state(system: System, t: np.ndarray, states: np.ndarray, k: int, i: int) -> str:
+    error = f"{abs(float(states[k, i])):.1e} {system.error_units[i]}".rstrip()
+    return f"{error} ({system.error_names[i]} at t = {t[k + 1]:g} s)"
 
 
 def _sentence(
@@ -373,7 +491,7 @@ def refined(
     given: dict[str, Any] = options
     rounds = failures = 0
     while True:
-        found = finer.solve(x0, **given)
+        found = finer._solved(x0, **given)
         error = found.transcription_error()
         off, beyond = _off(found, error), error.violations_of_steps
         is_met = _is_met(off, beyond, tolerance)
@@ -403,7 +521,7 @@ def refined_phases(
     given: dict[str, Any] = options
     rounds = failures = 0
     while True:
-        found = finer.solve(x0, **given)
+        found = finer._solved(x0, **given)
         error = found.transcription_error()
         off = np.concatenate(
             [
@@ -547,5 +665,7 @@ def _even_grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 DERIVED["transcription_error"] = transcription_error
 DERIVED["refined"] = refined
+DERIVED["coarseness"] = coarseness
+DERIVED["coarseness_of_phases"] = coarseness_of_phases
 DERIVED["transcription_error_of_phases"] = error_of_phases
 DERIVED["refined_phases"] = refined_phases

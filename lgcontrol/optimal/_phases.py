@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import casadi as ca
@@ -40,7 +41,7 @@ from ._expressions import called_with
 from ._outcome import SolveStatus, TranscriptionError
 from ._places import free_errors
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution, Solver, make_solver
-from ._rows import expression_of
+from ._rows import expression_of, seen_bounds, unit_named
 from ._statement import MOST_HORIZON, QUADRATURES, check_quadrature
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms
@@ -471,6 +472,24 @@ class PhasedProblem:
                 parameters=self._extra, method=self.method, substeps=1, quadrature=self.quadrature,
             )  # fmt: skip
 
+    def stretch(self, i: int, steps: np.ndarray) -> Any:
+        """What of `alone` the motion between its nodes needs, at a tenth of the time."""
+        phase, names = self.phases[i], self.problem.parameter_names
+        bounds = [with_known_limits(phase.system, one) for one in phase.bounds if one.at in ALONG]
+        return SimpleNamespace(
+            system=phase.system, horizon=phase.steps, steps=steps, method=self.method, substeps=1,
+            parameter_names=names, _seen=seen_bounds(phase.system, bounds, names),
+            bound_unit=lambda name: unit_named(phase.system, bounds, name),
+        )  # fmt: skip
+
+    def point_of(self, i: int) -> TrajectoryPoint:
+        """State and inputs that errors and efforts of a phase are of."""
+        return self._points[i]
+
+    def motion_of(self, i: int) -> slice:
+        """Where the motion of a phase is among the coordinates of all."""
+        return self._own[i]
+
     def tangent_of(self, i: int) -> slice:
         """Where the motion of a phase is among the tangent coordinates of all."""
         ends = np.cumsum([0, *(group.dim for group in self._groups)]).tolist()
@@ -518,6 +537,15 @@ class PhasedProblem:
         if refine is not None:
             told = {"durations": durations, "guess": guess, "solver": solver}
             return DERIVED["refined_phases"](self, start, refine, options | told)
+        return self._solved(
+            start, is_told=True, durations=durations, guess=guess, solver=solver, **options
+        )
+
+    def _solved(
+        self, start: np.ndarray, *, is_told: bool = False, durations: Any = None,
+        guess: Any = None, solver: Solver | str | None = None, **options: Any,
+    ) -> PhasedSolution:  # fmt: skip
+        """See `solve`; if `is_told`, the message says where steps are coarse."""
         if options.get("arrival") is not None:
             arrival = self._beside(self.problem.system, options["arrival"])
             options = options | {"arrival": arrival}
@@ -534,14 +562,18 @@ class PhasedProblem:
                         "Phase(duration=) says"
                     )
         given = self._guess(guess, times)
-        began = perf_counter()
+        solver, began = make_solver(solver, self.problem), perf_counter()
         found = self.problem.solve(self._state(start, times), guess=given, solver=solver, **options)
         ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
         if durations is None and self._free and found.status in ended:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
             found = self._from_longer(found, start, guess, solver, options)
-        return self._told(found, start, options)
+        made = self._told(found, start, options)
+        text = DERIVED["coarseness_of_phases"](solver, made) if is_told else ""
+        if text:
+            made = replace(made, solution=made.solution._with_message(made.message + text))
+        return made
 
     def _longer(self, share: float) -> list[float]:
         """Durations between the limits of the phases: at 0 the least, at 1 the longest."""

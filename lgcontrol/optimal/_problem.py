@@ -58,7 +58,7 @@ from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
 from ._plan import Plan, PlanLayout
 from ._reference import ReferenceSamples, sample_reference
-from ._rows import SeenBound, bounded_along, seen_bounds, unit_of
+from ._rows import SeenBound, bounded_along, seen_bounds, unit_named
 from ._seen import seen_obstacles
 from ._statement import (
     AT_POINTS,
@@ -649,12 +649,7 @@ class OptimalControlProblem(Frozen):
         name : str
             Of `bounded`.
         """
-        units = dict(
-            zip(self.system.state.coordinate_names, self.system.state.coordinate_units, strict=True)
-        )
-        units |= {one.name: one.unit for one in self.system.inputs}
-        units |= {one.label: unit for one in self.bounds if (unit := unit_of(self.system, one))}
-        return units.get(name, units.get(name.partition("[")[0], ""))
+        return unit_named(self.system, self.bounds, name)
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
@@ -777,8 +772,21 @@ class OptimalControlProblem(Frozen):
         start = check_start(self.system, "x0", x0, own)
         if refine is not None:
             return DERIVED["refined"](self, start, refine, options | {"solver": solver})
+        return self._solved(start, is_told=True, solver=solver, **options)
+
+    def _solved(
+        self, start: np.ndarray, *, is_told: bool = False, solver: Solver | str | None = None,
+        **options: Any,
+    ) -> OptimalSolution:  # fmt: skip
+        """See `solve`; if `is_told`, the message says where steps are coarse."""
+        if not self.is_plain:
+            return DERIVED["solved_with_shapes"](self, [start], solver, None, options)[0]
+        own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
-        return make_solver(solver, finer).solve(start, **options)
+        made = make_solver(solver, finer)
+        found = made.solve(start, **options)
+        text = DERIVED["coarseness"](made, found) if is_told else ""
+        return found._with_message(found.message + text) if text else found
 
     @interruptible
     def solve_many(

@@ -296,6 +296,15 @@ def unit_of(system: System, bound: Bound) -> str:
     return dict(zip(own, units, strict=True)).get(name, "")
 
 
+def unit_named(system: System, bounds: Sequence[Bound], name: str) -> str:
+    """Unit of a quantity that some bounds limit, by the name of `bounded_along`."""
+    group = system.state
+    units = dict(zip(group.coordinate_names, group.coordinate_units, strict=True))
+    units |= {one.name: one.unit for one in system.inputs}
+    units |= {one.label: unit for one in bounds if (unit := unit_of(system, one))}
+    return units.get(name, units.get(name.partition("[")[0], ""))
+
+
 def expression_of(
     system: System,
     bound: Bound,

@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
+from lgcontrol.optimal._problem import DERIVED
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, Parameter, System
 
@@ -170,6 +171,53 @@ def test_integrals_have_their_order(quadrature, order):
         errors.append(abs(once.values(nodes, setting).cost - wanted))
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
     assert np.allclose(slopes, order, atol=0.25)
+
+
+# -- what an unaware user is told ----------------------------------------------------------------
+
+
+def test_a_plan_that_is_off_says_so():
+    assert "; coarse steps: " not in hypersensitive(50.0, 1000).solve([START]).message
+    told = hypersensitive(50.0, 200).solve([START]).message
+    assert "coarse steps: the cost would change by -0.44, 11%, states are off by 4.2e-02 " in told
+    assert "solve(…, refine=1e-3) puts nodes where" in told
+    through = over_a_pole(3).solve([0.0, 0.2])
+    assert "coarse steps: pole exceeds its lower bound by 0.3 m at t = 2 s" in through.message
+    # A refined plan tells its error, and a plan of IPOPT tells the same.
+    assert "coarse" not in hypersensitive(50.0, 200).solve([START], refine=1e-3).message
+    other = hypersensitive(50.0, 200).solve([START], solver="ipopt")
+    assert "coarse steps: the cost would change by -0.44, 11%" in other.message
+
+
+def test_a_plan_of_phases_that_is_off_says_so():
+    def planned(horizon: int, **options) -> str:
+        there = Bound("x0", END, END, at="terminal")
+        phase = Phase(HYPER, horizon, (49.9, 50.1), Q=1.0, R=1.0, bounds=[there])
+        return PhasedProblem(phase, time_weight=1e-3, **options).solve([START]).message
+
+    told = planned(200)
+    assert "coarse steps: the cost would change by -0.4" in told
+    assert "states are off by 4" in told
+    assert "coarse" not in planned(1000)
+    # The state after a jump is not the node where its phase begins.
+    drop = Phase(CART, 10, 2.0, R=1.0, jump=lambda t, x, p: [x[0], x[1] - 0.3], Q=1.0)
+    ends = Phase(CART, 10, 2.0, R=1.0, Q=1.0, bounds=STOP, name="last")
+    found = PhasedProblem([drop, ends], quadrature="gauss").solve([0.0, 0.0])
+    assert found.is_success
+    assert "coarse" not in found.message
+
+
+def test_calls_of_a_loop_and_solvers_of_ones_own_are_not_asked(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("asked")
+
+    monkeypatch.setitem(DERIVED, "coarseness", refuse)
+    problem = hypersensitive(50.0, 20)
+    assert InteriorPointSolver(problem).solve([START]).status
+    mpc = MPC(pendulum(), 10, 0.1, reference=[1.0, 0.0, 0.0])
+    assert np.isfinite(mpc(0.0, AWAY)).all()
+    with pytest.raises(AssertionError, match="asked"):
+        problem.solve([START])
 
 
 # -- phases ----------------------------------------------------------------------------------------
