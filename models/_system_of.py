@@ -1,4 +1,4 @@
-"""system_of: the System of a model whose tree takes its options and describes them."""
+"""system_of: the System of a model whose tree or body takes its options and describes them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Made = System[Product]
 
 
 def system_of(make: Callable[P, Tree]) -> Callable[[Callable[[Tree], Made]], Callable[P, Made]]:
-    """Model that takes the options of ``NAME_tree`` and makes a System of the tree.
+    """Model that takes the options of what makes its tree or body, and makes a System of that.
 
-    Its docstring gets the tree's description of the options, its signature their defaults.
+    Its docstring gets the description of the options, its signature their defaults.
 
     Examples
     --------

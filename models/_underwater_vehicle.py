@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +22,8 @@ from lgcontrol.mechanics import (
     WrenchInput,
 )
 from lgcontrol.systems import System
+
+from ._system_of import system_of
 
 # The source has z down and y right: half a turn about x gives z up and y left. Diagonal matrices
 # stay what they are under it, positions and directions change the signs of y and z.
@@ -46,7 +46,7 @@ THRUSTERS_FRD = (
 
 
 @named_options
-def underwater_vehicle(
+def underwater_body(
     *,
     mass: float = 13.5,
     inertia: Sequence[float] = (0.26, 0.23, 0.37),
@@ -58,11 +58,8 @@ def underwater_vehicle(
     max_thrust: float = 30.4,
     current: Sequence[float] = (0.0, 0.0, 0.0),
     symbolic: Sequence[str] = (),
-) -> System[Product]:
-    """Underwater vehicle on SE(3), driven by eight thrusters (BlueROV2 Heavy).
-
-    The body frame sits at the centre of mass, x forward, y left, z up. The published values have z
-    down and y right; they are converted here.
+) -> RigidBody:
+    """Body of `underwater_vehicle`, for systems that carry it.
 
     Parameters
     ----------
@@ -86,59 +83,7 @@ def underwater_vehicle(
     symbolic : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass",
         "linear_drag.damping", "current", ….
-
-    Returns
-    -------
-    System
-        State: pose (SE3) and body twist. Inputs: eight thrusts, and as disturbances a force in
-        world axes and a torque in body axes at the centre of mass, and the current's velocity.
-
-    References
-    ----------
-    M. von Benzon, F. F. Sørensen, E. Uth, J. Jouffroy, J. Liniger, S. Pedersen: An open-source
-    benchmark simulator: control of a BlueROV2 underwater robot. J. Mar. Sci. Eng. 10(12), 1898,
-    2022, table A1.
-
-    Examples
-    --------
-    >>> auv = underwater_vehicle()
-    >>> cruise = auv.trim(where={"twist.vx": 0.5, "twist.vy": 0.0, "twist.vz": 0.0})
-    >>> cruise.kind
-    'relative equilibrium'
     """
-    return _body(
-        mass=mass,
-        inertia=inertia,
-        added_mass=added_mass,
-        linear_drag=linear_drag,
-        quadratic_drag=quadratic_drag,
-        volume=volume,
-        density=density,
-        max_thrust=max_thrust,
-        current=current,
-        symbolic=symbolic,
-    ).system()
-
-
-def underwater_body(**options: Any) -> RigidBody:
-    """Body of `underwater_vehicle`, for systems that carry it; takes the same options."""
-    named = signature(underwater_vehicle).parameters.items()
-    return _body(**({name: entry.default for name, entry in named} | options))
-
-
-def _body(
-    *,
-    mass: float,
-    inertia: Sequence[float],
-    added_mass: Sequence[float],
-    linear_drag: Sequence[float],
-    quadratic_drag: Sequence[float],
-    volume: float,
-    density: float,
-    max_thrust: float,
-    current: Sequence[float],
-    symbolic: Sequence[str],
-) -> RigidBody:
     thrusters = [
         Thruster(FLU_FRD @ position, FLU_FRD @ direction, lower=-max_thrust, upper=max_thrust)
         for position, direction in THRUSTERS_FRD
@@ -159,3 +104,32 @@ def _body(
         added_mass=np.diag(added_mass),
         current=Current(current, is_input=True),
     ).symbolic(*as_names(symbolic))
+
+
+@system_of(underwater_body)
+def underwater_vehicle(body: RigidBody) -> System[Product]:
+    """Underwater vehicle on SE(3), driven by eight thrusters (BlueROV2 Heavy).
+
+    The body frame sits at the centre of mass, x forward, y left, z up. The published values have z
+    down and y right; they are converted here.
+
+    Returns
+    -------
+    System
+        State: pose (SE3) and body twist. Inputs: eight thrusts, and as disturbances a force in
+        world axes and a torque in body axes at the centre of mass, and the current's velocity.
+
+    References
+    ----------
+    M. von Benzon, F. F. Sørensen, E. Uth, J. Jouffroy, J. Liniger, S. Pedersen: An open-source
+    benchmark simulator: control of a BlueROV2 underwater robot. J. Mar. Sci. Eng. 10(12), 1898,
+    2022, table A1.
+
+    Examples
+    --------
+    >>> auv = underwater_vehicle()
+    >>> cruise = auv.trim(where={"twist.vx": 0.5, "twist.vy": 0.0, "twist.vz": 0.0})
+    >>> cruise.kind
+    'relative equilibrium'
+    """
+    return body.system()

@@ -41,14 +41,13 @@ from .multibody.tasks._inverse_kinematics import FrameTask as FrameTask
 from .multibody.tasks._inverse_kinematics import InverseKinematics as InverseKinematics
 from .multibody.tasks._inverse_kinematics import random_configuration as random_configuration
 from .multibody.tasks._link_capsules import LinkCapsules as LinkCapsules
-from .multibody.tree._joint import Joint as Joint
+from .multibody.tree._link import Joint as Joint
 from .multibody.tree._link import JointProperties as JointProperties
 from .multibody.tree._link import Link as Link
 from .multibody.tree._link import Mimic as Mimic
 from .surroundings._actuators import Actuators as Actuators
 from .surroundings._actuators import Rotor as Rotor
 from .surroundings._actuators import Thruster as Thruster
-from .surroundings._added_mass import Current as Current
 from .surroundings._forces import BodyMotion as BodyMotion
 from .surroundings._forces import BodyWrench as BodyWrench
 from .surroundings._forces import Buoyancy as Buoyancy
@@ -59,5 +58,6 @@ from .surroundings._forces import QuadraticDrag as QuadraticDrag
 from .surroundings._forces import Spring as Spring
 from .surroundings._forces import WorldWrench as WorldWrench
 from .surroundings._forces import WrenchInput as WrenchInput
+from .surroundings._surroundings import Current as Current
 
 _names.answer(__name__)

@@ -1,4 +1,4 @@
-"""Coefficients of models by name: numbers, of which chosen ones stay symbolic."""
+"""Numbers of models: checked fields, and coefficients of which chosen ones stay symbolic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,49 @@ import numpy as np
 
 from ..codegen import Value
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
+from ..groups._internal import axis_numbers
 from ..systems import Parameter
+
+
+def freeze(owner: Any, **shapes: tuple[int | None, ...]) -> None:
+    """Check fields against their shapes and keep them as floats or read-only arrays."""
+    for field, shape in shapes.items():
+        value = check_shape(f"{type(owner).__name__}: {field}", getattr(owner, field), shape)
+        set_field(owner, field, value)
+
+
+def set_field(owner: Any, field: str, value: np.ndarray) -> None:
+    """Keep a checked value in a frozen dataclass."""
+    object.__setattr__(owner, field, read_only(value) if value.ndim else float(value))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Copy of an array that cannot be changed."""
+    array = np.array(array, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
+def refuse_negative(owner: Any, **units: str) -> None:
+    """Refuse negative numbers in fields, given with their units."""
+    for field, unit in units.items():
+        value = np.asarray(getattr(owner, field))
+        if (value < 0.0).any():
+            raise ValueError(
+                f"{type(owner).__name__}: {field} must not be negative, got {value.min():g} {unit}"
+            )
+
+
+def unit_vector(name: str, value: Any) -> np.ndarray:
+    """Direction of a vector of three that is not zero, or of a letter, "-x"."""
+    vector = axis_numbers(name, value)
+    largest = np.abs(vector).max()
+    if largest == 0.0:
+        raise ValueError(f"{name} must not be zero")
+    if not 1e-150 < largest < 1e150:  # the squares would vanish or overflow
+        vector = vector / largest
+    return vector / np.linalg.norm(vector)
+
 
 AXES = ("x", "y", "z")
 TWIST_AXES = (*AXES, "rx", "ry", "rz")

@@ -34,5 +34,5 @@ from .multibody.parameters._base_parameters import BaseParameters as BaseParamet
 from .multibody.parameters._base_parameters import Identification as Identification
 from .multibody.parameters._calibration import Calibration as Calibration
 from .multibody.tasks._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
-from .multibody.tree._joint import name_of_group as name_of_group
 from .multibody.tree._link import Link as Link
+from .multibody.tree._link import name_of_group as name_of_group

@@ -18,9 +18,8 @@ from .._coefficients import Coefficient, Coefficients
 from .._mechanical import mechanical
 from ..inertia._inertia import SpatialInertia, spatial_inertia_matrix
 from ..representations._unified import UnifiedVelocity
-from ..surroundings._added_mass import check_generalized_inertia
 from ..surroundings._forces import BodyMotion, Gravity
-from ..surroundings._surroundings import Surroundings
+from ..surroundings._surroundings import Surroundings, check_generalized_inertia
 from ._quasi_velocity import ad_tilde_matrix
 from ._velocity_forms import MomentumFrame, VelocityForm, velocity_form_of
 

@@ -182,23 +182,10 @@ def thrust_states(
     place: MotionPoint,
     yaw: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States of a vehicle that pushes along its z axis, and their rates.
+    """States (..., nq) of a vehicle that pushes along its z axis, and their rates (..., dim).
 
-    Parameters
-    ----------
-    system : System
-        Moves a pose.
-    fall : ndarray, shape (3,)
-        See `free_fall`.
-    place : MotionPoint
-        Position in world axes to its snap, shapes (..., 3).
-    yaw : tuple of ndarray, shape (...)
-        Heading and two derivatives.
-
-    Returns
-    -------
-    x : ndarray, shape (..., nq)
-    rate : ndarray, shape (..., dim)
+    For a position to its snap in world axes, and for a heading with two derivatives; `fall` is that
+    of `free_fall`.
     """
     state, structure, batch = system.state, system.structure, np.shape(yaw[0])
     assert structure is not None

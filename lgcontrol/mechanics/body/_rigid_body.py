@@ -25,10 +25,15 @@ from ...systems import Input, Parameter, System
 from ...systems._internal import check_name
 from .._mechanical import model_function
 from ..inertia._inertia import SpatialInertia
-from ..surroundings._added_mass import Current, check_added_mass
 from ..surroundings._forces import Force
 from ..surroundings._look import body_pushes, body_shapes
-from ..surroundings._surroundings import Surroundings, check_forces, coefficient_name
+from ..surroundings._surroundings import (
+    Current,
+    Surroundings,
+    check_added_mass,
+    check_forces,
+    coefficient_name,
+)
 from ._equations import BodyEquations, Velocity, body_state, body_system, body_velocity_form
 from ._quasi_velocity import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame

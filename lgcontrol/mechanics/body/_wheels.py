@@ -14,7 +14,7 @@ from ...codegen import ModelFunction, Value
 from ...codegen._internal import Shape, check_shape, interruptible, solve_symmetric
 from ...groups import Product, Rn
 from ...systems import Input, System
-from .._fields import freeze, refuse_negative, set_field, unit_vector
+from .._coefficients import freeze, refuse_negative, set_field, unit_vector
 from .._mechanical import mechanical, model_function
 from ._equations import body_state
 from ._rigid_body import RigidBody

@@ -19,12 +19,12 @@ from ._basic import DP1 as DP1
 from ._basic import DP2 as DP2
 from ._basic import D as D
 from ._basic import VelocityConstraint as VelocityConstraint
-from ._body import MechanismBody as MechanismBody
 from ._closed_tree import ClosedTree as ClosedTree
 from ._constraint import Constraint as Constraint
 from ._constraint import Constraints as Constraints
 from ._expression import Expression as Expression
 from ._joints import Marker as Marker
+from ._joints import MechanismBody as MechanismBody
 from ._joints import MechanismJoint as MechanismJoint
 from ._joints import angle_drive as angle_drive
 from ._joints import cylindrical as cylindrical

@@ -88,28 +88,8 @@ def assemble(
 ) -> np.ndarray:
     """Configuration near a guess that keeps the constraints on positions to rounding.
 
-    Damped Gauss–Newton on the group, the steps shortest in the metric of the mass matrix.
-
-    Parameters
-    ----------
-    mechanics : ConstrainedMechanics
-    guess : ndarray, shape (nq,)
-    q : SX, optional
-        Symbols on which held coordinates depend.
-    held : sequence of HeldCoordinate
-        Coordinates with given values, which choose the branch.
-    t : float
-        Time of driven constraints [s].
-    p : ndarray, optional
-
-    Returns
-    -------
-    ndarray, shape (nq,)
-
-    Raises
-    ------
-    AssemblyError
-        If the constraints contradict one another or the loops cannot be closed; names the rows.
+    Damped Gauss–Newton on the group, the steps shortest in the metric of the mass matrix. Held
+    coordinates, expressions of the symbols q, choose the branch. See `Linkage.assemble`.
     """
     p = mechanics.base.nominal_parameters if p is None else p
     q = ca.SX.sym("q", mechanics.configuration.nq) if q is None else q

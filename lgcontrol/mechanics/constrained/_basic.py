@@ -11,7 +11,7 @@ import casadi as ca
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ...systems._internal import check_name
-from .._fields import read_only
+from .._coefficients import read_only
 
 GROUND = "ground"
 """Name of the frame of the world, to which joints may attach like to a body."""

@@ -18,7 +18,7 @@ from ..multibody._multibody import Multibody
 from ..multibody._spatial import Pose
 from ..multibody.compiled._compiled_tree import compiled
 from ..multibody.kinematics._frames import frame_pose
-from ..multibody.tree._joint import Axis
+from ..multibody.tree._link import Axis
 from ._assembly import HeldCoordinate
 from ._constraint import Constraint, Constraints
 from ._expression import motion_of

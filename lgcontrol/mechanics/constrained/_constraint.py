@@ -312,14 +312,8 @@ RANK_SHARE = 1e-6
 def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.ndarray:
     """``G L⁻ᵀ`` with ``M = L Lᵀ``, rows of one unit divided by the length of the longest.
 
-    A row that vanishes next to others of its unit stays what it is: a loss of rank.
-
-    Parameters
-    ----------
-    G : ndarray, shape (m, n)
-    M : ndarray, shape (n, n)
-    units : sequence of str
-        Of the rows; all alike if left out.
+    A row that vanishes next to others of its unit stays what it is: a loss of rank. Without units
+    all rows are alike.
     """
     W = np.linalg.solve(np.linalg.cholesky(M), G.T).T
     lengths = np.linalg.norm(W, axis=1)

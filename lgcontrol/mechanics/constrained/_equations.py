@@ -392,14 +392,6 @@ class FreeBodies:
         made = ca.Function("balance_slopes", [s, y, b, w, c], slopes)
         return tuple(made.call([t, x, a, u, p]))  # type: ignore[return-value]
 
-    def losses(self, x: Value, p: Value) -> Value:
-        """L of forces between bodies."""
-        return self.equations.losses(*self._split(x), p)
-
-    def loss_jacobian(self, x: Value, p: Value) -> Value:
-        """D of forces between bodies."""
-        return self.equations.loss_jacobian(*self._split(x), p)
-
 
 def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> list[Constraint]:
     """What a joint holds of positions, and what of velocities."""

@@ -134,21 +134,7 @@ def _source(node: ast.AST, text: str) -> str:
 def motion_of(label: str, motion: Any, resting: str) -> Callable[[Value], Value]:
     """Motion of a drive: functions are traced once, so that what they do wrong is said once.
 
-    Parameters
-    ----------
-    label : str
-        Of the drive, for messages.
-    motion : callable
-        ``t → coordinate``; an `Expression` stays one, for files.
-    resting : str
-        What holds a coordinate that rests.
-
-    Raises
-    ------
-    TypeError
-        If it is no function of t alone.
-    ValueError
-        If it returns more than one number.
+    An `Expression` stays one, for files; `resting` says what holds a coordinate that rests.
     """
     if isinstance(motion, Expression):
         return motion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,44 @@ from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
 from ..representations._unified import UnifiedVelocity
-from ._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
+
+
+def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
+    """Euler angles z-x-z [rad]; the third is zero where the second is, and nothing is said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return turn.as_euler("ZXZ")
+
+
+def half_rates(e: Any, stack: Any = np.array) -> Any:
+    """G with ``ω = 2 G ė`` of Euler parameters, shape (3, 4): eq. 39c.
+
+    `stack` makes a matrix of lists of rows, of arrays or of CasADi values.
+    """
+    e0, e1, e2, e3 = (e[i] for i in range(4))
+    return stack([[-e1, e0, e3, -e2], [-e2, -e3, e0, e1], [-e3, e2, -e1, e0]])
+
+
+def parameter_rotation(e: Any, stack: Any = np.array) -> Any:
+    """A of Euler parameters [e0, e1, e2, e3], as in the paper: quadratic also off the sphere."""
+    e0, e1, e2, e3 = (e[i] for i in range(4))
+    return 2 * stack(
+        [
+            [e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2],
+            [e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1],
+            [e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5],
+        ]
+    )
+
+
+def angle_rates(angles: Any, module: Any = np, stack: Any = np.array) -> Any:
+    """B with ``ω = B ε̇`` of Euler angles in body axes, shape (3, 3): eq. 43b.
+
+    `module` has sine and cosine, NumPy or CasADi; `stack` as for `half_rates`.
+    """
+    theta, psi = angles[1], angles[2]
+    ct, st, cp, sp = module.cos(theta), module.sin(theta), module.cos(psi), module.sin(psi)
+    return stack([[sp * st, cp, 0.0], [cp * st, -sp, 0.0], [ct, 0.0, 1.0]])
 
 
 @dataclass(frozen=True, eq=False)

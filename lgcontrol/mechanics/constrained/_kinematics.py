@@ -107,15 +107,7 @@ class KinematicsResult(Result):
     ) -> KinematicsResult:
         """Of q, v, a and λ that sparse steps find: without a measure of conditioning, NaN.
 
-        Parameters
-        ----------
-        t : ndarray, shape (N,)
-        found : sequence of tuple of ndarray
-            Up to the first time that could not be solved.
-        message : str
-            Why they end, empty where all times are there.
-        state : Product
-        rows : tuple of str
+        `found` ends before the first time that could not be solved, and the message says why.
         """
         (configuration, velocity), done = state.blocks.values(), len(found)
         sizes = (configuration.nq, velocity.dim, velocity.dim, len(rows))

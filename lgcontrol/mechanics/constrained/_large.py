@@ -7,22 +7,101 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
+from ...codegen import ModelFunction
 from ...codegen._internal import check_shape
 from ...groups import SO3
 from ...integrators._internal import TOLERATED, Index3Method
 from ._assembly import CLOSED
 from ._basic import GROUND, BasicConstraint, Connection, Direction
-from ._basic_rows import BasicRows
-from ._body import MechanismBody
-from ._joints import MechanismJoint
+from ._joints import MechanismBody, MechanismJoint
 from ._kinematics import Attempt, followed, jump_text
 from ._march import March
 from ._system import OFF
+
+
+class BasicRows:
+    """Rows DP1, DP2, D and CD of joints, in their order.
+
+    Raises
+    ------
+    ValueError
+        If a joint has other rows.
+    """
+
+    def __init__(self, joints: Iterable[MechanismJoint]) -> None:
+        self.rows: list[BasicConstraint] = []
+        self.row_names: list[str] = []
+        for joint in joints:
+            for row in joint.rows:
+                if not isinstance(row, BasicConstraint):
+                    raise ValueError(
+                        f"joint {joint.name!r}: closed forms exist for DP1, DP2, D and CD only, "
+                        f"not for {row.row!r}; take system(), which differentiates any equation"
+                    )
+                self.rows.append(row)
+                self.row_names.append(f"{joint.name}.{row.row}")
+        moving = {id(v): v for row in self.rows for v in (row.u, row.w) if _moves(v)}
+        self._moving: list[Any] = list(moving.values())
+        self._last: tuple[float, np.ndarray, dict[int, np.ndarray]] | None = None
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether the time appears in a row."""
+        return self._still is None
+
+    def drives(self, t: float) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
+        if self._still is not None:
+            return self._still, {}
+        last = self._last
+        if last is None or last[0] != t:  # iterations of a step ask for one time again and again
+            made, n = self._drives(np.array([t])), len(self.rows)
+            moved = {id(v): made[n + 3 * k : n + 3 * k + 3] for k, v in enumerate(self._moving)}
+            self._last = last = (t, made[:n], moved)
+        return last[1:]
+
+    @cached_property
+    def _drives(self) -> ModelFunction:
+        """``t → f, ḟ, f̈`` of all rows, and ``a, ȧ, ä`` of directions that move."""
+        t = ca.SX.sym("t")
+        values = [row.f(t) if callable(row.f) else row.f for row in self.rows]
+        columns = ca.SX(ca.vertcat(*values, *(v.vector(t) for v in self._moving)))
+        rate = ca.jacobian(columns, t)
+        found = ca.horzcat(columns, rate, ca.jacobian(rate, t))
+        return ModelFunction(ca.Function("drives", [t], [found], ["t"], ["drives"]))
+
+    @cached_property
+    def _still(self) -> np.ndarray | None:
+        """``f, ḟ, f̈`` of all rows where nothing depends on the time, None otherwise."""
+        if self._moving or any(callable(row.f) for row in self.rows):
+            return None
+        f = np.zeros((len(self.rows), 3))
+        f[:, 0] = [row.f for row in self.rows]  # type: ignore[misc]
+        return f
+
+
+def _moves(v: Any) -> bool:
+    return isinstance(v, Direction) and callable(v.vector)
+
+
+def refuse_other_forces(mechanism: Any) -> None:
+    """Say what acts on a mechanism besides weight and joints, where closed forms know no more."""
+    acting = [b.name for b in mechanism.bodies.values() if b.forces] + [
+        *mechanism.motors,
+        *mechanism.forces,
+    ]
+    if acting:
+        raise ValueError(
+            f"{mechanism.name}: closed forms know weight and joints alone, not what else acts "
+            f"({', '.join(acting)}); take system(), which does"
+        )
+
 
 EYE = np.eye(3)
 # Steps of Newton's method that close the joints from nearby: it converges in 3 to 6 of them.
@@ -144,22 +223,8 @@ class LargeMechanism:
     ) -> March:
         """Steps of an index-3 method, each iterated until its corrections are small.
 
-        Parameters
-        ----------
-        x0 : ndarray, shape (13 n,), with the clock after it where there are drives
-            Configuration and velocity on (SO(3) × R³)ⁿ.
-        dt : float
-            Step [s].
-        steps : int
-        method : Index3Method
-            Its coefficients.
-        limit : int
-            Most iterations of a step.
-
-        Returns
-        -------
-        March
-            Ends before the first step that did not converge.
+        x0 has a configuration and velocities on (SO(3) × R³)ⁿ, and the clock where there are
+        drives. The march ends before the first step that does not converge.
         """
         h, (alpha_m, alpha_f), n = dt, method.alpha, self.n_bodies
         share = (1 - alpha_f) / (1 - alpha_m)
@@ -227,16 +292,7 @@ class LargeMechanism:
     def kinematics(
         self, t: np.ndarray, q: np.ndarray, tolerance: float = CLOSED
     ) -> tuple[list[tuple[np.ndarray, ...]], str]:
-        """q, v, a and λ at increasing times, and why they end before the last where they do.
-
-        Parameters
-        ----------
-        t : ndarray, shape (N,)
-        q : ndarray, shape (7 n,)
-            Configuration at the first time.
-        tolerance : float
-            Of the rows.
-        """
+        """q, v, a, λ at increasing times from a configuration (7 n,), and why they end early."""
         n, message = self.n_bodies, ""
         probe = np.random.default_rng(0).normal(size=6 * n)
 
@@ -328,15 +384,7 @@ class LargeMechanism:
     def terms(
         self, t: float, r: np.ndarray, A: np.ndarray, multipliers: np.ndarray
     ) -> tuple[np.ndarray, sp.csc_matrix, sp.csc_matrix]:
-        """φ, G and the derivative of ``Gᵀ λ``, sparse.
-
-        Parameters
-        ----------
-        t : float
-        r : ndarray, shape (n_bodies, 3)
-        A : ndarray, shape (n_bodies, 3, 3)
-        multipliers : ndarray, shape (m,)
-        """
+        """φ, G and the derivative of ``Gᵀ λ``, sparse; for r (n, 3), A (n, 3, 3), λ (m,)."""
         f, moving = self.basic.drives(t)
         r = np.vstack([r, np.zeros(3)])
         A = np.concatenate([A, EYE[None]])
@@ -345,33 +393,13 @@ class LargeMechanism:
         for rows in self.rows:
             value, left, right, blocks = self._kind(rows, r, A, moving, multipliers[rows.place])
             phi[rows.place] = value - f[rows.place, 0]
-            G_parts += [(rows.place, rows.i, left), (rows.place, rows.j, right)]
-            K_parts += [
-                (rows.i, rows.i, blocks[0]),
-                (rows.i, rows.j, blocks[1]),
-                (rows.j, rows.i, blocks[2]),
-                (rows.j, rows.j, blocks[3]),
-            ]
-        n = 6 * (self.n_bodies + 1)
-        columns = np.arange(6)
-        entries, lines, places = [], [], []
-        for place, body, block in G_parts:
-            entries.append(block.ravel())
-            lines.append(np.repeat(place, 6))
-            places.append((6 * body[:, None] + columns).ravel())
-        G = sp.csc_matrix(
-            (np.concatenate(entries), (np.concatenate(lines), np.concatenate(places))),
-            shape=(self.m, n),
-        )[:, : n - 6]
-        entries, lines, places = [], [], []
-        for i, j, block in K_parts:
-            entries.append(block.ravel())
-            lines.append(np.repeat((6 * i[:, None] + columns).ravel(), 6))
-            places.append(np.repeat(6 * j[:, None] + columns, 6, axis=0).ravel())
-        K = sp.csc_matrix(
-            (np.concatenate(entries), (np.concatenate(lines), np.concatenate(places))),
-            shape=(n, n),
-        )[: n - 6, : n - 6]
+            i, j = (6 * k[:, None] + np.arange(6) for k in (rows.i, rows.j))
+            at, (ii, ij, ji, jj) = rows.place[:, None], blocks
+            G_parts += [(at, i, left[:, None]), (at, j, right[:, None])]
+            K_parts += [(i, i, ii), (i, j, ij), (j, i, ji), (j, j, jj)]
+        n = 6 * self.n_bodies
+        G = _gathered(G_parts, (self.m, n + 6))[:, :n]
+        K = _gathered(K_parts, (n + 6, n + 6))[:n, :n]
         return phi, G, K
 
     def _kind(
@@ -385,6 +413,19 @@ class LargeMechanism:
         """U · w, its derivatives by both bodies, and the four blocks of the stiffness."""
         A_i, A_j, n = A[rows.i], A[rows.j], len(rows.place)
         lam = multipliers[:, None, None]
+        none = np.zeros((n, 6, 6))
+
+        def found(
+            value: np.ndarray, left: Any, right: Any, ii: Any, ij: Any, jj: Any
+        ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+            return value, left, right, [lam * K for K in (ii, ij, ij.swapaxes(1, 2), jj)]
+
+        def turns(K: np.ndarray) -> np.ndarray:
+            """A block of the turns alone."""
+            padded = none.copy()
+            padded[:, 3:, 3:] = K
+            return padded
+
         a_j = rows.a_j
         if rows.moving:
             a_j = a_j.copy()
@@ -399,14 +440,7 @@ class LargeMechanism:
             own_i = tildes(rows.a_i) @ tildes(turned_back(A_i, w))
             own_j = tildes(a_j) @ tildes(turned_back(A_j, u))
             cross = np.swapaxes(ui, 1, 2) @ wj
-            ii, jj = framed(zero, zero, zero, own_i), framed(zero, zero, zero, own_j)
-            ij = framed(zero, zero, zero, cross)
-            return (
-                dotted(u, w),
-                left,
-                right,
-                [lam * ii, lam * ij, lam * ij.swapaxes(1, 2), lam * jj],
-            )
+            return found(dotted(u, w), left, right, turns(own_i), turns(cross), turns(own_j))
         d = r[rows.j] + turned(A_j, rows.s_j) - r[rows.i] - turned(A_i, rows.s_i)
         unit = np.broadcast_to(EYE, (n, 3, 3))
         by_i = np.concatenate([-unit, -variation(A_i, rows.s_i)], axis=2)
@@ -414,41 +448,29 @@ class LargeMechanism:
         if rows.kind == "D":
             own_i = -2 * tildes(rows.s_i) @ tildes(turned_back(A_i, d))
             own_j = 2 * tildes(rows.s_j) @ tildes(turned_back(A_j, d))
-            ii = 2 * by_i.swapaxes(1, 2) @ by_i + framed(zero, zero, zero, own_i)
-            jj = 2 * by_j.swapaxes(1, 2) @ by_j + framed(zero, zero, zero, own_j)
+            ii = 2 * by_i.swapaxes(1, 2) @ by_i + turns(own_i)
+            jj = 2 * by_j.swapaxes(1, 2) @ by_j + turns(own_j)
             ij = 2 * by_i.swapaxes(1, 2) @ by_j
             left, right = 2 * across(d, by_i), 2 * across(d, by_j)
-            return (
-                dotted(d, d),
-                left,
-                right,
-                [lam * ii, lam * ij, lam * ij.swapaxes(1, 2), lam * jj],
-            )
+            return found(dotted(d, d), left, right, ii, ij, jj)
         u = rows.a_i if rows.kind == "CD" else turned(A_i, rows.a_i)
         left, right = across(u, by_i), across(u, by_j)
         own_i = -tildes(rows.s_i) @ tildes(turned_back(A_i, u))
         own_j = tildes(rows.s_j) @ tildes(turned_back(A_j, u))
-        ii, jj = framed(zero, zero, zero, own_i), framed(zero, zero, zero, own_j)
-        ij = np.zeros((n, 6, 6))
+        ii, ij, jj = turns(own_i), none, turns(own_j)
         if rows.kind == "DP2":
             ui = np.concatenate([zero, variation(A_i, rows.a_i)], axis=2)
             left = left + across(d, ui)
             own = tildes(rows.a_i) @ tildes(turned_back(A_i, d))
             mixed = ui.swapaxes(1, 2) @ by_i
-            ii = ii + framed(zero, zero, zero, own) + mixed + mixed.swapaxes(1, 2)
+            ii = ii + turns(own) + mixed + mixed.swapaxes(1, 2)
             ij = ui.swapaxes(1, 2) @ by_j
-        return dotted(u, d), left, right, [lam * ii, lam * ij, lam * ij.swapaxes(1, 2), lam * jj]
+        return found(dotted(u, d), left, right, ii, ij, jj)
 
     def solve(self, M: Any, G: Any, right: np.ndarray) -> np.ndarray:
         """``[[M, Gᵀ], [G, −ε]] x = right``, factored in an order of small band width.
 
         ε is 1e-10 of the compliance: rows that depend on others leave the matrix regular.
-
-        Parameters
-        ----------
-        M : sparse matrix, shape (n, n)
-        G : sparse matrix, shape (m, n)
-        right : ndarray, shape (n + m,)
         """
         M, G, n = M.tocoo(), G.tocoo(), M.shape[0]
         size = n + G.shape[0]
@@ -548,6 +570,16 @@ def _columns(
     return x, rate.reshape(n, -1), multipliers
 
 
+def _gathered(parts: Sequence[tuple[np.ndarray, ...]], shape: tuple[int, int]) -> sp.csc_matrix:
+    """Sum of blocks (n, a, b), each with its rows (n, a) and columns (n, b)."""
+    each = [
+        (block, *np.broadcast_arrays(rows[:, :, None], columns[:, None, :]))
+        for rows, columns, block in parts
+    ]
+    entries, *places = (np.concatenate([x.ravel() for x in own]) for own in zip(*each, strict=True))
+    return sp.csc_matrix((entries, tuple(places)), shape=shape)
+
+
 def turned(A: np.ndarray, a: np.ndarray) -> np.ndarray:
     """``A a`` of many."""
     return (A @ a[..., None])[..., 0]
@@ -571,8 +603,3 @@ def across(u: np.ndarray, block: np.ndarray) -> np.ndarray:
 def dotted(u: np.ndarray, w: np.ndarray) -> np.ndarray:
     """``u · w`` of many."""
     return np.sum(u * w, axis=1)
-
-
-def framed(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """``[[a, b], [c, d]]`` of many."""
-    return np.concatenate([np.concatenate([a, b], axis=2), np.concatenate([c, d], axis=2)], axis=1)

@@ -31,8 +31,7 @@ from ._assembly import HeldCoordinate, assemble
 from ._constraint import Constraints
 from ._kinematics import KinematicsResult, kinematics
 from ._march import CHARTS, ChartedMotion, March, check_step, march, march_step
-from ._mobility import Mobility, driven_rows, mobility
-from ._refusals import refuse_gap, refuse_march, refuse_open
+from ._mobility import Mobility, driven_rows, mobility, refuse_gap, refuse_march, refuse_open
 from ._system import (
     ConstrainedMechanics,
     Coordinate,

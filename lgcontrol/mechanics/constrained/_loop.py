@@ -13,9 +13,9 @@ import numpy as np
 from ...codegen import Value
 from ...codegen._internal import UnknownNameError, unknown_name
 from ...groups._internal import axis_numbers
-from .._fields import unit_vector
+from .._coefficients import unit_vector
 from ..multibody._spatial import Pose
-from ..multibody.tree._joint import Axis
+from ..multibody.tree._link import Axis
 
 Rows = list[tuple[str, str, Value]]
 """Name, unit and value of each equation."""

@@ -30,19 +30,18 @@ from ...integrators._internal import Index3Method
 from ...io._internal import check_file, with_ending
 from ...systems import Input, System
 from ...systems._internal import FREE_FALL, FixedParameters, check_name
-from .._fields import read_only
+from .._coefficients import read_only
 from .._mechanical import mechanical
 from ..inertia._inertia import SpatialInertia
 from ..surroundings._forces import Force, Gravity
 from ..surroundings._surroundings import Surroundings, coefficient_name
 from ._assembly import HeldCoordinate
 from ._basic import GROUND
-from ._body import MechanismBody
 from ._constraint import Constraints
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._expression import motion_of
 from ._formulations import AUTO, Choice, Formulation, as_formulation
-from ._joints import JointCoordinate, MechanismJoint, angle_drive, position_drive
+from ._joints import JointCoordinate, MechanismBody, MechanismJoint, angle_drive, position_drive
 from ._kinematics import KinematicsResult
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
@@ -50,7 +49,7 @@ from ._look import mechanism_look
 from ._march import March, check_step
 from ._marker_forces import MarkerForce, MechanismMotor
 from ._mechanism_file import read_mechanism, written
-from ._refusals import refuse_gap, refuse_singular_mass, refuse_zero_lengths, singular_angles
+from ._mobility import refuse_gap, refuse_singular_mass, refuse_zero_lengths, singular_angles
 from ._system import ConstrainedMechanics, Coordinate, null_space
 from ._units import held_by_joints, points_of, warn_of_units
 
@@ -533,6 +532,10 @@ class Mechanism(Linkage):
         own = self.equations
         bodies = FreeBodies(own)
         nq = own.configuration.nq
+        losses: dict[str, Any] = {
+            "losses": lambda x, p: own.losses(x[:nq], x[nq:], p),
+            "loss_jacobian": lambda x, p: own.loss_jacobian(x[:nq], x[nq:], p),
+        }
         return System(
             self.name,
             bodies.state,
@@ -552,8 +555,7 @@ class Mechanism(Linkage):
                 own.parameters,
                 model=self,
                 momenta=bodies if own.is_plain else None,
-                loss_jacobian=bodies.loss_jacobian if self.forces else None,
-                losses=bodies.losses if self.forces else None,
+                **(losses if self.forces else {}),
             ),
         )
 

@@ -17,10 +17,9 @@ from ...groups import SO3
 from ..inertia._inertia import SpatialInertia
 from . import _joints, _marker_forces
 from ._basic import CD, DP1, DP2, BasicConstraint, D, Direction
-from ._body import MechanismBody
 from ._expression import Expression
 from ._formulations import FORMULATIONS
-from ._joints import JointCoordinate, Marker, MechanismJoint
+from ._joints import JointCoordinate, Marker, MechanismBody, MechanismJoint
 from ._marker_forces import MechanismMotor
 
 Made = TypeVar("Made")

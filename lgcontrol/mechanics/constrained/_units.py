@@ -12,8 +12,7 @@ from ...codegen._internal import level_outside
 from ..multibody._multibody import Multibody
 from ..multibody.compiled._compiled_tree import compiled
 from ._basic import Connection
-from ._body import MechanismBody
-from ._joints import MechanismJoint
+from ._joints import MechanismBody, MechanismJoint
 from ._loop import LoopJoint
 
 # Points of joints lie within some four radii of gyration of their body, up to a hundred on light

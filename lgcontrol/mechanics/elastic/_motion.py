@@ -35,14 +35,8 @@ def motor_motion(
 ) -> tuple[Value, Value, Value, Value]:
     """State, motor accelerations, inputs and forces on the links along a motion.
 
-    Parameters
-    ----------
-    rates : sequence of value
-        q, v, a, j, s and, with an order, what follows.
-    settings : sequence of value
-        What sets stiffness, with its first two rates; columns of the joints that have it.
-    order : int
-        Of the expansion in D/K, for springs with dampers.
+    `rates` are q, v, a, j, s of the links, and `order` more where dampers are expanded in D/K;
+    `settings` are κ, κ̇, κ̈ of the joints whose stiffness is set.
     """
     q, v, a = rates[:3]
     forces = tree_rates(tree, 2 + order, p)(*rates)

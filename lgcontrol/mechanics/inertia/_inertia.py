@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen import Value, named_options
 from ...codegen._internal import check_shape, level_outside
 from ...groups import SE3, SO3, check_element
-from .._fields import read_only, set_field, unit_vector
+from .._coefficients import read_only, set_field, unit_vector
 
 Check = Literal["raise", "warn", "ignore"]
 """What to do about an inertia that no body has."""
@@ -171,7 +171,8 @@ pass check="warn" or check="ignore"
         array([13., 10.,  5.])
         """
         _ask_millimetres("box", mass, np.prod(size))
-        return cls(mass, center_of_mass, box_inertia(mass, size))
+        x, y, z = _lengths("size", size, (3,)) ** 2
+        return cls(mass, center_of_mass, mass / 12 * np.diag([y + z, x + z, x + y]))
 
     @classmethod
     @named_options
@@ -202,7 +203,9 @@ pass check="warn" or check="ignore"
         array([7., 7., 6.])
         """
         _ask_millimetres("cylinder", mass, np.pi * np.square(radius) * length)
-        return cls(mass, center_of_mass, cylinder_inertia(mass, radius, length, axis))
+        r, h = _lengths("radius", radius, ()), _lengths("length", length, ())
+        inertia = _about(axis, mass * r**2 / 2, mass * (3 * r**2 + h**2) / 12)
+        return cls(mass, center_of_mass, inertia)
 
     @classmethod
     @named_options
@@ -226,7 +229,8 @@ pass check="warn" or check="ignore"
         array([2., 2., 2.])
         """
         _ask_millimetres("sphere", mass, 4.0 / 3.0 * np.pi * np.power(radius, 3))
-        return cls(mass, center_of_mass, sphere_inertia(mass, radius))
+        inertia = 0.4 * mass * _lengths("radius", radius, ()) ** 2 * np.eye(3)
+        return cls(mass, center_of_mass, inertia)
 
     @classmethod
     @named_options
@@ -255,7 +259,8 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.rod(12.0, length=1.0, axis=[1, 0, 0]).inertia.diagonal()
         array([0., 1., 1.])
         """
-        return cls(mass, center_of_mass, rod_inertia(mass, length, axis))
+        across = mass * _lengths("length", length, ()) ** 2 / 12
+        return cls(mass, center_of_mass, _about(axis, 0.0, across))
 
     @classmethod
     def from_matrix(cls, matrix: Any, *, check: Check = "raise") -> SpatialInertia:
@@ -377,7 +382,12 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.box(12.0, [1.0, 2.0, 3.0]).principal().moments
         array([ 5., 10., 13.])
         """
-        return principal_inertia(self.center_of_mass, self.inertia)
+        moments, axes = np.linalg.eigh(self.inertia)
+        # An eigenvector's sign is free: largest entries positive, then right-handed.
+        axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(3)] < 0, -1.0, 1.0)
+        axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
+        frame = SE3.from_rotation_matrix(axes, self.center_of_mass)
+        return PrincipalInertia(read_only(moments), read_only(axes), read_only(frame))
 
     # Operations
 
@@ -473,38 +483,6 @@ class PrincipalInertia:
     T_body_principal: np.ndarray
 
 
-def principal_inertia(center_of_mass: np.ndarray, inertia: np.ndarray) -> PrincipalInertia:
-    """Principal frame of an inertia (3, 3) about a centre of mass (3,)."""
-    moments, axes = np.linalg.eigh(inertia)
-    # An eigenvector's sign is free: largest entries positive, then right-handed.
-    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(3)] < 0, -1.0, 1.0)
-    axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
-    frame = SE3.from_rotation_matrix(axes, center_of_mass)
-    return PrincipalInertia(read_only(moments), read_only(axes), read_only(frame))
-
-
-def box_inertia(mass: float, size: Any) -> np.ndarray:
-    """Box with edges along the axes, of lengths `size` (3,)."""
-    x, y, z = _lengths("size", size, (3,)) ** 2
-    return mass / 12 * np.diag([y + z, x + z, x + y])
-
-
-def cylinder_inertia(mass: float, radius: Any, length: Any, axis: Any) -> np.ndarray:
-    """Cylinder along an axis (3,)."""
-    r, h = _lengths("radius", radius, ()), _lengths("length", length, ())
-    return _about(axis, mass * r**2 / 2, mass * (3 * r**2 + h**2) / 12)
-
-
-def sphere_inertia(mass: float, radius: Any) -> np.ndarray:
-    """Ball."""
-    return 0.4 * mass * _lengths("radius", radius, ()) ** 2 * np.eye(3)
-
-
-def rod_inertia(mass: float, length: Any, axis: Any) -> np.ndarray:
-    """Line along an axis (3,)."""
-    return _about(axis, 0.0, mass * _lengths("length", length, ()) ** 2 / 12)
-
-
 def parallel_axis(c: np.ndarray) -> np.ndarray:
     """``−ĉ ĉ``: inertia of a unit mass at c about the origin."""
     return (c @ c) * np.eye(3) - np.outer(c, c)
@@ -538,23 +516,7 @@ SHIFT_TOLERANCE = 16 * float(np.finfo(np.float64).eps)
 def inertia_findings(
     mass: float, center_of_mass: np.ndarray, inertia: np.ndarray
 ) -> tuple[str, ...]:
-    """Say what is wrong with a mass and an inertia about the centre of mass.
-
-    Parameters
-    ----------
-    mass : float
-        Mass [kg].
-    center_of_mass : ndarray, shape (3,)
-        Centre of mass [m]: how far it is limits how well the inertia can be known.
-    inertia : ndarray, shape (3, 3)
-        Rotational inertia about the centre of mass [kg m²].
-
-    Returns
-    -------
-    tuple of str
-        One sentence a fault. Points (inertia 0), lines (one moment 0) and nothing (mass and
-        inertia 0) have no fault: they are limits of bodies.
-    """
+    """What is wrong with a mass and an inertia about the centre of mass, in words with amounts."""
     found = []
     if mass < 0.0:
         found.append(f"the mass {mass:g} kg is negative")

@@ -21,16 +21,15 @@ from ...groups import SE3, LieGroup, Product, Rn
 from ...systems import Input, Parameter, System
 from .._coefficients import Coefficients
 from .._mechanical import mechanical
-from .._reference import check_reference
 from ..body._velocity_forms import MomentumFrame, VelocityForm, velocity_form_of
+from ..representations._forms import check_reference
 from ..representations._unified import UnifiedVelocity
-from ..surroundings._added_mass import Current
 from ..surroundings._forces import BodyMotion, Force
-from ..surroundings._surroundings import Surroundings, check_forces, full_name
+from ..surroundings._surroundings import Current, Surroundings, check_forces, full_name
 from ._look import TreeLook
 from ._spatial import Pose
+from .compiled._added_forces import joint_force_rates, joint_losses
 from .compiled._compiled_tree import CompiledTree, compiled
-from .compiled._joint_forces import joint_force_rates, joint_losses
 from .derivatives._first import inverse_dynamics_derivatives
 from .dynamics._dynamics import (
     forward_dynamics,

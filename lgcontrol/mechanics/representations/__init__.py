@@ -90,13 +90,13 @@ check it: other quaternions, zeros among them, give wrong numbers without notice
 """
 
 from ... import _names
-from ._convert import conversion_matrix as conversion_matrix
-from ._convert import convert as convert
 from ._equations import inertia_matrix as inertia_matrix
 from ._equations import newton_euler_wrench as newton_euler_wrench
 from ._equations import newton_euler_wrench_in_frames as newton_euler_wrench_in_frames
 from ._equations import rigid_body_momentum as rigid_body_momentum
 from ._equations import rigid_body_momentum_rate as rigid_body_momentum_rate
+from ._forms import conversion_matrix as conversion_matrix
+from ._forms import convert as convert
 from ._unified import UnifiedVelocity as UnifiedVelocity
 
 _names.answer(__name__)

@@ -10,9 +10,8 @@ import casadi as ca
 
 from ...codegen import ModelFunction, Value, trace
 from ...groups import SE3, SO3
-from .._reference import Reference, check_reference
 from ..inertia._inertia import SpatialInertia
-from ._forms import MovingPose, convert_inertias
+from ._forms import MovingPose, Reference, check_reference, convert_inertias
 
 
 def inertia_matrix(
@@ -315,7 +314,11 @@ def wrench_cross(V: Value, W: Value) -> Value:
 
 
 def wrench(pose: MovingPose, M: Value, V: Value, A: Value, reference: Reference) -> Value:
-    """Resultant wrench from twist and twist rate; all in the reference."""
+    """Resultant wrench from twist and twist rate; all in the reference.
+
+    Inertia matrices are general symmetric ones: with the matrix of a rigid body, eq. 54 of the
+    paper has the same right-hand side in fewer terms; with added mass only the forms here hold.
+    """
     return _WRENCHES[reference](pose, M, V, A)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...codegen import Value
 from ...systems import Input
-from .._coefficients import Coefficient
-from .._fields import freeze, set_field, unit_vector
+from .._coefficients import Coefficient, freeze, set_field, unit_vector
 from ._forces import BodyMotion, Force
 
 

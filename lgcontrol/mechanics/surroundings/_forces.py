@@ -14,8 +14,7 @@ from ...codegen import Value
 from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ...systems import Input
 from ...systems._internal import FREE_FALL, Role
-from .._coefficients import TWIST_AXES, Coefficient
-from .._fields import freeze, refuse_negative, set_field
+from .._coefficients import TWIST_AXES, Coefficient, freeze, refuse_negative, set_field
 
 
 @dataclass(frozen=True, eq=False)

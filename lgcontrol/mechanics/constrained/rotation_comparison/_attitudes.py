@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from ....codegen._internal import UnknownNameError, unknown_name
-from .._attitude_maps import angle_rates, euler_angles, half_rates, parameter_rotation
+from .._formulations import angle_rates, euler_angles, half_rates, parameter_rotation
 
 UNIT_MATRIX = np.eye(3)
 TILDE_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._fields import read_only
+from ..._coefficients import read_only
 from .._basic import GROUND, Connection, Direction
-from .._basic_rows import BasicRows, refuse_other_forces
+from .._large import BasicRows, refuse_other_forces
 from .._mechanism import Mechanism
 from ._attitudes import Attitude, attitude_type
 

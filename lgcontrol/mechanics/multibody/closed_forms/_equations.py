@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ..._reference import Reference, check_reference
+from ...representations._forms import Reference, check_reference
 from .._spatial import Inertia, Pose, cross, hat, twist_cross
+from ..compiled._added_forces import armature, joint_forces
 from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import (
     Declaration,
@@ -26,7 +27,6 @@ from ..compiled._functions import (
     function_of,
     takes_names,
 )
-from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..dynamics._dynamics import (
     check_articulated,
@@ -34,10 +34,9 @@ from ..dynamics._dynamics import (
     refuse_singular,
     velocities_of_momenta,
 )
-from ..dynamics._time_derivatives import time_derivatives_declared
+from ..dynamics._time_derivatives import projected_time_derivatives, time_derivatives_declared
 from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree
-from ._time_derivatives import projected_time_derivatives
 
 
 class _SystemMatrices(NamedTuple):

@@ -17,8 +17,7 @@ import numpy as np
 from ....codegen import Value
 from ....groups import SE2, SO2, SO3, Cylindrical, Helical, LieGroup, PlanarHelical, Translation
 from .._spatial import Inertia, Pose, constant, constant_rotation, moved_matrix
-from ..tree._joint import IDENTITY
-from ..tree._link import WORLD, Link
+from ..tree._link import IDENTITY, WORLD, Link
 from ..tree._tree import JointCoordinates, Tree
 
 # Groups about an axis whose coordinates do not depend on the frame's other two directions.

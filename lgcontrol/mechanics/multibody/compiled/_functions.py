@@ -20,7 +20,7 @@ import numpy as np
 
 from ....codegen import ModelFunction, Value
 from ....codegen._internal import Shape, UnknownNameError, unknown_name
-from ..._reference import check_reference
+from ...representations._forms import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled
 
@@ -310,12 +310,7 @@ def _restore(tree: Tree, name: str, options: tuple[Any, ...]) -> TreeFunction:
 def function_of(tree: Tree, declaration: Declaration, *options: Any) -> TreeFunction:
     """The function of a tree: traced, or found where it was traced before.
 
-    Parameters
-    ----------
-    tree : Tree
-    declaration : Declaration
-    *options : hashable
-        What the tree's method of this name was called with, all of it.
+    Options are what the tree's method of this name was called with, all of it.
     """
 
     def make() -> TreeFunction:
@@ -367,13 +362,7 @@ class Declared(Generic[P, R]):
 def declared(
     arguments: str, results: Mapping[str, Code], **fields: Any
 ) -> Callable[[Callable[P, R]], Declared[P, R]]:
-    """Declare a builder as a function of trees, under its own name.
-
-    Parameters
-    ----------
-    arguments, results, **fields
-        As in `Declaration`.
-    """
+    """Declare a builder as a function of trees, under its own name; see `Declaration`."""
 
     def declare(build: Callable[P, R]) -> Declared[P, R]:
         name = build.__name__  # type: ignore[attr-defined]

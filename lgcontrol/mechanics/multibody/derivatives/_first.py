@@ -20,10 +20,14 @@ import scipy.linalg
 from ....codegen import Value
 from ....codegen._internal import check_shape
 from .._spatial import Inertia, Pose, Velocity, carried_along, twist_cross
-from ..compiled._added_mass import add_coriolis_matrix, add_derivatives
+from ..compiled._added_forces import (
+    add_coriolis_matrix,
+    add_derivatives,
+    joint_force_rates,
+    joint_forces,
+)
 from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import declared
-from ..compiled._joint_forces import joint_force_rates, joint_forces
 from ..compiled._sparse import Entries, factor, inverse, solve
 from ..dynamics._dynamics import composites, mass_matrix_of, refuse_singular
 from ..dynamics._momentum import velocity_composites

@@ -37,9 +37,9 @@ import casadi as ca
 from ....codegen import Value
 from .._spatial import Inertia, Pose, Velocity, carried_along, cross, twist_cross, wrench_cross
 from ..closed_forms._connection import inverse_slopes, times_slopes
+from ..compiled._added_forces import joint_force_curvatures, joint_force_rates
 from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import declared
-from ..compiled._joint_forces import joint_force_curvatures, joint_force_rates
 from ..compiled._sparse import Entries, factor, inverse, solve
 from ..dynamics._dynamics import forward_dynamics_by_factor, mass_matrix, refuse_singular
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from ....codegen import Value
 from .._spatial import Inertia, Pose, couple, cross, point_accelerations, twist_cross, wrench_cross
-from ..compiled._added_mass import added_composites, weights
-from ..compiled._added_mass import force as added_mass_force
+from ..compiled._added_forces import added_composites, armature, fluid_force, joint_forces, weights
 from ..compiled._compiled_tree import CompiledTree, compiled
 from ..compiled._functions import declared
-from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import Entries, eliminate, factor, inverse, join_blocks, node_blocks, solve
 from ..kinematics._recursions import accelerations, twists
 from ..large_trees import _recursions as large
@@ -188,7 +186,7 @@ def body_forces(
         A = accelerations(tree, poses, V, v, a, gravity=False)
         for k, node in enumerate(nodes):
             if node.added_mass.nnz():
-                own = -added_mass_force(node.added_mass, V[k], A[k])
+                own = -fluid_force(node.added_mass, V[k], A[k])
                 loads[k] = own if loads[k] is None else loads[k] + own
     for k, (node, T) in enumerate(zip(nodes, poses, strict=True)):
         i, back = node.parent, T.R.T
@@ -289,7 +287,7 @@ def forward_dynamics_by_recursion(
         bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
         force.append(wrench_cross(V[k], node.inertia @ V[k]))
         if node.added_mass.nnz():
-            force[k] = force[k] + added_mass_force(node.added_mass, V[k], lift[k])
+            force[k] = force[k] + fluid_force(node.added_mass, V[k], lift[k])
         if loads[k] is not None:
             force[k] = force[k] - loads[k]
     start = ca.vertcat(-tree.gravity, ca.DM(3, 1))

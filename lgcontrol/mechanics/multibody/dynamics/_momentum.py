@@ -6,10 +6,15 @@ import casadi as ca
 
 from ....codegen import Value
 from .._spatial import Inertia, Pose, Velocity, carried_along, cross, twist_cross
-from ..compiled._added_mass import added_composites, momentum_composites, velocity_products
-from ..compiled._compiled_tree import CompiledTree
+from ..compiled._added_forces import (
+    added_composites,
+    armature,
+    momentum_composites,
+    spring_energy,
+    velocity_products,
+)
+from ..compiled._compiled_tree import CompiledTree, Node
 from ..compiled._functions import declared
-from ..compiled._joint_forces import armature, spring_energy
 from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ._dynamics import composites
 
@@ -121,10 +126,7 @@ def carried_momentum(tree: CompiledTree, q: Value, v: Value, to: Value) -> Value
     after = tree.world_poses(to)
     carried = []
     for k, node in enumerate(tree.nodes):
-        own = node.inertia @ V[k]
-        if node.added_mass.nnz():
-            own = own + node.added_mass @ V[k]
-        carried.append(before[k].push_wrench(own))
+        carried.append(before[k].push_wrench(_momentum_of(node, V[k])))
     p = ca.SX(armature(tree) * v)
     for k in reversed(range(len(tree.nodes))):
         node = tree.nodes[k]
@@ -161,11 +163,14 @@ def _first_moment(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Value]:
 def _momentum(tree: CompiledTree, poses: list[Pose], v: Value, *, fluid: bool = True) -> Value:
     """Momentum about the world origin."""
     V = twists(tree, poses, v)
-    own = [node.inertia @ V[k] for k, node in enumerate(tree.nodes)]
-    for k, node in enumerate(tree.nodes):
-        if fluid and node.added_mass.nnz():
-            own[k] = own[k] + node.added_mass @ V[k]
-    return _gathered(tree, poses, own)
+    own = [_momentum_of(node, twist, fluid) for node, twist in zip(tree.nodes, V, strict=True)]
+    total = ca.SX(6, 1)
+    for k, momentum in reversed(
+        [*enumerate(tree.summed(own, lambda k, W: poses[k].push_wrench(W)))]
+    ):
+        if tree.nodes[k].parent < 0:
+            total = total + poses[k].push_wrench(momentum)
+    return total
 
 
 def _momentum_rate(
@@ -182,15 +187,10 @@ def _momentum_rate(
     return total
 
 
-def _gathered(tree: CompiledTree, poses: list[Pose], W: list[Value]) -> Value:
-    total = ca.SX(6, 1)
-    for k in reversed(range(len(W))):
-        moved, parent = poses[k].push_wrench(W[k]), tree.nodes[k].parent
-        if parent >= 0:
-            W[parent] = W[parent] + moved
-        else:
-            total = total + moved
-    return total
+def _momentum_of(node: Node, V: Value, fluid: bool = True) -> Value:
+    """Momentum of a node and of the fluid around it."""
+    own = node.inertia @ V
+    return own + node.added_mass @ V if fluid and node.added_mass.nnz() else own
 
 
 def _momentum_columns(

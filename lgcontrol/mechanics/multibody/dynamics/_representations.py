@@ -28,12 +28,12 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ..._reference import Reference, check_reference
+from ...representations._forms import Reference, check_reference
 from .._spatial import Inertia, Pose, couple, cross, twist_cross, wrench_cross
+from ..compiled._added_forces import joint_force_derivatives
 from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import TreeFunction, check_order, function_of, takes_names
-from ..compiled._joint_forces import joint_force_derivatives
-from ..kinematics._jets import carried, leibniz, seen_at_rest
+from ..kinematics._frames import carried, leibniz, seen_at_rest
 from ..tree._tree import Tree
 from ._time_derivatives import field, lever_derivatives, time_derivatives_declared
 

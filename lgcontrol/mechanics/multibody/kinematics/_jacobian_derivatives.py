@@ -21,7 +21,7 @@ import casadi as ca
 from ....codegen import Value
 from ....codegen._internal import UnknownNameError, unknown_name
 from ....groups import SO3
-from ..._reference import Reference
+from ...representations._forms import Reference
 from .._spatial import cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
 from ..compiled._functions import (

@@ -10,7 +10,7 @@ import casadi as ca
 from ....codegen import Value
 from ....codegen._internal import UnknownNameError, unknown_name
 from .._spatial import Pose, twist_cross
-from ..compiled._added_mass import force, weights
+from ..compiled._added_forces import fluid_force, weights
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
 from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
 from ..tree._tree import Tree
@@ -63,7 +63,7 @@ def transmitted_wrenches(
     for k, node in enumerate(tree.nodes):
         own = node.inertia.force(V[k], A[k])
         if has_fluid and node.added_mass.nnz():
-            own = own + force(node.added_mass, V[k], A[k] + lift[k])
+            own = own + fluid_force(node.added_mass, V[k], A[k] + lift[k])
         W.append(own if loads[k] is None else own - loads[k])
     return tree.summed(W, lambda k, wrench: poses[k].push_wrench(wrench))
 

@@ -19,8 +19,8 @@ from .._spatial import (
     twist_cross,
     wrench_cross,
 )
+from ..compiled._added_forces import armature, joint_force_rates
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._joint_forces import armature, joint_force_rates
 from ..compiled._sparse import eliminate, join_blocks, single_body_blocks, solve
 from ._tables import (
     INERTIA,

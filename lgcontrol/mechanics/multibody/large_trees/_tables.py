@@ -15,8 +15,8 @@ import numpy as np
 
 from ....codegen import Value
 from .._spatial import Inertia, Pose
+from ..compiled._added_forces import joint_forces
 from ..compiled._compiled_tree import CompiledTree, Node
-from ..compiled._joint_forces import joint_forces
 
 PLACEMENT, INERTIA = 12, 13
 """Numbers of a pose [R by columns; p] and of an inertia [m; h; Σ by columns]."""

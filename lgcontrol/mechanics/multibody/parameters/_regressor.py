@@ -184,7 +184,14 @@ def _geometry_derivatives(
     *,
     joints: tuple[str, ...],
 ) -> Value:
-    """∂τ/∂π, sparse nv × 6 joints; drives, losses and springs do not depend on geometry."""
+    """∂τ/∂π, sparse nv × 6 joints; drives, losses and springs do not depend on geometry.
+
+    A displacement U of a joint's frame is that of a joint that does not move (Müller 2018, section
+    6.2): it turns all it carries, and on top of that the bodies see the twist and the acceleration
+    of the carrying node change by ``V × U`` and ``A × U + V × (V × U)``, as in the derivatives by
+    coordinates. Everything is told in the carrier's frame, where V and A are at hand and U is
+    constant; a generalized force then has one covector for all six displacements of a joint.
+    """
     poses = tree.poses(q)
     V = twists(tree, poses, v)
     A = accelerations(tree, poses, V, v, a, gravity=True)

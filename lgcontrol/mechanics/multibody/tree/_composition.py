@@ -12,8 +12,7 @@ from ....groups import SE3, SO3
 from ....systems import Parameter
 from ..._coefficients import within
 from ...inertia._inertia import SpatialInertia
-from ._joint import Joint, as_position, freeze
-from ._link import WORLD, AddedFrame, JointProperties, Link, LinkShape
+from ._link import WORLD, AddedFrame, Joint, JointProperties, Link, LinkShape, as_position, freeze
 
 _FIXED = Joint(())
 

@@ -27,7 +27,7 @@ from ....systems import Parameter
 from ....systems._internal import FREE_FALL
 from ..._coefficients import unknown_parameter
 from ...inertia._inertia import SpatialInertia
-from ...surroundings._added_mass import check_added_mass
+from ...surroundings._surroundings import check_added_mass
 from ._composition import (
     attached_frames,
     attached_links,
@@ -37,8 +37,18 @@ from ._composition import (
     reframed_frames,
     reframed_links,
 )
-from ._joint import IDENTITY, Joint, as_placement, name_of_steps
-from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
+from ._link import (
+    IDENTITY,
+    WORLD,
+    AddedFrame,
+    Joint,
+    JointProperties,
+    Link,
+    Mimic,
+    as_placement,
+    make_link,
+    name_of_steps,
+)
 
 AnyTree = TypeVar("AnyTree", bound="Tree")
 """A tree's own class: what is made of it again has it too."""

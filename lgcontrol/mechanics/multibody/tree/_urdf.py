@@ -26,8 +26,7 @@ from ....scene import BodyShape
 from ....scene._internal import MeshFile
 from ....systems._internal import FREE_FALL
 from ...inertia._inertia import SpatialInertia
-from ._joint import Joint
-from ._link import WORLD, JointProperties, LinkShape, Mimic, make_link
+from ._link import WORLD, Joint, JointProperties, LinkShape, Mimic, make_link
 from ._tree import AnyTree
 
 PathText = str | PathLike[str]
