@@ -12,10 +12,9 @@ import numpy as np
 from ..codegen import Value
 from ..codegen._internal import memoized
 from ._method import Method, Trial, combine
-from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
-from ._problem import Problem, Step, nan_as_infinite
+from ._motion import Lifted, LiftedMotion, Motion, newton_steps, solver, sparse
+from ._problem import Problem, Step
 from ._tableau import Row
-from ._tolerance import TOLERATED
 
 _NAMES = ("t", "x", "u", "p", "dt", "z")
 _ROOT = float(np.sqrt(6))
@@ -89,13 +88,9 @@ class ImplicitRungeKutta(Method):
         kernel = _newton_kernel(problem, self)
         at = (t, motion.value(x), motion.u, motion.p, dt)
         z: Any = ca.DM.zeros(self.stages * dim)
-        last: Any = z
-        for _ in range(self.iterations):
-            r, K = kernel(*at, z)
-            last = solver(K)(r)
-            z = z + last
-        moved: Any = nan_as_infinite(ca.fabs(last))
-        largest = ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(z))) if dim else 0.0
+        largest: Any = 0.0
+        if dim:
+            z, largest = newton_steps(lambda z: kernel(*at, z), z, self.iterations)
 
         def residual(z: Any) -> Any:
             assert isinstance(motion, LiftedMotion)

@@ -18,7 +18,8 @@ import numpy as np
 from ..codegen import ModelFunction, Value, trace
 from ..codegen._internal import solve_symmetric
 from ..groups import LieGroup, Product
-from ._problem import Mechanical, Problem
+from ._problem import Mechanical, Problem, nan_as_infinite
+from ._tolerance import TOLERATED
 
 # J_r(Θ)⁻¹ = Σ (−1)ⁿ Bₙ/n! ad_Θⁿ with the Bernoulli numbers Bₙ, as far as order 8 needs it.
 _BERNOULLI = (1.0, 1 / 2, 1 / 12, 0.0, -1 / 720, 0.0, 1 / 30240)
@@ -582,6 +583,33 @@ def solver(K: Value, *, symmetric: bool = False) -> Callable[[Any], Any]:
         Q, R = ca.qr(K)
         return lambda b: ca.solve(R, Q.T @ sparse(b))
     return lambda b: ca.solve(K, b, "qr")
+
+
+def newton_steps(
+    equations: Callable[[Any], tuple[Any, Any]], z: Any, iterations: int
+) -> tuple[Any, Any]:
+    """So many steps of Newton's method from z, and the largest last correction.
+
+    Parameters
+    ----------
+    equations : callable
+        ``z → r, −∂r/∂z``.
+    z : value
+        Where they begin.
+    iterations : int
+
+    Returns
+    -------
+    tuple of value and value
+        The solution, and its last correction next to what is tolerated: above 1 it is none.
+    """
+    last: Any = z
+    for _ in range(iterations):
+        r, K = equations(z)
+        last = solver(K)(r)
+        z = z + last
+    moved: Any = nan_as_infinite(ca.fabs(last))
+    return z, ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(z)))
 
 
 def slack(M: Any, G: Any) -> Any:

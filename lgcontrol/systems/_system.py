@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 
 from ..codegen import ModelFunction, named_options
 from ..codegen._internal import EXAMPLES, c_default_name, check_shape, export_functions
+from ..groups import LieGroup
 from ..integrators import Method, get_method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
+from ._algebraic import dae_arguments
 from ._definition import State, SystemDefinition
+from ._signals import Parameter, Quantity
 from ._stable_steps import choose_method, warn_if_unstable
 from ._step import IncrementDerivatives, step_function
 
@@ -291,6 +295,74 @@ class System(SystemDefinition[State]):
         array([-0.5,  0. ])
         """
         return cls(**_nlsys.from_control(model))
+
+    @classmethod
+    def from_dae(
+        cls,
+        name: str,
+        state: LieGroup,
+        f: Callable[..., Any],
+        g: Callable[..., Any],
+        algebraic: Iterable[Parameter | str],
+        *,
+        start: Callable[..., Any] | None = None,
+        iterations: int = 10,
+        quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
+        **options: Any,
+    ) -> System[Any]:
+        """System with algebraic states: ``Ẋ = X f(t, X, z, u, p)`` with ``0 = g(t, X, z, u, p)``.
+
+        The equations determine z (index 1). Every evaluation of the field solves them by a fixed
+        number of Newton steps, so that steps compile, export and serve an MPC. Derivatives follow
+        from the implicit function theorem. Each algebraic state is a quantity of its name, for
+        ``Bound("z")``, ``Cost("z")`` and limits.
+
+        Parameters
+        ----------
+        name : str
+        state : LieGroup
+        f : callable
+            ``(t, x, z, u, p) → tangent`` on CasADi columns.
+        g : callable
+            ``(t, x, z, u, p) → column``, as long as z.
+        algebraic : iterable of Parameter or str
+            Names of z with units. Newton's method begins at the nominal values.
+        start : callable, optional
+            ``(t, x, u, p) → z``: a better place to begin.
+        iterations : int
+            Newton steps. Where they do not end at a solution, z is not a number, and so is the
+            rate: simulations and plans say so.
+        quantities : mapping of str to callable or Quantity, optional
+            ``(t, x, z, u, p) → column``.
+        **options
+            Of `System`, without f, derivatives and structure.
+
+        Returns
+        -------
+        System
+
+        Raises
+        ------
+        ValueError
+            If the index is above 1 whatever the values: g does not determine z.
+
+        Examples
+        --------
+        A tank whose outlet passes a long pipe: the flow z solves ``z + z³ = level``.
+
+        >>> from lgcontrol.groups import Rn
+        >>> tank = System.from_dae(
+        ...     "tank", Rn(1, ("level",)), lambda t, x, z, u, p: u - z,
+        ...     lambda t, x, z, u, p: z + z**3 - x, ["flow"], inputs=["feed"])
+        >>> tank.quantities["flow"](0.0, [2.0], [0.0]), tank.f(0.0, [10.0], [2.0])
+        (array([1.]), array([0.]))
+        """
+        taken = {"f", "derivatives", "structure"} & {*options}
+        if taken:
+            raise TypeError(f"from_dae makes {', '.join(sorted(taken))}: leave them out")
+        return cls(
+            **dae_arguments(name, state, f, g, algebraic, start, iterations, quantities, options)
+        )
 
     rollout = _rollout.rollout
     linearize = _linearize.linearize

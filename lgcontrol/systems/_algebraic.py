@@ -1,0 +1,162 @@
+"""Semi-explicit differential-algebraic systems: the field solves for its algebraic states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen._internal import check_count, solve_linear
+from ..groups import LieGroup
+from ..integrators._internal import newton_steps
+from ._signals import Input, Parameter, Quantity, as_signals
+from ._tracing import call_with_symbols
+
+MOST_ITERATIONS = 100
+_NAMES = ("t", "x", "z", "u", "p")
+
+
+def dae_arguments(
+    name: str,
+    state: LieGroup,
+    f: Callable[..., Any],
+    g: Callable[..., Any],
+    algebraic: Iterable[Parameter | str],
+    start: Callable[..., Any] | None,
+    iterations: int,
+    quantities: Mapping[str, Callable[..., Any] | Quantity] | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """See `System.from_dae`: the arguments of `System`."""
+    unknowns = as_signals(Parameter, algebraic)
+    if not unknowns:
+        raise ValueError(f"{name}: algebraic names the unknowns z of g = 0, and there are none")
+    inputs = as_signals(Input, options.get("inputs", ()))
+    parameters = as_signals(Parameter, options.get("parameters", ()))
+    symbol = options.get("symbol", ca.SX)
+    sizes = (1, state.nq, len(unknowns), len(inputs), len(parameters))
+    count = check_count("iterations", iterations, most=MOST_ITERATIONS)
+    made = _Algebraic(name, state, f, g, symbol, sizes, unknowns, start, count)
+    named: dict[str, Any] = {
+        entry.name: Quantity(made.entry(i), (), entry.unit, made.slopes(i))
+        for i, entry in enumerate(unknowns)
+    }
+    for key, value in (quantities or {}).items():
+        if key in named:
+            raise ValueError(f"{name}: the quantity {key!r} is an algebraic state already")
+        given = value if isinstance(value, Quantity) else Quantity(value)
+        named[key] = Quantity(made.at_solution(given.of), given.entries, given.unit)
+    return options | {
+        "name": name, "state": state, "f": made.at_solution(f), "inputs": inputs,
+        "parameters": parameters, "derivatives": made.derivatives, "quantities": named,
+    }  # fmt: skip
+
+
+class _Algebraic:
+    """The unknowns z of ``g(t, x, z, u, p) = 0`` as functions of the others."""
+
+    def __init__(
+        self,
+        name: str,
+        state: LieGroup,
+        f: Callable[..., Any],
+        g: Callable[..., Any],
+        symbol: Any,
+        sizes: tuple[int, ...],
+        unknowns: tuple[Parameter, ...],
+        start: Callable[..., Any] | None,
+        iterations: int,
+    ) -> None:
+        self.state, self.start = state, start
+        self.nominal = np.array([entry.nominal for entry in unknowns])
+        symbols = [symbol.sym(key, size) for key, size in zip(_NAMES, sizes, strict=True)]
+        x, z, u = symbols[1:4]
+        rate = _column(f"f of {name}", f, symbols, state.dim, "a tangent vector of the state")
+        zero = _column(f"g of {name}", g, symbols, len(unknowns), "one for each of algebraic")
+        by_z = ca.jacobian(zero, z)
+        rank = ca.sprank(by_z)
+        if rank < len(unknowns):
+            raise ValueError(
+                f"{name}: g determines {rank} of {len(unknowns)} algebraic states, its index is "
+                "above 1: differentiate the equations without them, or make these states"
+            )
+        lift = state.rate_matrix(x)
+        self._kernel = ca.Function("algebraic_equations", symbols, [zero, -by_z])
+        self._check_start(name, unknowns, sizes)
+        t, x, z, u, p = symbols
+        found, largest = newton_steps(lambda z: self._kernel(t, x, z, u, p), z, iterations)
+        # Newton's method begins at a symbol: a number would make zeros of its matrix structural.
+        # Its logarithm is one half's where it solved the equations, and not a number elsewhere.
+        is_solved = (largest <= 1) - 0.5
+        self._solved = ca.Function(
+            "algebraic_states", symbols, [found + (ca.log(is_solved) - np.log(0.5))]
+        )
+        self._slopes = ca.Function(
+            "algebraic_slopes", symbols,
+            [ca.jacobian(value, x) @ lift for value in (rate, zero)]
+            + [ca.jacobian(value, of) for value in (rate, zero) for of in (z, u)],
+        )  # fmt: skip
+
+    def _check_start(
+        self, name: str, unknowns: tuple[Parameter, ...], sizes: tuple[int, ...]
+    ) -> None:
+        """Refuse numbers to begin with at which g does not change with z."""
+        if self.start is not None:
+            return
+        rng = np.random.default_rng(0)
+        point = [rng.uniform(0.5, 1.5, size) for size in sizes]
+        point[1], point[2] = self.state.random(seed=0), self.nominal
+        K = np.asarray(self._kernel(*point)[1])
+        if np.isfinite(K).all() and np.linalg.matrix_rank(K) < len(K):
+            told = ", ".join(f"{entry.name} = {entry.nominal:g}" for entry in unknowns)
+            raise ValueError(
+                f"{name}: Newton's method cannot begin at {told}: the derivative of g by z is "
+                "singular there. Give other nominal values, algebraic=[Parameter(name, unit, "
+                "nominal)], or start="
+            )
+
+    def solution(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """z; not a number where Newton's steps did not end at a solution."""
+        z: Any = ca.DM(self.nominal) if self.start is None else self.start(t, x, u, p)
+        return self._solved(t, x, ca.vertcat(*z) if isinstance(z, list | tuple) else z, u, p)
+
+    def at_solution(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        """``(t, x, z, u, p) → value`` as a function of the others."""
+        return lambda t, x, u, p: build(t, x, self.solution(t, x, u, p), u, p)
+
+    def entry(self, i: int) -> Callable[..., Any]:
+        """One of the unknowns."""
+        return lambda t, x, u, p: self.solution(t, x, u, p)[i]
+
+    def slopes(self, i: int) -> Callable[..., Any]:
+        """``(t, x, u, p) → value, by_x, by_u`` of one of the unknowns."""
+
+        def derivatives(t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any, Any]:
+            z, _, (by_x, by_u) = self._differentiated(t, x, u, p)
+            return z[i], by_x[i, :], by_u[i, :]
+
+        return derivatives
+
+    def derivatives(self, t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any]:
+        """Those of the field: with ``dz = −g_z⁻¹ (g_x dx + g_u du)``."""
+        _, (f_x, f_z, f_u), (z_x, z_u) = self._differentiated(t, x, u, p)
+        return f_x + f_z @ z_x, f_u + f_z @ z_u
+
+    def _differentiated(self, t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any, Any]:
+        z = self.solution(t, x, u, p)
+        f_x, g_x, f_z, f_u, g_z, g_u = self._slopes(t, x, z, u, p)
+        moved = -solve_linear(g_z, ca.horzcat(g_x, g_u))
+        n = g_x.shape[1]
+        return z, (f_x, f_z, f_u), (moved[:, :n], moved[:, n:])
+
+
+def _column(label: str, build: Any, symbols: list[Any], rows: int, what: str) -> Any:
+    """What a function of (t, x, z, u, p) returns, as a column of so many rows."""
+    value = call_with_symbols(label, build, symbols, _NAMES)
+    column: Any = ca.vertcat(*value) if isinstance(value, list | tuple) else value
+    if getattr(column, "shape", None) != (rows, 1):
+        found = getattr(column, "shape", type(value).__name__)
+        raise ValueError(f"{label} returned {found}, expected {rows} numbers, {what}")
+    return column

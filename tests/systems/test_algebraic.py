@@ -1,0 +1,192 @@
+"""Systems with algebraic states of a user's own: semi-explicit, of index 1."""
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.integrators import get_method
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import Input, Parameter, Quantity, System, Trajectory, check_system
+
+# Robertson's kinetics at 40 s: Hairer, Wanner, Solving ODEs II; numbers of the test set of Bari.
+AT_40 = 0.7158270687193941, 9.185534764557338e-06, 0.2841637457458413
+ROBERTSON = System.from_dae(
+    "robertson", Rn(2, ("y1", "y2")),
+    lambda t, x, z, u, p: [-p[0] * x[0] + p[1] * x[1] * z,
+                           p[0] * x[0] - p[1] * x[1] * z - p[2] * x[1] ** 2],
+    lambda t, x, z, u, p: x[0] + x[1] + z - 1,
+    ["y3"],
+    parameters=[Parameter("k1", "1/s", 0.04), Parameter("k3", "1/s", 1e4),
+                Parameter("k2", "1/s", 3e7)],
+)  # fmt: skip
+
+
+def reactor(**options) -> System:
+    """A stirred tank whose wall is at rest: its temperature z loses heat by radiation.
+
+    ``0 = power + k (T − z) − s (z⁴ − 1)``, temperatures as multiples of the surroundings'.
+    """
+    return System.from_dae(
+        "reactor", Rn(2, ("rest", "heat")),
+        lambda t, x, z, u, p: ca.vertcat(
+            -x[0] * ca.exp(5 - 10 / x[1]), x[0] * ca.exp(5 - 10 / x[1]) + 2.0 * (z - x[1])
+        ),
+        lambda t, x, z, u, p: u + p[0] * (x[1] - z) - 0.5 * (z**4 - 1),
+        [Parameter("wall", "", 1.0)],
+        inputs=[Input("power", "", 0.0, 4.0)],
+        parameters=[Parameter("transfer", "", 2.0)],
+        home=[1.0, 1.0],
+        **options,
+    )  # fmt: skip
+
+
+def test_robertsons_kinetics_end_where_the_test_set_says():
+    run = simulate(ROBERTSON, x0=[1.0, 0.0], seconds=40.0, tolerance=1e-9)
+    y3 = ROBERTSON.quantities["y3"](0.0, run.x[-1])
+    assert np.allclose([*run.x[-1], *y3], AT_40, rtol=1e-6)
+    later = run.trajectory(20.0).x
+    fixed = ROBERTSON.rollout(later, dt=0.5, steps=40, method="radau_iia5")
+    assert np.allclose(fixed.x[-1], AT_40[:2], rtol=1e-6)
+
+
+def test_algebraic_states_solve_their_equations_with_exact_derivatives():
+    system, rng = reactor(), np.random.default_rng(4)
+    assert check_system(system)["derivatives equal central differences"] < 1e-7
+    wall = system.quantities["wall"]
+    for _ in range(5):
+        x, u, k = [0.5, *rng.uniform(0.8, 1.6, 1)], rng.uniform(0.0, 4.0, 1), rng.uniform(1, 3)
+        (z,) = wall(0.0, x, u, [k])
+        assert u[0] + k * (x[1] - z) == pytest.approx(0.5 * (z**4 - 1), abs=1e-12)
+        value, by_x, by_u = system.quantity_derivatives["wall"](0.0, x, u, [k])
+        slope = k + 2 * z**3
+        assert np.allclose(value, z)
+        assert np.allclose(by_x, [[0.0, k / slope]])
+        assert np.allclose(by_u, [[1 / slope]])
+    copied = pickle.loads(pickle.dumps(system))
+    assert np.array_equal(copied.f(0.0, [0.5, 1.2], [1.0]), system.f(0.0, [0.5, 1.2], [1.0]))
+
+
+def test_a_motion_is_that_of_the_equations_solved_by_scipy():
+    system = reactor()
+
+    def rate(t, y):
+        z = np.roots([0.5, 0.0, 0.0, 2.0, -(1.5 + 2.0 * y[1] + 0.5)])
+        (z,) = z[(np.abs(z.imag) < 1e-9) & (z.real > 0)].real
+        burnt = y[0] * np.exp(5 - 10 / y[1])
+        return [-burnt, burnt + 2.0 * (z - y[1])]
+
+    wanted = solve_ivp(rate, (0.0, 3.0), [1.0, 1.0], rtol=1e-10, atol=1e-12).y[:, -1]
+    for method in ("rk4", "radau_iia5"):
+        run = system.rollout([1.0, 1.0], [1.5], dt=0.02, steps=150, method=method)
+        assert np.allclose(run.x[-1], wanted, atol=1e-6)
+
+
+HOLDS = "zero", "first"
+GOAL = Trajectory.constant(Rn(2), [0.0, 1.8], [0.0])  # no power is the cheapest
+
+
+def warm(**options) -> OptimalControlProblem:
+    """Heat the tank with little power while its wall stays below a limit."""
+    return OptimalControlProblem(
+        reactor(), 10, 0.3, Q=0.0, R=0.1, terminal={"heat": 20.0}, reference=GOAL,
+        bounds=[Bound("wall", upper=1.5)], costs=[Cost("wall", 0.2)], **options,
+    )  # fmt: skip
+
+
+def by_ipopt() -> tuple[float, np.ndarray, np.ndarray]:
+    """Direct collocation with the wall's temperature at all points as a variable."""
+    radau, N, s, h = get_method("radau_iia5"), 10, 3, 0.3
+    A, c = ca.DM(radau.A), radau.c
+    x, z, u = (ca.MX.sym("x", 2, s * N + 1), ca.MX.sym("z", 1, s * N), ca.MX.sym("u", 1, s * N))
+    node = ca.MX.sym("node", 1, N)  # the wall at the start of each step, where bounds hold
+    cost, rows = 10.0 * (x[1, -1] - 1.8) ** 2, [x[:, 0] - ca.DM([1.0, 1.0])]
+
+    def wall(heat, z, u):
+        return u + 2.0 * (heat - z) - 0.5 * (z**4 - 1)
+
+    for k in range(N):
+        at, own, v = (v[:, s * k + o : s * k + o + s] for v, o in ((x, 1), (z, 0), (u, 0)))
+        burnt = at[0, :] * ca.exp(5 - 10 / at[1, :])
+        rates = ca.vertcat(-burnt, burnt + 2.0 * (own - at[1, :]))
+        rows += [ca.vec(at - ca.repmat(x[:, s * k], 1, s) - h * rates @ A.T)]
+        rows += [ca.vec(wall(at[1, :], own, v))]
+        weights = [np.prod([c[j] / (c[j] - c[i]) for j in range(s) if j != i]) for i in range(s)]
+        rows += [wall(x[1, s * k], node[k], v @ ca.DM(weights))]
+        cost += h * (0.05 * v**2 + 0.2 * own) @ A[-1, :].T
+    parts = ca.vertcat(ca.vec(x), ca.vec(z), ca.vec(u), ca.vec(node))
+    free, n = np.full(2 * (s * N + 1), np.inf), s * N
+    low = np.r_[-free, np.full(n, -np.inf), np.zeros(n), np.full(N, -np.inf)]
+    high = np.r_[free, np.full(n, np.inf), np.full(n, 4.0), np.full(N, 1.5)]
+    quiet = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-10}
+    solver = ca.nlpsol("s", "ipopt", {"x": parts, "f": cost, "g": ca.vertcat(*rows)}, quiet)
+    found = solver(x0=1.0, lbx=low, ubx=high, lbg=0, ubg=0)
+    values = np.asarray(found["x"]).ravel()
+    return float(found["f"]), values[len(free) + n : len(free) + 2 * n], values[-N:]
+
+
+def test_a_plan_with_a_bounded_algebraic_state_is_that_of_ipopt_with_it_as_a_variable():
+    cost, u, node = by_ipopt()
+    assert node.max() == pytest.approx(1.5, abs=1e-6)  # the limit matters
+    for solver in ("interior_point", "ipopt"):
+        found = warm(hold="collocation").solve([1.0, 1.0], solver=solver, tolerance=1e-8)
+        assert found.is_success
+        assert found.cost == pytest.approx(cost, rel=1e-6)
+        assert np.allclose(found.u[1:, 0], u, atol=1e-3)
+
+
+def test_explicit_steps_plan_with_algebraic_states_as_well():
+    found = {hold: warm(hold=hold, quadrature="gauss").solve([1.0, 1.0]) for hold in HOLDS}
+    wall = reactor().quantities["wall"]
+    for plan in found.values():
+        assert plan.is_success
+        assert wall(plan.t[:10], plan.x[:10], plan.u[:10]).max() == pytest.approx(1.5, abs=1e-5)
+    assert found["first"].cost == pytest.approx(found["zero"].cost, rel=0.02)
+
+
+def test_quantities_and_groups_go_with_algebraic_states():
+    arm = System.from_dae(
+        "arm", Product(angle=SO2, rate=Rn(1)), lambda t, x, z, u, p: ca.vertcat(x[2], z[0]),
+        lambda t, x, z, u, p: ca.vertcat(2 * z[0] + ca.sin(z[1]) - u, z[1] - 0.5 * z[0] - x[1]),
+        ["acceleration", Parameter("bend", "rad")], inputs=["torque"],
+        quantities={"load": Quantity(lambda t, x, z, u, p: 3 * z[1], unit="N m")},
+        limits={"bend": (-1.0, 1.0)},
+    )  # fmt: skip
+    assert arm.quantity_names == ("acceleration", "bend", "load")
+    x, u = np.array([*SO2.exp([0.4]), 0.2]), [0.7]
+    a, bend = (arm.quantities[name](0.0, x, u)[0] for name in ("acceleration", "bend"))
+    assert 2 * a + np.sin(bend) == pytest.approx(0.7, abs=1e-12)
+    assert bend - 0.5 * a == pytest.approx(np.sin(0.4), abs=1e-12)
+    assert arm.quantities["load"](0.0, x, u) == pytest.approx(3 * bend)
+    assert check_system(arm)["derivatives equal central differences"] < 1e-7
+
+
+def test_what_g_does_not_determine_is_refused_or_told():
+    with pytest.raises(ValueError, match="g determines 0 of 1 algebraic states, its index"):
+        System.from_dae("high", Rn(1), lambda t, x, z, u, p: z, lambda t, x, z, u, p: x, ["z"])
+    with pytest.raises(ValueError, match="g of short returned .*, expected 2 numbers, one for"):
+        System.from_dae(
+            "short", Rn(1), lambda t, x, z, u, p: z[0], lambda t, x, z, u, p: z[0], ["a", "b"]
+        )
+    with pytest.raises(ValueError, match="Newton's method cannot begin at z = 0: the derivative"):
+        System.from_dae(
+            "even", Rn(1), lambda t, x, z, u, p: z, lambda t, x, z, u, p: z**2 - 1 - x**2, ["z"]
+        )
+    with pytest.raises(TypeError, match="from_dae makes derivatives: leave them out"):
+        reactor(derivatives=lambda t, x, u, p: (x, u))
+    with pytest.raises(ValueError, match="'wall' is an algebraic state already"):
+        reactor(quantities={"wall": lambda t, x, z, u, p: z})
+    none = System.from_dae(
+        "none", Rn(1), lambda t, x, z, u, p: z, lambda t, x, z, u, p: z**2 + 1 + x**2,
+        [Parameter("z", "", 0.7)],
+    )  # fmt: skip
+    assert np.isnan(none.f(0.0, [0.0])).all()  # no real solution
+    far = System.from_dae(
+        "far", Rn(1), lambda t, x, z, u, p: z, lambda t, x, z, u, p: ca.exp(z) - 1e9, ["z"],
+        start=lambda t, x, u, p: 20.0 + 0 * x,
+    )  # fmt: skip
+    assert far.f(0.0, [0.0]) == pytest.approx(np.log(1e9))
