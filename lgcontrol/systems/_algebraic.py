@@ -14,7 +14,7 @@ from ..integrators._internal import newton_steps
 from ._signals import Input, Parameter, Quantity, as_signals
 from ._tracing import call_with_symbols
 
-MOST_ITERATIONS = 100
+MOST_NEWTON_STEPS = 100
 _NAMES = ("t", "x", "z", "u", "p")
 
 
@@ -37,7 +37,7 @@ def dae_arguments(
     parameters = as_signals(Parameter, options.get("parameters", ()))
     symbol = options.get("symbol", ca.SX)
     sizes = (1, state.nq, len(unknowns), len(inputs), len(parameters))
-    count = check_count("iterations", iterations, most=MOST_ITERATIONS)
+    count = check_count("iterations", iterations, most=MOST_NEWTON_STEPS)
     made = _Algebraic(name, state, f, g, symbol, sizes, unknowns, start, count)
     named: dict[str, Any] = {
         entry.name: Quantity(made.entry(i), (), entry.unit, made.slopes(i))
