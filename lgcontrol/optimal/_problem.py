@@ -505,7 +505,7 @@ class OptimalControlProblem(Frozen):
             ``"label.soft"`` of soft bounds. ``"Q.pose"``, ``"Q.pose.x"``, ``"R.torque"``,
             ``"terminal.pose"``, or ``"Q"`` where that weight is one number times the identity: a
             default terminal weight goes with Q. ``"name.weight"`` and ``"name.terminal"`` of
-            residuals of that name.
+            residuals and costs of that name. Weights that change along the horizon stay numbers.
 
         Returns
         -------
@@ -524,10 +524,13 @@ class OptimalControlProblem(Frozen):
         """
         check_one_by_one("symbolic", names)
         terms = {"Q": self.Q, "R": self.R, "terminal": self.terminal}
-        changes = made_parameters(self.system, names, self.bounds, self.residuals, terms)
+        changes = made_parameters(
+            self.system, names, self.bounds, self.residuals, self.costs, terms
+        )
         return self.with_arguments(
             bounds=changes.bounds,
             residuals=changes.residuals,
+            costs=changes.costs,
             weights=(*self.weights, *changes.weights),
             parameters=(*self.parameters, *changes.parameters),
         )

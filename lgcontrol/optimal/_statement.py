@@ -257,6 +257,7 @@ class Parametric(NamedTuple):
     ----------
     bounds : tuple of Bound
     residuals : tuple of Residual
+    costs : tuple of Cost
     weights : list of str
         Entries of Q, R and terminal that are parameters now.
     parameters : list of Parameter
@@ -264,6 +265,7 @@ class Parametric(NamedTuple):
 
     bounds: tuple[Bound, ...]
     residuals: tuple[Residual, ...]
+    costs: tuple[Cost, ...]
     weights: list[str]
     parameters: list[Parameter]
 
@@ -273,6 +275,7 @@ def made_parameters(
     names: Sequence[str],
     bounds: Sequence[Bound],
     residuals: Sequence[Residual],
+    costs: Sequence[Cost],
     terms: Mapping[str, np.ndarray | str],
 ) -> Parametric:
     """Limits and weights as parameters; see `OptimalControlProblem.symbolic`.
@@ -281,7 +284,7 @@ def made_parameters(
     ----------
     system : System
     names : sequence of str
-    bounds, residuals : sequence
+    bounds, residuals, costs : sequence
     terms : mapping of str to ndarray
         Q, R and terminal.
 
@@ -289,7 +292,8 @@ def made_parameters(
     -------
     Parametric
     """
-    limits, labels = list(bounds), [entry.name for entry in residuals]
+    limits, weighed = list(bounds), [*residuals, *costs]
+    labels = [entry.name for entry in weighed]
     places = {
         f"{bound.label}.{side}": (i, side)
         for i, bound in enumerate(bounds)
@@ -303,13 +307,13 @@ def made_parameters(
         limits.append(Bound(entry.name, entry.lower, entry.upper))
         last = len(limits) - 1
         places |= {name: (last, name.rpartition(".")[2]) for name in own if name not in places}
-    of_residuals = {
+    of_terms = {
         f"{entry.name}.{side}": (i, side)
-        for i, entry in enumerate(residuals)
+        for i, entry in enumerate(weighed)
         for side in ("weight", "terminal")
         if _is_limit(getattr(entry, side)) and labels.count(entry.name) == 1
     }
-    weighed, weights, made = list(residuals), [], []
+    weights, made = [], []
     single = _single_weights(system, terms)
     for name in names:
         least = 0.0
@@ -317,18 +321,21 @@ def made_parameters(
             i, side = places[name]
             value, least = getattr(limits[i], side), LEAST_WEIGHT if side == "soft" else -np.inf
             limits[i] = replace(limits[i], **{side: name})
-        elif name in of_residuals:
-            i, side = of_residuals[name]
-            value = getattr(weighed[i], side)
+        elif name in of_terms:
+            i, side = of_terms[name]
+            value, least = getattr(weighed[i], side), 0.0 if i < len(residuals) else -np.inf
             weighed[i] = replace(weighed[i], **{side: name})
         elif name in single:
             value, least = single[name], LEAST_WEIGHT if name.partition(".")[0] == "R" else 0.0
             weights.append(name)
         else:
-            known = (*places, *of_residuals, *single)
+            known = (*places, *of_terms, *single)
             raise UnknownNameError(unknown_name("limit or weight", name, known))
         made.append(Parameter(name, "", float(value), least))
-    return Parametric(tuple(limits), tuple(weighed), weights, made)
+    count = len(residuals)
+    squares: Any = weighed[:count]
+    others: Any = weighed[count:]
+    return Parametric(tuple(limits), tuple(squares), tuple(others), weights, made)
 
 
 def _single_weights(system: System, terms: Mapping[str, np.ndarray | str]) -> dict[str, float]:

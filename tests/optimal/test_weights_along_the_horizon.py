@@ -144,7 +144,7 @@ def test_plans_end_where_ipopt_does(name):
     assert ours.is_success and theirs.is_success
     assert ours.cost == pytest.approx(theirs.cost, rel=NEAR)
     np.testing.assert_allclose(ours.u, theirs.u, atol=1e-3)
-    if name not in ("gauss", "linear inputs", "blocks"):
+    if name in ("left", "uneven", "limited", "in parts"):
         assert ours.cost == pytest.approx(by_hand(problem, ours), rel=1e-9)
 
 
@@ -231,6 +231,32 @@ def test_weights_are_parameters_at_nodes_too():
     ]
     np.testing.assert_allclose(derivative, (near[1] - near[0]) / 2e-3, atol=1e-5)
     assert np.abs(derivative).max() > 1e-2
+
+
+def test_weights_of_costs_become_parameters():
+    haste = Cost(lambda t, x, u, p: ca.exp(-x[1]), -0.2, name="haste")
+    problem = build(costs=[haste, Cost(lambda t, x, u, p: x[0] ** 4, None, 2.0, name="end")])
+    symbolic = problem.symbolic("haste.weight", "end.terminal")
+    assert symbolic.nominal_parameters.tolist() == [-0.2, 2.0]
+    wanted = problem.solve([1.0, 0.0], tolerance=1e-9)
+    np.testing.assert_allclose(symbolic.solve([1.0, 0.0], tolerance=1e-9).u, wanted.u, atol=CLOSE)
+    values = {"haste.weight": -0.1, "end.terminal": 1.0}
+    other = symbolic.solve([1.0, 0.0], p=values).u
+    assert np.abs(other - wanted.u).max() > 1e-2
+    with pytest.raises(UnknownNameError, match="haste.weight, end.terminal"):
+        problem.symbolic("haste.terminal")
+
+
+def test_collocation_keeps_nodes_and_weights():
+    problem = build(
+        Q=Q, R=R, terminal=1.0, residuals=[Residual(place, 20.0, at=range(4, 5))],
+        hold="collocation",
+    )  # fmt: skip
+    ours = problem.solve([1.0, 0.0], tolerance=1e-9)
+    theirs = problem.solve([1.0, 0.0], solver="ipopt", tolerance=1e-9)
+    np.testing.assert_allclose(ours.u, theirs.u, atol=NEAR)
+    constant = build(Q=Q[0], R=R[0], terminal=1.0, hold="collocation").solve([1.0, 0.0])
+    assert np.abs(ours.u - constant.u).max() > 0.1
 
 
 def test_rates_keep_nodes_and_weights():
