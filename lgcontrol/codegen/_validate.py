@@ -420,10 +420,6 @@ def check_one_by_one(function: str, names: Sequence[object]) -> None:
         That they are given to.
     names : sequence
 
-    Raises
-    ------
-    TypeError
-
     Examples
     --------
     >>> check_one_by_one("symbolic", [["mass"]])

@@ -76,7 +76,6 @@ class ImplicitRungeKutta(Method):
 
         Parameters
         ----------
-        motion : Motion
         t, x, dt
             As for `advance`.
 

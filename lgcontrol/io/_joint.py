@@ -39,7 +39,6 @@ class Origin:
     Examples
     --------
     >>> import math
-    >>> from lgcontrol.io._joint import Origin
     >>> T_base_tool = Origin(xyz=(0.0, 0.0, 0.5), rpy=(0.0, 0.0, math.pi / 2))
     >>> T_base_tool.matrix.round(6)
     array([[ 0. , -1. ,  0. ,  0. ],
@@ -106,7 +105,6 @@ class Origin:
 
         Examples
         --------
-        >>> from lgcontrol.io._joint import Origin
         >>> Origin.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
         3.141592653589793
         """
@@ -163,12 +161,6 @@ class BoxShape:
     ----------
     size : tuple of float, shape (3,)
         Edge lengths along x, y, z, metres.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import BoxShape
-    >>> BoxShape((0.1, 0.2, 0.3)).size
-    (0.1, 0.2, 0.3)
     """
 
     size: Vector3
@@ -182,12 +174,6 @@ class CylinderShape:
     ----------
     radius, length : float
         Metres.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import CylinderShape
-    >>> CylinderShape(radius=0.05, length=0.4).length
-    0.4
     """
 
     radius: float
@@ -202,12 +188,6 @@ class CapsuleShape:
     ----------
     radius, length : float
         Metres; the length is that of the cylinder without the half-spheres.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import CapsuleShape
-    >>> CapsuleShape(radius=0.05, length=0.4).radius
-    0.05
     """
 
     radius: float
@@ -222,12 +202,6 @@ class SphereShape:
     ----------
     radius : float
         Metres.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import SphereShape
-    >>> SphereShape(0.1).radius
-    0.1
     """
 
     radius: float
@@ -244,12 +218,6 @@ class MeshShape:
         the file.
     scale : tuple of float, shape (3,)
         Factors along x, y, z.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import MeshShape
-    >>> MeshShape("package://robot/meshes/arm.stl").scale
-    (1.0, 1.0, 1.0)
     """
 
     filename: str
@@ -275,13 +243,6 @@ class Shape:
         Red, green, blue, opacity, each from 0 to 1.
     line : int, optional
         Line in the file; not compared.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import Origin
-    >>> from lgcontrol.io._joint import Shape, SphereShape
-    >>> Shape(SphereShape(0.1), Origin(xyz=(0.0, 0.0, 0.5))).origin.xyz
-    (0.0, 0.0, 0.5)
     """
 
     geometry: Geometry
@@ -309,7 +270,6 @@ class InertialDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io._joint import InertialDescription
     >>> InertialDescription(mass=2.0, ixx=0.1, iyy=0.1, izz=0.05).inertia
     array([[0.1 , 0.  , 0.  ],
            [0.  , 0.1 , 0.  ],
@@ -352,12 +312,6 @@ class LinkDescription:
         Shapes to draw and to collide.
     line : int, optional
         Line in the file; not compared.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import LinkDescription
-    >>> LinkDescription("tool_frame").mass
-    0.0
     """
 
     name: str
@@ -423,12 +377,6 @@ class JointLimits:
         Greatest force or torque, N or N m.
     acceleration, deceleration, jerk : float, optional
         Greatest magnitudes (URDF 1.2), in SI units and radians.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import JointLimits
-    >>> JointLimits(lower=-1.5, upper=1.5).effort is None
-    True
     """
 
     lower: float | None = None
@@ -450,12 +398,6 @@ class JointDynamics:
         Viscous damping, N s/m or N m s/rad.
     friction : float
         Dry friction, N or N m.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import JointDynamics
-    >>> JointDynamics(damping=0.5)
-    JointDynamics(damping=0.5, friction=0.0)
     """
 
     damping: float = 0.0
@@ -476,12 +418,6 @@ class JointMimic:
         Position at the leader's zero, m or rad.
     line : int, optional
         Line in the file; not compared.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import JointMimic
-    >>> JointMimic("left_finger", multiplier=-1.0).offset
-    0.0
     """
 
     joint: str
@@ -520,13 +456,6 @@ class JointDescription:
         Advance of a helical joint, m/rad; None for other types.
     line : int, optional
         Line in the file; not compared.
-
-    Examples
-    --------
-    >>> from lgcontrol.io._joint import JointDescription
-    >>> elbow = JointDescription("elbow", "continuous", "arm", "forearm", axis=(0.0, 1.0, 0.0))
-    >>> elbow.freedom
-    1
     """
 
     name: str

@@ -55,7 +55,6 @@ def resolve_mesh(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from lgcontrol.io._meshes import resolve_mesh
     >>> share = pathlib.Path(tempfile.mkdtemp())
     >>> (share / "arm").mkdir()
     >>> (share / "arm" / "link.stl").touch()
@@ -177,12 +176,7 @@ def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file of a mesh, if it is not too large.
-
-    Raises
-    ------
-    ValueError
-    """
+    """A file of a mesh, if it is not too large."""
     size = path.stat().st_size
     if size > LARGEST_MESH:
         raise ValueError(

@@ -29,10 +29,8 @@ def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
 
     Examples
     --------
-    >>> from lgcontrol.io._joint import JointDescription, JointDynamics
-    >>> from lgcontrol.io._joint import LinkDescription
+    >>> from lgcontrol.io._joint import JointDescription, LinkDescription
     >>> from lgcontrol.io import RobotDescription
-    >>> from lgcontrol.io._physics import find_faults
     >>> hinge = JointDescription(
     ...     "hinge", "continuous", "post", "door", dynamics=JointDynamics(damping=-1.0)
     ... )

@@ -232,8 +232,7 @@ class RobotDescription:
 
     Examples
     --------
-    >>> from lgcontrol.io._joint import JointDescription
-    >>> from lgcontrol.io._joint import LinkDescription
+    >>> from lgcontrol.io._joint import JointDescription, LinkDescription
     >>> from lgcontrol.io import RobotDescription
     >>> robot = RobotDescription(
     ...     "pendulum",

@@ -74,7 +74,6 @@ def polynomial_inputs(system: System[Any], points: Sequence[float], t: Any, u: A
     ----------
     system : System
         That without points.
-    points : sequence of float
     t : casadi.SX or casadi.MX
         In s.
     u : casadi.SX or casadi.MX
@@ -102,7 +101,6 @@ def lagrange_weights(points: Sequence[float], share: Any) -> list[Any]:
 
     Parameters
     ----------
-    points : sequence of float
     share : float, ndarray, casadi.SX or casadi.MX
     """
     found = []

@@ -219,7 +219,6 @@ def point_states(system: SystemDefinition, method: ImplicitRungeKutta) -> ca.Fun
     ----------
     system : System
         Continuous, without constraints.
-    method : ImplicitRungeKutta
 
     Returns
     -------
