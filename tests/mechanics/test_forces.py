@@ -12,6 +12,7 @@ from lgcontrol.mechanics import (
     Current,
     Force,
     Gravity,
+    GyroscopicWheels,
     LinearDrag,
     QuadraticDrag,
     RigidBody,
@@ -437,7 +438,9 @@ def test_mistakes_are_named(make, message):
 def test_wrong_types_are_named():
     with pytest.raises(TypeError, match="axes must be a tuple of names, got 'rx'"):
         WrenchInput("rx")
-    with pytest.raises(TypeError, match="entry 1 must be a Thruster or a Rotor, not Gravity"):
+    with pytest.raises(
+        TypeError, match=r"actuators\[1\] must be a Thruster or a Rotor, got Gravity"
+    ):
         Actuators([Rotor([0, 0, 0]), Gravity()])
 
 
@@ -452,3 +455,20 @@ def test_inputs_along_axes_that_the_group_lacks_are_told():
     ):
         with_inputs("x", "rx", "ry").system()
     with_inputs("x", "rz").system()
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: Gravity(g=9.81), "'g'; valid names are acceleration, name"),
+        (lambda: Buoyancy(1.0, centre=[0, 0, 0]), "Did you mean 'center'"),
+        (lambda: Spring(10.0, length=1.0), "'length'; valid names are stiffness, anchor"),
+        (lambda: LinearDrag(drag=1.0), "'drag'; valid names are damping, name"),
+        (lambda: Thruster([0, 0, 0], [1, 0, 0], max=5.0), "'max'; valid names are"),
+        (lambda: Current(speed=[1, 0, 0]), "'speed'; valid names are velocity, is_input"),
+        (lambda: GyroscopicWheels(np.eye(3), inertia=1.0), "Did you mean 'inertias'"),
+    ],
+)
+def test_unknown_arguments_list_the_valid_ones(make, expected):
+    with pytest.raises(TypeError, match=rf"\(\): unknown argument .*{expected}"):
+        make()

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, trace
+from ...codegen import ModelFunction, named_options, trace
 from ...codegen._internal import check_shape
 from ...groups import SE3, SO2, SO3
 from ...systems import SmoothReference, System, Trajectory
@@ -262,6 +262,7 @@ def _attitude() -> ModelFunction:
 LEAST_LIFT = 0.25
 
 
+@named_options
 def thrust_policy(
     system: System[Any],
     *,

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value
+from ...codegen import ModelFunction, Value, named_options
 from ...codegen._internal import Shape, check_shape, interruptible, solve_symmetric
 from ...groups import Product, Rn
 from ...systems import Input, System
@@ -21,6 +21,7 @@ from ._rigid_body import RigidBody
 from ._velocity_forms import MomentumFrame, check_momentum_frame
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class GyroscopicWheels:
     """Balanced wheels with fixed axes in a body: reaction wheels, momentum wheels, rotors.
@@ -76,6 +77,7 @@ class GyroscopicWheels:
         return tuple(Input(f"{self.name}.{k}", "N m", -bound, bound) for k in range(len(self.axes)))
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Gyrostat:
     """A rigid body with spinning wheels, on any group of motions.

@@ -9,12 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...systems import Input
 from .._coefficients import Coefficient, freeze, set_field, unit_vector
 from ._forces import BodyMotion, Force
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Thruster:
     """A force along a fixed direction of the body at a fixed point; the input is the thrust.
@@ -52,6 +53,7 @@ class Thruster:
         return wrench_column(self.direction, self.position, 0.0)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Rotor:
     """A propeller: thrust along its axis, and the reaction to the torque that drives it.
@@ -105,6 +107,7 @@ class Rotor:
         return wrench_column(self.axis, self.position, -self.spin * self.torque_coefficient)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Actuators(Force):
     """Thrusters and rotors of a body: ``W = B u`` with an allocation matrix B.
@@ -132,12 +135,6 @@ class Actuators(Force):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actuators", tuple(self.actuators))
-        for k, actuator in enumerate(self.actuators):
-            if not isinstance(actuator, Thruster | Rotor):
-                raise TypeError(
-                    f"Actuators: entry {k} must be a Thruster or a Rotor, "
-                    f"not {type(actuator).__name__}"
-                )
 
     @property
     def allocation(self) -> np.ndarray:

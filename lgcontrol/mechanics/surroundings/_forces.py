@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ...systems import Input
 from ...systems._internal import FREE_FALL, Role
@@ -114,6 +114,7 @@ class Force(ABC):
         return None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Gravity(Force):
     """Weight of the body in a uniform field.
@@ -154,6 +155,7 @@ class Gravity(Force):
         return -motion.mass * ca.dot(c[""], center)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Buoyancy(Force):
     """Lift of a submerged body: the weight of the displaced fluid, upwards at its centre.
@@ -241,6 +243,7 @@ class _ConstantWrench(Force):
         }
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class BodyWrench(_ConstantWrench):
     """A constant wrench that turns with the body.
@@ -266,6 +269,7 @@ class BodyWrench(_ConstantWrench):
         return _moved(c["wrench"], c["point"])
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class WorldWrench(_ConstantWrench):
     """A constant wrench in world axes that acts at a point of the body.
@@ -298,6 +302,7 @@ class WorldWrench(_ConstantWrench):
         return -ca.dot(c["wrench"][:3], motion.world_point(c["point"]))
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class WrenchInput(Force):
     """A wrench that is an input: pushes, gusts, what an ideal actuator does.
@@ -371,6 +376,7 @@ class WrenchInput(Force):
         return _moved(wrench if self.frame == "body" else _to_body(motion, wrench), c["point"])
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Spring(Force):
     """A spring between a point of the world and a point of the body.
@@ -449,6 +455,7 @@ def _length(vector: Value) -> tuple[Value, Value]:
 DAMPING_TOLERANCE = 1e-9
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class LinearDrag(Force):
     """``W = −D V_r``: drag linear in the twist relative to the fluid.
@@ -492,6 +499,7 @@ class LinearDrag(Force):
         return -(c["damping"] @ motion.relative_twist)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class QuadraticDrag(Force):
     """``W = −D (|V_r| ∘ V_r)``: drag quadratic in each component of the relative twist.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ...codegen import Value
+from ...codegen import Value, named_options
 from ...codegen._internal import check_shape
 from ...groups import SE3, LieGroup
 from ...systems import Input
@@ -26,6 +26,7 @@ ADDED_MASS_TOLERANCE = 1e-9
 SINGULAR_TOLERANCE = 1e-12
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Current:
     """Uniform flow of the surrounding fluid: water current or wind.

@@ -559,6 +559,7 @@ def _as_tasks(tasks: str | FrameTask | Sequence[FrameTask]) -> tuple[FrameTask, 
     return tuple(tasks)
 
 
+@named_options
 def random_configuration(
     tree: Multibody,
     seed: int | np.random.Generator | None = None,
