@@ -1,11 +1,12 @@
 """Campaigns of five designs, what kills leave of a campaign, and the same bits on a cluster.
 
-    python -m tests.benchmarks.campaigns [designs] [held] [kills] [cluster] [rate] [--cases N]
-        [--design NAME] [--workers N]
+    python -m tests.benchmarks.campaigns [designs] [held] [kills] [scheduler] [cluster] [rate]
+        [--cases N] [--design NAME] [--workers N]
 
 ``designs`` stores what five designs stand and why they fail, with a picture; ``held`` judges those
 that were changed, on cases that taught nothing; ``kills`` sends SIGKILL to workers and campaigns at
-random times, 50 times, and counts what is there in the end;
+random times, 50 times, and counts what is there in the end; ``scheduler`` does so with the
+scheduler, the workers and the campaign of a cluster of dask.distributed;
 ``cluster`` compares the bits of processes with those of a scheduler and workers of
 dask.distributed; ``rate`` measures closed loops with MPC a second, with one worker and with two,
 and the parent's memory.
@@ -24,11 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+from distributed import Client
 
 from lgcontrol.campaigns import Campaign
 from lgcontrol.campaigns._design import machine
@@ -48,7 +51,8 @@ CHILD = """
 import sys
 from lgcontrol.campaigns import Campaign
 if __name__ == "__main__":
-    Campaign(sys.argv[1], cases=int(sys.argv[3])).run(executor=2, store=sys.argv[2])
+    executor = int(sys.argv[4]) if sys.argv[4].isdigit() else sys.argv[4]
+    Campaign(sys.argv[1], cases=int(sys.argv[3])).run(executor=executor, store=sys.argv[2])
 """
 
 
@@ -87,7 +91,7 @@ def designs(store: dict[str, Any], options: Any) -> None:
 def held(store: dict[str, Any], options: Any) -> None:
     """What changed designs stand on cases that were held out."""
     found = store.setdefault("held out", {})
-    for name in CHANGED:
+    for name in options.design or CHANGED:
         campaign = Campaign(name, cases=options.cases or DESIGNS[name], seed=HELD_SEED)
         result = campaign.run(executor=options.workers)
         success = result.success()
@@ -110,7 +114,7 @@ def kills(store: dict[str, Any], options: Any, most: int = 50) -> None:
     with tempfile.TemporaryDirectory() as folder:
         child, file = Path(folder, "child.py"), Path(folder, "a.db")
         child.write_text(CHILD)
-        words = [sys.executable, str(child), design, str(file), str(count)]
+        words = [sys.executable, str(child), design, str(file), str(count), "2"]
         started = time.perf_counter()
         while True:
             process = psutil.Popen(words)
@@ -134,62 +138,87 @@ def kills(store: dict[str, Any], options: Any, most: int = 50) -> None:
             if process.wait() == 0:
                 break
         taken = time.perf_counter() - started
-        rows = sqlite3.connect(file).execute("select key, status, outputs from outcome").fetchall()
-        undisturbed = Campaign(design, cases=count).run(executor=2)
-        right = {one.key: one.values for one in undisturbed.cases}
-        store["kills"] = {
-            "cases": count,
-            **{f"{name} kills": times for name, times in killed.items()},
-            "in the store": len(rows),
-            "distinct": len({key for key, *_ in rows}),
-            "set aside": sum(status == "killed" for _, status, _ in rows),
-            "with other bits": sum(json.loads(out) != right[key] for key, _, out in rows),
-            "seconds": round(taken, 1),
-        }
+        store["kills"] = told(file, design, count, killed, taken)
     print(store["kills"], flush=True)
     keep(store)
 
 
-def cluster(store: dict[str, Any], options: Any) -> None:
-    """Scheduler and two workers as processes of their own, next to processes of this machine."""
-    count, programs = options.cases or 64, []
-    dask = [sys.executable, "-m", "distributed.cli"]
+def told(
+    file: Path, design: str, count: int, killed: dict[str, int], taken: float
+) -> dict[str, float]:
+    """What a store has after kills, next to an undisturbed campaign."""
+    rows = sqlite3.connect(file).execute("select key, status, outputs from outcome").fetchall()
+    undisturbed = Campaign(design, cases=count).run(executor=2)
+    right = {one.key: one.values for one in undisturbed.cases}
+    return {
+        "cases": count,
+        **{f"{name} kills": times for name, times in killed.items()},
+        "in the store": len(rows),
+        "distinct": len({key for key, *_ in rows}),
+        "set aside": sum(status == "killed" for _, status, _ in rows),
+        "with other bits": sum(json.loads(out) != right[key] for key, _, out in rows),
+        "seconds": round(taken, 1),
+    }
+
+
+def scheduler(store: dict[str, Any], options: Any, most: int = 50) -> None:
+    """Kill the scheduler, its workers or the campaign; who is gone begins anew."""
+    chance, count = random.Random(1), options.cases or 1000
+    design, killed = f"{SMALL}:design", {"scheduler": 0, "worker": 0, "campaign": 0}
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        child, file = Path(folder, "child.py"), Path(folder, "a.db")
+        child.write_text(CHILD)
+        while True:
+            with dask_here(folder) as (address, programs):
+                words = [sys.executable, str(child), design, str(file), str(count), address]
+                process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+                target = written(file) + chance.randint(1, count // 40)
+                while process.poll() is None and written(file) < target:
+                    time.sleep(chance.uniform(0.0, 0.1))
+                if process.poll() is None and sum(killed.values()) < most:
+                    name = chance.choice(list(killed))
+                    places = {"scheduler": programs[0], "worker": programs[-1]}
+                    places.get(name, process).kill()
+                    killed[name] += 1
+                if process.wait() == 0:
+                    break
+        store["kills of a cluster"] = told(
+            file, design, count, killed, time.perf_counter() - started
+        )
+    print(store["kills of a cluster"], flush=True)
+    keep(store)
+
+
+@contextmanager
+def dask_here(folder: str, port: int = 18786) -> Iterator[tuple[str, list[Any]]]:
+    """Scheduler and two workers as processes of their own."""
+    address = f"tcp://127.0.0.1:{port}"
+    commands = [["dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]]
+    commands += 2 * [["dask_worker", address, "--nthreads", "1", "--no-nanny"]]
+    programs = []
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            address = "tcp://127.0.0.1:18786"
-            common = ["--no-dashboard"]
-            programs.append(
-                subprocess.Popen(
-                    [
-                        *dask[:2],
-                        "distributed.cli.dask_scheduler",
-                        "--host",
-                        "127.0.0.1",
-                        "--port",
-                        "18786",
-                        *common,
-                    ],
-                    cwd=folder,
-                )  # fmt: skip
-            )
-            time.sleep(5.0)
-            programs += [
-                subprocess.Popen(
-                    [*dask[:2], "distributed.cli.dask_worker", address, "--nthreads", "1", *common],
-                    cwd=folder,
-                )  # fmt: skip
-                for _ in range(2)
-            ]
-            time.sleep(8.0)
-            campaign = Campaign("quadrotor-recovery", cases=count)
-            there = campaign.run(executor=address)
-            here = campaign.run(executor=2)
-            same = [a.values == b.values for a, b in zip(there.cases, here.cases, strict=True)]
-            store["cluster"] = {"cases": count, "same bits": sum(same)}
+        for name, *words in commands:
+            command = [sys.executable, "-m", f"distributed.cli.{name}", *words, "--no-dashboard"]
+            programs.append(subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL))
+        with Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+        yield address, programs
     finally:
         for one in reversed(programs):
             one.kill()
             one.wait()
+
+
+def cluster(store: dict[str, Any], options: Any) -> None:
+    """Scheduler and two workers as processes of their own, next to processes of this machine."""
+    count = options.cases or 64
+    with tempfile.TemporaryDirectory() as folder, dask_here(folder) as (address, _):
+        campaign = Campaign("quadrotor-recovery", cases=count)
+        there = campaign.run(executor=address)
+        here = campaign.run(executor=2)
+    same = [a.values == b.values for a, b in zip(there.cases, here.cases, strict=True)]
+    store["cluster"] = {"cases": count, "same bits": sum(same)}
     print(store["cluster"], flush=True)
     keep(store)
 
@@ -244,7 +273,8 @@ def keep(store: dict[str, Any]) -> None:
 def main() -> None:
     """Run the parts that are named, all if none is."""
     parts = {
-        "designs": designs, "held": held, "kills": kills, "cluster": cluster, "rate": rate,
+        "designs": designs, "held": held, "kills": kills, "scheduler": scheduler,
+        "cluster": cluster, "rate": rate,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", help=", ".join(parts))
