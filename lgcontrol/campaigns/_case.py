@@ -178,8 +178,9 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
     if setting.code and setting.code != _code(setting.design, homes_of(setting.criteria)):
         raise CampaignError(
-            "the code changed while the campaign ran: what is in the store is of the code before; "
-            "start it again in a new process"
+            "the code changed while the campaign ran, or a worker of the cluster has other code: "
+            "what is in the store is of the campaign's; start it again in a new process, with the "
+            "same files everywhere"
         )
     started = time.perf_counter()
     criteria: Sequence[Criterion] = setting.criteria or ()
@@ -298,9 +299,14 @@ def _code(design: str, homes: tuple[str, ...]) -> str:
     return code_of(design, homes)
 
 
+def argument_defaults(design: str) -> dict[str, Any]:
+    """Arguments of a design with their defaults."""
+    return {one.name: one.default for one in inspect.signature(load(design)).parameters.values()}
+
+
 @lru_cache(maxsize=8)
 def _arguments(design: str) -> tuple[str, ...]:
-    return tuple(inspect.signature(load(design)).parameters)
+    return tuple(argument_defaults(design))
 
 
 class _DesignArguments:

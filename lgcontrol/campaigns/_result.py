@@ -342,6 +342,14 @@ class CampaignResult:
         if any(one.name != "seed" for one in self.campaign.variations or ()):
             end = "no case fails" if beyond is None else f"case {beyond.number} fails beyond"
             lines.append(f"margin: {margin:.3g} of all ranges together; {end}")
+        if self.campaign.rows and not missing:
+            for name in self.criterion_names:
+                told = ", ".join(
+                    f"{variation} {index.first:.2f} (total {index.total:.2f})"
+                    for variation, index in self.sobol_indices(name).items()
+                    if np.isfinite(index.first)
+                )
+                lines += [f"Sobol' indices of {name}: {told}"] if told else []
         for name, (mean, low, high) in self.consistency().items():
             label = "NEES at the end" if name == "nees" else f"NIS of {name}"
             lines.append(f"{label}: {mean:.3f} (right: {low:.3f} to {high:.3f})")

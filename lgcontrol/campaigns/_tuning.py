@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..codegen import named_options
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..simulation import Vary
 from ._campaign import Campaign, running
+from ._case import argument_defaults
 from ._design import CampaignError
 from ._result import CampaignResult
 from ._statistics import Comparison
@@ -55,17 +57,27 @@ class Tuning:
     given_up: int
 
     def __str__(self) -> str:
-        words = ", ".join(
-            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in self.best.items()
-        )
         verdict = "better" if self.is_better else "not better"
-        return (
-            f"best of {self.trials} trials ({self.given_up} given up): {words}; score "
-            f"{self.best_score:.4g}, nominal {self.nominal_score:.4g}\n"
-            f"on cases that were held out the best arguments are {verdict}: nominal is the first\n"
-            f"{self.comparison}"
-        )
+        lines = [
+            f"best of {self.trials} trials ({self.given_up} given up): {_words(self.best)}; score "
+            f"{self.best_score:.4g}, nominal {self.nominal_score:.4g}",
+            f"on cases that were held out the best arguments are {verdict}: nominal is the first",
+            str(self.comparison),
+        ]
+        if len(self.pareto) > 1:
+            lines.append("trials that no other one dominates:")
+            lines += [
+                f"  {_words(arguments)}: scores {', '.join(f'{one:.4g}' for one in scores)}"
+                for arguments, scores in self.pareto
+            ]
+        return "\n".join(lines)
+
+
+def _words(arguments: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+        for name, value in arguments.items()
+    )
 
 
 @named_options
@@ -90,7 +102,8 @@ def tune(
     campaign : Campaign
         Its cases are those of each trial.
     search : sequence of Vary
-        Arguments of the design, by ranges or lists.
+        Arguments of the design, by ranges or lists. Values of a range are whole numbers if the
+        argument's default is one.
     minimize : str or sequence of str
         "failures", their share; or a criterion, its mean in units of that of the nominal design,
         plus ten times the share of failures. Of several the Pareto front is searched.
@@ -125,6 +138,11 @@ def tune(
     for one in search:
         if one.mean is not None or one.relative:
             raise ValueError(f"search {one.name!r} by a range or a list, absolute")
+    defaults = argument_defaults(str(campaign.design))
+    for one in search:
+        if one.name not in defaults or one.name == "seed":
+            names = [name for name in defaults if name != "seed"]
+            raise UnknownNameError(unknown_name("argument of the design", one.name, names))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     count = campaign.cases if held_out is None else held_out
     with running(executor, campaign.cases) as pool, tempfile.TemporaryDirectory() as folder:
@@ -138,7 +156,7 @@ def tune(
         units = {name: _mean(nominal, name) for name in goals}
 
         def objective(trial: Any) -> Any:
-            arguments = {one.name: _suggested(trial, one) for one in search}
+            arguments = {one.name: _suggested(trial, one, defaults[one.name]) for one in search}
             for part in range(1, PRUNING_PARTS) if len(goals) == 1 else ():
                 some = outcome(arguments, cases=max(part * campaign.cases // PRUNING_PARTS, 1))
                 trial.report(_score(some, goals[0], units), part)
@@ -177,9 +195,12 @@ def tune(
     )
 
 
-def _suggested(trial: Any, one: Vary) -> Any:
+def _suggested(trial: Any, one: Vary, default: Any) -> Any:
+    """Value of a trial: from a list, or from a range; whole if the design's own value is."""
     if one.values:
         return trial.suggest_categorical(one.name, list(one.values))
+    if isinstance(default, int) and one.low is not None and one.high is not None:
+        return trial.suggest_int(one.name, ceil(one.low), floor(one.high), log=one.log)
     return trial.suggest_float(one.name, one.low, one.high, log=one.log)
 
 

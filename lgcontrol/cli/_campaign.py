@@ -44,7 +44,10 @@ def add_campaign(commands: Any) -> None:
         help="an argument of the design: NAME=LOW:HIGH or NAME=A,B,C; may be repeated",
     )  # fmt: skip
     parser.add_argument("--trials", type=int, default=50, help="number of trials (50)")
-    parser.add_argument("--minimize", default="failures", help="failures, or a criterion")
+    parser.add_argument(
+        "--minimize", action="append", metavar="OBJECTIVE",
+        help="failures (if left out), or a criterion; with several the Pareto front is told",
+    )  # fmt: skip
     parser.add_argument("--held-out", type=int, help="cases to judge by (as many as --cases)")
     parser.set_defaults(command=tune_command)
 
@@ -84,7 +87,7 @@ def tune_command(options: argparse.Namespace) -> int:
         found = tune(
             campaign,
             [_vary(one) for one in options.search],
-            minimize=options.minimize,
+            minimize=options.minimize or "failures",
             trials=options.trials,
             held_out=options.held_out,
             executor=executor,

@@ -71,6 +71,11 @@ def design(seed: int = 0, gain: float = 2.0) -> Task:
     )
 
 
+def stepped(seed: int = 0, steps: int = 2) -> Task:
+    """A design that takes a whole number."""
+    return design(seed, gain=float(len(range(steps))))
+
+
 def deadly(seed: int = 0, once: str = "", poison: bool = False) -> Task:
     """Cart whose process dies: once, at the case that finds a file, or always."""
     if poison and IS_WORKER:

@@ -154,6 +154,7 @@ def test_a_saltelli_scheme_explains_the_variance():
     indices = found.sobol_indices("place at the end")
     assert set(indices) == {"load", "input.wind"}
     assert 0.5 < sum(one.total for one in indices.values()) < 2.0
+    assert f"Sobol' indices of place at the end: load {indices['load'].first:.2f}" in str(found)
     with pytest.raises(ValueError, match="need the cases of a Saltelli scheme"):
         campaign.replaced(sampling="sobol", cases=2).run(executor=Here()).sobol_indices("effort")
 

@@ -43,6 +43,13 @@ def test_two_objectives_give_a_front(campaign):
     assert scores == sorted(scores) and [b for _, b in scores] == sorted(
         (b for _, b in scores), reverse=True
     )
+    assert f"scores {scores[0][0]:.4g}, {scores[0][1]:.4g}" in str(found)
+
+
+def test_arguments_that_are_whole_numbers_stay_whole():
+    stepped = Campaign(designs.stepped, [Vary("load", 0.5, 1.5)], cases=2)
+    found = tune(stepped, [Vary("steps", 1, 6)], trials=3, executor=Here(), minimize="effort")
+    assert isinstance(found.best["steps"], int)
 
 
 def test_the_command_says_what_it_found(capsys):
@@ -59,5 +66,7 @@ def test_the_command_says_what_it_found(capsys):
 def test_objectives_and_searches_are_looked_at(campaign):
     with pytest.raises(ValueError, match="unknown objective 'speed'; valid names are failures"):
         tune(campaign, [Vary("gain", 1, 2)], minimize="speed")
+    with pytest.raises(ValueError, match="unknown argument of the design 'gian'; valid names are"):
+        tune(campaign, [Vary("gian", 1, 2)])
     with pytest.raises(ValueError, match="search 'gain' by a range or a list, absolute"):
         tune(campaign, [Vary("gain", mean=1, std=2)])
