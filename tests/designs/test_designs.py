@@ -192,15 +192,15 @@ def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth(restar
     given = {name: getattr(own, name) for name in ("horizon", "dt", "Q", "R", "terminal")}
     given |= {"bounds": own.problem.bounds, "real_time": RealTime(restarts=restarts)}
     ignorant = MPC(own.system, **given)
-    knowing = MPC(own.system, disturbance=("current.x", "current.y"), **given)
-    steady = task.options["disturbances"][1:]
+    knowing = MPC(own.system, disturbance=("force", "torque"), **given)
+    steady, there = task.options["disturbances"][1:], task.reference(60.0)
     berth = dataclasses.replace(  # until the estimate has settled
-        task, x0=task.reference, seconds=60.0, options={"disturbances": steady}
+        task, x0=there, reference=there, seconds=80.0, options={"disturbances": steady}
     )
 
     def off(controller):
-        there = dataclasses.replace(berth, controller=controller)
-        return verdicts(there, there.run())["position error, mean of the last 5 s"].value
+        other = dataclasses.replace(berth, controller=controller)
+        return verdicts(other, other.run())["position error, mean of the last 5 s"].value
 
     assert off(knowing) < 1e-5
     assert off(ignorant) > 0.02  # where the distance kept from the quay holds it
