@@ -15,6 +15,7 @@ from ..systems import System, Trajectory, choose_method
 from ._bounds import ALONG, place_text
 from ._outcome import SolveStatus, TranscriptionError, Violation
 from ._phases import Phase, PhasedProblem, PhasedSolution
+from ._plan import SCALE
 from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
 from ._rows import rows_along
 from ._statement import AT_POINTS
@@ -393,10 +394,6 @@ def _prices(solution: OptimalSolution) -> np.ndarray:
     if "lam" not in parts or plan.number("is_elastic"):
         return np.zeros((solution.problem.horizon, solution.problem.system.n_errors))
     return plan["lam"] / plan["kept"][SCALE]
-
-
-# Place of the factor of the cost among what the kernel goes on with.
-SCALE = 3
 
 
 def _saved(

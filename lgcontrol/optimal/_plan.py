@@ -18,6 +18,8 @@ MOST_NAMED = 3  # parts in a message
 # of the elastic problem, and what there is besides nodes.
 NUMBERS = ("t", "mu", "step", "cost", "is_elastic", "content")
 NODES, MULTIPLIERS, GAINS = 0, 1, 2  # contents: nodes alone; multipliers, too; gains, too
+# Place of the factor of the cost among what the kernel goes on with, the part "kept".
+SCALE = 3
 # Numbers before those of the parts: version, key of the layout, sum of the rest.
 HEAD = 3
 

@@ -976,6 +976,42 @@ class OptimalSolution(Result):
         """
         return DERIVED["sensitivities"](self)
 
+    def predicted(
+        self,
+        *,
+        x0: ArrayLike | None = None,
+        p: Mapping[str, float] | None = None,
+        reference: ArrayLike | None = None,
+    ) -> OptimalSolution:
+        """Where the solution moves for another start, parameters or reference, to first order.
+
+        A guess for `solve`, which goes on from it with its multipliers; its status is that of the
+        solution it is predicted from. What is active stays so, see `sensitivities`.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,), optional
+            The other start.
+        p : mapping of str to float, optional
+            Values of parameters, such as limits and weights of `OptimalControlProblem.symbolic`.
+        reference : array_like, shape (nq,), optional
+            A constant state.
+
+        Returns
+        -------
+        OptimalSolution
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
+        >>> near = problem.solve([1.0]).predicted(x0=[1.2], p={"R": 1.1})
+        >>> problem.solve([1.2], p={"R": 1.1}, guess=near).is_success
+        True
+        """
+        return DERIVED["predicted"](self, x0=x0, p=p, reference=reference)
+
     def _with_message(self, message: str) -> OptimalSolution:
         """The solution with another message."""
         self._finish()

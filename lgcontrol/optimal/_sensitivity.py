@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,10 @@ from scipy.sparse import bmat, csc_matrix, eye
 from scipy.sparse.linalg import splu
 
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
+from ..systems import Trajectory
+from ..systems._internal import check_state
 from ._nlp_program import build_program
+from ._plan import SCALE
 from ._problem import DERIVED, OptimalSolution
 from ._transcription import Nodes, Transcription
 
@@ -81,10 +85,15 @@ class Sensitivities:
                 "sensitivities of problems with arrival= are not there: add the prior as a Residual"
             )
         self.names = ("x0", "reference", *problem.parameter_names)
-        self._setting, once = setting, Transcription(problem)
+        if "sensitivities" not in problem._kept:  # what takes long serves all its solutions
+            once = Transcription(problem)
+            program, layout = build_program(once)
+            check = program["check"]
+            program |= {"along": check.forward(1), "against": check.reverse(1)}
+            problem._kept["sensitivities"] = once, program, layout
+        once, self._program, self._layout = problem._kept["sensitivities"]
+        self._setting, layout = setting, self._layout
         nodes = Nodes(solution.t, solution.x, solution.u)
-        self._program, self._layout = build_program(once)
-        layout = self._layout
         self._z = np.zeros(len(layout.lower[0]))
         over = once.excess(once.values(nodes, setting))
         for k, place in enumerate(layout.u):
@@ -97,6 +106,7 @@ class Sensitivities:
         ends = np.cumsum([0, *map(len, columns)])
         self._places = {name: slice(ends[i], ends[i + 1]) for name, i in sizes.items()}
         self._given = np.concatenate(columns)
+        self._results: Any = None
         self._names_of_rows(once)
         self._find_active()
         self._factor()
@@ -268,6 +278,18 @@ class Sensitivities:
         -------
         SolutionChange
         """
+        dz, _, cost = self._moved(x0, p, reference)
+        layout = self._layout
+        return SolutionChange(
+            np.array([dz[place] for place in layout.d]),
+            np.array([dz[place] for place in layout.u]),
+            cost,
+        )
+
+    def _moved(
+        self, x0: ArrayLike | None, p: Mapping[str, float] | None, reference: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Change of the variables, of the multipliers of the constraints and of the cost."""
         system, N = self.problem.system, self.problem.horizon
         seed, limits = np.zeros(len(self._given)), np.zeros(len(self._z))
         target = np.zeros(len(self._on_g))
@@ -305,13 +327,10 @@ class Sensitivities:
         right = np.r_[
             -(of_slope + self._H @ dz)[self._free], (target - of_g - self._J @ dz)[self._kept]
         ]
-        dz[self._free] = self._factors.solve(right)[: len(self._free)]
-        layout = self._layout
-        return SolutionChange(
-            np.array([dz[place] for place in layout.d]),
-            np.array([dz[place] for place in layout.u]),
-            float(of_cost + self._slope @ dz),
-        )
+        found, multipliers = self._factors.solve(right), np.zeros(len(self._on_g))
+        dz[self._free] = found[: len(self._free)]
+        multipliers[self._kept] = found[len(self._free) :]
+        return dz, multipliers, float(of_cost + self._slope @ dz)
 
     def adjoint(self, *, x: ArrayLike | None = None, u: ArrayLike | None = None) -> dict[str, Any]:
         """Gradient of a function of the solution by all that it depends on.
@@ -362,14 +381,55 @@ class Sensitivities:
             "reference": np.einsum("kij,ki->kj", maps, of_reference),
         } | dict(zip(names, by_p.tolist(), strict=True))
 
+    def predicted(
+        self,
+        *,
+        x0: ArrayLike | None = None,
+        p: Mapping[str, float] | None = None,
+        reference: ArrayLike | None = None,
+    ) -> OptimalSolution:
+        """See `OptimalSolution.predicted`."""
+        problem, solution, setting = self.problem, self.solution, self._setting
+        system, names = problem.system, problem.parameter_names
+        values, start, moves = setting.p.copy(), None, None
+        for name, value in (p or {}).items():
+            if name not in names:
+                raise UnknownNameError(unknown_name("parameter", name, names))
+            values[names.index(name)] = value
+        if x0 is not None:
+            start = system.error(check_state(system, "x0", x0), solution.x[0])
+        if reference is not None:
+            goal = check_state(system, "reference", reference)
+            moves = np.asarray(system.state.minus(goal, setting.x_ref))
+        steps = dict(zip(names, (values - setting.p).tolist(), strict=True))
+        changes = {name: step for name, step in steps.items() if step}
+        dz, multipliers, cost = self._moved(start, changes or None, moves)
+        dx, du = (np.array([dz[place] for place in part]) for part in self._layout[:2])
+        controls, u = system.input_index("control"), solution.u.copy()
+        box = problem.input_limits.at(values)
+        u[:, controls] = np.clip(u[:, controls] + du, box.lower, box.upper)
+        x = np.asarray(system.retract(solution.x, dx, values[: system.n_parameters]))
+        plan = solution.plan.changed(x=x, u=u)
+        if "lam" in plan.layout.places:
+            scale = plan["kept"][SCALE]
+            plan = plan.changed(lam=plan["lam"] + scale * self._layout.prices(multipliers))
+        moved = Trajectory.unchecked(system.state, solution.t, x, u, system.inputs)
+        text = "predicted to first order, not solved: a guess for solve()"
+        return replace(
+            solution, trajectory=moved, plan=plan, cost=solution.cost + cost, kkt=np.nan,
+            message=text, iterations=(), _setting=None,
+        )  # fmt: skip
+
     # -- derivatives of the program ----------------------------------------------------------------
 
     def _along(self, seed: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Change of cost, constraints and the Lagrangian's gradient with what is given."""
         check = self._program["check"]
         at = self._z, self._given, self._nu
+        if not seed.any():
+            return 0.0, np.zeros(len(self._nu)), np.zeros(len(self._z))
         none = np.zeros(len(self._z)), np.zeros(len(self._nu))
-        found = check.forward(1)(*at, *check(*at), none[0], seed, none[1])
+        found = self._program["along"](*at, *self._checked(check, at), none[0], seed, none[1])
         cost, g, slope, _ = (_column(value) for value in found)
         return float(cost[0]), g, slope
 
@@ -378,7 +438,13 @@ class Sensitivities:
         check = self._program["check"]
         at = self._z, self._given, self._nu
         seeds = 0.0, of_g, of_slope, np.zeros(len(self._z))
-        return _column(check.reverse(1)(*at, *check(*at), *seeds)[1])
+        return _column(self._program["against"](*at, *self._checked(check, at), *seeds)[1])
+
+    def _checked(self, check: Any, at: tuple[np.ndarray, ...]) -> Any:
+        """Results of the program at the solution, computed once."""
+        if self._results is None:
+            self._results = check(*at)
+        return self._results
 
     def _limits_by(self, change: np.ndarray) -> tuple[np.ndarray, bool]:
         """Change of the active limits of controls with parameters, and whether it has a kink."""
@@ -417,4 +483,10 @@ def _column(value: Any) -> np.ndarray:
     return np.asarray(value).ravel()
 
 
+def predicted(solution: OptimalSolution, **changes: Any) -> OptimalSolution:
+    """See `OptimalSolution.predicted`."""
+    return Sensitivities(solution).predicted(**changes)
+
+
 DERIVED["sensitivities"] = Sensitivities
+DERIVED["predicted"] = predicted

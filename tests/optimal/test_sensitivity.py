@@ -186,6 +186,78 @@ def test_the_adjoint_is_that_of_the_forward_derivative(name):
     assert told == pytest.approx((of_x * along.x).sum() + (of_u * along.u).sum(), rel=1e-8)
 
 
+@pytest.mark.parametrize("name", ["weights", "carts at two", "craft", "free start"])
+def test_a_prediction_is_right_to_first_order_and_a_guess(name):
+    problem, x0 = PROBLEMS[name]
+    system, solver, x0 = problem.system, NLPSolver(problem), np.array(x0, dtype=float)
+    found, way = solver.solve(x0, tolerance=TOLERANCE), directions(problem, 5)
+    nominal = dict(zip(problem.parameter_names, problem.nominal_parameters, strict=True))
+    off = []
+    for h in (0.02, 0.01):
+        new = {
+            "x0": system.retract(x0, h * way["x0"]),
+            "p": {key: nominal[key] + h * value for key, value in way["p"].items()},
+            "reference": system.state.plus(problem.reference, h * way["reference"]),
+        }  # fmt: skip
+        goal = SimpleNamespace(x=new["reference"], u=found._setting.u_ref[0])
+        exact = solver.solve(
+            new["x0"], p=new["p"], reference=goal, tolerance=TOLERANCE, guess=found
+        )
+        near = found.predicted(**new)
+        off.append(
+            [
+                np.abs(system.error(near.x, exact.x)).max(),
+                np.abs(near.u - exact.u).max(),
+                abs(near.cost - exact.cost),
+            ]
+        )
+        assert np.allclose(near.trajectory.x, near.x)
+    # Of second order, or exact where the problem is linear and quadratic.
+    assert (np.array(off[1]) < 0.3 * np.array(off[0]) + 1e-8).all()
+
+
+def test_a_prediction_saves_iterations():
+    """With multipliers: on these problems together, against the solution itself and no guess."""
+    counts = np.zeros(3)
+    for name in ("weights", "rate", "carts at two", "craft at its limits", "gauss"):
+        problem, x0 = PROBLEMS[name]
+        found, way = problem.solve(x0), directions(problem, 5)
+        nominal = dict(zip(problem.parameter_names, problem.nominal_parameters, strict=True))
+        p = {key: nominal[key] * (1 + 0.5 * value) for key, value in way["p"].items()}
+        new = problem.system.retract(np.array(x0, dtype=float), 0.5 * way["x0"])
+        guesses = None, found, found.predicted(x0=new, p=p)
+        solved = [problem.solve(new, p=p, guess=guess) for guess in guesses]
+        assert all(one.cost == pytest.approx(solved[0].cost, rel=1e-5) for one in solved)
+        counts += [len(one.iterations) - 1 for one in solved]
+    assert counts[2] < counts[1] < counts[0]
+    assert "predicted to first order" in guesses[2].message
+
+
+def test_a_weight_is_tuned_by_its_gradient():
+    """Newton's method for the effort of a plan converges as with an exact slope."""
+    problem, x0 = PROBLEMS["weights"]
+    wanted = (problem.solve(x0, p={"R": 0.5}, tolerance=1e-9).u ** 2).sum()
+    weight, errors = 0.1, []
+    for _ in range(7):
+        plan = problem.solve(x0, p={"R": weight}, tolerance=1e-9)
+        errors.append((plan.u**2).sum() / wanted - 1)
+        slope = plan.sensitivities().adjoint(u=2 * plan.u)["R"] / wanted
+        weight *= np.exp(-errors[-1] / (slope * weight))
+    assert abs(errors[0]) > 0.4
+    assert abs(errors[-1]) < 2 * errors[-2] ** 2 < 1e-7
+    assert weight == pytest.approx(0.5, rel=1e-9)
+
+
+def test_what_is_derived_serves_all_solutions_of_a_problem():
+    problem, x0 = PROBLEMS["torque"]
+    first, other = problem.solve(x0), problem.solve(at_angle(0.5))
+    a, b = first.sensitivities(), other.sensitivities()
+    assert a._program is b._program
+    fresh = problem.with_arguments().solve(at_angle(0.5)).sensitivities()
+    assert np.allclose(b.by("torque.lower").u, fresh.by("torque.lower").u, atol=1e-9)
+    assert np.allclose(a.by("x0").u[0], first.sensitivities().by("x0").u[0])
+
+
 def test_what_is_not_differentiable_is_said():
     cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "", -1, 1)])
 
