@@ -295,8 +295,9 @@ class Settings:
     # real-time steps
     real_time_mu: float = _number(
         3e-4, 1e-12, 1.0,
-        "barrier parameter after a step that was cut short, at least",
-        "own", "planning_loops, costs",
+        "barrier parameter after a step that was cut short, at least; with hard constraints, that "
+        "above which more steps are taken",
+        "own", "planning_loops, double pendulum far: 9 of 17 loops dearer without more steps",
     )  # fmt: skip
     real_time_rise: float = _number(
         3.0, 1.0, 1e3,

@@ -6,7 +6,7 @@ Plants and starts are those of `tests.benchmarks.planning`. A loop begins at the
 and call after call the plant makes one step of the horizon, moved by disturbances from stored
 seeds: small ones each call, a large one every `KICK_EVERY` calls. Stored of each plant: costs of
 the closed loops, the largest violation of hard rows, iterations a call, and the thread's time on
-the processor a call through Python.
+the processor a call through Python. A loop whose plant diverges costs infinity.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def run(bench: Bench, k: int, calls: int, plan: Any) -> Loop:
         moved = size * rng.normal(size=model.n) * (size == NOISE or rng.random(model.n) < 0.3)
         x = np.asarray(system.retract(after, moved, setting.p[: system.n_parameters]))
         t += problem.dt
+        if not (np.isfinite(x).all() and np.isfinite(cost)):  # the plant diverged
+            return Loop(np.inf, np.inf, iterations, ms)
     end, _ = model.end(there, setting, x)
     return Loop(cost + end, float(worst), iterations, ms)
 
@@ -78,14 +80,14 @@ def row_of(bench: Bench, calls: int) -> dict[str, Any] | None:
             runs.append(run(bench, k, calls, plan))
     if not runs:
         return None
+    iterations = np.concatenate([one.iterations for one in runs])
+    ms = np.concatenate([one.ms for one in runs])
     return {
         "loops": len(runs), "cost": [one.cost for one in runs],
         "violation, median": float(np.median([one.violation for one in runs])),
         "violation": float(max(one.violation for one in runs)),
-        "iterations": float(np.mean([one.iterations for one in runs])),
-        "most": int(np.max([one.iterations for one in runs])),
-        "ms": round(float(np.median([one.ms for one in runs])), 4),
-        "ms, 99 %": round(float(np.percentile([one.ms for one in runs], 99)), 4),
+        "iterations": float(np.mean(iterations)), "most": int(np.max(iterations)),
+        "ms": round(float(np.median(ms)), 4), "ms, 99 %": round(float(np.percentile(ms, 99)), 4),
     }  # fmt: skip
 
 
@@ -103,9 +105,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--calls", type=int, default=60)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and options.names else {}
+    kept = json.loads(options.out.read_text()) if options.out.exists() and options.names else {}
     for name, make in plants(options.starts):
         if options.names and name not in options.names:
             continue
@@ -113,7 +116,7 @@ def main() -> None:
         if row is not None:
             kept[name] = row
             print(line(name, row), flush=True)
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    options.out.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

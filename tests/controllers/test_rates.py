@@ -122,7 +122,6 @@ def test_plans_tell_what_inputs_that_are_held_do():
     assert max(off) == pytest.approx(LIMIT * DT**3 / 12, rel=1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="0.510 after a foreign input of 1, wanted 0.5 ± 1e-3")
 def test_rates_begin_at_what_was_applied():
     mpc = loop()
     first = mpc(0.0, [2.0, 0.0])

@@ -1242,8 +1242,8 @@ class NewtonKKT:
         """Real-time steps from the iterate of a solve; False where a line search failed.
 
         The iterate is rolled out from x0 under its gains (`followed`) and improved by steps of the
-        solve. It takes more steps if the iterate is far off; the barrier parameter follows how far
-        off it is.
+        solve. It takes more steps if the iterate is far off, or the barrier parameter large next to
+        hard rows; that parameter follows how far off the iterate is.
         With hard rows only the first step is rolled out, and the last one if defects are large:
         along curved rows a rollout loses the distances that their multipliers fit.
         If the steps end with a hard row violated, the last iterate that kept all of them counts,
@@ -1298,6 +1298,7 @@ class NewtonKKT:
                     is_off = off > o.real_time_far and not is_modelled
                     is_off = is_off or self.alpha < o.real_time_short
                     is_off = is_off or self.exceeds(self.values(self.it)[2])
+                    is_off = is_off or (self.has_hard and self.mu > o.real_time_mu)
                     if (number >= steps and not is_off) or (watch and watch(np.zeros(0))):
                         break
                 return True

@@ -2037,7 +2037,8 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     copy(s->rows, s->t_rows, (N + 1) * m->nr);
     const int is_far = (off > o->real_time_far && !is_modelled)
-      || s->mem->alpha < o->real_time_short || exceeds(m, q, s, s->rows);
+      || s->mem->alpha < o->real_time_short || exceeds(m, q, s, s->rows)
+      || (has_hard(m, q) && s->mu > q->mu_most);
     const int is_due = q->iterations < q->max_iterations || (q->iterations < most && is_far);
     if (is_due && !(q->watch && q->watch(q->log))) continue;
     /* What the caller is told is known without another expansion. */
