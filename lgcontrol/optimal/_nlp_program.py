@@ -75,7 +75,7 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     problem, rows = transcription.problem, transcription.rows
     system, N = problem.system, problem.horizon
     n, m, count = system.n_errors, len(transcription.controls), len(rows.names)
-    soft = rows.soft * problem.dt
+    soft = rows.soft * np.append(problem.steps, problem.steps[-1])[:, None]
     places: dict[str, list[slice]] = {"d": [], "u": [], "e": []}
     sizes: dict[str, list[int]] = {"nx": [], "nu": [], "ng": []}
     soft_rows: list[list[int]] = []
@@ -85,7 +85,7 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     of_v: list[tuple[int, int, float]] = []
     at = 0
     for k in range(N + 1):
-        softened = [int(r) for r in np.flatnonzero(rows.active[k]) if np.isfinite(soft[r])]
+        softened = [int(r) for r in np.flatnonzero(rows.active[k]) if np.isfinite(rows.soft[r])]
         soft_rows.append(softened)
         for name, lower, upper in (
             ("d", np.full(n, -np.inf), np.full(n, np.inf)),
@@ -130,8 +130,8 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     E = _matrix(of_z, len(g_limits), at)
     M = _matrix(of_v, len(g_limits), N * (n + count) + count)
     penalty, parameter = np.zeros(at), np.full(at, -1)
-    for place, chosen in zip(places["e"], soft_rows, strict=True):
-        penalty[place], parameter[place] = soft[chosen], rows.parameter[chosen]
+    for k, (place, chosen) in enumerate(zip(places["e"], soft_rows, strict=True)):
+        penalty[place], parameter[place] = soft[k, chosen], rows.parameter[chosen]
     z_lower, z_upper = (np.concatenate([pair[i] for pair in z_limits]) for i in (0, 1))
     g_lower, g_upper = (np.array([pair[i] for pair in g_limits]) for i in (0, 1))
     layout = ProgramLayout(

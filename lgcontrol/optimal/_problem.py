@@ -64,7 +64,6 @@ from ._statement import (
     AT_POINTS,
     arrival_weight,
     check_blocks,
-    check_equal_steps,
     check_horizon,
     check_horizon_of,
     check_input_hold,
@@ -134,7 +133,8 @@ class OptimalControlProblem(Frozen):
         Number of steps N.
     dt : float or array_like, shape (N,), optional
         Length of a step in s, or that of each step; may be left out for discrete systems. Steps of
-        different lengths serve plans. `MPC` and soft bounds need equal steps.
+        different lengths serve plans; a soft bound then counts each node as long as its step. `MPC`
+        needs equal steps.
     Q : float, array_like or mapping
         Weight on the error, per s: a number, a diagonal, a matrix, or a mapping from blocks and
         tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``. A stack of matrices, shape
@@ -343,8 +343,6 @@ class OptimalControlProblem(Frozen):
             )
         for bound in self.bounds:
             check_names(system, bound, names)
-            if bound.soft is not None:
-                check_equal_steps(self, f"the soft bound on {bound.label}")
         check_horizon_of((*self.bounds, *self.residuals, *self.costs), horizon)
         for cost in self.costs:
             cost.weigh(names, steps)

@@ -214,10 +214,12 @@ class Transcription:
         return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
-        """Penalty of the violation of soft rows."""
+        """Penalty of the violation of soft rows, with weights for a step of the mean length."""
         finite = np.isfinite(soft)
         s = self.excess(values)[:, finite]
-        return float((soft[finite] * (s + s**2 / 2)).sum())
+        steps = self.problem.steps
+        share = np.append(steps, steps[-1])[:, None] / self.problem.dt
+        return float((share * soft[finite] * (s + s**2 / 2)).sum())
 
     def call_of(self, function: ModelFunction) -> InPlaceCall:
         """A function of all stages, with weights and lengths of steps written."""

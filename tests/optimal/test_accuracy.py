@@ -453,6 +453,34 @@ def test_machine_code_and_numpy_take_steps_of_different_lengths(substeps):
         assert np.allclose(found.u, wanted.u, atol=1e-8)
 
 
+@pytest.mark.compiled
+def test_soft_bounds_count_each_node_as_long_as_its_step():
+    soft = Bound("rate", -0.2, 0.2, soft=0.2)
+    problem = unequal(bounds=[soft], terminal=0.0)
+    found = problem.solve(AWAY, tolerance=1e-8)
+    excess = np.maximum(np.abs(found.x[:, 2]) - 0.2, 0.0)
+    assert excess.max() > 0.05
+    # By the definition: the plan without the bound costs so much less, the penalties so much.
+    penalty = 0.2 * (np.append(UNEQUAL, UNEQUAL[-1]) * (excess + excess**2 / 2)).sum()
+    once = Transcription(unequal(bounds=[], terminal=0.0))
+    values = once.values(Nodes(found.t, found.x, found.u), found._setting)
+    assert found.cost == pytest.approx(values.cost + penalty, rel=1e-7)
+    wanted = problem.solve(AWAY, solver="ipopt", tolerance=1e-8)
+    assert found.cost == pytest.approx(wanted.cost, rel=1e-7)
+    assert np.allclose(found.u, wanted.u, atol=1e-4)
+    for solver in (InteriorPointSolver(problem).prepare(), in_numpy(problem)):
+        again = solver.solve(AWAY, tolerance=1e-8)
+        assert again.is_success
+        assert np.allclose(again.u, found.u, atol=1e-6)
+    # Steps in halves leave the plan where it is, to their order.
+    halves = unequal(bounds=[soft], terminal=0.0, quadrature="gauss").with_arguments(
+        horizon=48, dt=UNEQUAL.repeat(2) / 2
+    )
+    assert halves.solve(AWAY).cost == pytest.approx(
+        unequal(bounds=[soft], terminal=0.0, quadrature="gauss").solve(AWAY).cost, rel=0.05
+    )
+
+
 def test_equal_steps_are_one_number():
     def solved(dt):
         made = OptimalControlProblem(pendulum(), 10, dt, reference=[1.0, 0.0, 0.0])
@@ -468,8 +496,6 @@ def test_equal_steps_are_one_number():
 
 
 def test_what_needs_equal_steps_is_refused_by_name():
-    with pytest.raises(ValueError, match="soft bound on rate needs steps of one length, got 24"):
-        unequal(bounds=[]).with_arguments(bounds=[Bound("rate", upper=0.4, soft=10.0)])
     with pytest.raises(ValueError, match="MPC needs steps of one length"):
         MPC(pendulum(), 24, UNEQUAL)
     for solver in (InteriorPointSolver(unequal()), NLPSolver(unequal())):

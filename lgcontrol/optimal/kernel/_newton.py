@@ -71,7 +71,8 @@ class ConstraintForm(NamedTuple):
     active : ndarray of bool, shape (N + 1, na)
     relaxed : ndarray of bool, shape (na,)
         Constraints that have an excess.
-    w1, w2, v : ndarray, shape (na,)
+    w1, w2 : ndarray, shape (N + 1, na)
+    v : ndarray, shape (na,)
         The penalty is ``w1 e + ½ w2 e² + v s``.
     """
 
@@ -200,6 +201,8 @@ class NewtonKKT:
         self.soft = np.r_[np.isfinite(own), np.zeros(self.ne, dtype=bool)]
         self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.weight = np.r_[own, np.full(self.ne, np.inf)]
+        steps = model.problem.steps  # a node counts as long as its step, the last as the one before
+        self.share = np.append(steps, steps[-1])[:, None] / model.problem.dt
         self.factorizations = self.evaluations = 0
         self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
         self.spread = 0.0
@@ -288,19 +291,19 @@ class NewtonKKT:
 
     def _set_form(self) -> None:
         """Constraints of the problem, or of the elastic one."""
-        w = np.where(self.soft, self.weight, 0.0) * self.scale
+        w = np.where(self.soft, self.weight, 0.0) * self.scale * self.share
         v = np.zeros(len(self.row))
         relaxed, w1 = self.soft.copy(), w.copy()
         active = self.holds.copy()
         if self.elastic:
             own = ~self.soft & ~self.start
             relaxed |= own
-            w1[own] = self.penalty
+            w1[:, own] = self.penalty
             v[self.ns :] = self.penalty
         if self.priced > 0:
             own = ~self.soft & ~self.start & (np.arange(len(self.row)) < self.ns)
             relaxed |= own
-            w1[own] = self.priced
+            w1[:, own] = self.priced
         if not self.elastic:
             active[:, self.ns :] = False
         self.form = ConstraintForm(active, relaxed, w1, w, v)
@@ -922,7 +925,7 @@ class NewtonKKT:
         h = self.sign * (rows[:, self.row] - self.limit)
         h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
         h = np.where(self.holds, np.abs(h), 0.0)
-        soft = (np.where(self.soft, self.weight, 0.0) * (h + h**2 / 2)).sum()
+        soft = (np.where(self.soft, self.weight, 0.0) * self.share * (h + h**2 / 2)).sum()
         hard = (np.where(self.soft, 0.0, self.d[self.row]) * h).sum()
         return float(self.scale * (cost + soft) + self.priced * hard)
 
@@ -951,7 +954,7 @@ class NewtonKKT:
         """Penalties on what rows exceed at a node."""
         e = self.sign * (rows[self.row] - self.limit)
         on = self.holds[k] & (np.arange(len(e)) < self.ns) & (e > 0)
-        weight = np.where(self.soft, self.weight, self.priced / self.scale)
+        weight = np.where(self.soft, self.weight * self.share[k], self.priced / self.scale)
         return float((weight * (e + e * e / 2))[on].sum())
 
     def restore(self, K: np.ndarray | None) -> bool:
@@ -1182,7 +1185,7 @@ class NewtonKKT:
         """Cost with the penalties of soft rows."""
         h = np.maximum(self.sign * (self.ex.rows[:, self.row] - self.limit), 0.0)
         on = self.holds & self.soft
-        weight = np.where(self.soft, self.weight, 0.0)
+        weight = np.where(self.soft, self.weight, 0.0) * self.share
         return float(self.ex.cost + (weight * np.where(on, h + h**2 / 2, 0.0)).sum())
 
     def warm(self, trial: PlanIterate) -> PlanIterate:

@@ -78,6 +78,12 @@ LG_EXPORT void lg_newton_sizes(const lg_model *m, int64_t N, int64_t *sizes)
   sizes[6] = LG_W, sizes[7] = offsetof(lg_memory, filter) / sizeof(double);
 }
 
+/* Length of a node's step next to the mean, by which soft rows count; the last node's is that before. */
+LG_INLINE double share_of(const lg_task *q, int64_t k)
+{
+  return q->steps[k < q->horizon ? k : q->horizon - 1] / q->dt;
+}
+
 LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 LG_INLINE double larger(double a, double b) { return a > b ? a : b; }
 LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
@@ -526,7 +532,8 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       s->zsum += s->now.z[i], s->zcount++;
       if (s->elastic[j] == 0) continue;
       s->zsum += s->now.y[i], s->zcount++;
-      stat = widest(stat, s->w1[j] + s->v[j] + s->w2[j] * s->now.e[i] - s->now.z[i] - s->now.y[i]);
+      const double cost = s->w1s[i] + s->v[j] + s->w2s[i] * s->now.e[i];
+      stat = widest(stat, cost - s->now.z[i] - s->now.y[i]);
     }
     for (int64_t j = 0; j < m->ne; j++) {
       viol = widest(viol, s->missed[k * m->ne + j]);
@@ -992,7 +999,7 @@ static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const l
       const double h = m->sign[j] * s->d[m->row[j]] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
       if (s->elastic[j] != 0) {
         const int n = pairs.count++;
-        pairs.h[n] = h, pairs.w1[n] = s->w1[j] + s->v[j], pairs.w2[n] = s->w2[j], pairs.at[n] = i;
+        pairs.h[n] = h, pairs.w1[n] = s->w1s[i] + s->v[j], pairs.w2[n] = s->w2s[i], pairs.at[n] = i;
         if (pairs.count == LG_W) fit_pairs(s, &pairs, at, dual);
       } else {
         const double least = o->push * larger(1, fabs(s->limit[j] * s->d[m->row[j]]));
@@ -1025,7 +1032,8 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
       const int64_t i = k * na + j;
       const int on = (j < m->ns || elastic) && m->active[i] != 0, gives = on && s->elastic[j] != 0;
       s->active[i] = s->holds[i] = on, s->gives[i] = gives;
-      s->w1s[i] = s->w1[j], s->w2s[i] = s->w2[j], s->vs[i] = s->v[j];
+      const double share = j < m->ns && isfinite(q->weight[j]) ? share_of(q, k) : 1;
+      s->w1s[i] = s->w1[j] * share, s->w2s[i] = s->w2[j] * share, s->vs[i] = s->v[j];
       terms += on + gives;
     }
   for (int64_t j = 0; j < m->nv; j++)
@@ -1125,7 +1133,8 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
   for (int64_t j = 0; j < m->ns; j++) {
     const double e = m->sign[j] * (rows[m->row[j]] - s->limit[j]);
     if (m->active[k * (m->ns + m->ne) + j] == 0 || !(e > 0)) continue;
-    sum += (isfinite(q->weight[j]) ? q->weight[j] : s->priced / s->scale) * (e + e * e / 2);
+    const int is_soft = isfinite(q->weight[j]);
+    sum += (is_soft ? q->weight[j] * share_of(q, k) : s->priced / s->scale) * (e + e * e / 2);
   }
   return sum;
 }
@@ -1875,7 +1884,7 @@ static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
     for (int64_t j = 0; j < m->ns; j++) {
       const double h = m->sign[j] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
       if (s->active[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
-        cost += q->weight[j] * (h + h * h / 2);
+        cost += q->weight[j] * share_of(q, k) * (h + h * h / 2);
     }
   return cost;
 }
@@ -1926,7 +1935,8 @@ static double merit(const lg_model *m, const lg_task *q, const lg_state *s, doub
       double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - s->limit[j]);
       if (j >= m->ns) h = fabs(h);
       if (m->active[k * na + j] == 0 || h <= 0) continue;
-      if (j < m->ns && isfinite(q->weight[j])) soft += q->weight[j] * (h + h * h / 2);
+      if (j < m->ns && isfinite(q->weight[j]))
+        soft += q->weight[j] * share_of(q, k) * (h + h * h / 2);
       else hard += s->d[m->row[j]] * h;
     }
   return s->scale * (f + soft) + s->priced * hard;

@@ -169,7 +169,8 @@ static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
       if (m->active[k * na + j] == 0) continue;
       const double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (isnan(h)) return INFINITY;
-      if (j < m->ns && isfinite(q->weight[j]) && h > 0) cost += q->weight[j] / q->dt * (h + h * h / 2);
+      if (j < m->ns && isfinite(q->weight[j]) && h > 0)
+        cost += q->weight[j] / q->dt * share_of(q, k) * (h + h * h / 2);
     }
   return isnan(cost) ? INFINITY : cost;
 }
