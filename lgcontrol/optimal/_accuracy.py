@@ -37,6 +37,7 @@ MOST_FAILURES = 2  # solves one after the other that end without a plan
 # Messages tell of steps whose parts end this share of the range of a state elsewhere, violate a
 # bound by this share of the range of the bounded quantity, or change the cost by that share.
 COARSE_STATE, COARSE_COST, FEW_PARTS = 1e-2, 5e-2, 4
+DRAWN_PARTS = 12  # of a step in a figure
 HALF_NODE = 0.499  # a time in the middle of a step of phases that belongs to its first node
 # A grid is made for this share of the error that is allowed.
 AIM = 0.5
@@ -149,6 +150,22 @@ def _coarse(told: list[str], change: float, cost: float) -> str:
         f"; coarse steps: {', '.join(told)}; solve(…, refine=1e-3) puts nodes where they are "
         "needed, transcription_error() tells more"
     )
+
+
+def motion_between(
+    found: OptimalSolution,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Times, states and references within each step, if a step ends visibly off the next node."""
+    problem, setting = found.problem, found._setting
+    if setting is None or problem.system.is_discrete or not problem.is_plain:
+        return None
+    system, nodes = problem.system, Nodes(found.t, found.x, found.u)
+    motion = list(_Between(problem, nodes, setting).motion(DRAWN_PARTS))
+    off, span = _errors(system, motion[-1][1], nodes.x[1:]), _errors(system, found.x, found.x[0])
+    if not (np.abs(off).max(axis=0) > COARSE_STATE * np.abs(span).max(axis=0)).any():
+        return None
+    t, x = (np.stack(each, axis=1) for each in zip(*motion, strict=True))
+    return t, x, np.repeat(setting.x_ref[:-1, None], DRAWN_PARTS + 1, axis=1)
 
 
 def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -663,6 +680,7 @@ def _even_grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
 DERIVED["transcription_error"] = transcription_error
 DERIVED["refined"] = refined
 DERIVED["coarseness"] = coarseness
+DERIVED["motion_between"] = motion_between
 DERIVED["coarseness_of_phases"] = coarseness_of_phases
 DERIVED["transcription_error_of_phases"] = error_of_phases
 DERIVED["refined_phases"] = refined_phases

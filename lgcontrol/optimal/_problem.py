@@ -1021,6 +1021,9 @@ class OptimalSolution(Result):
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, the reference dashed.
 
+        If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
+        from its first node.
+
         Parameters
         ----------
         **options
@@ -1055,6 +1058,7 @@ class OptimalSolution(Result):
             controllers={},
             status=self.status,
             message=self.message,
+            between=DERIVED["motion_between"](self),
         )
         return plot_run(run, **options)
 

@@ -390,12 +390,21 @@ def _draw_lines(ax: Any, panel: Panel) -> list[str]:
         else:
             ax.plot(*thin(panel.t, values), color=color, lw=width, label=label)
             _mark_lone(ax, panel.t, values, color)
+        if panel.t_between is not None and panel.between is not None:
+            pieces = thin(panel.t_between, panel.between[:, k])
+            ax.plot(*pieces, color=color, lw=0.5, marker=".", ms=1.5, markevery=_ends(pieces[1]))
+            used.append("between")
         if panel.dashed is not None and not shared:
             goal = thin(panel.t, panel.dashed[:, k])
             ax.plot(*goal, color=color, lw=0.9, ls=DASHES, alpha=0.75)
     if panel.t[-1] > panel.t[0]:
         ax.set_xlim(panel.t[0], panel.t[-1])
     return used
+
+
+def _ends(values: np.ndarray) -> list[int]:
+    """Where pieces end that NaN separates."""
+    return np.flatnonzero(np.isnan(values[1:]) & ~np.isnan(values[:-1])).tolist()
 
 
 def _says(title: str, label: str) -> bool:

@@ -82,6 +82,8 @@ class Panel:
         Path of the block, if it has one degree of freedom and may share a panel with others.
     tolerances : tuple of PassingBand
         Of the only signal.
+    t_between, between : ndarray, shapes (m,) and (m, k), optional
+        The signals as they are between the times, in pieces with NaN after each.
     """
 
     title: str
@@ -95,6 +97,8 @@ class Panel:
     steps: bool = False
     joint: str = ""
     tolerances: tuple[PassingBand, ...] = ()
+    t_between: np.ndarray | None = None
+    between: np.ndarray | None = None
 
     @property
     def is_split(self) -> bool:
@@ -154,8 +158,12 @@ def state_panels(
     x: np.ndarray,
     reference: np.ndarray | None,
     limits: np.ndarray | None = None,
+    between: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None,
 ) -> list[Panel]:
-    """Panels of a state: coordinates that have a unit, then attitudes; joints side by side."""
+    """Panels of a state: coordinates that have a unit, then attitudes; joints side by side.
+
+    In `between` are times (N, m), states (N, m, nq) and references of the same shape, for N pieces.
+    """
     panels: list[Panel] = []
     for name, block, where in leaves(group):
         value, goal = x[:, where], None if reference is None else reference[:, where]
@@ -179,7 +187,32 @@ def state_panels(
         if len(shown) < block.nq:
             panel = _attitude(name, block, t, value, goal)
             panels.append(replace(panel, joint=name if block.dim == 1 else ""))
-    return _side_by_side(panels)
+    panels = _side_by_side(panels)
+    return panels if between is None else _with_pieces(panels, group, *between)
+
+
+def _with_pieces(
+    panels: list[Panel], group: LieGroup, t: np.ndarray, x: np.ndarray, reference: np.ndarray | None
+) -> list[Panel]:
+    """Panels with what happens between their times; see `state_panels`."""
+    columns = [None if v is None else v.reshape(-1, group.nq) for v in (x, reference)]
+    assert columns[0] is not None
+    dense = state_panels(group, t.ravel(), columns[0], columns[1])
+    known = {(one.title, one.labels): one.values for one in dense}
+
+    def pieces(values: np.ndarray) -> np.ndarray:
+        split = values.reshape(*t.shape, -1)
+        return np.pad(split, ((0, 0), (0, 1), (0, 0)), constant_values=np.nan).reshape(
+            -1, split.shape[-1]
+        )
+
+    times = pieces(t).ravel()
+    return [
+        replace(one, t_between=times, between=pieces(known[one.title, one.labels]))
+        if (one.title, one.labels) in known
+        else one
+        for one in panels
+    ]
 
 
 def without_rounding(panels: Sequence[Panel]) -> list[Panel]:
@@ -231,7 +264,7 @@ def by_range(panel: Panel) -> list[Panel]:
 
 def _columns(panel: Panel, kept: list[int]) -> Panel:
     """Some signals of a panel, named in its title."""
-    fields = ("values", "dashed", "band", "bounds")
+    fields = ("values", "dashed", "band", "bounds", "between")
     columns = {key: getattr(panel, key) for key in fields}
     labels = tuple(panel.labels[i] for i in kept)
     return replace(

@@ -105,7 +105,8 @@ def plot_run(
     told = {name: (e.lower, e.upper) for name, e in kept.items() if name in known}
     told |= limits or {}
     goal = None if tasks else run.reference
-    states = state_panels(run.group, run.t, run.x, goal, _limits(run, told))
+    between = getattr(run, "between", None)
+    states = state_panels(run.group, run.t, run.x, goal, _limits(run, told), between)
     others_shown = [one for one in without_rounding(states) if not _is_shown(one, signals)]
     items += [*signals, *ways, *others_shown]
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
@@ -219,7 +220,8 @@ def _draw(
     if figure is None:
         figure = new_figure(*figure_size(rows))
     used = {style for cell in make_cells(figure, rows) for style in draw(cell, events)}
-    meanings = {"reference": "dashed: reference", "bounds": "dotted: limits", "±2σ": "grey: ±2σ"}
+    meanings = {"reference": "dashed: reference", "bounds": "dotted: limits", "±2σ": "grey: ±2σ",
+                "between": "thin: each step integrated from its first node"}  # fmt: skip
     key = [text for style, text in meanings.items() if style in used]
     if any(isinstance(item, Panel) and item.tolerances for item in items):
         key.insert(0, "shaded: what passes, while it counts")

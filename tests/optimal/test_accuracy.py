@@ -207,6 +207,29 @@ def test_a_plan_of_phases_that_is_off_says_so():
     assert "coarse" not in found.message
 
 
+def test_figures_show_steps_that_end_off_their_node():
+    """Thin lines from every node, on a group; none where they would lie on the thick ones."""
+
+    def drawn(method: str):
+        system = satellite()
+        problem = OptimalControlProblem(
+            system, 6, 0.5, Q=1.0, R=0.1, reference=system.state.identity, method=method
+        )
+        return problem.solve(np.concatenate([SO3.exp([0.3, -0.5, 0.4]), [0.8, -0.4, 0.6]]))
+
+    found, smooth = drawn("euler"), drawn("rk4")
+    thin = [[line for line in ax.get_lines() if line.get_linewidth() == 0.5]
+            for ax in found.plot().axes]  # fmt: skip
+    assert [len(lines) for lines in thin] == [3, 3, 0]
+    assert all(np.isnan(line.get_ydata()).sum() == 6 for lines in thin for line in lines)
+    rates = thin[1][1].get_ydata().reshape(6, -1)[:, :-1]
+    assert np.allclose(rates[:, 0], found.x[:-1, 5])
+    off = rates[:, -1] - found.x[1:, 5]
+    assert np.allclose(off, found.transcription_error().states[:, 4], atol=3e-3)
+    assert np.abs(off).max() > 1e-2
+    assert all(line.get_linewidth() != 0.5 for ax in smooth.plot().axes for line in ax.get_lines())
+
+
 def test_calls_of_a_loop_and_solvers_of_ones_own_are_not_asked(monkeypatch):
     def refuse(*_):
         raise AssertionError("asked")
