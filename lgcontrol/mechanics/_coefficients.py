@@ -171,14 +171,9 @@ class Coefficients:
         return tuple(entry.parameter for entry in self._chosen)
 
     def with_values(self, where: str, values: Any) -> dict[str, np.ndarray]:
-        """The coefficients that change, with their new numbers.
+        """The coefficients that change, with new numbers: one for each of `parameters`, or by name.
 
-        Parameters
-        ----------
-        where : str
-            Owner of the coefficients, for messages.
-        values : array_like, shape (n,), or mapping of str to float
-            One for each of `parameters`, or by name.
+        `where` says in messages whose they are.
         """
         chosen = [entry.parameter.name for entry in self._chosen]
         if isinstance(values, Mapping):

@@ -30,20 +30,7 @@ def rotation_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """RK4 of Munthe and Kaas for Euler's equations: the next ω and the rotation vector of the step.
 
-    Parameters
-    ----------
-    inertia : ndarray, shape (3,)
-        Principal moments [kg m²].
-    omega : ndarray, shape (3,)
-        Body axes [rad/s].
-    h : float
-        Step [s].
-
-    Returns
-    -------
-    omega : ndarray, shape (3,)
-    increment : ndarray, shape (3,)
-        In rad.
+    `inertia` are the principal moments, ω is in body axes.
     """
 
     def f(omega: np.ndarray) -> np.ndarray:
@@ -58,16 +45,7 @@ def rotation_step(
 
 
 def plain_rotation(q: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a quaternion [x, y, z, w] as the formula has it, whatever its norm.
-
-    Parameters
-    ----------
-    q : ndarray, shape (4,)
-
-    Returns
-    -------
-    ndarray, shape (3, 3)
-    """
+    """Rotation matrix of a quaternion [x, y, z, w] as the formula has it, whatever its norm."""
     x, y, z, s = q
     return np.array(
         [

@@ -69,16 +69,7 @@ CURVE = "a curve without numbers in the text"
 def as_in_the_paper(name: str, attitude: str, **options: Any) -> Any:
     """Analysis with the driver of the paper, and another one where that is near a dead point.
 
-    Parameters
-    ----------
-    name : {"pendulum", "four_link", "slider_crank"}
-    attitude : {"rA", "rp", "re"}
-    **options
-        Of `DirectAnalysis`.
-
-    Returns
-    -------
-    DirectAnalysis
+    Options are those of `DirectAnalysis`.
     """
     mechanism = DRIVEN[name](drive="paper")
     if name in SPEEDS:

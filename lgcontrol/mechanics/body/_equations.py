@@ -281,29 +281,23 @@ def body_system(
 
     c = equations.bind(ca.SX.sym("p", len(parameters)))
     state = body_state(group)
-    quantities = {"kinetic_energy": kinetic_energy, "potential_energy": potential_energy}
-    invariants = energy if not declared and equations.is_conservative(c) else None
+    options: dict[str, Any] = {
+        "inputs": declared,
+        "quantities": {"kinetic_energy": kinetic_energy, "potential_energy": potential_energy},
+        "invariants": energy if not declared and equations.is_conservative(c) else None,
+        "h": h,
+        "output": output,
+        "look": body.look,
+    }
     if velocity != "twist":
-        return body_velocity_form(body, velocity, frame, generalized_force).system(
-            name,
-            inputs=declared,
-            quantities=quantities,
-            invariants=invariants,
-            h=h,
-            output=output,
-            look=body.look,
-        )
+        form = body_velocity_form(body, velocity, frame, generalized_force)
+        return form.system(name, **options)
     made = System(
         name,
         state,
         mechanics.field,
-        inputs=declared,
         parameters=parameters,
-        h=h,
-        output=output,
-        quantities=quantities,
-        invariants=invariants,
-        look=body.look,
+        **options,
         structure=mechanical(
             mechanics,
             state,

@@ -276,7 +276,18 @@ def CD(row: str, c: Any, i: str, s_i: Any, j: str, s_j: Any, f: Drive = 0.0) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class FreeConstraint:
+class _OfBodies:
+    row: str
+    bodies: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_name("constraint", self.row)
+        bodies = (self.bodies,) if isinstance(self.bodies, str) else tuple(self.bodies)
+        object.__setattr__(self, "bodies", bodies)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeConstraint(_OfBodies):
     """``φ(t, frames)``: one equation that a user writes, between frames of bodies.
 
     Parameters
@@ -301,16 +312,9 @@ class FreeConstraint:
     'free'
     """
 
-    row: str
-    bodies: tuple[str, ...]
     function: Callable[[Any, Frames], Any]
     unit: str = ""
     kind = "free"
-
-    def __post_init__(self) -> None:
-        check_name("constraint", self.row)
-        bodies = (self.bodies,) if isinstance(self.bodies, str) else tuple(self.bodies)
-        object.__setattr__(self, "bodies", bodies)
 
     def value(self, t: Value, frames: Frames) -> Value:
         """φ on CasADi values."""
@@ -319,7 +323,7 @@ class FreeConstraint:
 
 
 @dataclass(frozen=True, eq=False)
-class VelocityConstraint:
+class VelocityConstraint(_OfBodies):
     """``ψ(t, frames, rates)``: a velocity that vanishes, such as that of a point of contact.
 
     It is linear in the velocities up to a function of time and positions, ``ψ = A v − b``, and
@@ -348,16 +352,9 @@ class VelocityConstraint:
     ('velocity', 'm/s')
     """
 
-    row: str
-    bodies: tuple[str, ...]
     function: Callable[[Any, Frames, Frames], Any]
     unit: str = "m/s"
     kind = "velocity"
-
-    def __post_init__(self) -> None:
-        check_name("constraint", self.row)
-        bodies = (self.bodies,) if isinstance(self.bodies, str) else tuple(self.bodies)
-        object.__setattr__(self, "bodies", bodies)
 
     def value(self, t: Value, frames: Frames, rates: Frames) -> Value:
         """ψ on CasADi values."""

@@ -213,16 +213,9 @@ AUTO = "auto"
 
 
 def unified_formulation(unified: UnifiedVelocity) -> Formulation:
-    """Poses on SE(3) with speeds of six points in place of the body twist.
+    """Poses on SE(3) with speeds of six points, given from the centre of mass, for twists.
 
-    Parameters
-    ----------
-    unified : UnifiedVelocity
-        Its points are given from the centre of mass.
-
-    References
-    ----------
-    S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 56.
+    As of S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 56.
     """
     screw, back = FORMULATIONS["SE3"], ca.sparsify(ca.DM(unified.inverse))
     return Formulation(

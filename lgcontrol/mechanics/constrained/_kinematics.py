@@ -158,36 +158,11 @@ def kinematics(
     remedy: str,
     hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> KinematicsResult:
-    """Positions, velocities, accelerations and multipliers at given times.
+    """Positions, velocities, accelerations and multipliers at given times, as `Linkage.kinematics`.
 
-    Parameters
-    ----------
-    mechanics : ConstrainedMechanics
-        As many independent rows as velocities.
-    dynamics : callable
-        ``(t, q, v, u, p) → phi, G, nu, gamma, M, F`` on arrays.
-    t : array_like, shape (N,)
-        Increasing times [s].
-    start : callable
-        ``t → q``: a configuration near that at the first time.
-    u, p : ndarray
-        Inputs and parameters, constant.
-    tolerance : float
-        Of φ, in its units.
-    remedy : str
-        What to add where no drive decides a degree of freedom.
-    hint : callable
-        ``q → str``: why coordinates are singular in a configuration, empty where they are not.
-
-    Returns
-    -------
-    KinematicsResult
-        Up to the time where positions could not be solved.
-
-    Raises
-    ------
-    ValueError
-        If the drives leave degrees of freedom: says how many; or if there are rows on velocities.
+    `dynamics` is ``(t, q, v, u, p) → phi, G, nu, gamma, M, F`` on arrays. `start` gives a
+    configuration near that at the first time. `remedy` says what to add where no drive decides a
+    degree of freedom, and `hint` why coordinates are singular in a configuration.
     """
     constraints, name = mechanics.constraints, mechanics.base.name
     t = check_increasing("t", t)
@@ -311,18 +286,8 @@ def followed(
 ) -> Iterator[tuple[tuple[Any, ...], bool]]:
     """Positions at increasing times, each continued from the one before without a jump.
 
-    Parameters
-    ----------
-    t : ndarray, shape (N,)
-    attempt : callable
-        ``(found, t_before, t) → Attempt`` from what was found before, None at the first time.
-
-    Yields
-    ------
-    tuple
-        What `attempt` found, up to the time where positions could not be solved.
-    bool
-        Whether it jumped on the way.
+    `attempt` takes what was found before (None at the first time) and both times. Yields what it
+    found, up to the time where positions could not be solved, and whether it jumped on the way.
     """
     found, last = None, float(t[0])
     for time in t:

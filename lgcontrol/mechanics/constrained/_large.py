@@ -157,16 +157,10 @@ class _RowsOfKind:
 class LargeMechanism:
     """Index-3 steps of a mechanism with sparse matrices, on (SO(3) × R³)ⁿ with closed forms.
 
-    Rows of a kind (DP1, DP2, D, CD) are evaluated together. The matrix of Newton's method is
-    factored in an order of small bandwidth. The cost of chains and ladders is linear in their
-    number of bodies. Rows may depend on others: of all multipliers the shortest are found.
-
-    Parameters
-    ----------
-    bodies : mapping of str to MechanismBody
-    joints : iterable of MechanismJoint
-        Of basic constraints.
-    gravity : ndarray, shape (3,)
+    Rows of a kind (DP1, DP2, D, CD) are evaluated together; joints have basic constraints only. The
+    matrix of Newton's method is factored in an order of small bandwidth. The cost of chains and
+    ladders is linear in their number of bodies. Rows may depend on others: of all multipliers the
+    shortest are found.
     """
 
     def __init__(

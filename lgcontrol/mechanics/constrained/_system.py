@@ -254,17 +254,9 @@ def coordinates_by_name(group: LieGroup, further: Sequence[Coordinate]) -> dict[
 class ConstrainedMechanics:
     """Expressions of a constrained system, each a function that steps call or write out.
 
-    Parameters
-    ----------
-    base : System
-        With a structure, its state no more than configuration and velocity.
-    constraints : Constraints
-    damping : (float, float)
-        α and β of Baumgarte's stabilisation [1/s].
-    choice : IndependentCoordinates
-        What error coordinates are, where they are asked for.
-    further : tuple of Coordinate
-        What they may be besides entries of the tangent vector.
+    The state of `base` is no more than configuration and velocity. `damping` is α and β of
+    Baumgarte's stabilisation [1/s]. Error coordinates, where they are asked for, are those of
+    `choice`, which may be `further` ones besides entries of the tangent vector.
     """
 
     base: System[Product]

@@ -66,21 +66,8 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]
     The radius of gyration ``sqrt(tr J / 2 m)`` says how large a body is, and with its mass how
     dense. A single body is reported if its points are a thousand times too far away. A wrong unit
     that most bodies share is seen from a factor of a hundred on, by distances or densities. What
-    leaves both near to usual ones (grams of slender bodies, all lengths in feet) passes.
-
-    Parameters
-    ----------
-    name : str
-        Of the mechanism.
-    gravity : iterable of 3 floats
-        In m/s².
-    held : iterable of HeldPoint
-        Of all bodies that are judged.
-
-    Warns
-    -----
-    UserWarning
-        Once; names the bodies, a joint of each, their lengths and the remedy.
+    leaves both near to usual ones (grams of slender bodies, all lengths in feet) passes. The
+    warning names the bodies, a joint of each, their lengths and the remedy.
     """
     fall = float(np.linalg.norm([*gravity]))
     points: dict[str, list[HeldPoint]] = {}

@@ -200,18 +200,9 @@ class DampedDeflection:
         damping: float,
         start: float | None = None,
     ) -> DampedDeflection:
-        """Solve from a start, by default that which a past of constant curvature leads to.
+        """Solve for τ, τ̇, τ̈ (3, N) from a start, or where a past of constant curvature leads.
 
         That is ``(τ − ε τ̇ + ε² τ̈)/K``, ε = D/K: ``τ/K`` for a motion that starts at rest.
-
-        Parameters
-        ----------
-        t : ndarray, shape (N,)
-        torque : ndarray, shape (3, N)
-            τ, τ̇, τ̈.
-        stiffness, damping : float
-        start : float, optional
-            Deflection at the first time.
         """
         epsilon = damping / stiffness
         deflection = np.empty(len(t))

@@ -167,27 +167,22 @@ def _system(
     }
     for label, given in quantities.items():
         known[label] = mechanics.quantity(label, given)
+    options: dict[str, Any] = {
+        "inputs": mechanics.inputs,
+        "quantities": known,
+        "limits": state_limits(tree),
+        "h": h,
+        "output": output,
+        "look": TreeLook(tree, mechanics.surroundings.forces),
+    }
     if form is not None:
-        return form.system(
-            name,
-            inputs=mechanics.inputs,
-            quantities=known,
-            limits=state_limits(tree),
-            h=h,
-            output=output,
-            look=TreeLook(tree, mechanics.surroundings.forces),
-        )
+        return form.system(name, **options)
     return System(
         name,
         state,
         mechanics.field,
-        inputs=mechanics.inputs,
         parameters=mechanics.parameters,
-        h=h,
-        output=output,
-        quantities=known,
-        limits=state_limits(tree),
-        look=TreeLook(tree, mechanics.surroundings.forces),
+        **options,
         structure=mechanical(
             mechanics,
             state,
@@ -331,8 +326,7 @@ class TreeMechanics:
 
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``v, v̇``."""
-        (q, v), made = self._split(x), self._compiled(p)
-        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        made, q, v, loads = self._acting(x, u, p)
         return ca.vertcat(v, forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads))
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
@@ -343,15 +337,13 @@ class TreeMechanics:
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``B u − τ(q, v, 0)`` with the inverse dynamics τ under the wrenches on the links."""
-        (q, v), made = self._split(x), self._compiled(p)
-        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        made, q, v, loads = self._acting(x, u, p)
         bias = inverse_dynamics(made, q, v, ca.SX(made.nv, 1), loads)
         return self.B @ u[: len(self.drives)] - bias
 
     def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``B u``, weight, springs, losses and wrenches, without velocity products."""
-        (q, v), made = self._split(x), self._compiled(p)
-        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        made, q, v, loads = self._acting(x, u, p)
         still = ca.SX(made.nv, 1)
         held = inverse_dynamics(made, q, still, still, loads)
         return self.B @ u[: len(self.drives)] - held - joint_losses(made, v)
@@ -444,6 +436,12 @@ class TreeMechanics:
 
     def _compiled(self, p: Value, *, regrouped: bool = True) -> CompiledTree:
         return compiled(self.tree, p[: len(self.tree.parameters)], regrouped=regrouped)
+
+    def _acting(self, x: Value, u: Value, p: Value) -> tuple[CompiledTree, Value, Value, Any]:
+        """The compiled tree, q, v and the wrenches on its moving bodies."""
+        made = self._compiled(p)
+        loaded = self._loaded(made, self._moving(made, x), u, p)
+        return made, *self._split(x), _on_bodies(made, loaded)
 
     def _bind(self, p: Value) -> dict[str, Value]:
         added = self.surroundings.added_mass.items()

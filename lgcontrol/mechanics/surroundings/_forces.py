@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import casadi as ca
 import numpy as np
@@ -80,6 +80,8 @@ class Force(ABC):
     """
 
     name: str
+    _units: ClassVar[Mapping[str, Any]] = {}  # of fields that are coefficients
+    _not_negative: ClassVar[tuple[str, ...]] = ()  # of these fields
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -92,7 +94,14 @@ class Force(ABC):
 
         The only one may have the name ``""``: the force's own.
         """
-        return {}
+        lower = dict.fromkeys(self._not_negative, 0.0)
+        return {
+            key: Coefficient(np.asarray(getattr(self, key)), unit, lower=lower.get(key, -np.inf))
+            for key, unit in self._units.items()
+        }
+
+    def _refuse_negative(self) -> None:
+        refuse_negative(self, **{key: self._units[key] for key in self._not_negative})
 
     def _with_coefficients(self, values: Mapping[str, np.ndarray]) -> Force:
         """The force with other numbers, by the keys of `coefficients`: fields of those names."""
@@ -184,10 +193,12 @@ class Buoyancy(Force):
     density: float = 1000.0
     acceleration: Any = FREE_FALL
     name: str = "buoyancy"
+    _units = {"volume": "m³", "center": "m", "density": "kg/m³", "acceleration": "m/s²"}
+    _not_negative = ("volume", "density")
 
     def __post_init__(self) -> None:
         freeze(self, volume=(), center=(3,), density=(), acceleration=(3,))
-        refuse_negative(self, volume="m³", density="kg/m³")
+        self._refuse_negative()
 
     @classmethod
     def neutral(cls, mass: float, **others: Any) -> Buoyancy:
@@ -201,16 +212,6 @@ class Buoyancy(Force):
             Fields of the class other than the volume.
         """
         return cls(volume=mass / others.get("density", cls.density), **others)
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """Volume, centre, density and acceleration."""
-        return {
-            "volume": Coefficient(np.array(self.volume), "m³", lower=0.0),
-            "center": Coefficient(self.center, "m"),
-            "density": Coefficient(np.array(self.density), "kg/m³", lower=0.0),
-            "acceleration": Coefficient(self.acceleration, "m/s²"),
-        }
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         lift = -c["density"] * c["volume"] * c["acceleration"]
@@ -230,17 +231,10 @@ WRENCH_UNITS = ("N",) * 3 + ("N m",) * 3
 class _ConstantWrench(Force):
     wrench: Any
     point: Any = (0.0, 0.0, 0.0)
+    _units = {"wrench": np.array(WRENCH_UNITS), "point": "m"}
 
     def __post_init__(self) -> None:
         freeze(self, wrench=(6,), point=(3,))
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """Wrench and point."""
-        return {
-            "wrench": Coefficient(self.wrench, np.array(WRENCH_UNITS)),
-            "point": Coefficient(self.point, "m"),
-        }
 
 
 @named_options
@@ -335,6 +329,7 @@ class WrenchInput(Force):
     lower: float = -np.inf
     upper: float = np.inf
     name: str = "wrench"
+    _units = {"point": "m"}
 
     def __post_init__(self) -> None:
         if isinstance(self.axes, str):
@@ -364,11 +359,6 @@ class WrenchInput(Force):
             )
             for axis in self.axes
         )
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """The point."""
-        return {"point": Coefficient(self.point, "m")}
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         rows = [u[self.axes.index(a)] if a in self.axes else ca.DM(1, 1) for a in TWIST_AXES]
@@ -405,20 +395,12 @@ class Spring(Force):
     point: Any = (0.0, 0.0, 0.0)
     rest_length: float = 0.0
     name: str = "spring"
+    _units = {"stiffness": "N/m", "anchor": "m", "point": "m", "rest_length": "m"}
+    _not_negative = ("stiffness", "rest_length")
 
     def __post_init__(self) -> None:
         freeze(self, stiffness=(), anchor=(3,), point=(3,), rest_length=())
-        refuse_negative(self, stiffness="N/m", rest_length="m")
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """Stiffness, ends and rest length."""
-        return {
-            "stiffness": Coefficient(np.array(self.stiffness), "N/m", lower=0.0),
-            "anchor": Coefficient(self.anchor, "m"),
-            "point": Coefficient(self.point, "m"),
-            "rest_length": Coefficient(np.array(self.rest_length), "m", lower=0.0),
-        }
+        self._refuse_negative()
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         vector = motion.world_point(c["point"]) - c["anchor"]
@@ -451,6 +433,14 @@ def _length(vector: Value) -> tuple[Value, Value]:
     return ca.if_else(is_positive, ca.sqrt(ca.if_else(is_positive, square, 1.0)), 0.0), is_positive
 
 
+def _damping_units(time: str) -> np.ndarray:
+    """Units of a damping matrix: force or moment over a power of velocity or rate."""
+    power = time[1:]
+    linear, angular = f"{time}/m{power}", f"{time}/rad{power}"
+    row = [f"N {linear}"] * 3 + [f"N {angular}"] * 3
+    return np.array([row] * 3 + [[unit.replace("N ", "N m ", 1) for unit in row]] * 3)
+
+
 # Relative to the largest entry: damping matrices printed with nine digits.
 DAMPING_TOLERANCE = 1e-9
 
@@ -480,6 +470,7 @@ class LinearDrag(Force):
 
     damping: Any
     name: str = "linear_drag"
+    _units = {"damping": _damping_units("s")}
 
     def __post_init__(self) -> None:
         D = _damping(self)
@@ -489,11 +480,6 @@ class LinearDrag(Force):
                 "LinearDrag: damping feeds energy in: the smallest eigenvalue of its symmetric "
                 f"part is {weakest:.3g}; give drag with positive sign (W = −D V)"
             )
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """The damping."""
-        return {"damping": Coefficient(self.damping, _units("s"))}
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         return -(c["damping"] @ motion.relative_twist)
@@ -526,6 +512,8 @@ class QuadraticDrag(Force):
 
     damping: Any
     name: str = "quadratic_drag"
+    _units = {"damping": _damping_units("s²")}
+    _not_negative = ("damping",)
 
     def __post_init__(self) -> None:
         D = _damping(self)
@@ -534,11 +522,6 @@ class QuadraticDrag(Force):
                 f"QuadraticDrag: damping has the negative diagonal entry {np.diag(D).min():.3g}; "
                 "give drag with positive sign (W = −D |V| V)"
             )
-
-    @property
-    def coefficients(self) -> Mapping[str, Coefficient]:
-        """The damping."""
-        return {"damping": Coefficient(self.damping, _units("s²"), lower=0.0)}
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         V = motion.relative_twist
@@ -553,11 +536,3 @@ def _damping(force: Any) -> np.ndarray:
     D = np.diag(check_shape(label, given, (6,))) if is_diagonal else given
     set_field(force, "damping", check_shape(label, D, (6, 6)))
     return force.damping
-
-
-def _units(time: str) -> np.ndarray:
-    """Units of a damping matrix: force or moment over a power of velocity or rate."""
-    power = time[1:]
-    linear, angular = f"{time}/m{power}", f"{time}/rad{power}"
-    row = [f"N {linear}"] * 3 + [f"N {angular}"] * 3
-    return np.array([row] * 3 + [[unit.replace("N ", "N m ", 1) for unit in row]] * 3)

@@ -308,15 +308,8 @@ def compiled(
 ) -> CompiledTree:
     """A tree compiled with p for its parameters; where it has none, what was made before.
 
-    Parameters
-    ----------
-    tree : Tree
-    p : SX, shape (n_parameters,), optional
-        None for the nominal numbers.
-    regrouped : bool
-        Whether inertias may be regrouped, see `CompiledTree.regrouped`.
-    keep : tuple of str
-        Fixed joints that get a node of their own, so that wrenches through them are known.
+    None for p are the nominal numbers. Inertias may be `CompiledTree.regrouped`. Fixed joints that
+    are kept get a node of their own, so that wrenches through them are known.
     """
     symbols = {} if p is None else {name: p[i] for i, name in enumerate(tree.parameters)}
 

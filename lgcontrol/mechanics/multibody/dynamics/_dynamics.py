@@ -332,18 +332,8 @@ def _articulated(
 ) -> Value:
     """Accelerations of the joints by elimination from the leaves to the root and back.
 
-    Parameters
-    ----------
-    tree, poses
-        Of every node on its parent.
-    tau : CasADi column, shape (nv,)
-        Forces in the joints.
-    force, bias : sequences of CasADi columns, shape (6,)
-        Wrench that every node needs without an acceleration, acceleration that it has without one
-        of its joint, in its frame.
-    start : CasADi column, shape (6,)
-        Acceleration of the world.
-    armatures : CasADi column, shape (nv,)
+    In its frame, every node needs the wrench `force` without an acceleration, and has the
+    acceleration `bias` without one of its joint. `start` is the acceleration of the world (6,).
     """
     nodes = tree.nodes
     inertia = [node_blocks(node) for node in nodes]

@@ -541,16 +541,7 @@ def _volume(J: Value) -> Value:
 def leibniz(
     product: Callable[[Value, Value], Value], a: Sequence[Value], b: Sequence[Value], n: int
 ) -> Value:
-    """n-th derivative of ``product(a, b)``; derivatives that a list lacks are zero.
-
-    Parameters
-    ----------
-    product : callable
-        Linear in both.
-    a, b : sequence of value
-        Derivatives 0, 1, … of the factors; a constant is a list of one.
-    n : int
-    """
+    """n-th derivative of a bilinear product of derivatives 0, 1, …; missing ones are zero."""
     terms = [
         comb(n, i) * product(a[i], b[n - i])
         for i in range(max(0, n + 1 - len(b)), min(n + 1, len(a)))

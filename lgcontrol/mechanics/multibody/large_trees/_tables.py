@@ -79,16 +79,9 @@ class JointKind:
 
 
 class NodeTables:
-    """A compiled tree as tables, with one column a node.
+    """A compiled tree (without mimics) as tables, with one column a node.
 
-    Parameters
-    ----------
-    tree : CompiledTree
-        Of a tree without mimics.
-    p : SX
-        Its parameters, as they occur in it.
-    values : MX
-        The same, as arguments of the function that is made.
+    Its parameters are the symbols p in it, and `values` as arguments of the function that is made.
     """
 
     def __init__(self, tree: CompiledTree, p: ca.SX, values: ca.MX) -> None:

@@ -46,18 +46,8 @@ PLACEMENT_ROUNDING = 1e-12  # what products of a few rotation matrices in double
 def as_placement(name: str, value: Any) -> np.ndarray:
     """Homogeneous matrix of a placement, shape (4, 4), not writable.
 
-    Parameters
-    ----------
-    name : str
-        What the value is, for messages.
-    value : None, array_like of shape (7,), (4, 4) or (3,)
-        SE3 coordinates, a homogeneous matrix, or a position [m]; None is the identity.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong, an entry is not finite or the matrix is no rotation. Coordinates and
-        matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`.
+    From SE3 coordinates, a homogeneous matrix, or a position [m]; None is the identity. Coordinates
+    and matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`.
     """
     if value is None:
         return IDENTITY
