@@ -43,7 +43,7 @@ class ShownRow(NamedTuple):
     unit: str
 
 
-@named_options(own="of")
+@named_options(own="of at")
 @dataclass(frozen=True, eq=False)
 class Bound:
     """``lower ≤ g ≤ upper`` along the horizon.
@@ -168,8 +168,10 @@ def check_nodes(label: str, at: Any) -> None:
                 f"{label}: at={at} has no node, so that it never counts: range(10, 11) is node 10"
             )
     elif at not in get_args(Where):
+        k = at if isinstance(at, int) else 10
         raise UnknownNameError(
-            f"{label}: {unknown_name('place', str(at), get_args(Where))} Node 10 is range(10, 11)."
+            f"{label}: {unknown_name('place', str(at), get_args(Where))} Node {k} is "
+            f"range({k}, {k + 1})."
         )
 
 

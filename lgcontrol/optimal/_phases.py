@@ -97,7 +97,8 @@ class Phase:
     duration : float or tuple of two floats
         In s: given, or free between two limits.
     Q, R : float, array_like or mapping, optional
-        Weights per s on the error and on the controls; next to nothing if left out.
+        Weights per s on the error and on the controls; next to nothing if left out. A stack has one
+        for each step.
     costs : sequence of Cost
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.

@@ -29,7 +29,7 @@ from ._places import control_places, error_places
 from ._weights import Weight, each_checked, square
 
 
-@named_options
+@named_options(own="at")
 @dataclass(frozen=True, eq=False)
 class Residual:
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
@@ -252,7 +252,7 @@ class Residual:
         return _placed(self, made, steps)
 
 
-@named_options
+@named_options(own="at")
 @dataclass(frozen=True, eq=False)
 class Cost:
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.

@@ -196,7 +196,7 @@ def square(
         if array.shape not in ((steps, 1, 1), (steps, size, size)):
             raise ValueError(
                 f"{name} has shape {array.shape}, expected ({steps}, {size}, {size}), a matrix for "
-                f"each of the {steps} steps, or ({steps}, 1, 1), a number for each"
+                f"each of the {steps} steps or nodes, or ({steps}, 1, 1), a number for each"
             )
         return array * np.eye(size) if array.shape[1] == 1 else array
     if array.shape not in ((size,), (size, size)):
@@ -204,6 +204,7 @@ def square(
         raise ValueError(
             f"{name} has shape {array.shape}, expected a number, ({size},) or ({size}, {size})"
             + (f": the rows are {', '.join(rows)}" if len(rows) == size else "")
+            + (f"; a number for each step is ({steps}, 1, 1)" if array.shape[0] == steps else "")
         )
     return np.diag(array) if array.ndim == 1 else array
 
