@@ -18,6 +18,7 @@ from ._elastic_pd import ElasticPD as ElasticPD
 from ._elastic_pd import ElasticStructurePreserving as ElasticStructurePreserving
 from ._feedback_linearization import FeedbackLinearization as FeedbackLinearization
 from ._feedback_linearization import FlatFeedforward as FlatFeedforward
+from ._feedback_linearization import SpringTorqueControl as SpringTorqueControl
 from ._geometric import GeometricPD as GeometricPD
 from ._geometric import ThrustVectorPD as ThrustVectorPD
 from ._lqr import LQR as LQR
@@ -25,7 +26,6 @@ from ._lqr import TVLQR as TVLQR
 from ._mpc import MPC as MPC
 from ._path_following import PathFollowing as PathFollowing
 from ._real_time import RealTime as RealTime
-from ._spring_torque import SpringTorqueControl as SpringTorqueControl
 from ._steady_disturbance import SteadyDisturbance as SteadyDisturbance
 from ._task_space import Impedance as Impedance
 from ._task_space import OperationalSpace as OperationalSpace

@@ -30,7 +30,7 @@ robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, of
 from .. import _names
 from ._cache import cache_clear as cache_clear
 from ._cache import cache_info as cache_info
-from ._chain import chain as chain
+from ._compile import chain as chain
 from ._compile import compile as compile
 from ._compile import prepare as prepare
 from ._compile import trace as trace

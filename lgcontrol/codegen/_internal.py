@@ -4,7 +4,7 @@ from ._beside import Beside as Beside
 from ._cache import CacheInfo as CacheInfo
 from ._cache import CacheRemoval as CacheRemoval
 from ._cache import UnsafeFolder as UnsafeFolder
-from ._chain import ChainFunction as ChainFunction
+from ._compile import ChainFunction as ChainFunction
 from ._compiler import Compiler as Compiler
 from ._compiler import find_compiler as find_compiler
 from ._emit import c_number as c_number

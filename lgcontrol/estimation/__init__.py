@@ -15,7 +15,6 @@
 from .. import _names
 from ._attitude import AttitudeHeading as AttitudeHeading
 from ._driven import SensorDriven as SensorDriven
-from ._ekf import EKF as EKF
 from ._estimates import EstimationResult as EstimationResult
 from ._factor_graph import FactorGraph as FactorGraph
 from ._factor_graph import Factors as Factors
@@ -23,6 +22,8 @@ from ._factor_graph import Variables as Variables
 from ._inertial import Preintegration as Preintegration
 from ._inertial import inertial_navigation as inertial_navigation
 from ._inertial import odometry as odometry
+from ._kalman import EKF as EKF
+from ._kalman import UKF as UKF
 from ._landmark_map import LandmarkMap as LandmarkMap
 from ._log import Log as Log
 from ._moving_horizon import MovingHorizon as MovingHorizon
@@ -48,6 +49,5 @@ from ._sensors import wheel_odometry as wheel_odometry
 from ._sensors import zero_velocity as zero_velocity
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus
-from ._ukf import UKF as UKF
 
 _names.answer(__name__)

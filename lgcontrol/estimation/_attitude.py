@@ -13,8 +13,8 @@ from ..codegen._internal import check_shape, level_outside
 from ..groups import SO2, SO3, Product, Rn
 from ..systems import Input, Sensor, System
 from ..systems._internal import GRAVITY, ErrorCoordinates
-from ._ekf import EKF
 from ._given import first_covariance
+from ._kalman import EKF
 from ._log import Log
 from ._sensors import magnetic_heading
 

@@ -26,10 +26,10 @@ from ..plotting import plot_map
 from ..scene import Scene, SceneBody
 from ..scene._internal import dart, place_bodies
 from ..systems import Input, Sensor, System
-from ._ekf import EKF
 from ._error_side import ErrorSide
 from ._filter import LARGEST_FINITE
 from ._given import measured
+from ._kalman import EKF
 from ._status import UpdateStatus, summary_of
 
 if TYPE_CHECKING:

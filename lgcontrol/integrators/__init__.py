@@ -10,11 +10,11 @@
 
 from .. import _names
 from ._adaptive import integrate as integrate
-from ._composition import Composition as Composition
 from ._explicit import CommutatorFree as CommutatorFree
 from ._explicit import MuntheKaas as MuntheKaas
 from ._index3 import generalized_alpha as generalized_alpha
 from ._index3 import implicit_euler3 as implicit_euler3
+from ._mechanical import Composition as Composition
 from ._method import Method as Method
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ..codegen._internal import UnknownNameError, unknown_name
-from ._composition import VARIATIONAL4
 from ._explicit import CommutatorFree, MuntheKaas, crouch_grossman
 from ._implicit import RADAU_IIA5, ROS34PW2
-from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
+from ._mechanical import VARIATIONAL4, LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
 from ._momentum_methods import ENERGY, SPATIAL, VARIATIONAL
 from ._tableau import Tableau

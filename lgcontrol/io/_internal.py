@@ -28,4 +28,4 @@ from ._meshes import decimated as decimated
 from ._meshes import read_bytes as read_bytes
 from ._meshes import read_mesh as read_mesh
 from ._meshes import resolve_mesh as resolve_mesh
-from ._physics import find_faults as find_faults
+from ._robot import find_faults as find_faults

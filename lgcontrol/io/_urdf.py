@@ -33,8 +33,15 @@ from ._joint import (
     SphereShape,
     Vector3,
 )
-from ._physics import check_masses, dynamics_faults, limit_faults
-from ._robot import RobotDescription, check_tree, joint_label, resolve_mimics
+from ._robot import (
+    RobotDescription,
+    check_masses,
+    check_tree,
+    dynamics_faults,
+    joint_label,
+    limit_faults,
+    resolve_mimics,
+)
 from ._xml import MAX_BYTES, Cursor, Element, did_you_mean, parse_xml, quote
 
 # Above one turn an angle is more likely given in degrees; the margin admits a rounded 2π.
