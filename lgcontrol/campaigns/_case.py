@@ -255,13 +255,12 @@ def _judge(
     end = run.t[-1]
     for k, one in enumerate(criteria):
         try:
-            values[one.name] = one.value(run)
-            history = one.history(run) if samples else None
+            values[one.name], history = one.measured(run)
         except Exception:  # of a run that ended early, which may lack what it looks at
             if run.is_success:
                 raise
             values[one.name], history = float("nan"), None
-        if history is not None:
+        if history is not None and samples:
             rows[k] = np.interp(np.linspace(0.0, end, samples), run.t, history)
     return values, rows
 

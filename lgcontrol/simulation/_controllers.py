@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,6 +118,16 @@ def own_offer(part: object, name: str, *replaced: str) -> Callable[..., Any] | N
         if any(other in vars(kind) for other in replaced):
             return None
     return None
+
+
+def another(part: Any) -> Any:
+    """A part of a loop like this one, for a loop at the same time."""
+    if part is None or isinstance(part, FunctionType | MethodType):
+        return part
+    if isinstance(part, Cascade):
+        return Cascade(*map(another, part.controllers))
+    make = getattr(part, "another", None)
+    return copy.deepcopy(part) if make is None else make()
 
 
 def make_stages(

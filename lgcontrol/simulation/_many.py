@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
 from queue import SimpleQueue
-from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..codegen._internal import check_count, thread_count
 from ..systems import System
 from ._contract import ControlLaw, Estimator
-from ._controllers import Cascade
+from ._controllers import Cascade, another
 from ._result import SimulationResult
 from ._run import Batch, batch_here
 from ._simulate import simulate
@@ -96,9 +94,7 @@ def simulate_many(
     batch = Batch(count)
     parts: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
     for k in range(max(1, min(workers, count))):
-        parts.put(
-            (controller, estimator) if k == 0 else (_another(controller), _another(estimator))
-        )
+        parts.put((controller, estimator) if k == 0 else (another(controller), another(estimator)))
 
     def run(k: int) -> SimulationResult:
         law, filter_ = own = parts.get()
@@ -130,13 +126,3 @@ def _in_turn(run: Any, count: int, workers: int, batch: Batch) -> Iterator[Simul
     finally:
         batch.stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _another(part: Any) -> Any:
-    """A part of a loop like this one, for a loop at the same time."""
-    if part is None or isinstance(part, FunctionType | MethodType):
-        return part
-    if isinstance(part, Cascade):
-        return Cascade(*map(_another, part.controllers))
-    make = getattr(part, "another", None)
-    return copy.deepcopy(part) if make is None else make()

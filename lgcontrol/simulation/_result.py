@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen._internal import Result, UnknownNameError, html_lines, html_page, unknown_name
+from ..codegen._internal import (
+    Result,
+    UnknownNameError,
+    html_lines,
+    html_page,
+    read_only,
+    unknown_name,
+)
 from ..groups import LieGroup, Product
 from ..scene import Scene
 from ..scene._internal import Scenery
@@ -172,16 +180,16 @@ class SimulationResult(Result):
         inputs = {"u": self.u} if len(self.u) else {}
         return Trajectory(self.group, self.t, self.x, **inputs)
 
-    @property
+    @cached_property
     def error(self) -> np.ndarray:
-        """``minus(x, reference)`` at all times, shape (N + 1, dim)."""
+        """``minus(x, reference)`` at all times, shape (N + 1, dim); read-only."""
         if self.reference is None:
             raise ValueError("the run had no reference that is a state, so there is no error")
-        return self.group.minus(self.x, self.reference)
+        return read_only(self.group.minus(self.x, self.reference))
 
-    @property
+    @cached_property
     def estimation_error(self) -> np.ndarray:
-        """``minus(x, estimate)`` at all times, shape (N + 1, dim)."""
+        """``minus(x, estimate)`` at all times, shape (N + 1, dim); read-only."""
         if self.estimate is None:
             raise ValueError("the run had no estimator")
         if self.estimate.shape != self.x.shape:
@@ -189,7 +197,7 @@ class SimulationResult(Result):
                 f"the estimator's x has {self.estimate.shape[1]} coordinates, the plant's state "
                 f"{self.group} has {self.group.nq}: there is no error between them"
             )
-        return self.group.minus(self.x, self.estimate)
+        return read_only(self.group.minus(self.x, self.estimate))
 
     def block(self, name: str) -> np.ndarray:
         """Coordinates of a block of the state, or of a joint, shape (N + 1, nq of the block)."""

@@ -10,6 +10,8 @@ import numpy as np
 from ..groups import Product
 from ..systems import Parameter, ReferenceLike, System
 from ..systems._internal import ErrorCoordinates
+from ._compiled_parts import FunctionLaw, KernelLaw
+from ._controllers import another, own_offer
 
 # Units of velocities, of bodies, joints, wheels and water.
 VELOCITIES = ("m/s", "rad/s")
@@ -121,6 +123,17 @@ class Late:
     def __call__(self, t: float, x: np.ndarray, reference: ReferenceLike | None = None) -> Any:
         """The controller's answer."""
         return self.controller(t, x, reference)
+
+    def compiled_law(
+        self, plant: System, reference: ReferenceLike | None
+    ) -> FunctionLaw | KernelLaw | None:
+        """The controller without Python, for loops, which know of the delay."""
+        offer = own_offer(self.controller, "compiled_law", "__call__")
+        return None if offer is None else offer(plant, reference)
+
+    def another(self) -> Late:
+        """One like this, for another loop at the same time."""
+        return Late(another(self.controller), self.seconds)
 
 
 def _coordinates_of(plant: System[Any], chosen: np.ndarray) -> np.ndarray:

@@ -96,20 +96,23 @@ class Criterion:
 
     def value(self, result: SimulationResult) -> float:
         """Number of a run that is compared with the limits."""
+        return self.measured(result)[0]
+
+    def history(self, result: SimulationResult) -> np.ndarray | None:
+        """Samples of the signal at ``result.t``; None where the measure is a single number."""
+        return self.measured(result)[1]
+
+    def measured(self, result: SimulationResult) -> tuple[float, np.ndarray | None]:
+        """Both, with the measure taken once."""
         found = np.asarray(self.measure(result), dtype=np.float64)
         if found.ndim == 0:
-            return float(found)
+            return float(found), None
         if found.shape != result.t.shape:
             raise ValueError(
                 f"the measure of {self.name!r} returned shape {found.shape}, expected a number or "
                 f"a sample for each time, shape {result.t.shape}"
             )
-        return float(TAKES[self.take](found[self.counts(result)]))
-
-    def history(self, result: SimulationResult) -> np.ndarray | None:
-        """Samples of the signal at ``result.t``; None where the measure is a single number."""
-        found = np.asarray(self.measure(result), dtype=np.float64)
-        return None if found.ndim == 0 else found
+        return float(TAKES[self.take](found[self.counts(result)])), found
 
     def counts(self, result: SimulationResult) -> np.ndarray:
         """Which samples of a run count, shape (N,) of bool."""

@@ -24,6 +24,7 @@ from lgcontrol.simulation import (
     simulate,
     simulate_many,
 )
+from lgcontrol.simulation._scaled_plant import Late
 from lgcontrol.systems import Input, Parameter, Sensor, System
 
 from ._plants import Feedback, cart, drone, swinging
@@ -482,6 +483,30 @@ def test_a_subclass_that_does_more_and_a_wrapper_are_called_in_python(twice):
     for law in (own, Wrapped(inner)):
         compare(*twice(lambda law=law: (plant, {"controller": law, "x0": [1, 0], "seconds": 1.0})))
         assert law.calls == 20
+
+
+def test_a_late_controller_needs_no_python(twice, planner):
+    """What a campaign varies as "delay" is the loop's to know, not the law's."""
+    plant, options = lqr()
+    start = {"x0": [np.cos(2.0), np.sin(2.0), 0.0], "seconds": 1.0, "reference": [1.0, 0.0, 0.0]}
+    for make, rounding in (
+        (lambda: (plant, options | {"controller": Late(options["controller"], 0.03)}), ROUNDING),
+        (lambda: (pendulum(), start | {"controller": Late(planner(), 0.02)}), 0.0),
+    ):
+        slow, fast = twice(make)
+        compare(slow, fast, rounding)
+        assert "Python" not in fast.settings["execution"]
+        assert not np.array_equal(fast.u[0], fast.u[-1])  # nominal until the first answer
+
+
+def test_late_controllers_are_late_in_threads(planner):
+    starts = [[np.cos(a), np.sin(a), 0.0] for a in (0.3, 1.0)]
+    options = {"seconds": 0.5, "reference": [1.0, 0.0, 0.0]}
+    many = simulate_many(pendulum(), Late(planner(), 0.2), x0=starts, threads=2, **options)
+    for k, run in enumerate(many):
+        own = simulate(pendulum(), Late(planner(), 0.2), x0=starts[k], seed=k, **options)
+        compare(own, run)
+        assert run.u[0, 0] == 0.0  # of 0.1 s: nothing has taken effect
 
 
 def test_progress_is_told_as_in_python(twice):
