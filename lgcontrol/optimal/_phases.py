@@ -299,6 +299,28 @@ class PhasedSolution(Result):
         """
         return DERIVED["transcription_error_of_phases"](self, tolerance)
 
+    def sensitivities(self) -> Any:
+        """Derivatives by the start and all parameters; what is active stays so.
+
+        Returns
+        -------
+        Sensitivities
+            Of `solution`, as `OptimalSolution.sensitivities`. Its states have the error coordinates
+            of the groups of the phases, then the free durations in their order.
+
+        Examples
+        --------
+        >>> from lgcontrol.systems import Input
+        >>> pull = Input("u", "", -1, 1)
+        >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[pull])
+        >>> stop = Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")
+        >>> problem = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1)
+        >>> slopes = problem.solve([0.1, 0.0]).sensitivities()
+        >>> bool(slopes.by("x0").x[0, -1, 0] < -1)  # seconds per metre that the way is shorter
+        True
+        """
+        return DERIVED["sensitivities"](self.solution)
+
     def plot(self, *, figure: Any = None) -> Figure:
         """States and inputs over time, as `Trajectory.plot`."""
         return self.trajectory.plot(figure=figure)

@@ -12,9 +12,11 @@ from lgcontrol.optimal import (
     Cost,
     NLPSolver,
     OptimalControlProblem,
+    Phase,
+    PhasedProblem,
     Residual,
 )
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import Input, Parameter, System
 
 from .examples import double_integrator, pendulum, satellite, vessel
 
@@ -256,6 +258,33 @@ def test_what_is_derived_serves_all_solutions_of_a_problem():
     fresh = problem.with_arguments().solve(at_angle(0.5)).sensitivities()
     assert np.allclose(b.by("torque.lower").u, fresh.by("torque.lower").u, atol=1e-9)
     assert np.allclose(a.by("x0").u[0], first.sensitivities().by("x0").u[0])
+
+
+def test_durations_of_phases_have_derivatives():
+    """Least times against differences, and the closed form ``2 √((1 − x) / a)``."""
+    pull = Input("u", "", -1, 1)
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: [x[1], p * u], inputs=[pull],
+        parameters=[Parameter("gain", "", 1.0)],
+    )  # fmt: skip
+    stop = Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")
+    problem = PhasedProblem(Phase(cart, 20, (0.5, 5.0), bounds=stop), time_weight=1.0)
+    x0, step = np.array([0.1, 0.05]), 1e-3
+
+    def duration(x, gain=1.0):
+        found = problem.solve(x, p={"gain": gain}, tolerance=1e-9)
+        return found.durations["phase0"]
+
+    slopes = problem.solve(x0, tolerance=1e-9).sensitivities()
+    by_x0, by_gain = slopes.by("x0").x[0, -1], slopes.by("gain").x[0, -1]
+    for i, way in enumerate(step * np.eye(2)):
+        wanted = (duration(x0 + way) - duration(x0 - way)) / (2 * step)
+        assert by_x0[i] == pytest.approx(wanted, abs=1e-4)
+    wanted = (duration(x0, 1 + step) - duration(x0, 1 - step)) / (2 * step)
+    assert by_gain == pytest.approx(wanted, abs=1e-4)
+    at_rest = problem.solve([0.1, 0.0]).sensitivities()
+    assert at_rest.by("x0").x[0, -1, 0] == pytest.approx(-1 / np.sqrt(0.9), rel=1e-3)
+    assert at_rest.by("gain").x[0, -1] == pytest.approx(-np.sqrt(0.9), rel=1e-3)
 
 
 def test_what_is_not_differentiable_is_said():
