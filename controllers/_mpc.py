@@ -20,8 +20,10 @@ from lgcontrol.codegen._internal import (
     MOST_SUBSTEPS,
     check_quotient,
     check_shape,
+    find_compiler,
     interruptible,
     level_outside,
+    notice,
     unknown_name,
 )
 from lgcontrol.groups import LieGroup, check_element
@@ -68,6 +70,8 @@ from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, Stea
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
 SETTINGS = Settings()  # where none are given
+# Seconds of a call that is slow, and how many without compiled functions lead to a notice.
+SLOW, MOST_SLOW = 1e-3, 20
 # What changes from call to call; all else is fixed when an MPC is made.
 CURRENT = ("parameters", "reference", "applied", "info")
 
@@ -247,7 +251,7 @@ class MPC(Controller, metaclass=Fixed):
                 "not have: take solver='interior_point'"
             )
         self._planner = Planner(planned, chosen, numbers, work, guess)
-        self._delay = Delay(system, self.delay, self.dt)
+        self._delay, self._slow = Delay(system, self.delay, self.dt), 0
         self._estimator: DisturbanceEstimator | None = None
         if isinstance(disturbance, SteadyDisturbance) or disturbance:
             if not isinstance(disturbance, SteadyDisturbance):
@@ -515,6 +519,7 @@ class MPC(Controller, metaclass=Fixed):
             If the state or the reference has the wrong size, or there is a state and no reference.
         """
         super().prepare(t, x, reference)
+        self._slow = MOST_SLOW  # nothing to advise
         goal = self.reference if reference is None else reference
         if x is not None:
             self.check_reference(goal)
@@ -758,7 +763,24 @@ class MPC(Controller, metaclass=Fixed):
         self._loop = loop._replace(limits=limits, sent=self._delay.send(loop.sent, start, u))
         if self.real_time.split:
             self.preview(t + self.dt, reference)
+        self._look_at(time.perf_counter() - began)
         return u
+
+    def _look_at(self, seconds: float) -> None:
+        """After some slow calls without compiled functions, say once what makes them faster."""
+        if seconds < SLOW or self._slow >= MOST_SLOW or self.solver.is_prepared:
+            return
+        self._slow += 1
+        if self._slow < MOST_SLOW:
+            return
+        remedy = "mpc.prepare() compiles them, so does simulate before a run"
+        if find_compiler() is None:
+            remedy = f"install a C compiler, gcc or clang; then {remedy}"
+        notice(
+            f"slow calls of {self.system.name}",
+            f"{MOST_SLOW} calls of an MPC of {self.system.name} took more than {1e3 * SLOW:g} ms, "
+            f"the last {1e3 * seconds:.1f} ms: its functions are interpreted: {remedy}",
+        )
 
     @property
     def _plans_in_c(self) -> bool:
@@ -888,6 +910,7 @@ class MPC(Controller, metaclass=Fixed):
         """Say what the last call of the kernel is worth."""
         calls = self._kernel.calls
         vars(self)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
+        self._look_at(seconds)
         if code or outrun or calls.contradicts:
             status, text = self.info.status, calls.why()
             if calls.contradicts and status is not CallStatus.HELD:

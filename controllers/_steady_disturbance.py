@@ -39,6 +39,10 @@ class SteadyDisturbance:
         1 kg it does not know, with a delay of 40 ms, violates hard limits of 2.61 rad/s: by 2.0
         rad/s with 0.2 s, by 1.3 with 0.4 s, by 0.8 with 1 s, by 0.5 without an estimate. It keeps
         them without the mass. Tell the model the mass, or set tighter bounds than must hold.
+    may_fail : str or iterable of str
+        Controls whose actuators may fail. What these explain of a prediction error is no
+        disturbance: the estimate does not chase a dead actuator. To tell one from the other, the
+        state must show it, as the speed of a reaction wheel does.
 
     Examples
     --------
@@ -48,6 +52,7 @@ class SteadyDisturbance:
 
     of: str | Iterable[str]
     settling: float | None = None
+    may_fail: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if self.settling is not None and not check_shape("settling", self.settling, ()) > 0:
@@ -111,7 +116,9 @@ class DisturbanceEstimator:
     ) -> None:
         self.system, self.Q, self.unobservable = system, Q, unobservable
         self.settling = settling if given.settling is None else float(given.settling)
-        self.index = np.array(_places(system, given.of))
+        self.index = np.array(_places(system, given.of, "disturbance"))
+        suspects = _places(system, given.may_fail, "control")
+        self._explaining = np.array([*self.index, *suspects], dtype=int)
         self._step = system.step(method, substeps)
         self._rate = _rate_slopes(system)
 
@@ -125,7 +132,13 @@ class DisturbanceEstimator:
         """The same for calls of the kernel."""
         sizes = self.system.n_inputs, *self._sizes
         return LoopDisturbance(
-            self.index, self.settling, self.Q, self.unobservable, self._rate, sizes
+            self._explaining,
+            len(self.index),
+            self.settling,
+            self.Q,
+            self.unobservable,
+            self._rate,
+            sizes,
         )
 
     def by_name(self, state: DisturbanceEstimate) -> dict[str, float]:
@@ -165,10 +178,10 @@ class DisturbanceEstimator:
         p: np.ndarray,
     ) -> DisturbanceEstimate:
         """Correct an estimate by the state x that follows on x0 after some inputs."""
-        system, count, seconds = self.system, len(self.index), 0.0
+        system, count, seconds = self.system, len(self._explaining), 0.0
         shifts = np.zeros((1 + 2 * count, system.n_inputs))
         shift = SEARCH.difference
-        shifts[1:, self.index] = shift * np.vstack([np.eye(count), -np.eye(count)])
+        shifts[1:, self._explaining] = shift * np.vstack([np.eye(count), -np.eye(count)])
         guesses = np.tile(x0, (len(shifts), 1))
         for start, u, length in pieces:
             guesses = self._step(start, guesses, u + state.inputs + shifts, p, length)
@@ -178,7 +191,7 @@ class DisturbanceEstimator:
         missed = system.error(x, guess)
         if not (np.isfinite(missed).all() and np.isfinite(G).all()):
             return state
-        asked = np.linalg.lstsq(G, missed, rcond=self.unobservable)[0]
+        asked = np.linalg.lstsq(G, missed, rcond=self.unobservable)[0][: len(self.index)]
         lower, upper = (limit[self.index] for limit in system.input_bounds)
         gain = 1.0 - np.exp(-seconds / self.settling)
         inputs = state.inputs.copy()
@@ -282,10 +295,10 @@ class DisturbanceEstimator:
         return state, x, np.clip(u, *system.input_bounds)
 
 
-def _places(system: System, names: str | Iterable[str]) -> list[int]:
-    """Which inputs names mean."""
+def _places(system: System, names: str | Iterable[str], role: str) -> list[int]:
+    """Which inputs of a role names mean."""
     listed = [names] if isinstance(names, str) else list(names)
-    own = [system.input_names[i] for i in system.input_index("disturbance")]
+    own = [system.input_names[i] for i in system.input_index(role)]
     known: dict[str, list[str]] = {name: [name] for name in own}
     for name in own:
         if "." in name:
@@ -295,10 +308,10 @@ def _places(system: System, names: str | Iterable[str]) -> list[int]:
         if name not in known:
             if not own:
                 raise UnknownNameError(
-                    f"unknown disturbance input {name!r}: {system.name} declares none, as in "
+                    f"unknown {role} input {name!r}: {system.name} declares none, as in "
                     "Input('push', 'N', role='disturbance'); trees take system(wrenches=…)"
                 )
-            raise UnknownNameError(unknown_name("disturbance input", name, known))
+            raise UnknownNameError(unknown_name(f"{role} input", name, known))
         found += [i for i in map(system.input_names.index, known[name]) if i not in found]
     return found
 

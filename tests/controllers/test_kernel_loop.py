@@ -12,7 +12,8 @@ import pytest
 from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
-from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.models import satellite
 from lgcontrol.optimal import Bound, InteriorPointSolver, Plan, Rates
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.systems import Input, Parameter, System
@@ -382,16 +383,48 @@ def test_calls_faster_than_the_period_forget_no_input_on_its_way(pendulum, every
     assert found == pytest.approx(table[:, 4:], abs=1e-6)
 
 
-@pytest.mark.usually(delay=(0.15,))
+def test_an_estimate_that_knows_which_actuators_may_fail_does_not_chase_a_dead_one():
+    """A wheel of a satellite dies: the estimate without that knowledge turns it by 3 rad."""
+    axes = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
+    craft = satellite(wheels=True, wheel_axes=axes.tolist())
+    controls, advance = craft.input_index("control"), craft.step("rk4", 10)
+    ends = []
+    for may_fail in ((), "wheel"):
+        mpc = MPC(
+            craft, 20, 5.0, Q={"pose": 1.0, "twist": 20.0, "wheel_speed": 0.0}, R=0.2,
+            terminal={"pose": 100.0, "twist": 3e4, "wheel_speed": 0.0},
+            reference=craft.state.identity,
+            disturbance=SteadyDisturbance("disturbance", may_fail=may_fail),
+        )  # fmt: skip
+        x = np.r_[SO3.exp([1.0, -0.8, 0.5]), np.zeros(7)]
+        mpc.prepare(0.0, x)
+        for k in range(100):
+            w = craft.nominal_input.copy()
+            w[controls] = mpc(5.0 * k, x)
+            w[0] = 0.02  # N m, a torque that stays
+            if k >= 4:
+                w[controls[2]] = 0.0
+            x = advance(0.0, x, w, [], 5.0)
+        ends.append(np.linalg.norm(SO3.log(x[:4])))
+    assert ends[0] > 1 and ends[1] < 0.03
+    assert mpc.disturbance["disturbance.rx"] == pytest.approx(0.02, abs=1e-4)
+    with pytest.raises(ValueError, match="unknown control input 'wheels'"):
+        MPC(craft, 20, 5.0, disturbance=SteadyDisturbance("disturbance", may_fail="wheels"))
+
+
+@pytest.mark.usually(may_fail=("torque",), delay=(0.15,))
+@pytest.mark.parametrize("may_fail", [(), "torque"])
 @pytest.mark.parametrize("delay", [0.0, 0.15])
-def test_firmware_estimates_disturbances_to_the_last_bit(pushed, plain, delay, tmp_path):
-    options = {"disturbance": SteadyDisturbance("push", settling=0.3), "delay": delay}
+def test_firmware_estimates_disturbances_to_the_last_bit(pushed, plain, may_fail, delay, tmp_path):
+    given = SteadyDisturbance("push", settling=0.3, may_fail=may_fail)
+    options = {"disturbance": given, "delay": delay}
     mpc = pair(pushed, bounds=(), parameters=(), **options)[0]
     folder = mpc.export_c(tmp_path / "swing", name="swing", x0=[1.0, 0.0, 0.0])
     mpc.solver.prepare()
     goals = np.array([-1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
     rows, _ = push([mpc], 60, goals, prepares=False)
-    assert mpc.disturbance["push"] == pytest.approx(0.7, abs=0.15)
+    if not may_fail:  # torque and push act alike: half of the error is each one's
+        assert mpc.disturbance["push"] == pytest.approx(0.7, abs=0.15)
     given = mpc.solver._given
     table = [
         [t, *x, *goal, *given.setting(mpc.problem.times(t), goal, mpc._p).u_ref[0]]

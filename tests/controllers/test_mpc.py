@@ -1,6 +1,7 @@
 """Predictive control: problem A by its own judge, real-time steps, bounds, delays, cascades."""
 
 import inspect
+import logging
 from dataclasses import replace
 
 import casadi as ca
@@ -203,6 +204,16 @@ def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
     assert mpc.info.iterations > 1
     mpc(0.8, x, goal)
     assert mpc.info.iterations == 1
+
+
+def test_slow_calls_without_compiled_functions_are_told_once(caplog, monkeypatch):
+    monkeypatch.setattr("lgcontrol.controllers._mpc.SLOW", 0.0)
+    mpc = MPC(pendulum(1.0), horizon=5, dt=0.2, Q={"angle": 5, "rate": 1}, R=0.1)
+    caplog.set_level(logging.WARNING, logger="lgcontrol.codegen")
+    for k in range(25):
+        assert ("mpc.prepare() compiles them" in caplog.text) == (k >= 20)
+        mpc(0.2 * k, [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    assert caplog.text.count("interpreted") == 1
 
 
 @pytest.mark.compiled

@@ -118,7 +118,9 @@ class LoopDisturbance(NamedTuple):
     Attributes
     ----------
     places : ndarray
-        Which inputs.
+        Which inputs; behind them those that may fail.
+    count : int
+        Of the disturbances.
     settling : float
         Time constant of the estimate, s.
     Q : ndarray, shape (n, n)
@@ -132,6 +134,7 @@ class LoopDisturbance(NamedTuple):
     """
 
     places: np.ndarray
+    count: int
     settling: float
     Q: np.ndarray
     unobservable: float
@@ -266,7 +269,8 @@ class KernelLoop:
             }  # fmt: skip
             self._rate = load_function("rate", given.rate)
             assert self._rate.scratch <= memory.arrays["work"].size
-            self.struct.biased, self.struct.rates = len(given.places), slopes
+            self.struct.biased, self.struct.rates = given.count, slopes
+            self.struct.suspects = len(given.places) - given.count
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
         self._keep, self._disturbance = own, given
         self.is_late, self._began, self._deadline = False, 0.0, np.inf

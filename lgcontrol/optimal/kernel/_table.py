@@ -185,9 +185,10 @@ given upper limits of controls now
 given widest_lower limits of controls at any time
 given widest_upper limits of controls at any time
 size biased disturbances that are estimated
+size suspects inputs that may fail
 size rates rates of the system
 number settling time constant of the estimate, s
-places bias_places which inputs they are
+places bias_places which inputs they are; behind them those that may fail
 given bias_numbers numbers of the search for a target
 given Q weight on errors of the target
 given inputs_lower limits of all inputs

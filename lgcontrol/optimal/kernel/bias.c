@@ -162,10 +162,11 @@ static void difference(const lg_model *m, lg_task *q, const double *x, const dou
   call(&m->error, 1, in, out, q->work);
 }
 
-/* Correct the estimate by the state x at time t that follows on the last one. */
+/* Correct the estimate by the state x at time t that follows on the last one. What inputs that may
+ * fail explain of the error is no disturbance. */
 static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x)
 {
-  const int64_t n = c->biased, nx = m->nx;
+  const int64_t n = c->biased + c->suspects, nx = m->nx;
   const lg_bias b = bias_of(m, c);
   double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[nx], away[nx], asked[n];
   const double h = c->bias_numbers[LG_DIFFERENCE];
@@ -185,7 +186,7 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   if (!fine || !all_finite(missed, nx) || !all_finite(G, nx * n)) return;
   least_size(nx, n, G, missed, c->bias_numbers[LG_UNOBSERVABLE], asked);
   const double gain = 1 - exp(-(t - *b.seen_t) / c->settling);
-  for (int64_t j = 0; j < n; j++) {
+  for (int64_t j = 0; j < c->biased; j++) {
     const int64_t i = c->bias_places[j];
     b.inputs[i] = clip(b.inputs[i] + gain * asked[j], c->inputs_lower[i], c->inputs_upper[i]);
   }
