@@ -259,6 +259,10 @@ def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None
             parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
 
 
+class PointRows(NamedRows):
+    """Rows that hold at the collocation points of each step, not at its first node."""
+
+
 def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
     """Refuse two hard bounds on the same quantity that leave no value for it at a node.
 

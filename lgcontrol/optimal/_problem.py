@@ -182,8 +182,8 @@ class OptimalControlProblem(Frozen):
         Controls within a step: held, linear from node to node, or polynomials through their values
         at the collocation points of the method, ``"radau_iia5"`` if left out. With "first" the
         first input is free. To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold
-        at all nodes, the last one included, or at the points. `solve` serves all; `MPC` and a
-        solver of its own take held inputs.
+        at all nodes, the last one included; those with inputs at the points. `solve` serves all;
+        `MPC` and a solver of its own take held inputs.
     blocks : int, sequence of int or mapping, optional
         Move blocking: steps over which an input stays. ``[1, 1, 2, 4, 8]`` has five values over 16
         steps, ``5`` changes every fifth step, ``{"steer": 5}`` leaves the other inputs free. Costs

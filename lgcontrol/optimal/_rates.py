@@ -20,7 +20,7 @@ from ..systems._internal import (
     with_input_rates,
     with_point_inputs,
 )
-from ._bounds import Bound, input_of
+from ._bounds import Bound, PointRows, input_of
 from ._places import control_places
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples, sample_reference
@@ -418,7 +418,10 @@ class _View:
                 limit if isinstance(limit, str) or not np.ndim(limit) else np.ravel(limit)[row]
                 for limit in (bound.lower, bound.upper)
             )
-            yield Bound(function, lower, upper, bound.soft, at, label)
+            rows: Any = function
+            if self.kind == "points" and at != "terminal" and ca.depends_on(column, symbols[2]):
+                rows = PointRows(function, (label,))
+            yield Bound(rows, lower, upper, bound.soft, at, label)
 
     def known_limits(self) -> Iterator[Bound]:
         """What the system says of its controls."""

@@ -18,6 +18,7 @@ from ._bounds import (
     ROUNDING,
     Bound,
     NamedRows,
+    PointRows,
     bounded_place,
     limit_rows,
     place_text,
@@ -76,12 +77,14 @@ def build_rows(
     parameters: Sequence[str],
     free: np.ndarray,
     known: Mapping[str, KnownQuantity] | None = None,
+    points: Sequence[tuple[float, Any, Any]] = (),
 ) -> tuple[Any, BoundRows]:
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
     Error coordinates of the first state that are free are given by their numbers. Symbols of
-    known quantities stand for them.
+    known quantities stand for them. Points are weights, times and states within a step, for
+    `PointRows`.
     """
     known = known or {}
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
@@ -92,6 +95,10 @@ def build_rows(
     moves = moves[:, free.tolist()]
     for bound in bounds:
         column, labels = expression_of(system, bound, *symbols, known=stand_ins)
+        if isinstance(bound.of, PointRows):
+            at = [(time, state, *symbols[2:]) for _, time, state in points]
+            column = ca.vertcat(*(expression_of(system, bound, *each)[0] for each in at))
+            labels = labels * len(at)
         size = column.shape[0]
         low = limit_rows(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
         high = limit_rows(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)

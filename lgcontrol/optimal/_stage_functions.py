@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -273,8 +273,9 @@ def state(problem: OptimalControlProblem) -> _Stated:
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]
     rows, meaning = build_rows(
-        system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known
-    )
+        system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known,
+        points,
+    )  # fmt: skip
     return _Stated(inputs, path, end, *costs, rows, meaning, known)
 
 
@@ -472,8 +473,8 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         _function(system, symbol, known, "stage", inputs, values | {"gap": E @ gap} | slopes),
         _function(system, symbol, known, "stage_values", inputs, values),
         around,
-        _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives),
-        _function(system, symbol, known, "terminal_values", last_inputs, last),
+        _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives, within),
+        _function(system, symbol, known, "terminal_values", last_inputs, last, within),
         stage_terms,
         terminal_terms,
     )
@@ -507,11 +508,17 @@ def _function(
     name: str,
     inputs: dict[str, Any],
     results: dict[str, Any],
+    unused: Sequence[Any] = (),
 ) -> ModelFunction:
-    """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    """Dense results; scalars and matrices keep their shapes where a side has length one.
+
+    Symbols that only rows depend on which do not hold are `unused`, and 1.
+    """
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
     spelled = spelled_out([symbol(value) for value in results.values()], known)
+    if unused:
+        spelled = ca.substitute(spelled, [*unused], [symbol(1.0)] * len(unused))
     expressions: Any = [ca.densify(value) for value in spelled]
     # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
     # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.

@@ -177,6 +177,18 @@ def test_bounds_terms_and_guesses_see_the_input_of_the_moment():
     assert "not reached" not in fine.message
 
 
+def test_bounds_with_inputs_hold_at_all_points():
+    power = Bound(lambda t, x, u, p: u[0] * x[2], -0.02, 0.02, name="power")
+    problem = swing(bounds=[power]).with_arguments(horizon=12, dt=1 / 3, hold="collocation")
+    found = problem.solve(AWAY, tolerance=1e-8)
+    assert found.is_success
+    values = np.abs(found.u[1:, 0] * found.x[1:, 2])
+    assert values.max() == pytest.approx(0.02, abs=1e-7)
+    assert (values > 0.02 - 1e-6).sum() >= 6
+    other = problem.solve(AWAY, solver="ipopt", guess=found, tolerance=1e-8)
+    assert found.cost == pytest.approx(other.cost, rel=1e-6)
+
+
 def test_what_has_no_points_is_refused_by_name():
     with pytest.raises(ValueError, match="rk4 has none: give method='radau_iia5'"):
         cart(5, hold="collocation", method="rk4")
