@@ -119,6 +119,11 @@ class PlottedNodes(PlottedStates, Protocol):
     """States and inputs over time, as in a `lgcontrol.systems.Trajectory`."""
 
     @property
+    def hold(self) -> str:
+        """How inputs go on between nodes; "zero": they are held."""
+        ...
+
+    @property
     def inputs(self) -> tuple[Any, ...]:
         """What the inputs are, with ``name``, ``unit``, ``role``, ``lower``, ``upper``."""
         ...
