@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -295,7 +295,9 @@ class DisturbanceEstimator:
         return state, x, np.clip(u, *system.input_bounds)
 
 
-def _places(system: System, names: str | Iterable[str], role: str) -> list[int]:
+def _places(
+    system: System, names: str | Iterable[str], role: Literal["control", "disturbance"]
+) -> list[int]:
     """Which inputs of a role names mean."""
     listed = [names] if isinstance(names, str) else list(names)
     own = [system.input_names[i] for i in system.input_index(role)]

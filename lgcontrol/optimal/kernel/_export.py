@@ -302,8 +302,8 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "inputs_upper": upper,
         }  # fmt: skip
         estimate = [
-            f"  c->biased = {known.count}, c->rates = {problem.system.state.dim};",
-            f"  c->suspects = {len(known.places) - known.count};",
+            f"  c->biased = {known.disturbances}, c->rates = {problem.system.state.dim};",
+            f"  c->suspects = {len(known.places) - known.disturbances};",
             f"  c->settling = {c_number(known.settling)}, c->bias_places = lg_bias_places;",
             "  c->bias_numbers = lg_bias_numbers, c->Q = lg_bias_Q, c->rate.call = lg_rate_entry;",
             "  c->inputs_lower = lg_inputs_lower, c->inputs_upper = lg_inputs_upper;",

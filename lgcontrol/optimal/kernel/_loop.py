@@ -119,8 +119,8 @@ class LoopDisturbance(NamedTuple):
     ----------
     places : ndarray
         Which inputs; behind them those that may fail.
-    count : int
-        Of the disturbances.
+    disturbances : int
+        Number of them.
     settling : float
         Time constant of the estimate, s.
     Q : ndarray, shape (n, n)
@@ -134,7 +134,7 @@ class LoopDisturbance(NamedTuple):
     """
 
     places: np.ndarray
-    count: int
+    disturbances: int
     settling: float
     Q: np.ndarray
     unobservable: float
@@ -269,8 +269,8 @@ class KernelLoop:
             }  # fmt: skip
             self._rate = load_function("rate", given.rate)
             assert self._rate.scratch <= memory.arrays["work"].size
-            self.struct.biased, self.struct.rates = given.count, slopes
-            self.struct.suspects = len(given.places) - given.count
+            self.struct.biased, self.struct.rates = given.disturbances, slopes
+            self.struct.suspects = len(given.places) - given.disturbances
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
         self._keep, self._disturbance = own, given
         self.is_late, self._began, self._deadline = False, 0.0, np.inf
