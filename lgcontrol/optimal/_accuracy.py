@@ -142,7 +142,7 @@ def _between_told(
 
 def _coarse(told: list[str], change: float, cost: float) -> str:
     """See `coarseness`."""
-    if abs(change) > COARSE_COST * abs(cost):
+    if cost and abs(change) > COARSE_COST * abs(cost):  # of no cost there is no share
         told = [f"the cost would change by {change:.2g}, {abs(change / cost):.0%}", *told]
     if not told:
         return ""
