@@ -259,14 +259,10 @@ def kinematics(
 
 
 class Attempt(NamedTuple):
-    """Positions at a time, from those before it.
+    """Positions at a time, from those before it; None if they could not be solved.
 
-    Attributes
-    ----------
-    found : tuple or None
-        What belongs to the time, beginning with q, v, a; None if positions could not be solved.
-    predicted, correction : ndarray
-        Displacement from the time before to the prediction, and from there to the solution.
+    What is found begins with q, v, a. `predicted` is the displacement from the time before to the
+    prediction, `correction` that from there to the solution.
     """
 
     found: tuple[Any, ...] | None

@@ -305,8 +305,7 @@ def _called(node: JsonValue, known: Mapping[str, Callable[..., Any]]) -> Any:
 def _argument(node: JsonValue, name: str, shape: tuple[int, ...]) -> Any:
     """Numbers, or an expression where one may stand."""
     if isinstance(node.value, str) and name in VARIABLES:
-        made = node.made(Expression, node.value, VARIABLES[name])
-        return made
+        return node.made(Expression, node.value, VARIABLES[name])
     return node.numbers(() if name == "f" else shape)[()]
 
 
@@ -391,25 +390,18 @@ def _plain(text: str) -> Any:
 
 
 def written(mechanism: Any) -> dict[str, Any]:
-    """What a file says of a mechanism.
-
-    Raises
-    ------
-    ValueError
-        If it has something that JSON cannot hold: functions, forces on single bodies, equations of
-        your own; says which.
-    """
+    """What a file says of a mechanism; refuses functions, forces on one body, own equations."""
+    for body, own in mechanism.formulations.items():
+        if FORMULATIONS.get(own.name) is not own:
+            _cannot(mechanism, f"the formulation {own.name!r} of the body {body!r}")
     found: dict[str, Any] = {
         "format": MECHANISM_FORMAT,
         "version": MECHANISM_VERSION,
         "name": mechanism.name,
+        "gravity": mechanism.gravity.tolist(),
+        "formulation": {body: own.name for body, own in mechanism.formulations.items()},
+        "bodies": [],
     }
-    found["gravity"] = mechanism.gravity.tolist()
-    for body, own in mechanism.formulations.items():
-        if FORMULATIONS.get(own.name) is not own:
-            _cannot(mechanism, f"the formulation {own.name!r} of the body {body!r}")
-    found["formulation"] = {body: own.name for body, own in mechanism.formulations.items()}
-    found["bodies"] = []
     for name, body in mechanism.bodies.items():
         if body.forces:
             _cannot(mechanism, f"forces on the body {name!r}")

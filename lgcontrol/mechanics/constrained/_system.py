@@ -141,7 +141,7 @@ def constrained_system(
             f"{phi.max():.3g}; assemble() finds a configuration near it that does"
         )
     choice = mechanics.choose(at, independent, independent_speeds)
-    kept = mechanics.with_choice(choice)
+    kept = replace(mechanics, choice=choice)
     state, symbol = kept.state, kept.symbol
     return System(
         name or base.name,
@@ -296,10 +296,6 @@ class ConstrainedMechanics:
         if self.constraints.is_driven:
             blocks[CLOCK] = Rn(1, ("t",), ("s",))
         return Product(**blocks)
-
-    def with_choice(self, choice: IndependentCoordinates) -> ConstrainedMechanics:
-        """The same with independent coordinates."""
-        return replace(self, choice=choice)
 
     @property
     def symbol(self) -> Any:

@@ -40,15 +40,9 @@ TREE_TRAILS = 4  # ends of a tree whose ways are drawn
 
 @dataclass(frozen=True, eq=False)
 class TreeLook:
-    """Look of a tree.
+    """Look of a tree, with rotors and thrusters among the forces by link.
 
-    Parameters
-    ----------
-    tree : Tree
-    forces : mapping of str to sequence of Force
-        By link: rotors and thrusters are drawn.
-    block : str
-        Of the state, that holds the tree's coordinates.
+    `block` of the state holds the tree's coordinates.
     """
 
     tree: Tree

@@ -202,15 +202,9 @@ Quantity = Literal[
 
 
 class _Conversion(NamedTuple):
-    """What is converted: its shape, what must be known besides, and how.
+    """What is converted: its shape (0 for any number of columns), what else must be known, and how.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        0 for any number of columns.
-    build : callable
-        ``(pose, value, source, target, *besides) → converted`` on CasADi values.
-    besides : tuple of str
+    `build` is ``(pose, value, source, target, *besides) → converted`` on CasADi values.
     """
 
     shape: Shape

@@ -132,12 +132,7 @@ def check_generalized_inertia(
 class WrenchDerivatives(NamedTuple):
     """Derivatives of the wrench on a body, in the body frame, 6 rows each.
 
-    Attributes
-    ----------
-    by_pose : CasADi matrix, shape (6, 6)
-        By displacements ``exp(d)`` of the body frame, at a fixed body twist.
-    by_twist : CasADi matrix, shape (6, 6)
-    by_inputs : CasADi matrix, shape (6, m)
+    Those by the pose are by displacements ``exp(d)`` of the body frame, at a fixed body twist.
     """
 
     by_pose: Value

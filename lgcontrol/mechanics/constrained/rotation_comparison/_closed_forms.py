@@ -48,14 +48,9 @@ class _Vector(NamedTuple):
 
 
 class RowTerms(NamedTuple):
-    """φ, G, ν, γ of all rows, and where asked the derivative of ``Gᵀ λ``.
+    """φ, G, ν, γ of all rows, and where asked the derivative of ``Gᵀ λ`` by the coordinates.
 
-    Attributes
-    ----------
-    phi, nu, gamma : ndarray, shape (m,)
-    G : ndarray, shape (m, n)
-    stiffness : ndarray, shape (n, n)
-        Derivative of ``Gᵀ λ`` by the coordinates; of the orientation matrix not symmetric.
+    That is not symmetric for the orientation matrix.
     """
 
     phi: np.ndarray

@@ -68,11 +68,7 @@ class Node:
 
     def pose(self, q: Value) -> Pose:
         """T_parent_node for the tree's coordinates."""
-        return self.placement @ self.joint_pose(q)
-
-    def joint_pose(self, q: Value) -> Pose:
-        """T_joint_node for the tree's coordinates."""
-        return Pose.of(self.group, self.coordinates.of(q))
+        return self.placement @ Pose.of(self.group, self.coordinates.of(q))
 
 
 @dataclass

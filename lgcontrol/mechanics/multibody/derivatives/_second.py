@@ -380,11 +380,6 @@ def _sum_up(tree: CompiledTree, values: list) -> None:
             values[i] = values[i] + values[k]
 
 
-def _pure_couple(moment: Value) -> Value:
-    """A wrench without force."""
-    return ca.vertcat(ca.DM(3, moment.shape[1]), moment)
-
-
 def _first_derivatives(
     tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
 ) -> tuple[Value, Value]:
@@ -459,7 +454,7 @@ def _add_products(
     turning, twice = 2 * S[3:, :].T, 2 * first[3:, :].T
     # Columns: what c makes of b. Products with rows, the twists of a, are matrices [a, b].
     speeds = own.half_transposed(S)
-    change = own.half(S) + _pure_couple(speeds)
+    change = own.half(S) + ca.vertcat(ca.DM(3, speeds.shape[1]), speeds)
     bends = bent.half_transposed(S)
     moved = carried_along(S, c.momentum)
     own_bends = cross(-half, S[3:, :]) - own.half_transposed(first)

@@ -174,7 +174,8 @@ def _spatial(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[J
     W: list[Jet] = []
     for k, node in enumerate(tree.nodes):
         T, before = world[k], V[node.parent]
-        own = _in_motion([node.S @ rate[node.v] for rate in rates], twist_cross)
+        twists = [node.S @ rate[node.v] for rate in rates]
+        own = seen_at_rest(twists, lambda m, y, by=twists: twist_cross(by[m], y))
         joint = carried([T.push(x) for x in own], lambda m, x, b=before: twist_cross(b[m], x))
         V[k] = [x + y for x, y in zip(before, joint, strict=True)]
         J: Jet = [T.push(node.S)]
@@ -303,7 +304,8 @@ def _mixed(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[Jet
             moment[parent][n] = moment[parent][n] + swing
     found = []
     for k, node in enumerate(tree.nodes):
-        pushed = carried([world[k].R.T @ x for x in force[k]], partial(_untwisted, w[k]))
+        own = [world[k].R.T @ x for x in force[k]]
+        pushed = carried(own, lambda m, x, by=w[k]: -cross(by[m], x))
         found.append([node.S[:3, :].T @ pushed[n] + node.S[3:, :].T @ moment[k][n] for n in orders])
     return found
 
@@ -326,11 +328,6 @@ def _still_world(tree: CompiledTree, orders: range) -> tuple[dict[int, Jet], ...
     )
 
 
-def _in_motion(x: Jet, bracket: Callable[[Value, Value], Value]) -> Jet:
-    """Derivatives of components in the moving node, of a motion by itself, at rest axes."""
-    return seen_at_rest(x, lambda m, y: bracket(x[m], y))
-
-
 def _turned(x: Jet, w: Jet) -> Jet:
     """Derivatives of a vector, seen at rest, for those of its components in axes that turn."""
     return seen_at_rest(x, partial(_turn, w))
@@ -338,10 +335,6 @@ def _turned(x: Jet, w: Jet) -> Jet:
 
 def _turn(w: Jet, m: int, x: Value) -> Value:
     return cross(w[m], x)
-
-
-def _untwisted(w: Jet, m: int, x: Value) -> Value:
-    return -cross(w[m], x)
 
 
 def _both(w: Value, X: Value) -> Value:

@@ -57,12 +57,8 @@ _ARTICULATED = 9 + 9 + 9 + 6
 class LargeTreeFunction:
     """A function of trees in code that does not grow with them.
 
-    Parameters
-    ----------
-    build : callable
-        ``(table, q, …) → expressions``, for MX.
-    operations : callable
-        ``tree → count``: operations when written out, about.
+    `build` is ``(table, q, …) → expressions`` for MX, `operations` about how many there are when
+    they are written out.
     """
 
     build: Callable[..., Any]

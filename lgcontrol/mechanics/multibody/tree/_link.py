@@ -459,8 +459,6 @@ class JointProperties:
                 )
             if np.isnan(value).any() or entry.name in _FINITE and np.isinf(value).any():
                 raise ValueError(f"{where}: {entry.name} is not finite: {value.tolist()}")
-            if entry.name not in ("lower", "upper") and (value < 0).any():
-                raise ValueError(f"{where}: {entry.name} is negative: {value.tolist()}")
             changes[entry.name] = tuple(float(x) for x in np.broadcast_to(value, (dim,)))
         if not 0 < self.friction_speed < inf:
             raise ValueError(
@@ -637,15 +635,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class AddedFrame:
-    """A named frame on a link, besides the link's own and its joint's.
-
-    Parameters
-    ----------
-    name : str
-    link : str
-    placement : ndarray, shape (4, 4)
-        T_link_frame.
-    """
+    """A named frame on a link, placed by T_link_frame, besides the link's own and its joint's."""
 
     name: str
     link: str
