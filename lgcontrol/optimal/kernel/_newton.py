@@ -217,22 +217,26 @@ class NewtonKKT:
         """Relaxed limits; which of controls are finite, and how far off them an iterate begins."""
         o, model, box = self.o, self.model, self.setting.box
 
-        def relaxed_by(limit: np.ndarray) -> np.ndarray:  # less than what counts as violated
-            return np.minimum(o.relax * np.maximum(1.0, np.abs(limit)), self.tolerance / 10)
+        def relaxed_by(limit: np.ndarray, size: Any) -> np.ndarray:  # less than what is violated
+            return np.minimum(o.relax * np.maximum(size, np.abs(limit)), self.tolerance / 10)
 
-        self.lower = box.lower - relaxed_by(box.lower)
-        self.upper = box.upper + relaxed_by(box.upper)
+        size = self.size[self.n :]
+        self.lower = box.lower - relaxed_by(box.lower, size)
+        self.upper = box.upper + relaxed_by(box.upper, size)
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
-        least = np.where(low, o.push * np.maximum(1.0, np.abs(self.lower)), 0.0)
-        most = np.where(high, o.push * np.maximum(1.0, np.abs(self.upper)), 0.0)
+        least = np.where(low, o.push * np.maximum(size, np.abs(self.lower)), 0.0)
+        most = np.where(high, o.push * np.maximum(size, np.abs(self.upper)), 0.0)
         width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
         self.own_limit = np.r_[model.sides.limit, model.sides.target]
         hard = ~self.soft & ~self.start & (np.arange(len(self.own_limit)) < self.ns)
-        self.limit = self.own_limit + hard * self.sign * relaxed_by(self.own_limit)
+        by = relaxed_by(self.own_limit, 1 / self.d[self.row])
+        self.limit = self.own_limit + hard * self.sign * by
         return low, high, np.minimum(least, width), np.minimum(most, width)
 
     def _take_up(self, nodes: Nodes, parts: Mapping[str, Any]) -> None:
         """The iterate of a plan; controls that are outside of the limits now move in."""
+        self.d, self.size = np.split(parts["scales"], [self.nr])
+        self._set_metric()
         _, _, least, most = self._set_limits()
         u, controls = nodes.u.copy(), self.model.controls
         v = u[:, controls]
@@ -240,36 +244,33 @@ class NewtonKKT:
         u[:, controls] = np.where((v > self.lower) & (v < self.upper), v, inside)
         names = "s", "z", "e", "y", "zl", "zu", "lam", "nu"
         self.it = PlanIterate(nodes.x.copy(), u, *(parts[name] for name in names))
-        self.K, self.d = parts["K"], parts["scales"]
+        self.K = parts["K"]
         for name in ("mu", "scale", "penalty", "dw_last", "dw", "alpha", "spread"):
             setattr(self, name, parts[name])
         self.elastic, self.tiny, self.left, self.error_before = bool(parts["elastic"]), 0, 0, 0.0
         self._set_form()
 
     def _begin(self, nodes: Nodes) -> None:
-        o, controls = self.o, self.model.controls
-        low, high, least, most = self._set_limits()
+        o, controls, n = self.o, self.model.controls, self.n
         x, u = nodes.x.copy(), nodes.u.copy()
+        self.d = np.ones(self.nr)
+        self.size = np.ones(n + self.m)
+        self.size[n:] = self._known_sizes(self._sizes_of_controls(u), 1.0)
+        low, high, least, most = self._set_limits()
         u[:, controls] = np.clip(u[:, controls], self.lower + least, self.upper - most)
         M, na, one = self.N + 1, self.ns + self.ne, o.multiplier_first
         empty = np.zeros((M, na))
         it = PlanIterate(
-            x, u, empty, empty, empty, empty,
-            np.where(low, one, 0.0) + np.zeros((self.N, self.m)),
-            np.where(high, one, 0.0) + np.zeros((self.N, self.m)),
-            np.zeros((self.N, self.n)), np.zeros((M, self.ne)),
+            x, u, empty, empty, empty, empty, np.zeros((self.N, self.m)),
+            np.zeros((self.N, self.m)), np.zeros((self.N, n)), np.zeros((M, self.ne)),
         )  # fmt: skip
         ex = self.ex = self.expand(it)
-        size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
-        self.scale = min(1.0, o.gradient_most / max(1e-300, size))
-        self.d = np.ones(self.nr)
-        for r in range(self.nr):
-            of_row = self.row == r
-            on: Any = self.holds[:, of_row].any(axis=1)
-            along = np.abs(ex.G[:, r]).max(axis=1) * on[:-1]
-            size = max(np.nan_to_num(along, posinf=0).max(), np.abs(ex.G_end[r]).max() * on[-1])
-            if not self.soft[of_row].any():
-                self.d[r] = min(1.0, o.gradient_most / max(1e-300, size))
+        self._measure(it)
+        self._set_metric()
+        z = one * self.rate[n:] + np.zeros((self.N, self.m))
+        it = replace(it, zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
+        self._scale_cost_and_rows()
+        self._set_limits()
         bounded = na > 0 or low.any() or high.any()
         self.mu = o.mu_first if bounded else self.last
         self.elastic, self.penalty = False, 0.0
@@ -287,13 +288,119 @@ class NewtonKKT:
         self.filter = StepFilter.at(o, self.theta(self.it, ex.gaps, ex.rows))
         self.alpha, self.tiny, self.left, self.error_before = 1.0, 0, 0, 0.0
 
+    # -- sizes -------------------------------------------------------------------------------------
+
+    def _sizes_of_controls(self, u: np.ndarray) -> np.ndarray:
+        """Half of their range; else the largest of limit, reference and first iterate."""
+        box, setting, controls = self.setting.box, self.setting, self.model.controls
+        low, high = np.isfinite(box.lower), np.isfinite(box.upper)
+        one = np.where(low, np.abs(box.lower), np.where(high, np.abs(box.upper), 0.0))
+        known = np.abs(np.stack([u[:, controls], setting.u_ref[: self.N, controls]]))
+        most = np.maximum(one, known.max(axis=(0, 1), initial=0.0))
+        half = (box.upper - box.lower) / 2
+        return np.where(low & high, np.where(half > 0, half, 1.0), most)
+
+    def _known_sizes(self, size: np.ndarray, other: float) -> np.ndarray:
+        """Sizes as far as they are beyond what is not scaled, or another one for none."""
+        free = self.o.size_free
+        own = np.where((size > 0) & np.isfinite(size), size, other)
+        return own / np.clip(own, 1 / free, free)
+
+    def _responses(self, size: np.ndarray) -> np.ndarray:
+        """Changes of states over the horizon that controls of some sizes cause, at first order.
+
+        What they add to steps, and what that adds to other states; two turns, as growth in loops
+        says nothing.
+        """
+
+        def total(by_step: np.ndarray) -> np.ndarray:
+            return np.where(np.isfinite(by_step), by_step, 0.0).sum(axis=0)
+
+        found = total(np.abs(self.ex.B) @ size)
+        for _ in range(2):
+            others = np.abs(self.ex.A - np.eye(self.n))
+            found = np.maximum(found, total(others @ (found / 2)))
+        return found
+
+    def _measure(self, it: PlanIterate) -> None:
+        """Set sizes of error coordinates and controls: numbers of any unit become of size one.
+
+        States: how far they are from the reference, from what equalities ask for, and what controls
+        change. Controls without limits: what changes states by their sizes.
+        """
+        o, ex, n, N, model = self.o, self.ex, self.n, self.N, self.model
+        away = [model.error(x, r) for x, r in zip(it.x, self.setting.x_ref, strict=True)]
+        away = np.abs(np.asarray(away).reshape(N + 1, n))
+        size = np.where(np.isfinite(away), away, 0.0).max(axis=0)
+        controls = self._sizes_of_controls(it.u)
+        G = np.concatenate([ex.G[:, :, :n], ex.G_end[None]])[:, self.row[self.ns :]]
+        miss = ex.rows[:, self.row[self.ns :]] - self.own_limit[self.ns :]
+        own = np.abs(miss[..., None] * G / np.maximum(1e-300, (G**2).sum(axis=2))[..., None])
+        own = np.where(self.holds[:, self.ns :, None] & np.isfinite(own), own, 0.0)
+        size = np.maximum(size, own.max(axis=(0, 1), initial=0.0))
+        size = np.where(size > o.size_least, size, 0.0)
+        free = controls <= 0
+        with_ = self._responses(free.astype(float))
+        on = (size > 0) & (with_ > 0)
+        ratio = float((size[on] / with_[on]).min(initial=np.inf))
+        ratio = ratio if np.isfinite(ratio) else 1.0
+        controls = np.where(free, ratio, controls)
+        # What changes of these sizes change, beyond the first order: a cost that is a state.
+        u, (down, up) = it.u.copy(), self.rooms(it.u)
+        rises = np.minimum(controls, up * o.boundary)
+        u[:, model.controls] += np.where(
+            up >= down, rises, -np.minimum(controls, down * o.boundary)
+        )
+        gaps = self.values(replace(it, u=u))[1]
+        both = np.abs(np.stack([gaps - ex.gaps, ex.gaps]))
+        probed = np.where(np.isfinite(both), both, 0.0).sum(axis=1).max(axis=0)
+        integrates = (np.eye(n) == ex.A).all(axis=(0, 1))
+        size = np.where((size < o.push * probed) & integrates, probed, size)
+        sizes = np.r_[size, controls]
+        known = sizes[(sizes > 0) & np.isfinite(sizes)]
+        mean = float(np.exp(np.log(known).mean())) if len(known) else 1.0
+        self.size = self._known_sizes(sizes, mean)
+
+    def _set_metric(self) -> None:
+        """Reciprocals of the sizes, and their squares."""
+        self.rate = 1 / self.size
+        self.metric = self.rate * self.rate
+
+    def _scale_cost_and_rows(self) -> None:
+        """Derivatives of scaled cost and rows, for changes of the sizes, are at most some.
+
+        If there are sizes other than one, derivatives are at least one.
+        """
+        ex, n, most, size = self.ex, self.n, self.o.gradient_most, self.size
+        steepest, least = self.steepest(), float((size != 1).any())
+        if 0 < least >= steepest:  # at an optimum of the cost alone
+            along = np.diagonal(ex.H, axis1=1, axis2=2) * size**2 / 2
+            own = np.r_[along.ravel(), np.diagonal(ex.H_end) * size[:n] ** 2 / 2]
+            steepest = max(steepest, own[np.isfinite(own)].max(initial=0.0))
+        self.scale = float(np.clip(steepest, least, most)) / steepest if steepest > 0 else 1.0
+        for r in range(self.nr):
+            of_row = self.row == r
+            on: Any = self.holds[:, of_row].any(axis=1)
+            along = np.abs(ex.G[:, r] * size).max(axis=1) * on[:-1]
+            end = np.abs(ex.G_end[r] * size[:n]).max() * on[-1]
+            found = max(np.nan_to_num(along, posinf=0).max(), end)
+            if not found > 0 and least > 0:
+                far = np.abs(ex.rows[:, [r]] - self.own_limit[of_row]) * self.holds[:, of_row]
+                found = far[np.isfinite(far)].max(initial=0.0)
+            self.d[r] = float(np.clip(found, least, most)) / found if found > 0 else 1.0
+
+    def steepest(self) -> float:
+        """The largest derivative of the cost, for changes of the sizes."""
+        ex, size = self.ex, self.size
+        return float(max(np.abs(ex.g * size).max(), np.abs(ex.g_end * size[: self.n]).max()))
+
     # -- the problem -------------------------------------------------------------------------------
 
     def _set_form(self) -> None:
         """Constraints of the problem, or of the elastic one."""
-        w = np.where(self.soft, self.weight, 0.0) * self.scale * self.share
-        v = np.zeros(len(self.row))
-        relaxed, w1 = self.soft.copy(), w.copy()
+        d = self.d[self.row]
+        w1 = np.where(self.soft, self.weight, 0.0) * self.scale * self.share / d
+        w, v, relaxed = w1 / d, np.zeros(len(self.row)), self.soft.copy()
         active = self.holds.copy()
         if self.elastic:
             own = ~self.soft & ~self.start
@@ -343,7 +450,9 @@ class NewtonKKT:
     def theta(self, it: PlanIterate, gaps: np.ndarray, rows: np.ndarray) -> float:
         """Sum of violations."""
         return float(
-            np.abs(gaps).sum() + np.abs(self.rho(it, rows)).sum() + np.abs(self.missed(rows)).sum()
+            np.abs(gaps * self.rate[: self.n]).sum()
+            + np.abs(self.rho(it, rows)).sum()
+            + np.abs(self.missed(rows)).sum()
         )
 
     def rooms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -384,19 +493,21 @@ class NewtonKKT:
         end = self.scale * ex.g_end + ex.G_end.T @ price[-1] - it.lam[-1]
         form, relaxed = self.form, self.form.active & self.form.relaxed
         of_e = np.where(relaxed, form.w1 + form.v + form.w2 * it.e - it.z - it.y, 0.0)
+        r, end = r * self.size, end * self.size[:n]
         parts = (r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
         self.stat = max(np.abs(part).max(initial=0.0) for part in parts)
         rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
-        self.viol = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, rho, missed))
+        defects = ex.gaps * self.rate[:n]
+        self.viol = max(np.abs(part).max(initial=0.0) for part in (defects, rho, missed))
         own = rho / self.d[self.row], missed / self.d[self.row[self.ns :]]
         found = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, *own))
         over = (self.sign * (ex.rows[:, self.row] - self.own_limit))[form.active & ~form.relaxed]
-        self.own_viol = max(found, over.max(initial=0.0))  # not by the relaxed limit
+        self.own_viol = max(found, self.viol, over.max(initial=0.0))  # not by the relaxed limit
         sizes = [it.z[form.active], it.y[relaxed]]
         for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
-            sizes.append(value[np.isfinite(room)])
+            sizes.append((value * self.size[n:])[np.isfinite(room)])
         zsum, zcount = sum(np.abs(v).sum() for v in sizes), sum(v.size for v in sizes)
-        lsum, lcount = np.abs(it.lam).sum(), it.lam.size
+        lsum, lcount = np.abs(it.lam * self.size[:n]).sum(), it.lam.size
         if not self.elastic:
             lsum, lcount = lsum + np.abs(it.nu).sum(), lcount + it.nu.size
         most = self.o.error_scale
@@ -433,9 +544,9 @@ class NewtonKKT:
         """Riccati sweep; None unless the reduced Hessian is positive definite."""
         n, m, N, ex = self.n, self.m, self.N, self.ex
         self.factorizations += 1
-        M0 = H + dw * np.eye(n + m) + ex.G.transpose(0, 2, 1) @ (W[:-1, :, None] * ex.G)
+        M0 = H + dw * np.diag(self.metric) + ex.G.transpose(0, 2, 1) @ (W[:-1, :, None] * ex.G)
         M0[:, range(n, n + m), range(n, n + m)] += box
-        P = H_end + dw * np.eye(n) + ex.G_end.T @ (W[-1][:, None] * ex.G_end)
+        P = H_end + dw * np.diag(self.metric[:n]) + ex.G_end.T @ (W[-1][:, None] * ex.G_end)
         F = np.concatenate([ex.A, ex.B], axis=2)
         costs: list[Any] = [None] * N
         inverse: list[Any] = [None] * N
@@ -563,7 +674,7 @@ class NewtonKKT:
             if refines:
                 left = np.where(on, missed + self.d[equal] * drow[:, equal], 0.0)
             found = np.abs(left).max(initial=0.0)
-            if not found > o.refined * max(1e-3, most) or sweeps <= 0:
+            if not found > o.relax * max(1e-3, most) or sweeps <= 0:
                 break
             aim = aim + hold * left
         dh = self.sign * self.d[self.row] * drow[:, self.row]
@@ -648,8 +759,8 @@ class NewtonKKT:
         refines, on = self.ne > 0 and not self.elastic, self.holds[:, self.ns :]
         W = np.zeros((self.N + 1, self.nr))
         self._add_equalities(W)
-        identity = np.broadcast_to(np.eye(n + m), (self.N, n + m, n + m))
-        fac = self.factor(identity, np.eye(n), W, 0.0, 0.0)
+        identity = np.broadcast_to(np.diag(self.metric), (self.N, n + m, n + m))
+        fac = self.factor(identity, np.diag(self.metric[:n]), W, 0.0, 0.0)
         none = replace(it, lam=np.zeros_like(it.lam), nu=np.zeros_like(it.nu))
         if fac is None:
             return none
@@ -663,7 +774,7 @@ class NewtonKKT:
             if refines:
                 change = self.d[own] * self.row_changes(eps, du)[:, own]
                 nu = nu + np.where(on, change, 0.0) / self.o.compliance
-        most = max(np.abs(lam).max(initial=0.0), np.abs(nu).max(initial=0.0))
+        most = max(np.abs(lam * self.size[:n]).max(initial=0.0), np.abs(nu).max(initial=0.0))
         return replace(it, lam=lam, nu=nu) if most <= self.o.multiplier_most else none
 
     # -- line search -------------------------------------------------------------------------------
@@ -738,7 +849,7 @@ class NewtonKKT:
         self, trial: PlanIterate, found: Any, d: NewtonStep, ref: LineSearchStart
     ) -> bool:
         """Whether a trial costs at most what violations are worth by the step's multipliers."""
-        after = (self.it.lam + d.lam, self.it.nu + d.nu)
+        after = ((self.it.lam + d.lam) * self.size[: self.n], self.it.nu + d.nu)
         price = max(float(np.abs(one).max(initial=0.0)) for one in after)
         return bool(self.phi(trial, found[0]) - ref.phi <= price * ref.theta)
 
@@ -773,7 +884,8 @@ class NewtonKKT:
         h = self.h(self.ex.rows)
         h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
         h = np.where(self.holds & ~self.soft, np.abs(h), 0.0)
-        return float(np.abs(self.ex.gaps).sum() + h.sum()), float(h.max(initial=0.0))
+        gaps = self.ex.gaps * self.rate[: self.n]
+        return float(np.abs(gaps).sum() + h.sum()), float(h.max(initial=0.0))
 
     @property
     def can_relax(self) -> bool:
@@ -843,8 +955,7 @@ class NewtonKKT:
         if most <= self.tolerance:
             self.end_elastic(is_optimal=True)
             return STALLED if self.left > MOST_LEFT else ITERATIONS
-        size = max(np.abs(self.ex.g).max(), np.abs(self.ex.g_end).max())
-        if self.scale * size <= o.certificate * self.penalty:
+        if self.scale * self.steepest() <= o.certificate * self.penalty:
             fac = self.regularized()[0]
             if fac is None:
                 return STALLED
@@ -858,7 +969,7 @@ class NewtonKKT:
             return INFEASIBLE if self.dw == 0 else STALLED  # a maximum tells nothing
         if self.penalty >= o.penalty_most:
             return STALLED
-        self.penalty *= o.penalty_grow
+        self.penalty = o.penalty_most
         self.mu = max(self.mu, min(most, o.mu_first) * 1e-2)
         self._set_form()
         self.it = self.fit_slacks(self.it, self.ex.rows, with_multipliers=True)
@@ -987,13 +1098,18 @@ class NewtonKKT:
         """
         N, n, m = self.N, self.n, self.m
         width = self.upper - self.lower
-        size = self.o.nudge * np.where(np.isfinite(width), width, 1.0)
+        own = self.size[n:]
+        size = self.o.nudge * np.where(np.isfinite(width), width, own)
         place = np.arange(1, N * m + 1) * 0.6180339887498949
-        du, eps, curvature = (place - np.floor(place) - 0.5).reshape(N, m), np.zeros(0), 0.0
+        du, curvature = (place - np.floor(place) - 0.5).reshape(N, m) * own, 0.0
+        eps = np.zeros((N + 1, n))
         for _ in range(3):
-            g = np.concatenate([np.zeros((N, n)), du], axis=1)
-            eps, found, _ = self.back(fac, g, np.zeros(n), np.zeros((N, n)))
-            curvature = float(-np.vdot(du, du) / np.vdot(du, found) - self.dw)
+            g = np.concatenate([eps[:-1], du], axis=1) * self.metric
+            end = eps[-1] * self.metric[:n]
+            before = np.vdot(g, g / self.metric) + np.vdot(end, eps[-1])
+            eps, found, _ = self.back(fac, g, end, np.zeros((N, n)))
+            both = np.vdot(g, np.concatenate([eps[:-1], found], axis=1)) + np.vdot(end, eps[-1])
+            curvature = float(-before / both - self.dw)
             most = np.abs(found / size).max(initial=0.0)
             eps, du = eps / most, found / most
         return eps, du, curvature
@@ -1029,8 +1145,9 @@ class NewtonKKT:
         if not self.dw > 0 or self.nudges >= MOST_LEFT:
             return False
         eps, along, curvature = self.least_curved(fac)
-        share = 0.0 if du is None else abs(np.vdot(du, along))
-        if not (curvature < -1e-3 * self.dw and share <= 1e-3 * np.vdot(along, along)):
+        weighted = along * self.metric[self.n :]
+        share = 0.0 if du is None else abs(np.vdot(du, weighted))
+        if not (curvature < -1e-3 * self.dw and share <= 1e-3 * np.vdot(along, weighted)):
             return False
         self.nudges += 1
         return self.nudge(eps, along)
@@ -1162,13 +1279,14 @@ class NewtonKKT:
         lam, stat = self.scale * ex.g_end + ex.G_end.T @ price[-1], 0.0
         for k in range(self.N - 1, -1, -1):
             own = g[k] + np.hstack([ex.A[k], ex.B[k]]).T @ lam
-            stat, lam = max(stat, np.abs(own[n:]).max(initial=0.0)), own[:n]
-        stat = max(stat, np.abs(lam[self.model.free]).max(initial=0.0))
-        rho = self.rho(it, ex.rows) / self.d[self.row]
-        missed = self.missed(ex.rows) / self.d[self.row[self.ns :]]
-        off = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, rho, missed))
-        size = max(np.abs(ex.g).max(), np.abs(ex.g_end).max())
-        return max(stat / (self.scale * (1 + size)), float(off))
+            stat = max(stat, np.abs(own[n:] * self.size[n:]).max(initial=0.0))
+            lam = own[:n]
+        free = self.model.free
+        stat = max(stat, np.abs(lam[free] * self.size[free]).max(initial=0.0))
+        rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
+        gaps = ex.gaps * self.rate[:n]
+        off = max(np.abs(part).max(initial=0.0) for part in (gaps, rho, missed))
+        return max(stat / (1 + self.scale * self.steepest()), float(off))
 
     @property
     def has_hard(self) -> bool:

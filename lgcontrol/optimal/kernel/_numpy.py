@@ -100,7 +100,7 @@ class NumpyMemory(KernelMemory):
     def _keep(self, solver: NewtonKKT, it: PlanIterate, K: Any, rows: np.ndarray) -> None:
         for name in ITERATE:
             self.parts[name][:] = getattr(it, name)
-        self.parts["rows"][:], self.parts["scales"][:] = rows, solver.d
+        self.parts["rows"][:], self.parts["scales"][:] = rows, np.r_[solver.d, solver.size]
         if K is not None:
             self.parts["K"][:] = K
         self.kept[: len(NUMBERS)] = [getattr(solver, name, 0.0) for name in NUMBERS]

@@ -102,7 +102,7 @@ def layout_of(model: StageModel, kept: int) -> PlanLayout:
     shapes = {
         "x": (M, model.group.nq), "u": (N, problem.system.n_inputs), "s": (M, na), "z": (M, na),
         "e": (M, na), "y": (M, na), "zl": (N, m), "zu": (N, m), "lam": (N, n),
-        "nu": (M, len(sides.equal)), "K": (N, m, n), "rows": (M, rows), "scales": (rows,),
+        "nu": (M, len(sides.equal)), "K": (N, m, n), "rows": (M, rows), "scales": (rows + n + m,),
         "kept": (kept,),
     }  # fmt: skip
     return plan_layout(problem, shapes)

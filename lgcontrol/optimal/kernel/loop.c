@@ -197,7 +197,8 @@ static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
   int64_t sizes[8];
   lg_newton_sizes(m, q->horizon, sizes);
   double *const parts[] = {q->plan, q->rows, q->K, q->scales, q->memory};
-  const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx, m->nr, sizes[7]};
+  const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx,
+    m->nr + m->nx + m->nv, sizes[7]};
   for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
@@ -411,6 +412,6 @@ LG_EXPORT void lg_loop_sizes(const lg_model *m, int64_t N, int64_t queue, int64_
   lg_newton_sizes(m, N, own);
   sizes[0] = LG_NUMBERS + m->nv + queue * (1 + m->nv);
   if (rates > 0) sizes[0] += 3 + 2 * m->nq + m->nu + m->nv + rates + all * all;
-  sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + m->nr + own[7];
+  sizes[1] = own[1] + (N + 1) * m->nr + N * m->nv * m->nx + (m->nr + m->nx + m->nv) + own[7];
   sizes[2] = sizeof(lg_loop);
 }

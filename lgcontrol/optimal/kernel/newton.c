@@ -62,6 +62,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->holds = take(&memory, M * na), s->gives = take(&memory, M * na);
   s->w1s = take(&memory, M * na), s->w2s = take(&memory, M * na), s->vs = take(&memory, M * na);
   s->term = take(&memory, M * na);
+  s->metric = take(&memory, nz), s->rate = take(&memory, nz);
   s->scratch = memory;
 }
 
@@ -379,11 +380,43 @@ static double sum_of(const double *v, int64_t n)
   return sum + added(sums);
 }
 
-static double theta(const lg_model *m, const lg_task *q, const double *gap, const double *rho,
-                    const double *missed)
+/* The sum of sizes of defects, each by the size of its coordinate. */
+static double sum_of_gaps(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < m->nx; i++) {
+    double own = 0;
+    for (int64_t k = 0; k < q->horizon; k++) own += fabs(gap[k * m->nx + i]);
+    sum += own * s->rate[i];
+  }
+  return sum;
+}
+
+/* The largest defect by the size of its coordinate. */
+static double widest_gap(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
+{
+  double most = 0;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t i = 0; i < m->nx; i++) most = widest(most, gap[k * m->nx + i] * s->rate[i]);
+  return most;
+}
+
+/* The largest derivative of the cost, for changes of the size of their coordinates. */
+static double widest_slope(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  const int64_t nz = m->nx + m->nv;
+  double most = 0;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int64_t i = 0; i < nz; i++) most = widest(most, s->g[k * nz + i] * s->size[i]);
+  for (int64_t i = 0; i < m->nx; i++) most = widest(most, s->g_end[i] * s->size[i]);
+  return most;
+}
+
+static double theta(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap,
+                    const double *rho, const double *missed)
 {
   const int64_t M = q->horizon + 1;
-  return sum_of(gap, q->horizon * m->nx) + sum_of(rho, M * (m->ns + m->ne)) + sum_of(missed, M * m->ne);
+  return sum_of_gaps(m, q, s, gap) + sum_of(rho, M * (m->ns + m->ne)) + sum_of(missed, M * m->ne);
 }
 
 /* A product whose logarithm is taken before it gets too large or too small. */
@@ -498,6 +531,7 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
   const int64_t na = m->ns + m->ne;
+  const double *const size = s->size;
   double stat = 0, along[nz + LG_W], viol = 0, r_viol = 0;
   row_prices(m, q, s, s->now.z, s->now.nu, s->price);
   for (int64_t k = 0; k < N; k++) {
@@ -510,14 +544,15 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
     }
     pull_back(m, F, lam, along);
     for (int64_t j = 0; j < nv; j++)
-      stat = widest(stat, along[nx + j] + s->now.zu[k * nv + j] - s->now.zl[k * nv + j]);
-    for (int64_t i = 0; i < nx && k > 0; i++) stat = widest(stat, along[i] - lam[i - nx]);
-    for (int64_t i = 0; i < m->nf && k == 0; i++) stat = widest(stat, along[m->free[i]]);
+      stat = widest(stat, (along[nx + j] + s->now.zu[k * nv + j] - s->now.zl[k * nv + j]) * size[nx + j]);
+    for (int64_t i = 0; i < nx && k > 0; i++) stat = widest(stat, (along[i] - lam[i - nx]) * size[i]);
+    for (int64_t i = 0; i < m->nf && k == 0; i++)
+      stat = widest(stat, along[m->free[i]] * size[m->free[i]]);
   }
   for (int64_t i = 0; i < nx; i++) {
     double sum = s->scale * s->g_end[i] - s->now.lam[(N - 1) * nx + i];
     for (int64_t r = 0; r < nr; r++) sum += s->G_end[r + i * nr] * s->price[N * nr + r];
-    stat = widest(stat, sum);
+    stat = widest(stat, sum * size[i]);
   }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
   s->zsum = s->zcount = 0;
@@ -542,15 +577,17 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
   }
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < nv; j++) {
-      if (isfinite(s->lower[j])) s->zsum += s->now.zl[k * nv + j], s->zcount++;
-      if (isfinite(s->upper[j])) s->zsum += s->now.zu[k * nv + j], s->zcount++;
+      if (isfinite(s->lower[j])) s->zsum += s->now.zl[k * nv + j] * size[nx + j], s->zcount++;
+      if (isfinite(s->upper[j])) s->zsum += s->now.zu[k * nv + j] * size[nx + j], s->zcount++;
     }
-  s->lsum = sum_of(s->now.lam, N * nx), s->lcount = (double)(N * nx);
+  s->lsum = 0, s->lcount = (double)(N * nx);
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t i = 0; i < nx; i++) s->lsum += fabs(s->now.lam[k * nx + i]) * size[i];
   if (!s->mem->elastic)
     s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (double)((N + 1) * m->ne);
-  const double gaps = largest(s->gap, N * nx, 0);
-  s->stat = stat, s->viol = widest(viol, gaps), s->r_viol = widest(r_viol, gaps);
-  s->g_size = largest(s->g_end, nx, largest(s->g, N * nz, 0));
+  s->stat = stat, s->viol = widest(viol, widest_gap(m, q, s, s->gap));
+  s->r_viol = widest(widest(r_viol, s->viol), largest(s->gap, N * nx, 0));
+  s->g_size = widest_slope(m, q, s);
 }
 
 /* Largest distance of a product of a multiplier and its distance from mu. */
@@ -717,7 +754,7 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
         s->leave[i] = missed[i] + s->d[m->row[a]] * s->drow[k * nr + m->row[a]];
         left = widest(left, s->leave[i]);
       }
-    if (!(left > o->refined * larger(1e-3, most)) || turn_ + 1 == sweeps) break;
+    if (!(left > o->relax * larger(1e-3, most)) || turn_ + 1 == sweeps) break;
     for (int64_t i = 0; i < (N + 1) * ne; i++) s->aim[i] += hold * s->leave[i];
   }
   for (int64_t i = 0; i < (N + 1) * ne; i++)
@@ -901,7 +938,10 @@ static void least_squares(const lg_model *m, lg_task *q, lg_state *s, const lg_s
         }
     }
     copy(s->now.lam, s->d_lam, N * m->nx);
-    most = largest(s->now.nu, (N + 1) * ne, largest(s->now.lam, N * m->nx, 0));
+    most = largest(s->now.nu, (N + 1) * ne, 0);
+    for (int64_t k = 0; k < N; k++)
+      for (int64_t i = 0; i < m->nx; i++)
+        most = widest(most, s->now.lam[k * m->nx + i] * s->size[i]);
   }
   if (most <= o->multiplier_most) return;
   memset(s->now.nu, 0, (size_t)((N + 1) * ne) * sizeof(double));
@@ -939,7 +979,7 @@ static void begin_filter(lg_filter *f, const lg_settings *o, double theta_)
 static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
 {
   misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-  s->t_theta = theta(m, q, s->t_gap, s->t_rho, s->t_missed);
+  s->t_theta = theta(m, q, s, s->t_gap, s->t_rho, s->t_missed);
   s->t_phi = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
 }
 
@@ -1019,7 +1059,8 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
     const int is_soft = j < m->ns && isfinite(q->weight[j]);
     s->w1[j] = s->w2[j] = s->v[j] = s->elastic[j] = 0;
     if (is_soft) {
-      s->w1[j] = s->w2[j] = q->weight[j] * s->scale, s->elastic[j] = 1;
+      const double d = s->d[m->row[j]];
+      s->w1[j] = q->weight[j] * s->scale / d, s->w2[j] = s->w1[j] / d, s->elastic[j] = 1;
     } else if (s->priced > 0 && j < m->ns && m->start[j] == 0) {
       s->w1[j] = s->priced, s->elastic[j] = 1;
     } else if (elastic && m->start[j] == 0) {
@@ -1055,7 +1096,7 @@ static int can_relax(const lg_model *m, const lg_task *q)
 static double violated(const lg_model *m, const lg_task *q, const lg_state *s, double *most)
 {
   const int64_t na = m->ns + m->ne;
-  double sum = sum_of(s->gap, q->horizon * m->nx), high = 0;
+  double sum = sum_of_gaps(m, q, s, s->gap), high = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
       if (m->active[k * na + j] == 0 || (j < m->ns && isfinite(q->weight[j]))) continue;
@@ -1074,14 +1115,14 @@ static void begin_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_s
   const int64_t N = q->horizon;
   double most;
   mem->outer = mem->filter, mem->outer_mu = mem->mu;
-  mem->outer_theta = theta(m, q, s->gap, s->rho, s->missed);
+  mem->outer_theta = theta(m, q, s, s->gap, s->rho, s->missed);
   violated(m, q, s, &most);
   mem->elastic = 1, mem->penalty = o->penalty_first;
   mem->mu = s->mu = larger(mem->mu, most);
   set_form(m, q, s);
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   mem->tiny = 0;
   for (int64_t k = 0; k < N; k++)
     for (int64_t j = 0; j < m->nv; j++) {
@@ -1237,7 +1278,7 @@ static int is_affordable(const lg_model *m, const lg_task *q, const lg_state *s,
 {
   double price = 0;
   for (int64_t i = 0; i < q->horizon * m->nx; i++)
-    price = larger(price, fabs(s->now.lam[i] + s->d_lam[i]));
+    price = larger(price, fabs(s->now.lam[i] + s->d_lam[i]) * s->size[i % m->nx]);
   for (int64_t i = 0; i < (q->horizon + 1) * m->ne; i++)
     price = larger(price, fabs(s->now.nu[i] + s->d_nu[i]));
   return s->t_phi - phi_ <= price * th;
@@ -1247,7 +1288,7 @@ static int is_affordable(const lg_model *m, const lg_task *q, const lg_state *s,
 static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
 {
   lg_filter *filter = &s->mem->filter;
-  const double th = theta(m, q, s->gap, s->rho, s->missed);
+  const double th = theta(m, q, s, s->gap, s->rho, s->missed);
   const double ref[3] = {th, phi(m, q, s, &s->now, s->below, s->above, s->f), slope(m, q, s)};
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
@@ -1297,80 +1338,228 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
 /* ---- a solve ----------------------------------------------------------------------------------*/
 
 /* By how much a limit is relaxed: less than what counts as violated. */
-LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit)
+LG_INLINE double relaxed_by(const lg_task *q, const lg_settings *o, double limit, double size)
 {
-  return smaller(o->relax * larger(1, fabs(limit)), q->tolerance / 10);
+  return smaller(o->relax * larger(size, fabs(limit)), q->tolerance / 10);
 }
 
 /* Relaxed limits of controls and constraints, as they are now. */
 static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   for (int64_t j = 0; j < m->nv; j++) {
-    s->lower[j] = q->lower[j] - relaxed_by(q, o, q->lower[j]);
-    s->upper[j] = q->upper[j] + relaxed_by(q, o, q->upper[j]);
+    const double size = s->size[m->nx + j];
+    s->lower[j] = q->lower[j] - relaxed_by(q, o, q->lower[j], size);
+    s->upper[j] = q->upper[j] + relaxed_by(q, o, q->upper[j], size);
   }
   for (int64_t k = 0; k < q->horizon; k++)
     for (int64_t j = 0; j < m->nv; j++)
       s->lowest[k * m->nv + j] = s->lower[j], s->highest[k * m->nv + j] = s->upper[j];
   for (int64_t j = 0; j < m->ns + m->ne; j++) {
     const int hard = j < m->ns && !isfinite(q->weight[j]) && !m->start[j];
-    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * relaxed_by(q, o, q->limit[j]) : 0);
+    const double by = relaxed_by(q, o, q->limit[j], 1 / s->d[m->row[j]]);
+    s->limit[j] = q->limit[j] + (hard ? m->sign[j] * by : 0);
   }
 }
 
 /* How far off its limits the first iterate has a control. */
-static void apart(const lg_state *s, const lg_settings *o, int64_t j, double *least, double *most)
+static void apart(const lg_model *m, const lg_state *s, const lg_settings *o, int64_t j, double *least,
+                  double *most)
 {
+  const double size = s->size[m->nx + j];
   const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
-  *least = low ? o->push * larger(1, fabs(s->lower[j])) : 0;
-  *most = high ? o->push * larger(1, fabs(s->upper[j])) : 0;
+  *least = low ? o->push * larger(size, fabs(s->lower[j])) : 0;
+  *most = high ? o->push * larger(size, fabs(s->upper[j])) : 0;
   if (low && high) {
     const double range = o->push * (s->upper[j] - s->lower[j]);
     *least = smaller(*least, range), *most = smaller(*most, range);
   }
 }
 
+/* Sizes of controls that have a limit: half of their range, or how far the limit is from zero, from the
+ * reference and from where the solve starts. */
+static double size_of_control(const lg_model *m, const lg_task *q, const lg_state *s, int64_t j)
+{
+  const double low = q->lower[j], high = q->upper[j];
+  if (isfinite(low) && isfinite(high)) return high > low ? (high - low) / 2 : 1;
+  double most = isfinite(low) ? fabs(low) : isfinite(high) ? fabs(high) : 0;
+  for (int64_t k = 0; k < q->horizon; k++) {
+    const int64_t i = k * m->nu + m->controls[j];
+    most = widest(widest(most, s->now.u[i]), q->u_ref[i]);
+  }
+  return most;
+}
+
+/* A size as far as it is beyond what is not scaled, or another one for none. */
+static double known_size(const lg_settings *o, double size, double other)
+{
+  const double own = size > 0 && size < INFINITY ? size : other;
+  return own / clip(own, 1 / o->size_free, o->size_free);
+}
+
+/* Changes of states over the horizon that controls of some sizes cause, at first order: what they add
+ * to steps, and what that adds to other states; two turns, as growth in loops says nothing. */
+static void respond(const lg_model *m, const lg_task *q, const lg_state *s, const double *size,
+                    double *found)
+{
+  const int64_t nx = m->nx, nv = m->nv, nz = nx + nv;
+  double before[nx];
+  for (int turn_ = 0; turn_ < 3; turn_++) {
+    for (int64_t l = 0; l < nx; l++) before[l] = turn_ > 0 ? found[l] : 0, found[l] = before[l];
+    for (int64_t l = 0; l < nx; l++) {
+      double all = 0;
+      for (int64_t k = 0; k < q->horizon; k++) {
+        const double *F = s->F + (k * nx + l) * nz;
+        double own = 0;
+        for (int64_t i = 0; i < nx && turn_ > 0; i++)
+          own += fabs(F[i] - (i == l)) * before[i] / 2;
+        for (int64_t j = 0; j < nv && turn_ == 0; j++) own += fabs(F[nx + j]) * size[j];
+        if (isfinite(own)) all += own;
+      }
+      found[l] = larger(found[l], all);
+    }
+  }
+}
+
+/* Sizes of error coordinates and controls, so that numbers of any unit are numbers of size one. States:
+ * how far they are from the reference, from what equalities ask for, and what controls change.
+ * Controls without limits: what changes states by their sizes. */
+static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
+  double *size = s->size, others[nv + 1], with[nx];
+  double away[nx], *const out[] = {away};
+  for (int64_t i = 0; i < nx; i++) size[i] = 0;
+  for (int64_t k = 0; k <= N; k++) {
+    const double *in[] = {s->now.x + k * m->nq, q->x_ref + k * m->nq};
+    call(&m->error, 1, in, out, s->scratch);
+    for (int64_t i = 0; i < nx; i++)
+      if (isfinite(away[i])) size[i] = widest(size[i], away[i]);
+  }
+  for (int64_t j = 0; j < nv; j++) {
+    size[nx + j] = size_of_control(m, q, s, j);
+    others[j] = size[nx + j] > 0 ? 0 : 1;
+  }
+  for (int64_t k = 0; k <= N; k++)
+    for (int64_t j = m->ns; j < na; j++) {
+      const int64_t r = m->row[j], apart_ = k < N ? 1 : nr;
+      const double *G = k < N ? s->G + (k * nr + r) * nz : s->G_end + r;
+      if (m->active[k * na + j] == 0) continue;
+      const double miss = s->rows[k * nr + r] - q->limit[j];
+      double all = 0;
+      for (int64_t i = 0; i < nx; i++) all += G[i * apart_] * G[i * apart_];
+      for (int64_t i = 0; i < nx; i++) {
+        const double own = miss * G[i * apart_] / larger(all, 1e-300);
+        if (isfinite(own)) size[i] = widest(size[i], own);
+      }
+    }
+  for (int64_t i = 0; i < nx; i++)
+    if (!(size[i] > o->size_least)) size[i] = 0;
+  respond(m, q, s, others, with);
+  double ratio = INFINITY;
+  for (int64_t i = 0; i < nx; i++)
+    if (size[i] > 0 && with[i] > 0) ratio = smaller(ratio, size[i] / with[i]);
+  if (!isfinite(ratio)) ratio = 1;
+  for (int64_t j = 0; j < nv; j++)
+    if (others[j] > 0) size[nx + j] = ratio;
+  /* what changes of these sizes change, beyond the first order: a cost that is a state */
+  copy(s->trial.x, s->now.x, (N + 1) * m->nq);
+  copy(s->trial.u, s->now.u, N * m->nu);
+  for (int64_t k = 0; k < N; k++)
+    for (int64_t j = 0; j < nv; j++) {
+      double *v = s->trial.u + k * m->nu + m->controls[j];
+      const double up = s->upper[j] - *v, down = *v - s->lower[j], by_ = size[nx + j];
+      *v += up >= down ? smaller(by_, up * o->boundary) : -smaller(by_, down * o->boundary);
+    }
+  values(m, q, s);
+  for (int64_t i = 0; i < nx; i++) {
+    double all = 0, rest = 0;
+    int integrates = 1;
+    for (int64_t k = 0; k < N; k++) {
+      for (int64_t l = 0; l < nx; l++)
+        integrates = integrates && s->F[(k * nx + l) * nz + i] == (l == i);
+      const double gap = fabs(s->gap[k * nx + i]), own = fabs(s->t_gap[k * nx + i] - s->gap[k * nx + i]);
+      all += isfinite(own) ? own : 0, rest += isfinite(gap) ? gap : 0;
+    }
+    if (integrates && size[i] < o->push * larger(all, rest)) size[i] = larger(all, rest);
+  }
+  double logs = 0, count = 0;
+  for (int64_t i = 0; i < nz; i++)
+    if (size[i] > 0 && size[i] < INFINITY) logs += log(size[i]), count++;
+  const double mean = count > 0 ? exp(logs / count) : 1;
+  for (int64_t i = 0; i < nz; i++) size[i] = known_size(o, size[i], mean);
+}
+
+/* Reciprocals of the sizes. */
+static void set_metric(const lg_model *m, lg_state *s)
+{
+  for (int64_t i = 0; i < m->nx + m->nv; i++)
+    s->rate[i] = 1 / s->size[i], s->metric[i] = s->rate[i] * s->rate[i];
+}
+
 static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
-  const int64_t N = q->horizon, nv = m->nv, nz = m->nx + nv, nr = m->nr, na = m->ns + m->ne;
+  const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
   lg_memory *mem = s->mem;
   memset(mem, 0, sizeof *mem);
   int bounded = na > 0;
+  for (int64_t r = 0; r < nr; r++) s->d[r] = 1;
+  for (int64_t j = 0; j < nv; j++) s->size[nx + j] = known_size(o, size_of_control(m, q, s, j), 1);
   set_limits(m, q, s, o);
   for (int64_t j = 0; j < nv; j++) {
     const int low = isfinite(s->lower[j]), high = isfinite(s->upper[j]);
     bounded = bounded || low || high;
     double least, most;
-    apart(s, o, j, &least, &most);
+    apart(m, s, o, j, &least, &most);
     for (int64_t k = 0; k < N; k++) {
       double *v = s->now.u + k * m->nu + m->controls[j];
       *v = clip(*v, s->lower[j] + least, s->upper[j] - most);
-      s->now.zl[k * nv + j] = low ? o->multiplier_first : 0;
-      s->now.zu[k * nv + j] = high ? o->multiplier_first : 0;
     }
   }
   expand(m, q, s);
-  for (int64_t r = 0; r < nr; r++) s->d[r] = 1;
-  s->scale = smaller(1, o->gradient_most / larger(1e-300, largest(s->g_end, m->nx, largest(s->g, N * nz, 0))));
-  for (int64_t r = 0; r < nr; r++) { /* rows with a hard constraint, where that is active */
+  measure(m, q, s, o);
+  set_metric(m, s);
+  for (int64_t i = 0; i < N * nv; i++) {
+    const double z = o->multiplier_first * s->rate[nx + i % nv];
+    s->now.zl[i] = isfinite(s->lower[i % nv]) ? z : 0;
+    s->now.zu[i] = isfinite(s->upper[i % nv]) ? z : 0;
+  }
+  const double most = o->gradient_most;
+  double steepest = widest_slope(m, q, s), least = 0;
+  for (int64_t i = 0; i < nz; i++) least = s->size[i] == 1 ? least : 1;
+  if (!(steepest > least) && least > 0) { /* at an optimum of the cost alone */
+    for (int64_t i = 0; i < N * nz; i++) {
+      const double own = s->H[i * nz + i % nz] * s->size[i % nz] * s->size[i % nz] / 2;
+      if (own > steepest && isfinite(own)) steepest = own;
+    }
+    for (int64_t i = 0; i < nx; i++) {
+      const double own = s->H_end[i * (nx + 1)] * s->size[i] * s->size[i] / 2;
+      if (own > steepest && isfinite(own)) steepest = own;
+    }
+  }
+  s->scale = steepest > 0 ? clip(steepest, least, most) / steepest : 1;
+  for (int64_t r = 0; r < nr; r++) { /* rows where they are active */
     double size = 0;
-    int soft = 0;
     for (int64_t j = 0; j < na; j++) {
       if (m->row[j] != r) continue;
-      soft = soft || (j < m->ns && isfinite(q->weight[j]));
       for (int64_t k = 0; k < N; k++)
         if (m->active[k * na + j] != 0)
           for (int64_t i = 0; i < nz; i++) {
-            const double own = fabs(s->G[(k * nr + r) * nz + i]);
+            const double own = fabs(s->G[(k * nr + r) * nz + i]) * s->size[i];
             if (own > size && isfinite(own)) size = own;
           }
-      for (int64_t i = 0; i < m->nx && m->active[N * na + j] != 0; i++) {
-        const double own = fabs(s->G_end[r + i * nr]);
+      for (int64_t i = 0; i < nx && m->active[N * na + j] != 0; i++) {
+        const double own = fabs(s->G_end[r + i * nr]) * s->size[i];
         if (own > size && isfinite(own)) size = own;
       }
     }
-    if (!soft) s->d[r] = smaller(1, o->gradient_most / larger(1e-300, size));
+    for (int64_t j = 0; j < na && !(size > 0) && least > 0; j++)
+      for (int64_t k = 0; k <= N && m->row[j] == r; k++) {
+        const double own = fabs(s->rows[k * nr + r] - q->limit[j]);
+        if (m->active[k * na + j] != 0 && own > size && isfinite(own)) size = own;
+      }
+    s->d[r] = size > 0 ? clip(size, least, most) / size : 1;
   }
+  set_limits(m, q, s, o);
   mem->mu = s->mu = bounded ? o->mu_first : last_of(q, o);
   mem->scale = q->scale = s->scale;
   set_form(m, q, s);
@@ -1390,7 +1579,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   memset(s->now.nu, 0, (size_t)((N + 1) * m->ne) * sizeof(double));
   least_squares(m, q, s, o);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   mem->alpha = 1;
 }
 
@@ -1446,10 +1635,10 @@ static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_
 }
 
 /* How far an iterate is moved off a saddle: a share of the control's range, or of one unit. */
-LG_INLINE double nudge_of(const lg_state *s, const lg_settings *o, int64_t j)
+LG_INLINE double nudge_of(const lg_state *s, const lg_settings *o, int64_t nx, int64_t j)
 {
   const double range = s->upper[j] - s->lower[j];
-  return o->nudge * (isfinite(range) ? range : 1);
+  return o->nudge * (isfinite(range) ? range : s->size[nx + j]);
 }
 
 /* The direction of least curvature of the problem that was factorized last, by inverse iterations on
@@ -1461,22 +1650,26 @@ static double least_curved(const lg_model *m, const lg_task *q, lg_state *s, con
   double curvature = 0;
   for (int64_t i = 0; i < N * nv; i++) {
     const double place = (double)(i + 1) * 0.6180339887498949;
-    s->du[i] = place - floor(place) - 0.5;
+    s->du[i] = (place - floor(place) - 0.5) * s->size[nx + i % nv];
   }
-  memset(s->full_end, 0, (size_t)nx * sizeof(double));
+  memset(s->eps, 0, (size_t)((N + 1) * nx) * sizeof(double));
   memset(s->move, 0, (size_t)((N + 1) * nx) * sizeof(double));
   for (int turn_ = 0; turn_ < 3; turn_++) {
     double before = 0, both = 0, most = 0;
     for (int64_t k = 0; k < N; k++)
       for (int64_t i = 0; i < nz; i++)
-        s->full[k * nz + i] = i < nx ? 0 : s->du[k * nv + i - nx];
+        s->full[k * nz + i] = s->metric[i] * (i < nx ? s->eps[k * nx + i] : s->du[k * nv + i - nx]);
+    for (int64_t i = 0; i < nx; i++) s->full_end[i] = s->metric[i] * s->eps[N * nx + i];
+    for (int64_t i = 0; i < N * nz; i++) before += s->full[i] * s->full[i] / s->metric[i % nz];
+    for (int64_t i = 0; i < nx; i++) before += s->full_end[i] * s->eps[N * nx + i];
     back(m, q, s, s->full, s->full_end, s->move);
-    for (int64_t k = 0; k < N; k++)
-      for (int64_t j = 0; j < nv; j++) {
-        const double own = s->full[k * nz + nx + j], next = s->du[k * nv + j];
-        before += own * own, both -= own * next;
-        most = widest(most, next / nudge_of(s, o, j));
-      }
+    for (int64_t k = 0; k < N; k++) {
+      both -= dot((int)nx, s->full + k * nz, s->eps + k * nx);
+      both -= dot((int)nv, s->full + k * nz + nx, s->du + k * nv);
+      for (int64_t j = 0; j < nv; j++)
+        most = widest(most, s->du[k * nv + j] / nudge_of(s, o, nx, j));
+    }
+    both -= dot((int)nx, s->full_end, s->eps + N * nx);
     curvature = before / both - s->mem->dw;
     for (int64_t i = 0; i < N * nv; i++) s->du[i] /= most;
     for (int64_t i = 0; i < (N + 1) * nx; i++) s->eps[i] /= most;
@@ -1501,7 +1694,7 @@ static int nudge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *
   copy(s->now.x, s->trial.x, M * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
   expand(m, q, s);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   s->mem->alpha = 1, s->mem->error = 0;
   return 1;
 }
@@ -1512,7 +1705,7 @@ static void begin_anew(const lg_model *m, const lg_task *q, lg_state *s, const l
   s->mu = s->mem->mu = larger(s->mu, o->real_time_mu);
   recentre(m, q, s, o);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   s->mem->tiny = 0;
 }
 
@@ -1527,7 +1720,8 @@ static int leave_saddle(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   copy(s->trial.u, s->du, N * nv);
   const double curvature = least_curved(m, q, s, o);
   for (int64_t i = 0; i < N * nv; i++)
-    along += s->trial.u[i] * s->du[i], size += s->du[i] * s->du[i];
+    along += s->trial.u[i] * s->du[i] * s->metric[m->nx + i % nv],
+      size += s->du[i] * s->du[i] * s->metric[m->nx + i % nv];
   if (!(curvature < -1e-3 * mem->dw) || !(stays || fabs(along) <= 1e-3 * size)) return 0;
   mem->nudges++;
   return nudge(m, q, s, o);
@@ -1554,7 +1748,7 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   if (violated(m, q, s, &most) > o->elastic_decrease * kept.outer_theta) return 0;
   copy(s->saved_memory, s->now.x, s->plan);
   end_elastic(m, q, s, o, 0);
-  const double t = theta(m, q, s->gap, s->rho, s->missed);
+  const double t = theta(m, q, s, s->gap, s->rho, s->missed);
   if (t <= o->elastic_decrease * kept.outer_theta
       && acceptable(&s->mem->filter, o, t, phi(m, q, s, &s->now, s->below, s->above, s->f)))
     return 1;
@@ -1569,12 +1763,12 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
 static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int has_gains)
 {
   lg_memory *mem = s->mem;
-  const double th = theta(m, q, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
+  const double th = theta(m, q, s, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
   double f;
   augment(&mem->filter, th, phi(m, q, s, &s->now, s->below, s->above, s->f));
   if (has_gains && roll_out(m, q, s, o, tau, LG_FED, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-    const double t = theta(m, q, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
+    const double t = theta(m, q, s, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
         && acceptable(&mem->filter, o, t, p)) {
       accept(m, q, s, o, 0, 0);
@@ -1624,7 +1818,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       expand(m, q, s);
       return LG_ITERATIONS;
     }
-    if (theta(m, q, s->gap, s->rho, s->missed) > 1e-2 * q->tolerance
+    if (theta(m, q, s, s->gap, s->rho, s->missed) > 1e-2 * q->tolerance
         && restore(m, q, s, o, has_gains))
       return LG_ITERATIONS;
     if (!fine && q->iterations == 0) return LG_NOT_FINITE; /* there is no step at all */
@@ -1655,12 +1849,12 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     return mem->dw == 0 ? LG_INFEASIBLE : LG_STALLED; /* a maximum tells nothing */
   }
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
-  mem->penalty *= o->penalty_grow;
+  mem->penalty = o->penalty_most;
   s->mu = mem->mu = larger(s->mu, smaller(most, o->mu_first) * 1e-2);
   set_form(m, q, s);
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   mem->tiny = 0;
   return LG_ITERATIONS;
 }
@@ -1671,7 +1865,7 @@ static void open_task(const lg_model *m, lg_task *q, lg_state *s)
   lay_out(s, q->work, m, q->horizon);
   lay_point(&s->now, q->plan, m, q->horizon), lay_point(&s->trial, s->trial_memory, m, q->horizon);
   s->mem = (lg_memory *)(void *)q->memory;
-  s->d = q->scales;
+  s->d = q->scales, s->size = q->scales + m->nr;
   q->iterations = 0;
 }
 
@@ -1681,13 +1875,14 @@ static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
 {
   const int64_t xp = padded(m->nx);
   s->mu = s->mem->mu, s->scale = q->scale = s->mem->scale;
+  set_metric(m, s);
   set_limits(m, q, s, o);
   set_form(m, q, s);
   for (int64_t i = 0; i < q->horizon * m->nv; i++)
     for (int64_t l = 0; l < m->nx; l++) s->K[i * xp + l] = q->K[i * m->nx + l];
   for (int64_t j = 0; j < m->nv; j++) {
     double least, most;
-    apart(s, o, j, &least, &most);
+    apart(m, s, o, j, &least, &most);
     for (int64_t k = 0; k < q->horizon; k++) {
       double *v = s->now.u + k * m->nu + m->controls[j];
       if (!(*v > s->lower[j] && *v < s->upper[j]))
@@ -1710,7 +1905,7 @@ static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
     recentre(m, q, s, o);
   }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
   mem->alpha = 1, mem->error = mem->dw_last = 0, mem->tiny = mem->left = 0;
   mem->nudges = mem->doubts = 0;
 }
@@ -1837,23 +2032,23 @@ static double adjoint(const lg_model *m, const lg_task *q, lg_state *s)
     const double *F = s->F + k * nx * nz, *lam = s->d_lam + k * nx;
     double *own = s->full + k * nz;
     pull_back(m, F, lam, own);
-    stat = largest(own + nx, nv, stat);
+    for (int64_t j = 0; j < nv; j++) stat = widest(stat, own[nx + j] * s->size[nx + j]);
     if (k > 0) copy(s->d_lam + (k - 1) * nx, own, nx);
-    for (int64_t i = 0; i < m->nf && k == 0; i++) stat = widest(stat, own[m->free[i]]);
+    for (int64_t i = 0; i < m->nf && k == 0; i++)
+      stat = widest(stat, own[m->free[i]] * s->size[m->free[i]]);
   }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  double viol = largest(s->gap, N * nx, 0);
+  double viol = widest_gap(m, q, s, s->gap);
   for (int64_t k = 0; k <= N; k++) {
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       if (s->active[i] == 0) continue;
-      viol = widest(viol, s->rho[i] / s->d[m->row[j]]);
+      viol = widest(viol, s->rho[i]);
     }
     for (int64_t j = 0; j < m->ne; j++)
-      viol = widest(viol, s->missed[k * m->ne + j] / s->d[m->row[m->ns + j]]);
+      viol = widest(viol, s->missed[k * m->ne + j]);
   }
-  const double size = largest(s->g_end, nx, largest(s->g, N * nz, 0));
-  return widest(stat / (s->scale * (1 + size)), viol);
+  return widest(stat / (1 + s->scale * widest_slope(m, q, s)), viol);
 }
 
 /* Whether there are one-sided hard rows. */
@@ -2024,7 +2219,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       tau = larger(o->boundary, 1 - s->mu);
       misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
       if (is_first || is_raised)
-        begin_filter(&s->mem->filter, o, theta(m, q, s->gap, s->rho, s->missed));
+        begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
       is_ready = regularize(m, q, s, o) && direction(m, q, s, o, s->gap, s->rho, s->missed);
       if (!is_ready || !is_first || again) break;
       fall = larger(0, -slope(m, q, s)) / larger(1, barriers(s));

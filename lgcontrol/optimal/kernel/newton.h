@@ -68,6 +68,7 @@ typedef struct {
   double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *move;
   double *below, *above, *t_below, *t_above; /* of controls from limits, of the iterate and the trial */
   double *lowest, *highest; /* limits of controls, node after node */
+  double *size, *metric, *rate; /* sizes of error coordinates and controls; 1 / size²; 1 / size */
   double *holds, *gives, *w1s, *w2s, *vs, *term; /* of constraints node after node; terms of a sum */
   double *scratch;
   double *trial_memory, *saved_memory;

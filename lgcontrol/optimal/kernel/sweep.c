@@ -56,7 +56,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         sum += s->G_end[r + i * nr] * s->weight[N * nr + r] * s->G_end[r + j * nr];
       P[i + j * xp] = sum;
     }
-    P[j * (xp + 1)] += diagonal;
+    P[j * (xp + 1)] += diagonal * s->metric[j];
   }
   for (int k = N - 1; k >= 0; k--) {
     const double *F = s->F + (int64_t)k * nx * nz, *H = s->H + (int64_t)k * nz * nz;
@@ -105,7 +105,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += load(row + i * LG_W) * own;
       }
     }
-    for (int j = 0; j < nz; j++) M[j * (zp + 1)] += diagonal;
+    for (int j = 0; j < nz; j++) M[j * (zp + 1)] += diagonal * s->metric[j];
     for (int j = 0; j < nv && !identity; j++)
       M[(nx + j) * (zp + 1)] += s->box[k * nv + j];
     /* R = L⁻¹ M_ux by columns of the state, K = -L⁻ᵀ R, P = M_xx - Rᵀ R */

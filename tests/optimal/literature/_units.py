@@ -35,6 +35,8 @@ def in_units(statement: Statement, factor: float) -> Statement | None:
     phases = [_phase(phase, systems[id(phase.system)], factor) for phase in problem.phases]
     (haste,) = (cost for cost in problem.problem.costs if cost.name == "time")
     made = PhasedProblem(phases, time_weight=haste.terminal, method=problem.method)
+    effort = problem.problem.R / factor  # its default has units of its own
+    made.problem = made.problem.with_arguments(R=effort)
     return Statement(made, factor * np.asarray(statement.x0, float))
 
 
