@@ -168,6 +168,25 @@ def motion_between(
     return t, x, np.repeat(setting.x_ref[:-1, None], DRAWN_PARTS + 1, axis=1)
 
 
+def motion_between_phases(found: PhasedSolution) -> tuple[np.ndarray, np.ndarray] | None:
+    """The same of the parts of a plan of phases that share their group, without references."""
+    phased, setting, pieces, is_off = found.problem, found.solution._setting, [], False
+    if setting is None or found.whole is None:
+        return None
+    for i, (phase, part) in enumerate(zip(phased.phases, found.parts.values(), strict=True)):
+        if len(part) != phase.steps + 1:  # it vanished
+            continue
+        nodes = Nodes(part.t, part.x, part.input_at_nodes[:-1])
+        between = _Between(phased.stretch(i, np.diff(part.t)), nodes, setting)
+        motion = list(between.motion(DRAWN_PARTS))
+        off = _errors(phase.system, motion[-1][1], part.x[1:])
+        span = _errors(phase.system, found.whole.x, found.whole.x[0])
+        is_off |= bool((np.abs(off).max(axis=0) > COARSE_STATE * np.abs(span).max(axis=0)).any())
+        pieces.append(tuple(np.stack(each, axis=1) for each in zip(*motion, strict=True)))
+    t, x = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    return (t, x) if is_off else None
+
+
 def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
     """`System.error` of many states, in one call of CasADi."""
     return _mapped(system.state.function("minus"), x, other)[0] @ system.error_selection.T
@@ -681,6 +700,7 @@ DERIVED["transcription_error"] = transcription_error
 DERIVED["refined"] = refined
 DERIVED["coarseness"] = coarseness
 DERIVED["motion_between"] = motion_between
+DERIVED["motion_between_phases"] = motion_between_phases
 DERIVED["coarseness_of_phases"] = coarseness_of_phases
 DERIVED["transcription_error_of_phases"] = error_of_phases
 DERIVED["refined_phases"] = refined_phases

@@ -27,6 +27,7 @@ from ..codegen._internal import (
 from ..groups import LieGroup, Product, Rn
 from ..groups._internal import group_difference
 from ..integrators import Method
+from ..plotting import plot_trajectory
 from ..systems import Parameter, System, Trajectory
 from ..systems._internal import TrajectoryPoint, check_name, check_state
 from ._bounds import (
@@ -322,8 +323,12 @@ class PhasedSolution(Result):
         return DERIVED["sensitivities"](self.solution)
 
     def plot(self, *, figure: Any = None) -> Figure:
-        """States and inputs over time, as `Trajectory.plot`."""
-        return self.trajectory.plot(figure=figure)
+        """States and inputs over time, as `Trajectory.plot`.
+
+        Thin lines are the motion of each step if some end visibly off the next node.
+        """
+        between = DERIVED["motion_between_phases"](self)
+        return plot_trajectory(self.trajectory, between=between, figure=figure)
 
     def save(self, path: str | Path) -> Path:
         """Write the trajectory to an ``.npz`` file, as `Trajectory.save`, which it returns."""

@@ -164,8 +164,9 @@ def _tightened(run: PlottedRun, kept: Mapping[str, Any]) -> np.ndarray:
 
 @named_options
 def plot_trajectory(
-    trajectory: PlottedNodes, *, system: Plant | None = None, figure: Any = None
-) -> Figure:
+    trajectory: PlottedNodes, *, system: Plant | None = None, between: Any = None,
+    figure: Any = None,
+) -> Figure:  # fmt: skip
     """States and inputs of a trajectory over time.
 
     Parameters
@@ -175,6 +176,8 @@ def plot_trajectory(
     system : System, optional
         System of the inputs: gives names, units and bounds; the trajectory's ``inputs`` if left
         out.
+    between : tuple of ndarray, optional
+        Times (N, m) and states (N, m, nq) of N pieces of the motion between nodes: thin lines.
     figure : optional
         See `plot_run`.
 
@@ -195,7 +198,8 @@ def plot_trajectory(
         raise ValueError(
             f"x has shape {trajectory.x.shape}: draw one trajectory at a time, not a batch"
         )
-    panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None)
+    pieces = None if between is None else (*between, None)
+    panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None, between=pieces)
     count = trajectory.u.shape[-1]
     inputs = trajectory.inputs if system is None else system.inputs
     if len(inputs) != count and system is not None:

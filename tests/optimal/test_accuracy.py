@@ -230,6 +230,20 @@ def test_figures_show_steps_that_end_off_their_node():
     assert all(line.get_linewidth() != 0.5 for ax in smooth.plot().axes for line in ax.get_lines())
 
 
+def test_figures_of_phases_show_them_too():
+    parts = [
+        Phase(HYPER, n, T, Q=1.0, R=1.0, name=name) for n, T, name in ((5, 2.0, "a"), (4, 1.0, "b"))
+    ]
+    for method, count in (("euler", 1), ("rk4", 0)):
+        plan = PhasedProblem(parts, method=method).solve([START])
+        lines = plan.plot().axes[0].get_lines()
+        thin = [line for line in lines if line.get_linewidth() == 0.5]
+        assert len(thin) == count
+        if thin:
+            values = thin[0].get_ydata().reshape(9, -1)[:, :-1]
+            assert np.allclose(values[:, 0], plan.trajectory.x[:-1, 0])
+
+
 def test_calls_of_a_loop_and_solvers_of_ones_own_are_not_asked(monkeypatch):
     def refuse(*_):
         raise AssertionError("asked")
