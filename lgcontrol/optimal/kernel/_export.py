@@ -416,7 +416,12 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         *([("NR", len(taken), "inputs that the controls take")] if taken else []),
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
-        ("MOST_ITERATIONS", loop.most, "of any call, whatever happens"),
+        (
+            "MOST_ITERATIONS",
+            loop.most,
+            "of any call, whatever happens: calls that find out whether hard "
+            "bounds can be kept take them all",
+        ),
         *([("DELAY", float(loop.delay), "s, from call to effect")] if loop.delay else []),
         ("WORK", sizes["work"], "doubles of work memory"),
         ("RAM", 8 * _doubles(model, loop, sizes) + 8, "bytes of lg_mpc"),
