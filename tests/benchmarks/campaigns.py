@@ -1,15 +1,14 @@
 """Campaigns of five designs, what kills leave of a campaign, and the same bits on a cluster.
 
     python -m tests.benchmarks.campaigns [designs] [held] [kills] [scheduler] [cluster] [rate]
-        [--cases N] [--design NAME] [--workers N]
+        [--cases N] [--design NAME] [--workers N] [--kills N]
 
 ``designs`` stores what five designs stand and why they fail, with a picture; ``held`` judges those
-that were changed, on cases that taught nothing; ``kills`` sends SIGKILL to workers and campaigns at
-random times, 50 times, and counts what is there in the end; ``scheduler`` does so with the
-scheduler, the workers and the campaign of a cluster of dask.distributed;
-``cluster`` compares the bits of processes with those of a scheduler and workers of
-dask.distributed; ``rate`` measures closed loops with MPC a second, with one worker and with two,
-and the parent's memory.
+that were changed, on cases that taught nothing; ``kills`` sends SIGKILL to workers and campaigns
+at random times and counts what is there in the end; ``scheduler`` does so with the scheduler, the
+workers and the campaign of a cluster of dask.distributed; ``cluster`` compares the bits of
+processes with those of a scheduler and workers of dask.distributed; ``rate`` measures closed loops
+with MPC a second, with one worker and with two, and the parent's memory.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def held(store: dict[str, Any], options: Any) -> None:
         keep(store)
 
 
-def kills(store: dict[str, Any], options: Any, most: int = 50) -> None:
+def kills(store: dict[str, Any], options: Any) -> None:
     """Kill workers and campaigns at random times; no case may be lost or there twice."""
     chance, count = random.Random(0), options.cases or KILL_CASES
     design = f"{SMALL}:design"
@@ -118,7 +117,7 @@ def kills(store: dict[str, Any], options: Any, most: int = 50) -> None:
         started = time.perf_counter()
         while True:
             process = psutil.Popen(words)
-            while sum(killed.values()) < most and process.poll() is None:
+            while sum(killed.values()) < options.kills and process.poll() is None:
                 workers = workers_of(process)
                 if not workers:
                     time.sleep(0.1)
@@ -161,7 +160,7 @@ def told(
     }
 
 
-def scheduler(store: dict[str, Any], options: Any, most: int = 50) -> None:
+def scheduler(store: dict[str, Any], options: Any) -> None:
     """Kill the scheduler, its workers or the campaign; who is gone begins anew."""
     chance, count = random.Random(1), options.cases or 1000
     design, killed = f"{SMALL}:design", {"scheduler": 0, "worker": 0, "campaign": 0}
@@ -173,14 +172,20 @@ def scheduler(store: dict[str, Any], options: Any, most: int = 50) -> None:
             with dask_here(folder) as (address, programs):
                 words = [sys.executable, str(child), design, str(file), str(count), address]
                 process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-                target = written(file) + chance.randint(1, count // 40)
-                while process.poll() is None and written(file) < target:
-                    time.sleep(chance.uniform(0.0, 0.1))
-                if process.poll() is None and sum(killed.values()) < most:
+                while process.poll() is None and sum(killed.values()) < options.kills:
+                    target = written(file) + chance.randint(1, max(count // 40, 1))
+                    while process.poll() is None and written(file) < target:
+                        time.sleep(chance.uniform(0.0, 0.1))
+                    if process.poll() is not None:
+                        break
                     name = chance.choice(list(killed))
-                    places = {"scheduler": programs[0], "worker": programs[-1]}
-                    places.get(name, process).kill()
                     killed[name] += 1
+                    if name == "worker":
+                        programs.pop().kill()
+                        programs.append(dask("worker", folder, address, "--nthreads", "1"))
+                        continue
+                    (programs[0] if name == "scheduler" else process).kill()
+                    break
                 if process.wait() == 0:
                     break
         store["kills of a cluster"] = told(
@@ -190,17 +195,20 @@ def scheduler(store: dict[str, Any], options: Any, most: int = 50) -> None:
     keep(store)
 
 
+def dask(kind: str, folder: str, *words: str) -> subprocess.Popen[bytes]:
+    """A program of dask.distributed."""
+    own = ["--no-dashboard", *["--no-nanny"] * (kind == "worker")]
+    command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words, *own]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+
+
 @contextmanager
 def dask_here(folder: str, port: int = 18786) -> Iterator[tuple[str, list[Any]]]:
     """Scheduler and two workers as processes of their own."""
-    address = f"tcp://127.0.0.1:{port}"
-    commands = [["dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]]
-    commands += 2 * [["dask_worker", address, "--nthreads", "1", "--no-nanny"]]
-    programs = []
+    address, programs = f"tcp://127.0.0.1:{port}", []
     try:
-        for name, *words in commands:
-            command = [sys.executable, "-m", f"distributed.cli.{name}", *words, "--no-dashboard"]
-            programs.append(subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL))
+        programs.append(dask("scheduler", folder, "--host", "127.0.0.1", "--port", str(port)))
+        programs += [dask("worker", folder, address, "--nthreads", "1") for _ in range(2)]
         with Client(address, timeout=60, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=60)
         yield address, programs
@@ -281,6 +289,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--design", action="append", choices=list(DESIGNS))
     parser.add_argument("--workers", type=int, default=2, help="of the part designs")
+    parser.add_argument("--kills", type=int, default=50, help="number of kills")
     options = parser.parse_args()
     store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     store.setdefault("designs", {})
