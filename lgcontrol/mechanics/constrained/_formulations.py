@@ -215,7 +215,9 @@ AUTO = "auto"
 def unified_formulation(unified: UnifiedVelocity) -> Formulation:
     """Poses on SE(3) with speeds of six points, given from the centre of mass, for twists.
 
-    As of S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 56.
+    References
+    ----------
+    S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 56.
     """
     screw, back = FORMULATIONS["SE3"], ca.sparsify(ca.DM(unified.inverse))
     return Formulation(

@@ -273,15 +273,25 @@ class ElasticMechanics:
         own = p[: len(self.rigid.parameters)]
         return ca.vertcat(parts.q, parts.v), ca.vertcat(*given), own
 
+    def motor_losses(self, x: Value, p: Value) -> Value:
+        """Viscous and dry friction of each motor."""
+        return self.losses_at(self.split(x).speeds, p)
+
+    def losses_at(self, speeds: Value, p: Value) -> Value:
+        """The same at speeds of the motors behind their gears."""
+        pairs = zip(self.joints, self.numbers(p), strict=True)
+        return ca.vertcat(*(motor_losses(j, c, speeds[i]) for i, (j, c) in enumerate(pairs)))
+
+    def motor_forces(self, x: Value, u: Value, p: Value) -> Value:
+        """``B θ̈`` of each motor."""
+        return u[self.drives] - self.spring_torque(x, u, p) - self.motor_losses(x, p)
+
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Rates of all blocks."""
         parts, numbers = self.split(x), self.numbers(p)
         links = self.rigid.field(t, *self.rigid_arguments(x, u, p))
         inertias = ca.vertcat(*(c.inertia for c in numbers))
-        pairs = enumerate(zip(self.joints, numbers, strict=True))
-        losses = ca.vertcat(*(motor_losses(j, c, parts.speeds[i]) for i, (j, c) in pairs))
-        forces = u[self.drives] - self.spring_torque(x, u, p) - losses
-        rows = [links, parts.speeds, forces / inertias]
+        rows = [links, parts.speeds, self.motor_forces(x, u, p) / inertias]
         if self.adjusted:
             d, settings = self.deflection(x), self.settings(x, u)
             first, forces = len(self.rigid.inputs), []
