@@ -177,8 +177,7 @@ class SimulationResult(Result):
     @property
     def trajectory(self) -> Trajectory:
         """States and inputs as a Trajectory: callable at any time."""
-        inputs = {"u": self.u} if len(self.u) else {}
-        return Trajectory(self.group, self.t, self.x, **inputs)
+        return Trajectory(self.group, self.t, self.x, self.u if len(self.u) else None)
 
     @cached_property
     def error(self) -> np.ndarray:

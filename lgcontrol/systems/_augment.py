@@ -39,7 +39,9 @@ def augment(
     bias: str | Iterable[str] = (),
     bias_walk: bool = False,
     bias_time: float = inf,
-    integrate: str | Iterable[str] | Mapping[str, Callable[..., Any]] = (),
+    integrate: str
+    | Iterable[str]
+    | Mapping[str, Callable[[Value, Value, Value, Value], Value]] = (),
     reference: Any = None,
     constant: str | Iterable[str] = (),
 ) -> Plant:
