@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from ..integrators import Mechanical
 from ._blocks import ErrorCoordinates, block_slices, blocks_of, from_wide_to_narrow, shared_names
 from ._definition import SystemDefinition
 from ._signals import Input, Parameter
-from ._tracing import call_with_symbols
+from ._tracing import Field, call_with_symbols
 
 Plant = TypeVar("Plant", bound=SystemDefinition)
 
@@ -39,9 +39,7 @@ def augment(
     bias: str | Iterable[str] = (),
     bias_walk: bool = False,
     bias_time: float = inf,
-    integrate: str
-    | Iterable[str]
-    | Mapping[str, Callable[[Value, Value, Value, Value], Value]] = (),
+    integrate: str | Sequence[str] | Mapping[str, Field] = (),
     reference: Any = None,
     constant: str | Iterable[str] = (),
 ) -> Plant:
