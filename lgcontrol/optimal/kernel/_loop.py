@@ -182,7 +182,7 @@ class LoopState(NamedTuple):
     lately, largest : float
         Recent and largest cost.
     certified : float
-        Calls for which a certificate holds that hard rows cannot be kept.
+        Violation above which a certificate holds that hard rows must be violated; 0 without.
     is_due : bool
         Whether the next plan begins anew.
     sent : list of (float, ndarray)

@@ -12,7 +12,7 @@ enum {
   LG_QUEUED,   /* answers that are on their way */
   LG_CALLED,   /* whether there was a call */
   LG_ANSWERED, /* whether there was an answer */
-  LG_CERTIFIED, /* calls for which a certificate holds that hard rows cannot be kept */
+  LG_CERTIFIED, /* violation above which a certificate holds that hard rows must be violated; 0 without */
   LG_NUMBERS
 };
 

@@ -216,20 +216,22 @@ static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t r
   return status;
 }
 
-/* Whether hard rows that steps leave exceeded must be. So say steps that settled, or the elastic
+/* Whether hard rows that steps leave violated must be. So say steps that settled, or the elastic
  * problem solved from their plan; and a solve from a new guess finds no plan within the iterations of
- * the call, half of those of a first plan at least. A plan that is found is the answer. Else the plan of the steps goes on, with the first
- * inputs of least violation. A certificate holds for the calls of a horizon: no other guess is tried
- * in them. */
+ * the call, half of those of a first plan at least. A plan that is found is the answer. Else the plan
+ * of the steps goes on, with the first inputs of least violation. No other guess is tried in later
+ * calls that violate by more than half of what was certified; the share doubles in a horizon. */
 static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
                      lg_verdict *found)
 {
   double *const holds = &c->state[LG_CERTIFIED];
-  *holds = larger(0, *holds - 1);
+  *holds = found->worst > o->acceptable ? *holds * exp2(1 / (double)q->horizon) : 0;
   if (status == LG_NOT_FINITE || !(found->worst > o->acceptable) || !can_relax(m, q)) return status;
   lg_verdict other = *found;
   double last[LG_LOG], first_u[m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
-  int is_local = status == LG_INFEASIBLE, is_sought = *holds > 0, ended = LG_ITERATIONS;
+  const double worst = found->worst;
+  int is_local = status == LG_INFEASIBLE, ended = LG_ITERATIONS;
+  int is_sought = *holds > 0 && worst > *holds;
   if (is_local && is_sought) return status;
   swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
   if (!is_local && c->most > found->steps && !is_over(q)) {
@@ -245,7 +247,7 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
     if (ended == LG_CONVERGED) c->cause = LG_JUMPED;
     is_local = is_local || ended == LG_INFEASIBLE;
     is_sought = ended == LG_INFEASIBLE || 2 * (other.steps - taken) >= c->first_iterations;
-    if (is_local && is_sought) *holds = (double)q->horizon;
+    if (is_local && is_sought) *holds = worst / 2;
   }
   if (ended == LG_CONVERGED) {
     usual(c, other.cost, 1);
