@@ -586,7 +586,7 @@ def solver(K: Value, *, symmetric: bool = False) -> Callable[[Any], Any]:
 
 
 def newton_steps(
-    equations: Callable[[Any], tuple[Any, Any]], z: Any, iterations: int
+    equations: Callable[[Any], tuple[Any, Any]], z: Any, iterations: int, sizes: Any = None
 ) -> tuple[Any, Any]:
     """So many steps of Newton's method from z, and the largest last correction.
 
@@ -597,6 +597,8 @@ def newton_steps(
     z : value
         Where they begin.
     iterations : int
+    sizes : array_like, optional
+        Of the unknowns, where each counts by its own; if left out, all count by the largest.
 
     Returns
     -------
@@ -609,6 +611,8 @@ def newton_steps(
         last = solver(K)(r)
         z = z + last
     moved: Any = nan_as_infinite(ca.fabs(last))
+    if sizes is not None:
+        return z, ca.norm_inf(moved / (sizes + ca.fabs(z))) / TOLERATED
     return z, ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(z)))
 
 

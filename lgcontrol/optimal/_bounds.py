@@ -167,7 +167,7 @@ def check_nodes(label: str, at: Any) -> None:
             raise ValueError(
                 f"{label}: at={at} has no node, so that it never counts: range(10, 11) is node 10"
             )
-    elif at not in get_args(Where):
+    elif not isinstance(at, str) or at not in get_args(Where):
         k = at if isinstance(at, int) else 10
         raise UnknownNameError(
             f"{label}: {unknown_name('place', str(at), get_args(Where))} Node {k} is "

@@ -409,6 +409,8 @@ class PhasedProblem:
             for i, phase in enumerate(given)
         )
         self.is_periodic, self.method = is_periodic, method
+        if quadrature not in QUADRATURES:
+            raise UnknownNameError(unknown_name("quadrature", str(quadrature), QUADRATURES))
         self.quadrature = check_quadrature(self.phases[0].system, quadrature)
         self._statement = {
             "time_weight": time_weight, "reference": reference, "parameters": parameters,

@@ -108,6 +108,11 @@ def with_rates(
     >>> bool(abs(plan.x[:, 1]).max() <= 1.0), bool(abs(plan.u).max() <= 2.0)
     (True, True)
     """
+    if not problem.is_plain:
+        raise ValueError(
+            "rates need inputs that are held and may change in every step: leave hold and blocks "
+            "out of the problem, or limit the rates of its inputs by Bound"
+        )
     held = problem.dt if period is None else min(period, problem.dt)
     weight = input_weight("weight of the rates", rates.weight, problem.system)
     return _beside(problem, _View(problem.system, "rates", held), rates, weight)
@@ -380,13 +385,19 @@ class _View:
 
     def bounds(self, bound: Bound, problem: OptimalControlProblem) -> Iterator[Bound]:
         """A bound on the system's state and inputs, one for each of its rows."""
-        i, at = input_of(self.system, bound), bound.at
-        if i is not None and i in self.controls and self.kind == "points":
-            for j in range(len(self.points)):
-                name = f"input.{self.system.input_names[i]}.{j + 1}"
+        i, at, N = input_of(self.system, bound), bound.at, problem.horizon
+        is_control, has_points = i in self.controls, self.kind == "points"
+        if is_control and has_points and bound.soft is None:
+            names = [
+                f"input.{self.system.input_names[i or 0]}.{j + 1}" for j in range(len(self.points))
+            ]
+            # The last point of the last step is the last node.
+            if at == "terminal" or (isinstance(at, range) and N in at):
+                yield replace(bound, of=names[-1], name=bound.label, at=range(N - 1, N))
+            for name in names if at != "terminal" else ():
                 yield replace(bound, of=name, name=bound.label)
             return
-        if i in self.controls:  # what acts in a step is the block's at its end
+        if is_control and not has_points:  # what acts in a step is the block's at its end
             is_linear = self.kind == "linear"
             if at != "terminal" or is_linear:
                 if is_linear:  # the block is the input at each node

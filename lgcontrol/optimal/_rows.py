@@ -99,7 +99,9 @@ def build_rows(
             at = [(time, state, *symbols[2:]) for _, time, state in points]
             column = ca.vertcat(*(expression_of(system, bound, *each)[0] for each in at))
             labels = labels * len(at)
-        size = column.shape[0]
+        size, shares = column.shape[0], np.ones(len(labels))
+        if isinstance(bound.of, PointRows):
+            shares = np.repeat([weight for weight, *_ in points], len(labels) // len(points))
         low = limit_rows(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
         high = limit_rows(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
         if not (low <= high).all():
@@ -146,7 +148,7 @@ def build_rows(
                 kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)
-                soft.append(np.inf if penalty is None else penalty)
+                soft.append(np.inf if penalty is None else penalty * shares[row])
                 of_parameters.append(own)
                 active.append(where.copy())
     _leave_fixed(columns, lower, upper, soft, active)

@@ -21,6 +21,7 @@ from ..codegen._internal import (
 from ..integrators import METHODS, Method, get_method
 from ..integrators._internal import ImplicitRungeKutta
 from ..systems import Parameter, System
+from ..systems._internal import from_wide_to_narrow
 from ._bounds import Bound, check_numbers
 from ._expressions import parameter_index
 from ._places import control_places, error_places
@@ -175,9 +176,12 @@ def check_blocks(system: System, horizon: int, blocks: Any) -> np.ndarray | None
     places, m = control_places(system), len(system.input_index("control"))
     given = blocks if isinstance(blocks, Mapping) else {"": blocks}
     may = np.ones((horizon, m))
-    for name, value in given.items():
+    for name in given:
         if name and name not in places:
             raise UnknownNameError(unknown_name("control", name, places))
+    order = from_wide_to_narrow("blocks", {name: places[name] for name in given if name})
+    for name in order or given:
+        value = given[name]
         what = f"blocks of {name!r}" if name else "blocks"
         may[:, places[name] if name else slice(m)] = _changes(what, horizon, value)[:, None]
     return None if may.all() else read_only(may)

@@ -15,6 +15,8 @@ from ._signals import Input, Parameter, Quantity, as_signals
 from ._tracing import call_with_symbols
 
 MOST_NEWTON_STEPS = 100
+# Random points at which a start is judged, besides the nominal one.
+TRIED = 3
 _NAMES = ("t", "x", "z", "u", "p")
 
 
@@ -36,9 +38,13 @@ def dae_arguments(
     inputs = as_signals(Input, options.get("inputs", ()))
     parameters = as_signals(Parameter, options.get("parameters", ()))
     symbol = options.get("symbol", ca.SX)
-    sizes = (1, state.nq, len(unknowns), len(inputs), len(parameters))
     count = check_count("iterations", iterations, most=MOST_NEWTON_STEPS)
-    made = _Algebraic(name, state, f, g, symbol, sizes, unknowns, start, count)
+    home = options.get("home")
+    nominal = (
+        np.zeros(1), state.identity if home is None else np.asarray(home, dtype=float),
+        *(np.array([one.nominal for one in group]) for group in (unknowns, inputs, parameters)),
+    )  # fmt: skip
+    made = _Algebraic(name, state, f, g, symbol, nominal, unknowns, start, count)
     named: dict[str, Any] = {
         entry.name: Quantity(made.entry(i), (), entry.unit, made.slopes(i))
         for i, entry in enumerate(unknowns)
@@ -64,14 +70,14 @@ class _Algebraic:
         f: Callable[..., Any],
         g: Callable[..., Any],
         symbol: Any,
-        sizes: tuple[int, ...],
+        nominal: tuple[np.ndarray, ...],
         unknowns: tuple[Parameter, ...],
         start: Callable[..., Any] | None,
         iterations: int,
     ) -> None:
         self.state, self.start = state, start
-        self.nominal = np.array([entry.nominal for entry in unknowns])
-        symbols = [symbol.sym(key, size) for key, size in zip(_NAMES, sizes, strict=True)]
+        self.nominal = nominal[2]
+        symbols = [symbol.sym(key, len(value)) for key, value in zip(_NAMES, nominal, strict=True)]
         x, z, u = symbols[1:4]
         rate = _column(f"f of {name}", f, symbols, state.dim, "a tangent vector of the state")
         zero = _column(f"g of {name}", g, symbols, len(unknowns), "one for each of algebraic")
@@ -84,9 +90,10 @@ class _Algebraic:
             )
         lift = state.rate_matrix(x)
         self._kernel = ca.Function("algebraic_equations", symbols, [zero, -by_z])
-        self._check_start(name, unknowns, sizes)
+        self._check_start(name, unknowns, nominal)
         t, x, z, u, p = symbols
-        found, largest = newton_steps(lambda z: self._kernel(t, x, z, u, p), z, iterations)
+        sizes = ca.DM(np.where(self.nominal == 0, 1.0, np.abs(self.nominal)))
+        found, largest = newton_steps(lambda z: self._kernel(t, x, z, u, p), z, iterations, sizes)
         # Newton's method begins at a symbol: a number would make zeros of its matrix structural.
         # Its logarithm is one half's where it solved the equations, and not a number elsewhere.
         is_solved = (largest <= 1) - 0.5
@@ -100,22 +107,33 @@ class _Algebraic:
         )  # fmt: skip
 
     def _check_start(
-        self, name: str, unknowns: tuple[Parameter, ...], sizes: tuple[int, ...]
+        self, name: str, unknowns: tuple[Parameter, ...], nominal: tuple[np.ndarray, ...]
     ) -> None:
-        """Refuse numbers to begin with at which g does not change with z."""
+        """Refuse numbers to begin with at which g changes with z nowhere that was tried."""
         if self.start is not None:
             return
         rng = np.random.default_rng(0)
-        point = [rng.uniform(0.5, 1.5, size) for size in sizes]
-        point[1], point[2] = self.state.random(seed=0), self.nominal
-        K = np.asarray(self._kernel(*point)[1])
-        if np.isfinite(K).all() and np.linalg.matrix_rank(K) < len(K):
+        points = [list(nominal)]
+        for seed in range(TRIED):
+            point = [rng.uniform(0.5, 1.5, len(value)) for value in nominal]
+            points.append([point[0], self.state.random(seed=seed), self.nominal, *point[3:]])
+        if all(map(self._is_singular, points)):
             told = ", ".join(f"{entry.name} = {entry.nominal:g}" for entry in unknowns)
             raise ValueError(
                 f"{name}: Newton's method cannot begin at {told}: the derivative of g by z is "
                 "singular there. Give other nominal values, algebraic=[Parameter(name, unit, "
                 "nominal)], or start="
             )
+
+    def _is_singular(self, point: list[np.ndarray]) -> bool:
+        """Whether the derivative of g by z is finite and singular, whatever the units."""
+        K = np.asarray(self._kernel(*point)[1])
+        if not np.isfinite(K).all():
+            return False
+        for axis in (1, 0):
+            size = np.abs(K).max(axis=axis, keepdims=True)
+            K = K / np.where(size > 0, size, 1.0)
+        return bool(np.linalg.matrix_rank(K) < len(K))
 
     def solution(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """z; not a number where Newton's steps did not end at a solution."""

@@ -423,8 +423,11 @@ def test_a_jump_costs_no_more_than_calls_do(jump):
 
 @pytest.mark.usually(is_built=(False,))
 @pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
-def test_hard_limits_that_are_exceeded_cost_a_certificate_and_then_no_more_than_calls_do(is_built):
-    """Put beyond a wall it comes back as fast as it can, by a penalty; the first call certifies."""
+def test_hard_limits_that_are_exceeded_cost_certificates_and_else_what_calls_do(is_built):
+    """Put beyond a wall it comes back as fast as it can, by a penalty.
+
+    The first call certifies, and so do those that violate by half of what was certified.
+    """
     mpc = MPC(
         cart(2.0), 15, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[0.4, 0.0],
         bounds=[Bound("place", upper=0.5)],
@@ -432,15 +435,16 @@ def test_hard_limits_that_are_exceeded_cost_a_certificate_and_then_no_more_than_
     if is_built:
         mpc.prepare(0.0, [0.0, 0.0])
     mpc(0.0, [0.0, 0.0])
-    x, said = np.array([0.8, 0.5]), []
+    x, said, work = np.array([0.8, 0.5]), [], []
     for k in range(1, 25):
         u = mpc(0.1 * k, x)
-        assert mpc.info.iterations <= (60 if k == 1 else 10)
+        work.append(mpc.info.iterations)
         said.append(mpc.info.status)
         assert ("place.x0 exceeds" in mpc.info.message) == (said[-1] is not CallStatus.OK)
         x = mpc.system.step()(0.0, x, [*u, 0.0], [1.0], 0.1)
     assert said[0] is CallStatus.INFEASIBLE and said[-1] is CallStatus.OK
     assert CallStatus.UNSOLVED not in said
+    assert max(work) <= 60 and sum(count > 10 for count in work) <= 3
     assert x == pytest.approx([0.4, 0.0], abs=1e-2)
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.groups import Rn
-from lgcontrol.optimal import Bound, Cost, InteriorPointSolver, OptimalControlProblem
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Rates,
+    with_rates,
+)
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System
 
@@ -155,3 +164,22 @@ def test_blocks_that_do_not_fit_are_refused_by_name():
     counter = System("counter", Rn(1), lambda t, x, u, p: u, inputs=[Input("u")], dt=0.1)
     with pytest.raises(ValueError, match="counter is discrete"):
         OptimalControlProblem(counter, 4, reference=[0.0], blocks=2)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_narrower_name_of_blocks_counts_in_any_order(order):
+    system = System("two", Rn(2), lambda t, x, u, p: u, inputs=["a.0", "a.1"])
+    blocks = dict([("a", 2), ("a.0", 5)][::order])
+    problem = OptimalControlProblem(system, 10, 0.1, reference=[0.0, 0.0], blocks=blocks)
+    assert problem.may_change.sum(axis=0).tolist() == [2.0, 5.0]
+
+
+def test_rates_take_neither_blocks_nor_linear_inputs():
+    for given in ({"blocks": 5}, {"hold": "first"}):
+        with pytest.raises(ValueError, match="leave hold and blocks out"):
+            with_rates(swing(**given), Rates(weight=0.01))
+
+
+def test_phases_say_which_integrals_they_know():
+    with pytest.raises(UnknownNameError, match="valid names are left, gauss"):
+        PhasedProblem(Phase(TABLE, 5, 1.0), quadrature="collocation")

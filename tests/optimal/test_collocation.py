@@ -203,3 +203,25 @@ def test_what_has_no_points_is_refused_by_name():
     counter = System("counter", Rn(1), lambda t, x, u, p: u, inputs=[Input("u")], dt=0.1)
     with pytest.raises(ValueError, match="counter is discrete"):
         OptimalControlProblem(counter, 3, reference=[0.0], hold="collocation")
+
+
+def push(**options):
+    """A cart whose place is its input's integral."""
+    system = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "N", -1, 1)])
+    return OptimalControlProblem(system, 10, 0.1, R=1e-3, reference=[1.0], **options)
+
+
+@pytest.mark.parametrize("of", ["push", lambda t, x, u, p: u[0]])
+def test_a_soft_bound_of_inputs_costs_its_integral(of):
+    """The input is at its limit of 1 N, and 1 N below the bound: 10 (1 + 1/2) for one second."""
+    soft = push(hold="collocation", bounds=[Bound(of, 2.0, np.inf, soft=10.0)]).solve([0.0])
+    free = push(hold="collocation").solve([0.0])
+    assert soft.u == pytest.approx(np.ones_like(soft.u), abs=1e-4)
+    assert soft.cost - free.cost == pytest.approx(15.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("at", ["terminal", range(9, 11)])
+def test_bounds_of_inputs_hold_at_the_last_node(at):
+    plan = push(hold="collocation", bounds=[Bound("push", 0.5, 0.5, at=at)]).solve([0.0])
+    assert plan.u[-1] == pytest.approx([0.5], abs=1e-6)
+    assert plan.u[0] == pytest.approx([1.0], abs=1e-2)

@@ -186,3 +186,30 @@ def test_what_g_does_not_determine_is_refused_or_told():
         start=lambda t, x, u, p: 20.0 + 0 * x,
     )  # fmt: skip
     assert far.f(0.0, [0.0]) == pytest.approx(np.log(1e9))
+
+
+def test_small_algebraic_states_are_solved_or_not_a_number():
+    """A diode of some nA: the answer is within 1e-6 of itself, or there is none."""
+
+    def diode(iterations):
+        return System.from_dae(
+            "diode", Rn(1), lambda t, x, z, u, p: -z,
+            lambda t, x, z, u, p: ca.exp(z / 0.5e-9) - 1 - x, [Parameter("z", "A", 1e-9)],
+            iterations=iterations,
+        ).f(0.0, [4.0], [])[0]  # fmt: skip
+
+    assert diode(20) == pytest.approx(-0.5e-9 * np.log(5.0), rel=1e-6)
+    assert np.isnan(diode(2))
+
+
+@pytest.mark.parametrize(
+    ("zero", "names"),
+    [
+        (lambda t, x, z, u, p: 1e7 * ca.exp(-8000 / u) * z - 1, ["z"]),
+        (lambda t, x, z, u, p: ca.vertcat(z[0] - x, 1e-18 * z[1] - u), ["a", "b"]),
+    ],
+)
+def test_a_start_is_judged_at_nominal_values_whatever_the_units(zero, names):
+    heat = Input("T", "K", nominal=350.0)
+    system = System.from_dae("s", Rn(1), lambda t, x, z, u, p: z[0], zero, names, inputs=[heat])
+    assert np.isfinite(system.f(0.0, [1.0], [350.0])).all()

@@ -233,6 +233,7 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
   int is_local = status == LG_INFEASIBLE, ended = LG_ITERATIONS;
   int is_sought = *holds > 0 && worst > *holds;
   if (is_local && is_sought) return status;
+  const lg_task before = *q;
   swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
   if (!is_local && c->most > found->steps && !is_over(q)) {
     ended = solved(m, q, o, LG_ELASTIC, (c->most - found->steps + 1) / 2, &other);
@@ -257,6 +258,7 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
   }
   found->steps = other.steps;
   swap_plan(m, q, c->other, 1), copy(q->log, last, LG_LOG), copy(u, first_u, m->nu);
+  q->elastic = before.elastic, q->mu = before.mu, q->penalty = before.penalty;
   return is_local && is_sought ? LG_INFEASIBLE : LG_ITERATIONS;
 }
 

@@ -1552,7 +1552,8 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
         if (own > size && isfinite(own)) size = own;
       }
     }
-    for (int64_t j = 0; j < na && !(size > 0) && least > 0; j++)
+    const int has_slope = size > 0 || !(least > 0);
+    for (int64_t j = 0; j < na && !has_slope; j++)
       for (int64_t k = 0; k <= N && m->row[j] == r; k++) {
         const double own = fabs(s->rows[k * nr + r] - q->limit[j]);
         if (m->active[k * na + j] != 0 && own > size && isfinite(own)) size = own;
