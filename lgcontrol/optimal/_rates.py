@@ -386,18 +386,16 @@ class _View:
     def bounds(self, bound: Bound, problem: OptimalControlProblem) -> Iterator[Bound]:
         """A bound on the system's state and inputs, one for each of its rows."""
         i, at, N = input_of(self.system, bound), bound.at, problem.horizon
-        is_control, has_points = i in self.controls, self.kind == "points"
-        if is_control and has_points and bound.soft is None:
-            names = [
-                f"input.{self.system.input_names[i or 0]}.{j + 1}" for j in range(len(self.points))
-            ]
+        has_points = self.kind == "points"
+        if i is not None and i in self.controls and has_points and bound.soft is None:
+            names = [f"input.{self.system.input_names[i]}.{j + 1}" for j in range(len(self.points))]
             # The last point of the last step is the last node.
             if at == "terminal" or (isinstance(at, range) and N in at):
                 yield replace(bound, of=names[-1], name=bound.label, at=range(N - 1, N))
             for name in names if at != "terminal" else ():
                 yield replace(bound, of=name, name=bound.label)
             return
-        if is_control and not has_points:  # what acts in a step is the block's at its end
+        if i in self.controls and not has_points:  # what acts in a step is the block's at its end
             is_linear = self.kind == "linear"
             if at != "terminal" or is_linear:
                 if is_linear:  # the block is the input at each node

@@ -13,7 +13,7 @@ from ..scene._internal import moving_blocks
 
 
 def check_run(run: Any) -> None:
-    """Refuse what is no run."""
+    """Refuse objects that are not runs."""
     if isinstance(run, type) or not (hasattr(run, "group") and hasattr(run, "x")):
         raise TypeError(
             "run must be a SimulationResult or a Trajectory (of a plan: plan.trajectory), got "

@@ -293,7 +293,7 @@ def _sensors(given: Any, plant: System[Any], values: Mapping[str, float]) -> lis
     found: Any = given(plant) if callable(given) else given
     sensors = {one.name: one for one in ([found] if isinstance(found, Sensor) else found)}
     if not sensors:
-        raise ValueError(f"{next(iter(values))!r} varies sensors, of which the task has none")
+        raise ValueError(f"{next(iter(values))!r} varies a sensor, and the task has no sensors")
     for name, value in values.items():
         kind, _, part = name.partition(".")
         sensor, _, component = part.partition(".")

@@ -136,7 +136,7 @@ def test_another_plant_may_take_the_place():
     ({"weight": 1.0}, (), "unknown variation 'weight'; valid names are"),
     ({"start.height": 1.0}, (), "unknown component of the start 'height'"),
     ({"input.sea": 1.0}, (), "unknown input 'sea'"),
-    ({"noise.gps": 1.0}, (), "'noise.gps' varies sensors, of which the task has none"),
+    ({"noise.gps": 1.0}, (), "'noise.gps' varies a sensor, and the task has no sensors"),
     ({"wieght": 1.0}, ("wieght",), "unknown variation 'wieght'"),
     ({"load": "0.8-1.2"}, (), "'load' varies by numbers, got '0.8-1.2'"),
     ({"start.place": 1.0}, ("start.place",), "has no nominal value to be relative to"),
