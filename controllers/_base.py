@@ -30,7 +30,7 @@ from lgcontrol.optimal._internal import CLOCK_ROUNDING, points_of, sample_refere
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import FunctionLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System
-from lgcontrol.systems._internal import Parameters, ParameterValues, StateMotion, not_a_system
+from lgcontrol.systems._internal import Parameters, ParameterValues, is_motion, not_a_system
 
 from ._goal import GoalMemory
 from ._law_function import (
@@ -491,7 +491,7 @@ class Controller(ABC):
         goal = self.state_reference(self.reference if reference is None else reference)
         if goal is None:
             return None
-        if isinstance(goal, StateMotion):
+        if is_motion(goal):
             return goal.states(self.system, times)[0]
         point = points_of(goal, times)
         states = np.asarray(getattr(point, "x", point), dtype=np.float64)

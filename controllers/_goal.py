@@ -13,7 +13,7 @@ from lgcontrol.groups._internal import group_difference
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal._internal import moves, points_of, sample_reference
 from lgcontrol.systems import ReferenceLike, SmoothReference, System
-from lgcontrol.systems._internal import SAME_TIME, StateMotion
+from lgcontrol.systems._internal import SAME_TIME, is_motion
 
 
 class Goal(NamedTuple):
@@ -141,7 +141,7 @@ def state_goal(
     rate : ndarray, shape (dim,)
         Of the state; what is no velocity is not to be relied on.
     """
-    if isinstance(reference, StateMotion):
+    if is_motion(reference):
         goal = sample_reference(system, reference, np.array([t]), p)
         return goal.x[0], goal.u[0], reference.states(system, t)[1]
     goal = sample_reference(system, reference, np.array([t, t + dt]), p)

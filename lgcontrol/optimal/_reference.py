@@ -12,12 +12,12 @@ from ..codegen._internal import check_shape, memoized, pseudo_inverse
 from ..groups import Product, check_element
 from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ..systems._internal import (
-    StateMotion,
     TrajectoryPoint,
     ask_of_state,
     check_units,
     coordinate_sizes,
     field_derivatives,
+    is_motion,
 )
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
@@ -106,7 +106,7 @@ def sample_reference(
         )
     times = np.asarray(times, dtype=np.float64)
     p = system.nominal_parameters if p is None else p
-    if isinstance(reference, StateMotion):
+    if is_motion(reference):
         x, rates = reference.states(system, times)
         u = _driving_inputs(system, times, x, p, None if system.is_discrete else rates)
         return ReferenceSamples(x, u)
@@ -148,7 +148,7 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
     count : int
         Times of a call.
     """
-    if isinstance(reference, StateMotion):
+    if is_motion(reference):
         used, known = [field_derivatives(system)], system.structure
         if known is not None and known.motion is not None:
             used.append(cast(ModelFunction, known.motion))  # systems trace what they are given

@@ -15,7 +15,7 @@ from ..groups import LieGroup
 from ..scene import SceneBody
 from ..scene._internal import Scenery, obstacle_bodies
 from ..systems import ReferenceLike, System, TrimPoint
-from ..systems._internal import StateMotion
+from ..systems._internal import is_motion
 from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
@@ -210,7 +210,7 @@ def states_followed(
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
     tell = stages[0].told_by("reference_states", plant) if stages else None
-    if not isinstance(reference, TrimPoint | np.ndarray) and isinstance(reference, StateMotion):
+    if not isinstance(reference, TrimPoint | np.ndarray) and is_motion(reference):
         # A controller may know more than a motion of some blocks says: where motors go, for one.
         for say in (tell, lambda t, motion: motion.states(plant, t)[0]):
             try:

@@ -38,6 +38,7 @@ from ._signals import values_by_name as values_by_name
 from ._smooth_reference import Jump as Jump
 from ._smooth_reference import MotionPoint as MotionPoint
 from ._smooth_reference import StateMotion as StateMotion
+from ._smooth_reference import is_motion as is_motion
 from ._stable_steps import step_factor as step_factor
 from ._step import field_derivatives as field_derivatives
 from ._step import output_derivatives as output_derivatives
