@@ -30,10 +30,7 @@ from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._plan import Plan as Plan
 from ._plan import PlanLayout as PlanLayout
-from ._problem import SOLVERS as SOLVERS
 from ._problem import OptimalControlProblem as OptimalControlProblem
-from ._problem import OptimalSolution as OptimalSolution
-from ._problem import Solver as Solver
 from ._rates import Rates as Rates
 from ._rates import with_rates as with_rates
 from ._retiming import PathRow as PathRow
@@ -42,6 +39,9 @@ from ._retiming import slowed as slowed
 from ._riccati import lqr as lqr
 from ._riccati import tvlqr as tvlqr
 from ._settings import Settings as Settings
+from ._solution import OptimalSolution as OptimalSolution
+from ._solver import SOLVERS as SOLVERS
+from ._solver import Solver as Solver
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual

@@ -16,8 +16,9 @@ from ._bounds import ALONG, place_text
 from ._outcome import SolveStatus, TranscriptionError, Violation
 from ._phases import Phase, PhasedProblem, PhasedSolution
 from ._plan import SCALE
-from ._problem import DERIVED, OptimalControlProblem, OptimalSolution
+from ._problem import OptimalControlProblem
 from ._rows import rows_along
+from ._solution import DERIVED, OptimalSolution
 from ._statement import AT_POINTS
 from ._transcription import Nodes, Setting, Transcription
 

@@ -225,6 +225,30 @@ def with_known_limits(system: System, bound: Bound) -> Bound:
     )
 
 
+def ignored_limits(system: System, bounds: Sequence[Bound]) -> tuple[str, ...]:
+    """See `OptimalControlProblem.ignored_limits`."""
+    state = system.state
+    if any(not isinstance(bound.of, str) or bound.of == LIMITS for bound in bounds):
+        return ()
+    blocks = block_slices(state)[0]
+    configuration = None if system.structure is None else system.structure.configuration
+    own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
+    bounded = [str(bound.of).removeprefix("state.") for bound in bounds]
+    covered = {
+        name
+        for of in bounded
+        for name in (
+            of,
+            *state.coordinate_names[blocks.get(of, slice(0))],
+            *entries_of(system, of),
+        )
+    }
+    told = None if own is None else {*own, *system.quantity_names}
+    return tuple(
+        name for name in system.limits if name not in covered and (told is None or name in told)
+    )
+
+
 def _entries(system: System, kind: str, name: str) -> tuple[str, ...]:
     """Single names of what `bounded_place` found."""
     if kind == "block":

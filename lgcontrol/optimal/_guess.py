@@ -12,9 +12,10 @@ import numpy as np
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
 from ._bounds import ROUNDING
-from ._problem import OptimalControlProblem, OptimalSolution
+from ._problem import OptimalControlProblem
 from ._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from ._settings import DEFAULT, Settings
+from ._solution import OptimalSolution
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
 

@@ -16,9 +16,11 @@ import numpy as np
 from ..codegen._internal import check_options
 from ..systems import System, Trajectory
 from ..systems._internal import check_start, lagrange_weights, point_states
-from ._problem import DERIVED, OptimalControlProblem, OptimalSolution, Solver, make_solver
+from ._problem import OptimalControlProblem
 from ._rates import beside_blocks, beside_inputs, beside_points, with_free_rates, with_points
 from ._reference import ReferenceSamples, sample_reference
+from ._solution import DERIVED, OptimalSolution
+from ._solver import Solver, make_solver
 from ._statement import AT_POINTS, collocation_of
 
 # The search for the first input begins this share of its range inside of its limits.

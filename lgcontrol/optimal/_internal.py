@@ -4,9 +4,7 @@ from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._phases import PhasedSolution as PhasedSolution
-from ._problem import GuessLike as GuessLike
 from ._problem import ProblemOptions as ProblemOptions
-from ._problem import make_solver as make_solver
 from ._problem import takes_problem_options as takes_problem_options
 from ._rates import beside_inputs as beside_inputs
 from ._reference import CLOCK_ROUNDING as CLOCK_ROUNDING
@@ -23,6 +21,8 @@ from ._retiming import Retiming as Retiming
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._solutions import recalled as recalled
+from ._solver import GuessLike as GuessLike
+from ._solver import make_solver as make_solver
 from ._statement import check_equal_steps as check_equal_steps
 from ._terminal_set import TerminalSet as TerminalSet
 from ._transcription import Nodes as Nodes

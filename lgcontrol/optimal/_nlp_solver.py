@@ -29,9 +29,11 @@ from ._nlp_program import ProgramLayout, build_program
 from ._node_plans import nodes_of, plan_layout
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
 from ._plan import Plan, PlanLayout
-from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples
+from ._solution import OptimalSolution
 from ._solutions import judged, solution_at
+from ._solver import SOLVERS, GuessLike
 from ._statement import check_equal_steps
 from ._transcription import Nodes, Setting, Transcription
 

@@ -41,8 +41,10 @@ from ._bounds import (
 from ._expressions import called_with
 from ._outcome import SolveStatus, TranscriptionError
 from ._places import free_errors
-from ._problem import DERIVED, OptimalControlProblem, OptimalSolution, Solver, make_solver
+from ._problem import OptimalControlProblem
 from ._rows import expression_of, seen_bounds, unit_named
+from ._solution import DERIVED, OptimalSolution
+from ._solver import Solver, make_solver
 from ._statement import MOST_HORIZON, QUADRATURES, check_quadrature
 from ._terms import Cost, Residual, of_quantity
 from ._traced import traced_terms

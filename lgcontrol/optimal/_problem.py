@@ -1,17 +1,11 @@
-"""OptimalControlProblem: what is to be solved; Solver: what solves it; OptimalSolution: the result.
-
-The problem knows no solver: each enters itself in `SOLVERS`, where names are looked up.
-"""
+"""OptimalControlProblem: what is to be solved."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from inspect import signature
-from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 from zlib import crc32
 
 import casadi as ca
@@ -20,46 +14,39 @@ from numpy.typing import ArrayLike
 
 from ..codegen import named_options
 from ..codegen._internal import (
-    Result,
-    UnknownNameError,
     check_list,
     check_one_by_one,
     check_options,
     check_shape,
     interruptible,
-    level_outside,
     read_only,
-    unknown_name,
 )
 from ..integrators import Method, get_method
-from ..plotting import plot_run
-from ..systems import Parameter, ReferenceLike, System, Trajectory, choose_method, stable_substeps
+from ..systems import Parameter, ReferenceLike, System
 from ..systems._internal import (
     FixedParameters,
     TrajectoryPoint,
     as_signals,
-    block_slices,
     check_start,
     not_a_system,
     values_by_name,
 )
 from ._bounds import (
-    LIMITS,
     Bound,
     bounded_place,
     check_consistent,
     check_names,
+    ignored_limits,
     with_known_limits,
 )
-from ._expressions import entries_of
-from ._frozen import Frozen, refuse_name
+from ._frozen import Frozen
 from ._input_limits import InputLimits
-from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
 from ._places import control_places, error_places, free_errors
-from ._plan import Plan, PlanLayout
-from ._reference import ReferenceSamples, sample_reference
+from ._reference import ReferenceSamples
 from ._rows import SeenBound, bounded_along, seen_bounds, unit_named
 from ._seen import seen_obstacles
+from ._solution import DERIVED, OptimalSolution
+from ._solver import Solver, make_solver
 from ._statement import (
     AT_POINTS,
     arrival_weight,
@@ -70,12 +57,12 @@ from ._statement import (
     check_points,
     check_quadrature,
     check_steps,
-    check_substeps,
     checked_terms,
     end_weight,
     made_parameters,
     names_of_parameters,
 )
+from ._substeps import MOST_SUBSTEPS, StepRule, typical_states
 from ._terms import Cost, Residual
 from ._traced import traced_terms
 from ._weights import (
@@ -88,19 +75,12 @@ from ._weights import (
     with_numbers,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 F = TypeVar("F", bound=Callable[..., Any])
 _ARGUMENTS = (
     "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
     "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature", "hold",
     "blocks",
 )  # fmt: skip
-# Share by which the steps of a plan may miss what a mode does in dt.
-MODE_ACCURACY = 0.1
-# Substeps are written out one after the other: with more, a model of its own is due.
-MOST_SUBSTEPS = 20
 
 
 class ProblemOptions(TypedDict, total=False):
@@ -348,30 +328,11 @@ class OptimalControlProblem(Frozen):
             cost.weigh(names, steps)
         self._set(input_limits=InputLimits(system, self.bounds, horizon, names))
         check_consistent(system, self.bounds, horizon)
-        self._choose(method, substeps)
+        typical = typical_states(system, self.reference, self.times())
+        method, substeps = self._steps_rule.chosen(method, substeps, hold, typical)
+        self._set(method=method, substeps=substeps)
         if self.quadrature == AT_POINTS:
             check_points(self)
-
-    def _choose(self, method: str | Method, substeps: int | None) -> None:
-        """Method and substeps: those that are given, else what the fastest modes need."""
-        if method == "auto" and self.hold == AT_POINTS:
-            method, substeps = "radau_iia5", 1
-        typical = self._typical_states()
-        self._set(method=self._choice(*typical) if method == "auto" else method)
-        if substeps is not None:
-            self._set(substeps=check_substeps(substeps))
-        needed = self._needed_substeps(*typical)
-        if substeps is not None:
-            if needed > self.substeps:
-                warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
-            return
-        if needed > MOST_SUBSTEPS:
-            raise ValueError(
-                f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
-                'the model, shorten dt, take method="radau_iia5" (which "auto" does for stiff '
-                "systems), or give substeps=… nevertheless"
-            )
-        self._set(substeps=needed)
 
     def with_arguments(self, **arguments: Any) -> OptimalControlProblem:
         """Copy with other arguments; what was chosen by default is chosen again.
@@ -564,26 +525,7 @@ class OptimalControlProblem(Frozen):
         Of the whole state where the system has no structure; and entries of quantities. Empty as
         soon as a bound is a function: it may be what keeps them.
         """
-        system, state = self.system, self.system.state
-        if any(not isinstance(bound.of, str) or bound.of == LIMITS for bound in self.bounds):
-            return ()
-        blocks = block_slices(state)[0]
-        configuration = None if system.structure is None else system.structure.configuration
-        own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
-        bounded = [str(bound.of).removeprefix("state.") for bound in self.bounds]
-        covered = {
-            name
-            for of in bounded
-            for name in (
-                of,
-                *state.coordinate_names[blocks.get(of, slice(0))],
-                *entries_of(system, of),
-            )
-        }
-        told = None if own is None else {*own, *system.quantity_names}
-        return tuple(
-            name for name in system.limits if name not in covered and (told is None or name in told)
-        )
+        return ignored_limits(self.system, self.bounds)
 
     @property
     def obstacles(self) -> dict[str, Any]:
@@ -680,9 +622,10 @@ class OptimalControlProblem(Frozen):
         """
         if "substeps" not in self._automatic:
             return self
-        needed, method = self._needed_substeps(x, u, t, p), self.method
+        rule, method = self._steps_rule, self.method
+        needed = rule.needed(method, x, u, t, p)
         if needed > MOST_SUBSTEPS and "method" in self._automatic:
-            method = self._choice(x, u, t, p)
+            method = rule.method(x, u, t, p)
             if method != self.method:
                 return self.integrated_by(method, None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
@@ -702,39 +645,13 @@ class OptimalControlProblem(Frozen):
         """
         if "substeps" not in self._automatic:
             return ""
-        needed = self._needed_substeps(x, u, t, p)
-        return self._too_few(needed) if needed > self.substeps else ""
-
-    def _choice(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
-        """Method for steps that begin at some states."""
-        return choose_method(self.system, self._longest, x, u, p=p, t=t)
+        rule = self._steps_rule
+        needed = rule.needed(self.method, x, u, t, p)
+        return rule.fault(self.method, needed) if needed > self.substeps else ""
 
     @property
-    def _longest(self) -> float:
-        """Longest step, s."""
-        return float(self.steps.max())
-
-    def _typical_states(self) -> tuple[Any, ...]:
-        """States, inputs and times at which steps have to keep up in any case."""
-        x, u = [self.system.home], [self.system.nominal_input]
-        t = self.times()
-        if self.reference is not None:
-            samples = sample_reference(self.system, self.reference, t)
-            x, u = [*x, *samples.x], [*u, *samples.u]
-            t = np.concatenate([[0.0], t])
-        return np.array(x), np.array(u), t[: len(x)]
-
-    def _needed_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> int:
-        return stable_substeps(
-            self.system, x, u, self._longest, self.method, accuracy=MODE_ACCURACY, p=p, t=t
-        )
-
-    def _too_few(self, needed: int) -> str:
-        return (
-            f"{self.system.name}: the fastest modes need {needed} substeps of "
-            f"{get_method(self.method).name} in dt = {self._longest:g} s, else plans are far from "
-            "what the system does"
-        )
+    def _steps_rule(self) -> StepRule:
+        return StepRule(self.system, float(self.steps.max()))
 
     @named_options
     def solve(
@@ -818,405 +735,6 @@ class OptimalControlProblem(Frozen):
         return [chosen.solve(start, **options) for start in starts]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class OptimalSolution(Result):
-    """Result of solving an `OptimalControlProblem`.
-
-    Attributes
-    ----------
-    status : SolveStatus
-    message : str
-        The status in a sentence, with the violated constraints.
-    trajectory : Trajectory
-        Best iterate: N + 1 states and N inputs.
-    reference : Trajectory
-        Reference that was to be followed.
-    cost : float
-        Of the problem, with the penalties of soft constraints. Of a real-time step, the cost before
-        its last iteration.
-    kkt : float
-        Optimality residual: largest of the scaled gradient of the Lagrangian, the defects, the
-        violations and the complementarity. NaN after real-time steps, which do not compute it.
-    defect : float
-        Largest defect of the dynamics: how far the end of a step is from the next node.
-    violations : tuple of Violation
-        Hard constraints that are violated, each at its worst node.
-    iterations : tuple of Iteration
-    times : dict
-        Seconds in "total", "model" (functions and derivatives) and "qp".
-    problem : OptimalControlProblem
-    plan : Plan
-        Warm start of `Solver.step`.
-    """
-
-    status: SolveStatus
-    message: str
-    trajectory: Trajectory
-    reference: Trajectory
-    cost: float
-    kkt: float
-    defect: float
-    violations: tuple[Violation, ...]
-    iterations: tuple[Iteration, ...]
-    times: dict[str, float]
-    problem: OptimalControlProblem
-    plan: Plan
-
-    _setting: Any = field(repr=False, default=None)
-    _prices: np.ndarray | None = field(repr=False, default=None)
-    _inner: OptimalSolution | None = field(repr=False, default=None)
-    _make: Callable[[], dict[str, Any]] | None = field(init=False, repr=False, default=None)
-    _t: np.ndarray | None = field(init=False, repr=False, default=None)
-    _u: np.ndarray | None = field(init=False, repr=False, default=None)
-
-    @classmethod
-    def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
-        """A solution whose other attributes are made when somebody asks for one: loops do not."""
-        made = object.__new__(cls)
-        known = {"_setting": None, "_prices": None, "_inner": None} | known
-        for name, value in known.items():
-            object.__setattr__(made, name, value)
-        object.__setattr__(made, "_make", make)
-        return made
-
-    if not TYPE_CHECKING:  # a type checker takes it for every name
-
-        def __getattr__(self, name: str) -> Any:
-            """Attributes that nobody asked for so far."""
-            if not name.startswith("__") and self._make is not None:
-                self._finish()
-                return getattr(self, name)
-            refuse_name(self, name)
-
-    def __getstate__(self) -> list[Any]:
-        """All attributes."""
-        self._finish()
-        return [getattr(self, entry.name) for entry in fields(self)]
-
-    def _finish(self) -> None:
-        """Make what is left; where threads ask at once each may, and all find the same."""
-        make = self._make
-        if make is not None:
-            for name, value in make().items():
-                object.__setattr__(self, name, value)
-            object.__setattr__(self, "_make", None)
-
-    @property
-    def t(self) -> np.ndarray:
-        """Times of the nodes, s."""
-        return self.trajectory.t if self._t is None else self._t
-
-    @property
-    def x(self) -> np.ndarray:
-        """States of the nodes, shape (N + 1, nq)."""
-        return self.trajectory.x
-
-    @property
-    def u(self) -> np.ndarray:
-        """Inputs, shape (N, n_inputs); (N + 1, n_inputs) if they are linear between nodes."""
-        return self.trajectory.u if self._u is None else self._u
-
-    def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
-        """How far the plan is from what its system does between the nodes.
-
-        Every step is integrated again from its first node, in ever more parts, with its integrals
-        of the cost. Bounds along the horizon are looked at in between.
-
-        Parameters
-        ----------
-        tolerance : float
-            Of that integration, as a share of the states and of the cost.
-
-        Returns
-        -------
-        TranscriptionError
-            With ``state``, ``cost_change``, ``held_inputs`` and ``violations``; ``print`` says them
-            in a sentence.
-
-        Raises
-        ------
-        ValueError
-            If the solution was made from a plan alone.
-
-        Examples
-        --------
-        >>> from lgcontrol.groups import Rn
-        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
-        >>> found = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).solve([1.0])
-        >>> error = found.transcription_error()
-        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
-        (True, True)
-        """
-        return DERIVED["transcription_error"](self, tolerance)
-
-    def sensitivities(self) -> Any:
-        """Derivatives by the start, the reference and all parameters; what is active stays so.
-
-        Returns
-        -------
-        Sensitivities
-            With ``by(name)``, ``forward(x0=, p=, reference=)`` and ``adjoint(x=, u=)``. Weights and
-            limits are parameters of `OptimalControlProblem.symbolic`.
-
-        Raises
-        ------
-        ValueError
-            If the solution is not optimal, or its active constraints repeat each other.
-
-        Examples
-        --------
-        >>> from lgcontrol.groups import Rn
-        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
-        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
-        >>> found = problem.solve([1.0]).sensitivities().by("R")
-        >>> bool(found.u[0, 0] > 0)  # a dearer input pulls less
-        True
-        """
-        return DERIVED["sensitivities"](self)
-
-    def predicted(
-        self,
-        *,
-        x0: ArrayLike | None = None,
-        p: Mapping[str, float] | None = None,
-        reference: ArrayLike | None = None,
-    ) -> OptimalSolution:
-        """Where the solution moves for another start, parameters or reference, to first order.
-
-        A guess for `solve`, which goes on from it with its multipliers; its status is that of the
-        solution it is predicted from. What is active stays so, see `sensitivities`.
-
-        Parameters
-        ----------
-        x0 : array_like, shape (nq,), optional
-            The other start.
-        p : mapping of str to float, optional
-            Values of parameters, such as limits and weights of `OptimalControlProblem.symbolic`.
-        reference : array_like, shape (nq,), optional
-            A constant state.
-
-        Returns
-        -------
-        OptimalSolution
-
-        Examples
-        --------
-        >>> from lgcontrol.groups import Rn
-        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
-        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
-        >>> near = problem.solve([1.0]).predicted(x0=[1.2], p={"R": 1.1})
-        >>> problem.solve([1.2], p={"R": 1.1}, guess=near).is_success
-        True
-        """
-        return DERIVED["predicted"](self, x0=x0, p=p, reference=reference)
-
-    def _with_message(self, message: str) -> OptimalSolution:
-        """The solution with another message."""
-        self._finish()
-        made = replace(self, message=message)
-        object.__setattr__(made, "_t", self._t)
-        object.__setattr__(made, "_u", self._u)
-        return made
-
-    def plot(self, **options: Any) -> Figure:
-        """Plot states, inputs and what is bounded over time, the reference dashed.
-
-        If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
-        from its first node.
-
-        Parameters
-        ----------
-        **options
-            Of `lgcontrol.plotting.plot_run`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        system = self.problem.system
-        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
-        run: Any = SimpleNamespace(
-            name=system.name,
-            bounds={
-                name: SimpleNamespace(
-                    values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
-                )
-                for name, (values, lower, upper) in kept.items()
-            },
-            group=system.state,
-            t=self.t,
-            x=self.x,
-            u=self.u,
-            input_names=system.input_names,
-            input_units=tuple(entry.unit for entry in system.inputs),
-            input_roles=tuple(entry.role for entry in system.inputs),
-            input_bounds=np.array(system.input_bounds),
-            reference=self.reference.x,
-            estimate=None,
-            estimate_std=None,
-            hold=self.trajectory.hold,
-            controllers={},
-            status=self.status,
-            message=self.message,
-            between=DERIVED["motion_between"](self),
-        )
-        return plot_run(run, **options)
-
-    def __repr__(self) -> str:
-        """Status, cost, residual and effort."""
-        return (
-            f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
-            f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
-        )
-
-
-Start: TypeAlias = str | Trajectory | OptimalSolution | Callable[[float, np.ndarray, Any], Any]
-GuessLike: TypeAlias = Start | tuple[Start, ...] | None
-"""Where a solve starts: a word, a motion, a controller, several to try; None for what is known."""
-
-
-class Solver(Protocol):
-    """What solves an `OptimalControlProblem`: the contract that `MPC` relies on, and nothing else.
-
-    A solver holds settings and one problem. It is made ready (`for_problem`, `prepare`). Then it
-    solves to convergence (`solve`) or takes real-time steps from a plan (`step`), and tells the
-    feedback of a plan (`feedback`). A plan is a value, the `plan` of the solution that solves and
-    steps return. Without a problem it is good for its settings: ``MPC(…, solver=NLPSolver(…))``. It
-    never raises because a problem is hard: the status says how it went, and the result is the best
-    iterate.
-
-    Attributes
-    ----------
-    problem : OptimalControlProblem
-    has_feedback, has_export : bool
-        Whether `feedback` and `export_c` answer, or refuse by name.
-    has_loop : bool
-        Whether it brings the rules of a loop in C, by ``loop(delay, period, nominal)``; `MPC` has
-        those of all others.
-    """
-
-    has_feedback: bool
-    has_export: bool
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether it brings the rules of a loop in C."""
-        ...
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether it is ready for a loop."""
-        ...
-
-    @property
-    def problem(self) -> OptimalControlProblem:
-        """The problem that is solved; a solver that has none yet refuses."""
-        ...
-
-    @property
-    def plan_layout(self) -> PlanLayout:
-        """Parts of its plans; `plan_layout` where they are nodes alone."""
-        ...
-
-    def for_problem(self, problem: OptimalControlProblem) -> Solver:
-        """A solver with the same settings for a problem, which has found nothing yet."""
-        ...
-
-    def prepare(self, *, wait: bool = True) -> Solver:
-        """Compile what a loop calls, and return the solver; beside the program where it can."""
-        ...
-
-    def solve(
-        self,
-        x0: ArrayLike,
-        *,
-        guess: GuessLike = None,
-        reference: ReferenceLike | ReferenceSamples | None = None,
-        t0: float = 0.0,
-        p: Mapping[str, float] | ArrayLike | None = None,
-        tolerance: float = 1e-6,
-        max_iterations: int = 200,
-        time_limit: float = np.inf,
-        callback: Callable[[Iteration], bool | None] | None = None,
-    ) -> OptimalSolution:
-        """Iterate to convergence, or to a limit."""
-        ...
-
-    def step(
-        self,
-        x0: ArrayLike,
-        *,
-        plan: Plan | None = None,
-        reference: ReferenceLike | ReferenceSamples | None = None,
-        t0: float = 0.0,
-        p: Mapping[str, float] | ArrayLike | None = None,
-        iterations: int = 1,
-        time_limit: float = np.inf,
-    ) -> OptimalSolution:
-        """Some full steps from a plan, shifted to t0: for control in real time."""
-        ...
-
-    def feedback(self, plan: Plan) -> np.ndarray:
-        """Derivative (m, n) of a plan's first controls by the error of its first state."""
-        ...
-
-    def reset(self) -> None:
-        """Forget the last plan: the next solve is as the first."""
-        ...
-
-    def export_c(
-        self,
-        folder: str | Path,
-        *,
-        name: str | None = None,
-        reference: ReferenceLike | ReferenceSamples | None = None,
-        p: Mapping[str, float] | ArrayLike | None = None,
-        period: float | None = None,
-        iterations: int = 1,
-        first_iterations: int = 50,
-        guess: str | None = None,
-        cases: Sequence[Any] = (),
-    ) -> Path:
-        """Write the solver as C99 that needs nothing else; or refuse by name."""
-        ...
-
-
-DERIVED: dict[str, Callable[..., Any]] = {}
-"""What follows from solutions, by name: modules that need solvers enter theirs."""
-
-SOLVERS: dict[str, Callable[[], Solver]] = {}
-"""Makers of solvers without a problem, by name. Each solver enters itself; so may your own."""
-
-DEFAULT_SOLVER = "interior_point"
-
-
-def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> Solver:
-    """A solver for a problem.
-
-    Parameters
-    ----------
-    solver : Solver or str or None
-        A key of `SOLVERS`, a solver whose settings to take, or None for the default. One that was
-        made for this very problem, and perhaps compiled, is taken itself.
-    problem : OptimalControlProblem
-
-    Returns
-    -------
-    Solver
-    """
-    if solver is None or isinstance(solver, str):
-        name = DEFAULT_SOLVER if solver is None else solver
-        if name not in SOLVERS:
-            raise UnknownNameError(unknown_name("solver", name, SOLVERS))
-        solver = SOLVERS[name]()
-    if isinstance(solver, type) or not hasattr(solver, "for_problem"):
-        raise TypeError(
-            f"solver must be a name ({', '.join(SOLVERS)}) or a solver such as NLPSolver(plugin=…)"
-            f", not {solver!r}"
-        )
-    return solver if _holds(solver, problem) else solver.for_problem(problem)
-
-
 def takes_problem_options(function: F) -> F:
     """Let a function that takes ``**problem: Unpack[ProblemOptions]`` say their names in its help.
 
@@ -1231,10 +749,3 @@ def takes_problem_options(function: F) -> F:
     known: Any = function
     known.__signature__ = told.replace(parameters=[*mine, *options])
     return function
-
-
-def _holds(solver: Solver, problem: OptimalControlProblem) -> bool:
-    try:
-        return solver.problem is problem
-    except ValueError:  # a solver that stands for its settings
-        return False

@@ -16,7 +16,7 @@ from ..systems import Trajectory
 from ..systems._internal import check_state
 from ._nlp_program import build_program
 from ._plan import SCALE
-from ._problem import DERIVED, OptimalSolution
+from ._solution import DERIVED, OptimalSolution
 from ._transcription import Nodes, Transcription
 
 # Distance from a limit, as a share of it or of one, up to which it may be active; and that within

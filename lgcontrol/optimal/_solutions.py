@@ -14,7 +14,8 @@ from ..systems._internal import resolved_step, step_residuals, unsolved
 from ._node_plans import nodes_of, plan_of
 from ._outcome import Iteration, SolveStatus
 from ._plan import Plan
-from ._problem import OptimalControlProblem, OptimalSolution
+from ._problem import OptimalControlProblem
+from ._solution import OptimalSolution
 from ._transcription import Nodes, Setting
 
 

@@ -13,10 +13,11 @@ from ..codegen._internal import check_shape, interruptible
 from ..systems import Trajectory, step_derivatives
 from ..systems._internal import FixedParameters
 from ._bounds import Bound
-from ._problem import OptimalControlProblem, OptimalSolution
+from ._problem import OptimalControlProblem
 from ._reference import moves, sample_reference
 from ._riccati import regulator_of
 from ._rows import bounded_along, seen_bounds
+from ._solution import OptimalSolution
 
 # How far a step may move an equilibrium, in error coordinates.
 STAYS = 1e-6

@@ -22,7 +22,7 @@ from lgcontrol.optimal import (
     Sphere,
     keep_out,
 )
-from lgcontrol.optimal._problem import DERIVED
+from lgcontrol.optimal._solution import DERIVED
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, Parameter, System
 

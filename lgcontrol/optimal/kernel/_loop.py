@@ -14,9 +14,9 @@ from ...groups._internal import ELEMENT_ROUNDING
 from .._guess import STARTS, starts_of
 from .._outcome import SolveStatus
 from .._plan import GAINS, NODES, Plan
-from .._problem import OptimalSolution
 from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._settings import Settings
+from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._library import load_function
 from ._solver import STATUS, KernelMemory

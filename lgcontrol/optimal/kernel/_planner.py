@@ -30,9 +30,11 @@ from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
 from .._outcome import Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
-from .._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from .._problem import OptimalControlProblem
 from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
 from .._settings import DEFAULT, Settings
+from .._solution import OptimalSolution
+from .._solver import SOLVERS, GuessLike
 from .._stage_model import StageModel
 from .._statement import check_equal_steps
 from .._transcription import Nodes, Setting, Transcription

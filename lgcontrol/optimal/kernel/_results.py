@@ -20,7 +20,7 @@ from .._outcome import (
     worst_violations,
 )
 from .._plan import Plan
-from .._problem import OptimalSolution
+from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._terms import TermWeights

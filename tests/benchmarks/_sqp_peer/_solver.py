@@ -25,9 +25,11 @@ from lgcontrol.optimal._outcome import (
     worst_violations,
 )
 from lgcontrol.optimal._plan import Plan, PlanLayout
-from lgcontrol.optimal._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
+from lgcontrol.optimal._problem import OptimalControlProblem
 from lgcontrol.optimal._reference import ReferenceSamples
+from lgcontrol.optimal._solution import OptimalSolution
 from lgcontrol.optimal._solutions import judged, solution_at
+from lgcontrol.optimal._solver import SOLVERS, GuessLike
 from lgcontrol.optimal._transcription import Nodes, Setting, Transcription, Values
 from lgcontrol.systems import ReferenceLike
 from lgcontrol.systems._internal import check_state, on_constraints

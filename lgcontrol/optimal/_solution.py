@@ -1,0 +1,283 @@
+"""OptimalSolution: the result of solving an `OptimalControlProblem`.
+
+The file of the problem imports this one, and so here a problem has no type of its own: `Problem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen._internal import Result
+from ..plotting import plot_run
+from ..systems import Trajectory
+from ._frozen import refuse_name
+from ._outcome import Iteration, SolveStatus, TranscriptionError, Violation
+from ._plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Problem: TypeAlias = Any
+"""An `OptimalControlProblem`."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OptimalSolution(Result):
+    """Result of solving an `OptimalControlProblem`.
+
+    Attributes
+    ----------
+    status : SolveStatus
+    message : str
+        The status in a sentence, with the violated constraints.
+    trajectory : Trajectory
+        Best iterate: N + 1 states and N inputs.
+    reference : Trajectory
+        Reference that was to be followed.
+    cost : float
+        Of the problem, with the penalties of soft constraints. Of a real-time step, the cost before
+        its last iteration.
+    kkt : float
+        Optimality residual: largest of the scaled gradient of the Lagrangian, the defects, the
+        violations and the complementarity. NaN after real-time steps, which do not compute it.
+    defect : float
+        Largest defect of the dynamics: how far the end of a step is from the next node.
+    violations : tuple of Violation
+        Hard constraints that are violated, each at its worst node.
+    iterations : tuple of Iteration
+    times : dict
+        Seconds in "total", "model" (functions and derivatives) and "qp".
+    problem : OptimalControlProblem
+    plan : Plan
+        Warm start of `Solver.step`.
+    """
+
+    status: SolveStatus
+    message: str
+    trajectory: Trajectory
+    reference: Trajectory
+    cost: float
+    kkt: float
+    defect: float
+    violations: tuple[Violation, ...]
+    iterations: tuple[Iteration, ...]
+    times: dict[str, float]
+    problem: Problem
+    plan: Plan
+
+    _setting: Any = field(repr=False, default=None)
+    _prices: np.ndarray | None = field(repr=False, default=None)
+    _inner: OptimalSolution | None = field(repr=False, default=None)
+    _make: Callable[[], dict[str, Any]] | None = field(init=False, repr=False, default=None)
+    _t: np.ndarray | None = field(init=False, repr=False, default=None)
+    _u: np.ndarray | None = field(init=False, repr=False, default=None)
+
+    @classmethod
+    def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
+        """A solution whose other attributes are made when somebody asks for one: loops do not."""
+        made = object.__new__(cls)
+        known = {"_setting": None, "_prices": None, "_inner": None} | known
+        for name, value in known.items():
+            object.__setattr__(made, name, value)
+        object.__setattr__(made, "_make", make)
+        return made
+
+    if not TYPE_CHECKING:  # a type checker takes it for every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Attributes that nobody asked for so far."""
+            if not name.startswith("__") and self._make is not None:
+                self._finish()
+                return getattr(self, name)
+            refuse_name(self, name)
+
+    def __getstate__(self) -> list[Any]:
+        """All attributes."""
+        self._finish()
+        return [getattr(self, entry.name) for entry in fields(self)]
+
+    def _finish(self) -> None:
+        """Make what is left; where threads ask at once each may, and all find the same."""
+        make = self._make
+        if make is not None:
+            for name, value in make().items():
+                object.__setattr__(self, name, value)
+            object.__setattr__(self, "_make", None)
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the nodes, s."""
+        return self.trajectory.t if self._t is None else self._t
+
+    @property
+    def x(self) -> np.ndarray:
+        """States of the nodes, shape (N + 1, nq)."""
+        return self.trajectory.x
+
+    @property
+    def u(self) -> np.ndarray:
+        """Inputs, shape (N, n_inputs); (N + 1, n_inputs) if they are linear between nodes."""
+        return self.trajectory.u if self._u is None else self._u
+
+    def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
+        """How far the plan is from what its system does between the nodes.
+
+        Every step is integrated again from its first node, in ever more parts, with its integrals
+        of the cost. Bounds along the horizon are looked at in between.
+
+        Parameters
+        ----------
+        tolerance : float
+            Of that integration, as a share of the states and of the cost.
+
+        Returns
+        -------
+        TranscriptionError
+            With ``state``, ``cost_change``, ``held_inputs`` and ``violations``; ``print`` says them
+            in a sentence.
+
+        Raises
+        ------
+        ValueError
+            If the solution was made from a plan alone.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> found = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).solve([1.0])
+        >>> error = found.transcription_error()
+        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
+        (True, True)
+        """
+        return DERIVED["transcription_error"](self, tolerance)
+
+    def sensitivities(self) -> Any:
+        """Derivatives by the start, the reference and all parameters; what is active stays so.
+
+        Returns
+        -------
+        Sensitivities
+            With ``by(name)``, ``forward(x0=, p=, reference=)`` and ``adjoint(x=, u=)``. Weights and
+            limits are parameters of `OptimalControlProblem.symbolic`.
+
+        Raises
+        ------
+        ValueError
+            If the solution is not optimal, or its active constraints repeat each other.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
+        >>> found = problem.solve([1.0]).sensitivities().by("R")
+        >>> bool(found.u[0, 0] > 0)  # a dearer input pulls less
+        True
+        """
+        return DERIVED["sensitivities"](self)
+
+    def predicted(
+        self,
+        *,
+        x0: ArrayLike | None = None,
+        p: Mapping[str, float] | None = None,
+        reference: ArrayLike | None = None,
+    ) -> OptimalSolution:
+        """Where the solution moves for another start, parameters or reference, to first order.
+
+        A guess for `solve`, which goes on from it with its multipliers; its status is that of the
+        solution it is predicted from. What is active stays so, see `sensitivities`.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,), optional
+            The other start.
+        p : mapping of str to float, optional
+            Values of parameters, such as limits and weights of `OptimalControlProblem.symbolic`.
+        reference : array_like, shape (nq,), optional
+            A constant state.
+
+        Returns
+        -------
+        OptimalSolution
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
+        >>> near = problem.solve([1.0]).predicted(x0=[1.2], p={"R": 1.1})
+        >>> problem.solve([1.2], p={"R": 1.1}, guess=near).is_success
+        True
+        """
+        return DERIVED["predicted"](self, x0=x0, p=p, reference=reference)
+
+    def _with_message(self, message: str) -> OptimalSolution:
+        """The solution with another message."""
+        self._finish()
+        made = replace(self, message=message)
+        object.__setattr__(made, "_t", self._t)
+        object.__setattr__(made, "_u", self._u)
+        return made
+
+    def plot(self, **options: Any) -> Figure:
+        """Plot states, inputs and what is bounded over time, the reference dashed.
+
+        If steps end visibly elsewhere than at the next node, thin lines are the motion of each step
+        from its first node.
+
+        Parameters
+        ----------
+        **options
+            Of `lgcontrol.plotting.plot_run`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        system = self.problem.system
+        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
+        run: Any = SimpleNamespace(
+            name=system.name,
+            bounds={
+                name: SimpleNamespace(
+                    values=values, lower=lower, upper=upper, unit=self.problem.bound_unit(name)
+                )
+                for name, (values, lower, upper) in kept.items()
+            },
+            group=system.state,
+            t=self.t,
+            x=self.x,
+            u=self.u,
+            input_names=system.input_names,
+            input_units=tuple(entry.unit for entry in system.inputs),
+            input_roles=tuple(entry.role for entry in system.inputs),
+            input_bounds=np.array(system.input_bounds),
+            reference=self.reference.x,
+            estimate=None,
+            estimate_std=None,
+            hold=self.trajectory.hold,
+            controllers={},
+            status=self.status,
+            message=self.message,
+            between=DERIVED["motion_between"](self),
+        )
+        return plot_run(run, **options)
+
+    def __repr__(self) -> str:
+        """Status, cost, residual and effort."""
+        return (
+            f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
+            f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
+        )
+
+
+DERIVED: dict[str, Callable[..., Any]] = {}
+"""What follows from solutions, by name: modules that need solvers enter theirs."""
