@@ -90,7 +90,7 @@ def build_rows(
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
     of_parameters: list[int] = []
-    x, u, p = symbols[1:4]
+    t, x, u, p, x_ref = symbols
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
     for bound in bounds:
@@ -152,6 +152,9 @@ def build_rows(
                 of_parameters.append(own)
                 active.append(where.copy())
     _leave_fixed(columns, lower, upper, soft, active)
+    if any(_is_equality(i, lower, upper, soft) and active[i].any() for i in range(len(columns))):
+        whole = spelled_out(columns, known) if known else columns
+        _leave_determined([t, x, u, p, x_ref], whole, lower, upper, soft, active)
     rows = BoundRows(
         tuple(names),
         tuple(
@@ -178,13 +181,78 @@ def _leave_fixed(
     At a limit both together would leave nothing inside, where solvers search, and no multipliers.
     """
     for i, value in enumerate(columns):
-        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+        if not (_is_equality(i, lower, upper, soft) and active[i].any()):
             continue
         for k, other in enumerate(columns):
-            slack = ROUNDING * max(1.0, abs(lower[i]))
-            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            is_within = _is_within(lower[i], lower[k], upper[k])
             if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
                 active[k] &= ~active[i]
+
+
+def _leave_determined(
+    symbols: Sequence[Any],
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: list[np.ndarray],
+) -> None:
+    """No limits at nodes where linear hard equalities determine a row, within its limits.
+
+    Such as a cone whose apex is the end of a landing: next to the equalities it says nothing, has
+    no interior and often no derivative. An equality that others imply is one as well: its
+    multiplier would be any number.
+    """
+    t, x, u, p, x_ref = symbols
+    others = ca.vertcat(t, p, x_ref)
+    linear = [
+        i
+        for i in range(len(columns))
+        if _is_equality(i, lower, upper, soft)
+        and active[i].any()
+        and not ca.depends_on(columns[i], u)
+        and not ca.which_depends(columns[i], x, 2, True)[0]
+    ]
+    slopes = {i: ca.jacobian(columns[i], x) for i in linear}
+    linear = [i for i in linear if not ca.symvar(slopes[i])]
+    nodes_by: dict[tuple[int, ...], list[int]] = {}
+    for k in range(len(active[0]) if linear else 0):
+        nodes_by.setdefault(tuple(i for i in linear if active[i][k]), []).append(k)
+    nodes_by.pop((), None)
+    for equal, nodes in nodes_by.items():
+        independent: list[int] = []
+        normals = np.zeros((0, x.shape[0]))
+        for i in equal:
+            added = np.vstack([normals, np.asarray(ca.evalf(slopes[i])).reshape(1, -1)])
+            if np.linalg.matrix_rank(added) == len(added):
+                independent, normals = [*independent, i], added
+        inverse = np.linalg.pinv(normals)
+        unit = np.abs(inverse @ normals - np.eye(len(inverse))).max(axis=0) <= ROUNDING
+        zero = type(x)(ca.DM.zeros(*x.shape))
+        ends = [lower[i] - ca.substitute(columns[i], x, zero) for i in independent]
+        end = ca.densify(ca.sparsify(ca.DM(np.round(inverse, 15))) @ ca.vertcat(*ends))
+        for i, value in enumerate(columns):
+            if i in independent or not active[i][nodes].any() or ca.depends_on(value, u):
+                continue
+            depends = np.unique(ca.jacobian_sparsity(value, x).get_triplet()[1])
+            if not unit[depends].all():
+                continue
+            fixed = ca.substitute(value, x, end)
+            if ca.depends_on(fixed, others):
+                continue
+            if _is_within(float(ca.evalf(fixed)), lower[i], upper[i]):
+                active[i][nodes] = False
+
+
+def _is_equality(
+    i: int, lower: Sequence[float], upper: Sequence[float], soft: Sequence[float]
+) -> bool:
+    return bool(lower[i] == upper[i] and np.isinf(soft[i]))
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    slack = ROUNDING * max(1.0, abs(value))
+    return low - slack <= value <= high + slack
 
 
 @dataclass(frozen=True, eq=False)

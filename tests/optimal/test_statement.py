@@ -232,6 +232,90 @@ def test_bounds_hold_where_they_can():
     assert np.isinf(rows.soft[0])
 
 
+def held_at_the_end(*bounds, parameters=()):
+    """Which rows have a limit at the last node, of a cart with its end fixed by the first bound."""
+    problem = OptimalControlProblem(
+        double_integrator(), 4, 0.1, bounds=bounds, parameters=parameters
+    )
+    rows = SQPSolver(problem).transcription.rows
+    for name, on in zip(rows.names, rows.active.T, strict=True):
+        assert name != "cone" or on[1:-1].all()
+    return [name for name, on in zip(rows.names, rows.active[-1], strict=True) if on]
+
+
+CONE = Bound(lambda t, x, u, p: x[1] - ca.sqrt(x[0] ** 2), 0.0, name="cone")
+APEX = Bound(lambda t, x, u, p: x[:2], 0.0, 0.0, at="terminal", name="end")
+
+
+def test_rows_that_equalities_determine_have_no_limit_beside_them():
+    assert held_at_the_end(APEX, CONE) == ["end[0]", "end[1]"]
+    turned = Bound(
+        lambda t, x, u, p: ca.vertcat(x[0] + x[1], x[0] - x[1]), 0.0, 0.0, at="terminal", name="end"
+    )
+    assert held_at_the_end(turned, CONE) == ["end[0]", "end[1]"]
+    twice = Bound(lambda t, x, u, p: 2 * x[0] + x[1], 0.0, 0.0, at="terminal", name="again")
+    assert held_at_the_end(APEX, twice, CONE) == ["end[0]", "end[1]"]
+    # An end that violates the cone, one that leaves it open, and one that is not an equality.
+    low = Bound(lambda t, x, u, p: x[:2], [1.0, 0.5], [1.0, 0.5], at="terminal", name="end")
+    assert held_at_the_end(low, CONE) == ["end[0]", "end[1]", "cone"]
+    half = Bound(lambda t, x, u, p: x[0], 0.0, 0.0, at="terminal", name="end")
+    assert held_at_the_end(half, CONE) == ["end", "cone"]
+    near = Bound(lambda t, x, u, p: x[:2], -1e-3, 1e-3, at="terminal", name="end")
+    assert held_at_the_end(near, CONE) == ["end[0]", "end[1]", "cone"]
+    circle = Bound(lambda t, x, u, p: x[:2] ** 2, 0.0, 0.0, at="terminal", name="end")
+    assert held_at_the_end(circle, CONE) == ["end[0]", "end[1]", "cone"]
+
+
+def test_an_apex_may_be_a_parameter():
+    where = Parameter("where", "m", 0.0)
+    end = Bound(
+        lambda t, x, u, p: ca.vertcat(x[0] - p[0], x[1]), 0.0, 0.0, at="terminal", name="end"
+    )
+    there = Bound(lambda t, x, u, p: x[1] - ca.fabs(x[0] - p[0]), 0.0, name="cone")
+    assert held_at_the_end(end, there, parameters=[where]) == ["end[0]", "end[1]"]
+    assert held_at_the_end(end, CONE, parameters=[where]) == ["end[0]", "end[1]", "cone"]
+
+
+def lander():
+    """A point mass with three accelerations and its weight."""
+    return System(
+        "lander", Rn(6), lambda t, x, u, p: ca.vertcat(x[3:], u - ca.DM([0, 0, 9.81])),
+        inputs=["east", "north", "up"],
+    )  # fmt: skip
+
+
+STEEP = 1.2
+GLIDESLOPES = {
+    "root": lambda t, x, u, p: x[2] - STEEP * ca.sqrt(ca.sumsqr(x[:2])),
+    "norm": lambda t, x, u, p: x[2] - STEEP * ca.norm_2(x[:2]),
+    "square": lambda t, x, u, p: x[2] ** 2 - STEEP**2 * ca.sumsqr(x[:2]),
+}
+
+
+@pytest.mark.parametrize("least_thrust", [0.0, 8.0])
+@pytest.mark.parametrize("form", GLIDESLOPES)
+def test_a_glideslope_may_have_its_apex_at_the_end(form, least_thrust):
+    # With least thrust the accelerations are in a shell, which is not convex.
+    def landing(*more):
+        bounds = [
+            Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal", name="landed"),
+            Bound(lambda t, x, u, p: ca.sumsqr(u), least_thrust**2, 400.0, name="thrust"),
+            *more,
+        ]
+        problem = OptimalControlProblem(lander(), 30, 10 / 30, Q=0, R=1.0, bounds=bounds)
+        return problem.solve([100.0, 50.0, 150.0, -20.0, 5.0, -40.0])
+
+    free, held = landing(), landing(Bound(GLIDESLOPES[form], 0.0, name="glideslope"))
+    assert free.status == held.status == "converged"
+    known = landing(Bound(GLIDESLOPES[form], 0.0, at="path", name="glideslope"))
+    assert len(held.iterations) <= len(known.iterations) + 2
+    assert held.cost == pytest.approx(known.cost, rel=1e-9)
+    assert held.cost > 1.001 * free.cost  # the cone is met
+    sizes = np.linalg.norm(held.trajectory.u, axis=1)
+    assert sizes.min() >= least_thrust - 1e-6
+    assert (held.x[:, 2] - STEEP * np.linalg.norm(held.x[:, :2], axis=1)).min() > -1e-5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
