@@ -364,11 +364,6 @@ class Controller(ABC):
             State that is expected then.
         reference : optional
             As in a call.
-
-        Raises
-        ------
-        ValueError
-            If the state has the wrong size.
         """
         self._p = self._values.at(clock_time(t))
         if x is not None:
@@ -392,10 +387,6 @@ class Controller(ABC):
             New, empty, or exported before and not changed since.
         name : str, optional
             Of the C function and its files; that of the system and the controller if left out.
-
-        Returns
-        -------
-        Path
 
         Raises
         ------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value
-from lgcontrol.codegen._internal import UnknownNameError, check_shape, unknown_name
+from lgcontrol.codegen._internal import check_known, check_shape
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
@@ -204,9 +204,7 @@ def blocks_of(
             f"{system.name}: geometric control needs a continuous system whose state is a Product "
             "of a configuration and its velocity, such as Product(pose=SE3, twist=Rn(6))"
         )
-    for name in (configuration, velocity):
-        if name is not None and name not in state.blocks:
-            raise UnknownNameError(unknown_name("block", name, state.blocks))
+    check_known("block", state.blocks, *filter(None, (configuration, velocity)))
     if configuration is None and velocity is None and structure is not None:
         configuration, velocity = structure.configuration, structure.velocity
     if configuration is None or velocity is None:

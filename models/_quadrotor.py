@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from lgcontrol.codegen import named_options
-from lgcontrol.codegen._internal import UnknownNameError, as_names, unknown_name
+from lgcontrol.codegen._internal import as_names, check_known
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
@@ -84,8 +84,7 @@ def quadrotor(
     >>> racer.input_names[:4]
     ('rotor.0', 'rotor.1', 'rotor.2', 'rotor.3')
     """
-    if layout not in get_args(Layout):
-        raise UnknownNameError(f"quadrotor: {unknown_name('layout', layout, get_args(Layout))}")
+    check_known("layout", get_args(Layout), layout, where="quadrotor")
     cos, sin = np.cos(FIRST_ROTOR[layout]), np.sin(FIRST_ROTOR[layout])
     # Quarter turns of the first one, exact: no moments of 1e-15 N m at hover.
     directions = [(cos, sin, 0.0), (-sin, cos, 0.0), (-cos, -sin, 0.0), (sin, -cos, 0.0)]

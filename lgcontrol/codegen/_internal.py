@@ -70,6 +70,7 @@ from ._validate import as_numbers as as_numbers
 from ._validate import ask_degrees as ask_degrees
 from ._validate import check_count as check_count
 from ._validate import check_increasing as check_increasing
+from ._validate import check_known as check_known
 from ._validate import check_list as check_list
 from ._validate import check_mapping as check_mapping
 from ._validate import check_one_by_one as check_one_by_one

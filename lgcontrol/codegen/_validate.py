@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
@@ -707,6 +707,27 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
         f"unknown {kind} {name!r}.{hint} Valid names ({len(names)}, the nearest {len(nearest)} "
         f"are listed): {listed}."
     )
+
+
+def check_known(kind: str, valid: Collection[str], *names: Any, where: str = "") -> None:
+    """Refuse names that are not among the valid ones, by the message of `unknown_name`.
+
+    Parameters
+    ----------
+    where : str
+        Of which thing the names are said, for the beginning of the message.
+
+    Examples
+    --------
+    >>> check_known("axis", ("x", "y"), "x", "z", where="motor 'a'")
+    Traceback (most recent call last):
+    ...
+    lgcontrol.codegen._validate.UnknownNameError: motor 'a': unknown axis 'z'; valid names are x, y.
+    """
+    for name in names:
+        if not (isinstance(name, str) and name in valid):
+            before = f"{where}: " if where else ""
+            raise UnknownNameError(before + unknown_name(kind, name, valid))
 
 
 # Angles in rad beyond which one asks whether they are degrees, the two turns of a long cable, and

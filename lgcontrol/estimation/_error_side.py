@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import UnknownNameError, unknown_name
+from ..codegen._internal import check_known
 from ..systems import System
 
 Error = Literal["left", "right"]
@@ -31,8 +31,7 @@ class ErrorSide:
     error: Error
 
     def __post_init__(self) -> None:
-        if self.error not in get_args(Error):
-            raise UnknownNameError(unknown_name("error", self.error, get_args(Error)))
+        check_known("error", get_args(Error), self.error)
         if self.error == "right" and self.system.errors is not None:
             raise ValueError(
                 f"{self.system.name} has constraints, whose error coordinates are left-invariant; "

@@ -253,10 +253,6 @@ class Estimates:
         ----------
         t, truth : array_like, optional
             Times (K,) and states (K, nq), which are drawn as what was to be found.
-
-        Returns
-        -------
-        Scene
         """
         self._check_single()
         rows = np.arange(len(self.t)) if t is None else self.index(t)
@@ -454,10 +450,6 @@ class EstimationResult(Estimates):
             if left out.
         at : array_like of int, optional
             Rows that are wanted (`index`); all if left out. With a lag this saves time.
-
-        Returns
-        -------
-        Estimates
 
         Raises
         ------

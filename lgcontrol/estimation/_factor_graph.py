@@ -12,14 +12,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, named_options, trace
 from ..codegen import compile as compile_functions
-from ..codegen._internal import (
-    Result,
-    UnknownNameError,
-    as_numbers,
-    check_shape,
-    interruptible,
-    unknown_name,
-)
+from ..codegen._internal import Result, as_numbers, check_known, check_shape, interruptible
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
 from ._innovations import likely_square
@@ -105,8 +98,8 @@ class Factors:
     jacobians: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.loss is not None and self.loss not in _LOSSES:
-            raise UnknownNameError(unknown_name("loss", self.loss, _LOSSES))
+        if self.loss is not None:
+            check_known("loss", _LOSSES, self.loss)
         if self.std is not None and self.information is not None:
             raise ValueError(f"factors {self.name!r}: give std or information, not both")
         if self.threshold is not None and not self.threshold > 0:
@@ -259,10 +252,6 @@ class FactorGraph:
         tolerance : float
             Share of the cost that further steps may promise at the end.
 
-        Returns
-        -------
-        GraphSolution
-
         Raises
         ------
         ValueError
@@ -321,8 +310,7 @@ class FactorGraph:
         ValueError
             If the factors leave a combination of the variables without any information.
         """
-        if name not in self.variables:
-            raise UnknownNameError(unknown_name("variables", name, self.variables))
+        check_known("variables", self.variables, name)
         checked_indices(f"index of {name!r}", index, len(self.variables[name].start))
         x = self._elements(x)
         begin = self._nodes.begins[self._bases[name] + index]
@@ -344,10 +332,6 @@ class FactorGraph:
         ----------
         x : mapping of str to array_like, optional
             A solution's elements; the guesses of the variables if left out.
-
-        Returns
-        -------
-        Marginals
 
         Raises
         ------
@@ -380,9 +364,7 @@ class FactorGraph:
         if x is None:
             return self.start()
         made = {}
-        for name in x:
-            if name not in self.variables:
-                raise UnknownNameError(unknown_name("variables", name, self.variables))
+        check_known("variables", self.variables, *x)
         for name, entry in self.variables.items():
             if name not in x:
                 raise ValueError(f"x lacks the elements of {name!r}; give those of all variables")
@@ -422,8 +404,7 @@ class _Family:
             raise ValueError(f"{who}: name the variables they are of")
         self.names, places = [], []
         for name, index in factors.of:
-            if name not in variables:
-                raise UnknownNameError(f"{who}: {unknown_name('variables', name, variables)}")
+            check_known("variables", variables, name, where=who)
             self.names.append(name)
             places.append(checked_indices(f"{who}: indices of {name!r}", index,
                                    len(variables[name].start)))  # fmt: skip

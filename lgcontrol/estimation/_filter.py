@@ -17,15 +17,14 @@ import numpy as np
 from ..codegen import ModelFunction, Value, chain, named_options, trace
 from ..codegen import compile as compile_functions
 from ..codegen._internal import (
-    UnknownNameError,
     c_default_name,
+    check_known,
     exactly,
     factor_symmetric,
     interruptible,
     read_only,
     refuse_attribute,
     solve_factored,
-    unknown_name,
 )
 from ..integrators import Method
 from ..simulation._internal import CompiledFilter
@@ -177,9 +176,7 @@ class Filter(ABC):
         self._numbers = {name: k for k, name in enumerate(names)}
         self._gates = {k: Gate.of(k, v, self._dim(k)) for k, v in for_each(gate, names).items()}
         self._weights = for_each(robust, names)
-        for weight in self._weights.values():
-            if weight not in ("huber", "cauchy"):
-                raise UnknownNameError(unknown_name("robust", weight, ("huber", "cauchy")))
+        check_known("robust", ("huber", "cauchy"), *self._weights.values())
         if lockout < 1 or settle < 0:
             raise ValueError(f"lockout must be at least 1, settle 0; got {lockout}, {settle}")
         self.lockout, self.settle = lockout, settle
@@ -509,10 +506,6 @@ class Filter(ABC):
         x0 : array_like, shape (..., nq), optional
             First estimates instead of the filter's.
         P0 : array_like, shape (..., n, n), optional
-
-        Returns
-        -------
-        EstimationResult
         """
         rows = Rows.of(log, self.system, self.sensors)
         start = self.start(x0, P0)
@@ -725,10 +718,6 @@ class Filter(ABC):
             New, empty, or exported before; it appears whole or not at all.
         name : str, optional
             Of the files, the functions and the struct; names of system and class if left out.
-
-        Returns
-        -------
-        Path
         """
 
         def covariance(z: Value) -> Value:

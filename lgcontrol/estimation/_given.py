@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen._internal import (
     UnknownNameError,
     as_numbers,
+    check_known,
     check_list,
     check_semidefinite,
     check_shape,
@@ -74,8 +75,7 @@ def measured(
     sensors: Mapping[str, BoundSensor], name: str, y: ArrayLike
 ) -> tuple[BoundSensor, np.ndarray]:
     """Sensor of a name with what it measured, of the right size; that may be no number."""
-    if not isinstance(name, str) or name not in sensors:
-        raise UnknownNameError(unknown_name("sensor", name, sensors))
+    check_known("sensor", sensors, name)
     bound, y = sensors[name], as_numbers(f"y of {name!r}", y)
     y = y.reshape(1) if y.ndim == 0 and bound.group.nq == 1 else y
     if y.shape != (bound.group.nq,):
@@ -138,9 +138,7 @@ def for_each(value: Any, names: list[str]) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
-    for name in value:
-        if name not in names:
-            raise UnknownNameError(unknown_name("sensor", name, names))
+    check_known("sensor", names, *value)
     return dict(value)
 
 

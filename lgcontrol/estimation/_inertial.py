@@ -217,10 +217,6 @@ class Preintegration:
             b₀; none if left out.
         noise : mapping of str to float, optional
             Densities of "gyro" [rad/s/√Hz] and "accelerometer" [m/s²/√Hz].
-
-        Returns
-        -------
-        Preintegration
         """
         gyro = check_shape("gyro", gyro, (None, 3))
         accelerometer = check_shape("accelerometer", accelerometer, (len(gyro), 3))

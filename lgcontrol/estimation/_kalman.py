@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import congruence, solve_symmetric
+from ..codegen._internal import check_count, congruence, solve_symmetric
 from ..groups import Rn
 from ..integrators import Method
 from ..systems import Sensor, System
@@ -84,10 +84,8 @@ class EKF(Filter):
         square_root: bool = False,
         **options: Unpack[FilterOptions],
     ) -> None:
-        if iterations is not None and (
-            not isinstance(iterations, int | np.integer) or iterations < 1
-        ):
-            raise ValueError(f"iterations must be a whole number, at least 1, got {iterations!r}")
+        if iterations is not None:
+            check_count("iterations", iterations)
         self.square_root, self.covariance_method = square_root, covariance_method
         super().__init__(system, sensors, x0, P0, **options)
         usual = EKF_ROUNDS if self.has_reset else 1

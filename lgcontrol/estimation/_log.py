@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import named_options
-from ..codegen._internal import (
-    UnknownNameError,
-    as_numbers,
-    check_shape,
-    level_outside,
-    unknown_name,
-)
+from ..codegen._internal import as_numbers, check_known, check_shape, level_outside
 from ..systems import System
 from ..systems._internal import SAME_TIME, BoundSensor
 from ._given import known_inputs
@@ -141,9 +135,7 @@ class Rows:
                 f"log must be a Log, as Log(t, u, {{{next(iter(bounds), 'name')!r}: (times, "
                 f"values)}}) makes it of arrays, not {type(log).__name__}"
             )
-        for name in log.measurements:
-            if name not in bounds:
-                raise UnknownNameError(unknown_name("sensor", name, bounds))
+        check_known("sensor", bounds, *log.measurements)
         counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
         t, u = _increasing(log.t, known_inputs("u of the log", system, log.u), counts["predict"])
         first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)

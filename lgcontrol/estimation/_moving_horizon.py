@@ -20,6 +20,7 @@ from ..codegen._internal import (
     UnknownNameError,
     c_default_name,
     check_count,
+    check_known,
     interruptible,
     read_only,
     unknown_name,
@@ -165,9 +166,7 @@ class MovingHorizon:
         self.system = system
         self.sensors: dict[str, BoundSensor] = bind_all(system, sensors)
         self._robust = for_each(robust, list(self.sensors))
-        for value in self._robust.values():
-            if value != "huber":
-                raise UnknownNameError(unknown_name("robust", value, ("huber",)))
+        check_known("robust", ("huber",), *self._robust.values())
         places, densities = noise_densities(system, noise)
         kept = [i for i, q in enumerate(densities) if q > 0]
         if not kept:
@@ -178,13 +177,8 @@ class MovingHorizon:
             raise ValueError(
                 f"{system.name} is continuous: give dt, the length of a step in s, got {dt}"
             )
-        if iterations is not None and not (
-            isinstance(iterations, int | np.integer) and iterations >= 1
-        ):
-            raise ValueError(
-                f"iterations must be a whole number, at least 1, or None for solves to "
-                f"convergence, got {iterations!r}"
-            )
+        if iterations is not None:
+            check_count("iterations", iterations)
         self.dt = float(dt)
         check_count("horizon", horizon, most=MOST_SUBSTEPS, remedy="remember a shorter time")
         self.horizon, self.method, self.iterations = horizon, method, iterations
@@ -652,10 +646,6 @@ class MovingHorizon:
         log : Log
         x0, P0 : array_like, optional
             First estimate instead of the estimator's.
-
-        Returns
-        -------
-        Estimates
         """
         rows = Rows.of(log, self.system, self.sensors)
         if rows.batch:
@@ -697,10 +687,6 @@ class MovingHorizon:
             New, empty, or exported before; it appears whole or not at all.
         name : str, optional
             Of the files, the functions and the struct; names of system and class if left out.
-
-        Returns
-        -------
-        Path
         """
 
         def write_solver(target: Path, own: str) -> Path:

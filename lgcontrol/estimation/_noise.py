@@ -63,10 +63,6 @@ def allan_deviation(signal: Any, dt: float) -> AllanDeviation:
     dt : float
         s.
 
-    Returns
-    -------
-    AllanDeviation
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -153,10 +149,6 @@ def fit_noise(
         First estimates of `Filter.run`, for all logs.
     max_iterations : int
         Of BFGS on the logarithms.
-
-    Returns
-    -------
-    NoiseFit
 
     Examples
     --------
@@ -293,10 +285,6 @@ def observability_along(filter: Filter, log: Log, x0: Any = None) -> LogObservab
         One, without batch axes.
     x0 : array_like, optional
         First estimate instead of the filter's.
-
-    Returns
-    -------
-    LogObservability
 
     Examples
     --------

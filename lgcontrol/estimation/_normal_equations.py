@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from ..codegen._internal import UnknownNameError, unknown_name
+from ..codegen._internal import check_known
 from ..groups import LieGroup
 from ..plotting import plot_path
 from ..scene import Scene
@@ -452,8 +452,7 @@ class Marginals:
             if not (isinstance(key, tuple) and len(key) == 2):
                 raise TypeError(f"each variable is (name, number), as in ('pose', 5), not {key!r}")
             name, index = key
-            if name not in self._groups:
-                raise UnknownNameError(unknown_name("variables", name, self._groups))
+            check_known("variables", self._groups, name)
             if not 0 <= index < len(self.x[name]):
                 raise ValueError(
                     f"number of {name!r} must be from 0 to {len(self.x[name]) - 1}, got {index}"
@@ -489,8 +488,7 @@ class Marginals:
         name : str
             Variables on SE2 or SE3, drawn in the order of their numbers.
         """
-        if name not in self._groups:
-            raise UnknownNameError(unknown_name("variables", name, self._groups))
+        check_known("variables", self._groups, name)
         x = self.x[name]
         path: Any = Trajectory(self._groups[name], np.arange(len(x)), x)
         return plot_path(path, covariances=self.covariances[name])
@@ -503,8 +501,7 @@ class Marginals:
         name : str
             Variables on SE2 or SE3, in the order of their numbers.
         """
-        if name not in self._groups:
-            raise UnknownNameError(unknown_name("variables", name, self._groups))
+        check_known("variables", self._groups, name)
         x, group = self.x[name], self._groups[name]
         times = np.arange(len(x), dtype=float)
         return scene_of_states(

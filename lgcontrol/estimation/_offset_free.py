@@ -100,10 +100,6 @@ class OffsetFree:
             Of the plant.
         reference : optional
             Of the plant: state, TrimPoint, Trajectory or function of time; its inputs are not read.
-
-        Returns
-        -------
-        ndarray
         """
         return self.controller(
             t, np.concatenate([np.asarray(x), self.bias]), self._wanted(reference)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from ..codegen import Value, named_options
-from ..codegen._internal import UnknownNameError, check_shape, unknown_name
+from ..codegen._internal import check_known, check_shape
 from ..groups import SE2, SE3, LieGroup, Rn, check_element
 from ..io import PoseGraph
 from ._factor_graph import FactorGraph, Factors, Loss, Variables, checked_indices
@@ -42,10 +42,6 @@ def pose_graph(
     loss : str, optional
         Of `Factors`.
 
-    Returns
-    -------
-    FactorGraph
-
     Raises
     ------
     ValueError
@@ -75,8 +71,7 @@ def pose_graph(
     Carlone, Tron, Daniilidis and Dellaert, Initialization techniques for 3D SLAM, ICRA 2015:
     chordal relaxation.
     """
-    if guess not in _GUESSES:
-        raise UnknownNameError(unknown_name("guess", guess, _GUESSES))
+    check_known("guess", _GUESSES, guess)
     if recorded.dimension not in _GROUPS:
         raise ValueError(f"dimension of a pose graph is 2 or 3, got {recorded.dimension!r}")
     group = _GROUPS[recorded.dimension]

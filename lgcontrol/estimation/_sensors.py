@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value, named_options
-from ..codegen._internal import UnknownNameError, check_shape, unknown_name
+from ..codegen._internal import check_known, check_shape
 from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
 from ..systems import Sensor, System
 from ..systems._internal import GRAVITY, block_slices
@@ -60,10 +60,6 @@ def gnss(
     name : str
     **noise
         ``std_discrete``, ``dt``, ``delay``, … of `Sensor`; as for all functions here.
-
-    Returns
-    -------
-    Sensor
 
     Examples
     --------
@@ -169,8 +165,7 @@ def imu(
     body = _CarryingBody.of(system, block, spatial=True)
     velocity = body.motion(twist)
     rates = _slices(system)[1]
-    if twist not in rates:
-        raise UnknownNameError(unknown_name("block of the state", twist, rates))
+    check_known("block of the state", rates, twist)
     start = rates[twist].start
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -272,8 +267,7 @@ def zero_velocity(
     axes = axes if body.size == 3 else axes.replace("z", "")
     if not axes or any(axis not in valid for axis in axes):
         raise ValueError(f"axes of {name!r} must be letters of {valid!r}, got {axes!r}")
-    if frame not in ("body", "world"):
-        raise UnknownNameError(unknown_name("frame", frame, ("body", "world")))
+    check_known("frame", ("body", "world"), frame)
     rows = [valid.index(axis) for axis in axes]
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -537,8 +531,7 @@ def _slices(system: System[Any]) -> tuple[dict[str, slice], dict[str, slice]]:
 
 def _block(system: System[Any], name: str) -> tuple[LieGroup, slice]:
     coordinates, _ = _slices(system)
-    if name not in coordinates:
-        raise UnknownNameError(unknown_name("block of the state", name, coordinates))
+    check_known("block of the state", coordinates, name)
     group: LieGroup = system.state
     if isinstance(group, Product):
         where = coordinates[name]
@@ -568,8 +561,7 @@ def _point(what: str, value: Any, size: int) -> ca.DM:
 
 
 def _input(system: System[Any], name: str) -> int:
-    if name not in system.input_names:
-        raise UnknownNameError(unknown_name("input", name, system.input_names))
+    check_known("input", system.input_names, name)
     return system.input_names.index(name)
 
 
@@ -581,6 +573,5 @@ def _entry(system: System[Any], name: str | None) -> Callable[[Value], Value]:
     if name in coordinates:
         return lambda x: x[coordinates[name]]
     known = system.state.coordinate_names
-    if name not in known:
-        raise UnknownNameError(unknown_name("block or entry", name, [*coordinates, *known]))
+    check_known("block or entry", [*coordinates, *known], name)
     return lambda x: x[known.index(name)]

@@ -136,11 +136,6 @@ class Coefficients:
         By name.
     symbolic : iterable of str
         Names of entries, or beginnings of several up to a dot: "inertia.xx", "inertia".
-
-    Raises
-    ------
-    KeyError
-        If a name is unknown.
     """
 
     def __init__(

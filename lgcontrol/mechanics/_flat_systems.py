@@ -62,10 +62,6 @@ def to_flat_system(
     **options
         Of `control.flatsys.FlatSystem`, such as a name.
 
-    Returns
-    -------
-    control.flatsys.FlatSystem
-
     Raises
     ------
     TypeError

@@ -83,10 +83,6 @@ class QuasiVelocity:
         ----------
         group : LieGroup
 
-        Returns
-        -------
-        QuasiVelocity
-
         References
         ----------
         From 2012, eq. 29.
@@ -139,10 +135,6 @@ class QuasiVelocity:
         lagrangian : callable
             ``L(q, v)`` [J] of CasADi columns: kinetic less potential energy.
 
-        Returns
-        -------
-        ModelFunction
-
         References
         ----------
         From 2012, eq. 26.
@@ -175,10 +167,6 @@ class QuasiVelocity:
             Inputs u; the default is one for each velocity, "tau1", "tau2", ….
         force : callable, optional
             ``τ(q, v, u)``, the generalized force dual to v; the default is u.
-
-        Returns
-        -------
-        System
 
         Raises
         ------

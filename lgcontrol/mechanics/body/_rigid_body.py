@@ -11,13 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, named_options
-from ...codegen._internal import (
-    Shape,
-    UnknownNameError,
-    check_one_by_one,
-    interruptible,
-    unknown_name,
-)
+from ...codegen._internal import Shape, check_known, check_one_by_one, interruptible
 from ...groups import LieGroup, Product
 from ...scene import BodyShape
 from ...scene._internal import RigidLook
@@ -194,10 +188,6 @@ class RigidBody:
             One number for each of `parameters`; or any numbers by their names in full, symbols or
             not ("mass", "center_of_mass.x", "inertia.xy", "gravity.z").
 
-        Returns
-        -------
-        RigidBody
-
         Raises
         ------
         KeyError
@@ -296,8 +286,7 @@ class RigidBody:
             "ad": lambda M, v: -(self.group.ad(v).T @ M),
             "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
         }
-        if form not in forms:
-            raise UnknownNameError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
+        check_known("Coriolis form", forms, form, where=self.name)
         return self._trace(
             "coriolis_matrix", lambda X, v, p: forms[form](self._mass_matrix(p), v), "X v p", "C"
         )
@@ -338,15 +327,9 @@ class RigidBody:
         -------
         ModelFunction
             (X, v, u, p) → (..., 6); u are all inputs of the body.
-
-        Raises
-        ------
-        KeyError
-            If no force has this name.
         """
         names = [entry.name for entry in self.forces]
-        if force not in names:
-            raise UnknownNameError(f"{self.name}: {unknown_name('force', force, names)}")
+        check_known("force", names, force, where=self.name)
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
@@ -431,10 +414,6 @@ class RigidBody:
         h, output
             Output map and its group, see `System`.
 
-        Returns
-        -------
-        System
-
         Raises
         ------
         ValueError
@@ -466,15 +445,6 @@ class RigidBody:
         velocity : "momentum" or UnifiedVelocity
         frame, generalized_force
             As for `system`.
-
-        Returns
-        -------
-        VelocityForm
-
-        Raises
-        ------
-        ValueError
-            If the velocity is unknown, or the twist, which needs no conversion.
         """
         return body_velocity_form(self, velocity, frame, generalized_force)
 

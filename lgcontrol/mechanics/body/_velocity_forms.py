@@ -11,13 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value
-from ...codegen._internal import (
-    UnknownNameError,
-    check_shape,
-    interruptible,
-    solve_symmetric,
-    unknown_name,
-)
+from ...codegen._internal import check_known, check_shape, interruptible, solve_symmetric
 from ...groups import SE3, LieGroup, Product, Rn
 from ...scene._internal import ModelLook
 from ...systems import Input, Parameter, System
@@ -29,8 +23,7 @@ MomentumFrame = Literal["body", "spatial"]
 
 def check_momentum_frame(body: str, frame: str) -> None:
     """Refuse unknown frames of a momentum."""
-    if frame not in get_args(MomentumFrame):
-        raise UnknownNameError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")
+    check_known("frame", get_args(MomentumFrame), frame, where=body)
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,10 +177,6 @@ class Gyrostat:
         ----------
         name : str, optional
             Name of the system; the default is that of the body.
-
-        Returns
-        -------
-        System
         """
         state, parameters = self.state, self.body.parameters
         mechanics = _Mechanics(self)

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 
 from ...codegen import Value
-from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...codegen._internal import check_known, check_shape
 from ...systems._internal import check_name
 from .._coefficients import read_only
 
@@ -365,15 +365,8 @@ class VelocityConstraint(_OfBodies):
 
 
 def frame_of(frames: Frames, body: str) -> tuple[Any, Any]:
-    """Position and rotation of a body or of the ground.
-
-    Raises
-    ------
-    KeyError
-        If there is no such body.
-    """
+    """Position and rotation of a body or of the ground."""
     if body == GROUND:
         return ca.DM(3, 1), ca.DM.eye(3)
-    if body not in frames:
-        raise UnknownNameError(unknown_name("body", body, [GROUND, *frames]))
+    check_known("body", [GROUND, *frames], body)
     return frames[body]

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, ask_degrees, check_shape, unknown_name
+from ...codegen._internal import ask_degrees, check_known, check_shape
 from ...groups import Product, check_element
 from ...systems import Input, System
 from ...systems._internal import FixedParameters
@@ -94,23 +94,12 @@ class ClosedTree(Linkage):
         joint, axis, axis2, length
             See `LoopJoint`.
 
-        Returns
-        -------
-        ClosedTree
-
-        Raises
-        ------
-        KeyError
-            If a frame or kind of joint is unknown.
-
         Warns
         -----
         UserWarning
             Where points and inertias of the two links, or gravity, look like millimetres.
         """
-        for frame in (frame_a, frame_b):
-            if frame not in self.tree.frames:
-                raise UnknownNameError(unknown_name("frame", frame, self.tree.frames))
+        check_known("frame", self.tree.frames, frame_a, frame_b)
         if frame_a == frame_b:
             raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
         loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
@@ -139,10 +128,6 @@ class ClosedTree(Linkage):
             ``(t, q, p) → φ``, or ``(t, q, p) → A, b`` of velocities.
         units : str or sequence of str
         kind : {"position", "velocity"}
-
-        Returns
-        -------
-        ClosedTree
         """
         made = ClosedTree(self.tree, self.start)
         made.loops = self.loops
@@ -277,8 +262,7 @@ class ClosedTree(Linkage):
             if block.nq == 1:
                 single[name] = group.coordinate_slice(name).start
         single |= {name: i for i, name in enumerate(group.coordinate_names)}
-        if joint not in single:
-            raise UnknownNameError(unknown_name("joint with one coordinate", joint, single))
+        check_known("joint with one coordinate", single, joint)
         return single[joint]
 
 

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value
-from ...codegen._internal import UnknownNameError, as_names, unknown_name
+from ...codegen._internal import as_names, check_known
 from ...groups import LieGroup
 from ...systems._internal import check_name
 
@@ -162,16 +162,9 @@ class Constraints:
         return sum(len(entry.rows) for entry in self.members if entry.kind == "position")
 
     def rows_of(self, name: str) -> list[int]:
-        """Places of a constraint among the rows.
-
-        Raises
-        ------
-        KeyError
-            If there is no such constraint.
-        """
+        """Places of a constraint among the rows."""
         owners = [entry.name for entry in self.members for _ in entry.rows]
-        if name not in owners:
-            raise UnknownNameError(unknown_name("constraint", name, dict.fromkeys(owners)))
+        check_known("constraint", dict.fromkeys(owners), name)
         return [i for i, owner in enumerate(owners) if owner == name]
 
     def position(self, t: Value, q: Value, p: Value) -> Value:

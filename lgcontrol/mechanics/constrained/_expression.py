@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import casadi as ca
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, unknown_name
+from ...codegen._internal import check_known
 from ...systems._internal import call_with_symbols
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -103,8 +103,7 @@ def _part(node: ast.AST, known: Mapping[str, Any], text: str, level: int) -> Any
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return float(node.value)  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
-        if node.id not in known:
-            raise UnknownNameError(f"{text!r}: {unknown_name('variable', node.id, known)}")
+        check_known("variable", known, node.id, where=f"{text!r}")
         return known[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         parts = [_value(side, known, text, level + 1) for side in (node.left, node.right)]
@@ -115,8 +114,7 @@ def _part(node: ast.AST, known: Mapping[str, Any], text: str, level: int) -> Any
         return ARITHMETIC[type(node.op)](_value(node.operand, known, text, level + 1))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         name, wanted = node.func.id, ARGUMENTS.get(node.func.id, 1)
-        if name not in FUNCTIONS:
-            raise UnknownNameError(f"{text!r}: {unknown_name('function', name, FUNCTIONS)}")
+        check_known("function", FUNCTIONS, name, where=f"{text!r}")
         if len(node.args) != wanted:
             raise ValueError(f"{text!r}: {name} has {len(node.args)} arguments; give it {wanted}")
         return FUNCTIONS[name](*(_value(entry, known, text, level + 1) for entry in node.args))

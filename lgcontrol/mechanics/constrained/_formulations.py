@@ -232,13 +232,7 @@ def unified_formulation(unified: UnifiedVelocity) -> Formulation:
 
 
 def as_formulation(given: str | Formulation | UnifiedVelocity) -> Formulation:
-    """Formulation of a name or of unified velocities; "rA" is another one of "SO3xR3".
-
-    Raises
-    ------
-    KeyError
-        If there is none of that name; the message lists those there are.
-    """
+    """Formulation of a name or of unified velocities; "rA" is another one of "SO3xR3"."""
     if isinstance(given, Formulation):
         return given
     if isinstance(given, UnifiedVelocity):

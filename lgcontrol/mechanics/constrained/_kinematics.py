@@ -128,10 +128,6 @@ class KinematicsResult(Result):
         ----------
         figure : matplotlib.figure.Figure, optional
             Axes to draw on; new ones if left out.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         group = Product(**self.state.blocks, multipliers=Rn(len(self.rows), self.rows))
         drawn = np.concatenate([self.q, self.v, self.multipliers], axis=-1)

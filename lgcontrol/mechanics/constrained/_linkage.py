@@ -12,13 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, named_options
-from ...codegen._internal import (
-    Immutable,
-    UnknownNameError,
-    check_shape,
-    interruptible,
-    unknown_name,
-)
+from ...codegen._internal import Immutable, check_known, check_shape, interruptible
 from ...groups import SE3, Product, check_element
 from ...integrators import Constrained, generalized_alpha
 from ...integrators._internal import Index3Method, Problem
@@ -95,11 +89,6 @@ class Linkage(Immutable, ABC):
         *names : str
             "crank.mass", "crank.inertia", or entries such as "crank.inertia.xx"; of a mechanism
             also forces, "strut.stiffness"; of a tree what `Multibody.symbolic` takes.
-
-        Raises
-        ------
-        KeyError
-            If a name is unknown.
         """
 
     @abstractmethod
@@ -316,10 +305,6 @@ class Linkage(Immutable, ABC):
         t : float
             Time of drives [s].
         p : mapping or array_like, optional
-
-        Returns
-        -------
-        Mobility
 
         Raises
         ------
@@ -581,10 +566,6 @@ class Linkage(Immutable, ABC):
             Held inputs; nominal if left out.
         p : mapping or array_like, optional
 
-        Returns
-        -------
-        March
-
         Raises
         ------
         ValueError
@@ -638,10 +619,6 @@ class Linkage(Immutable, ABC):
         p : mapping or array_like, optional
         figure : matplotlib.figure.Figure, optional
             Axes to draw on; new ones if left out.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         from ...plotting import plot_path
 
@@ -683,10 +660,6 @@ class Linkage(Immutable, ABC):
         q : array_like, shape (nq,), optional
             Configuration; the assembled one if left out.
         p : mapping or array_like, optional
-
-        Returns
-        -------
-        Scene
         """
         values = self._parameters(p)
         q = self.assemble(p=values) if q is None else self._closed(q, values)
@@ -704,6 +677,5 @@ class Linkage(Immutable, ABC):
 
     def _speed_row(self, q: np.ndarray, name: str) -> np.ndarray:
         known = coordinates_by_name(self.mechanics.configuration, self._joint_coordinates(q))
-        if name not in known:
-            raise UnknownNameError(unknown_name("velocity", name, known))
+        check_known("velocity", known, name)
         return known[name].row

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value
-from ...codegen._internal import UnknownNameError, unknown_name
+from ...codegen._internal import check_known
 from ...groups._internal import axis_numbers
 from .._coefficients import unit_vector
 from ..multibody._spatial import Pose
@@ -55,8 +55,7 @@ class LoopJoint:
     length: float | None = None
 
     def __post_init__(self) -> None:
-        if self.joint not in _JOINTS:
-            raise UnknownNameError(unknown_name("joint of a loop", self.joint, _JOINTS))
+        check_known("joint of a loop", _JOINTS, self.joint)
         for axis in (self.axis, self.axis2):
             unit_vector(f"loop {self.name!r}: axis", axis)
         if self.joint == "distance" and not (self.length is not None and 0 < self.length < inf):

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...codegen._internal import check_known, check_shape
 from ...groups import SO3
 from ...systems import Input
 from ...systems._internal import check_name
@@ -286,8 +286,7 @@ def joint_friction(
     width : float
         w₀ [rad/s or m/s], positive: friction is smooth below.
     """
-    if coordinate not in ("rz", *AXIS_DIRECTIONS):
-        raise UnknownNameError(unknown_name("coordinate", coordinate, ("rz", *AXIS_DIRECTIONS)))
+    check_known("coordinate", ("rz", *AXIS_DIRECTIONS), coordinate)
     small = float(check_shape(f"force {name!r}: width", width, ()))
     if not small > 0:
         raise ValueError(f"force {name!r}: the width must be positive, got {width}")
@@ -420,8 +419,7 @@ class MechanismMotor:
             )
         if {self.i.body, self.j.body} == {GROUND}:
             raise ValueError(f"motor {self.name!r} acts between the ground and itself, on no body")
-        if self.kind not in ("torque", "force"):
-            raise UnknownNameError(unknown_name("kind of motor", self.kind, ("torque", "force")))
+        check_known("kind of motor", ("torque", "force"), self.kind)
 
     @property
     def input(self) -> Input:

@@ -16,13 +16,12 @@ import numpy as np
 from ..._names import member_hint
 from ...codegen import Value, named_options
 from ...codegen._internal import (
-    UnknownNameError,
     as_names,
     ask_degrees,
     check_increasing,
+    check_known,
     check_one_by_one,
     check_shape,
-    unknown_name,
 )
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import generalized_alpha
@@ -148,10 +147,7 @@ class Mechanism(Linkage):
             *((f"motor {m.name!r}", (m.i.body, m.j.body)) for m in self.motors.values()),
             *((f"force {force.name!r}", force.bodies) for force in self.forces.values()),
         ]:
-            for body in used:
-                if body != GROUND and body not in self.bodies:
-                    known = [GROUND, *self.bodies]
-                    raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
+            check_known("body", [GROUND, *self.bodies], *used, where=what)
         self.formulations: Mapping[str, Formulation] = self._formulations(formulation)
         warn_of_units(name, self.gravity, held_by_joints(self.bodies, self.joints.values()))
 
@@ -247,10 +243,7 @@ class Mechanism(Linkage):
                 )
         left, names = dict(self.joints), set(as_names(without))
         rows = [f"{name}.{row.row}" for name, joint in left.items() for row in joint.rows]
-        for name in names:
-            if name not in left and name not in rows:
-                known = (*left, *rows)
-                raise UnknownNameError(unknown_name("joint or row", name, known))
+        check_known("joint or row", (*left, *rows), *names)
         for name, joint in self.joints.items():
             kept = [row for row in joint.rows if f"{name}.{row.row}" not in names]
             if name in names or not kept:
@@ -343,11 +336,6 @@ class Mechanism(Linkage):
             bodies whose joints tie them to the ground alone and leave a subgroup of motions, as
             lower pairs do. Other bodies get "SO3xR3": ``docs/theory/mechanisms.md``.
 
-        Raises
-        ------
-        KeyError
-            If a body or a formulation is unknown; the message lists those there are.
-
         References
         ----------
         Müller, Terze 2013: sections 5 and 6.
@@ -435,8 +423,7 @@ class Mechanism(Linkage):
         for joint in self.joints.values():
             if len(joint.coordinates) == 1:
                 known[joint.name] = joint.coordinates[0]
-        if name not in known:
-            raise UnknownNameError(unknown_name("coordinate of a joint", name, known))
+        check_known("coordinate of a joint", known, name)
         return known[name]
 
     @cached_property
@@ -707,9 +694,7 @@ class Mechanism(Linkage):
             return self.mechanics.base, self.constraints
         names: Any = inputs  # others than names are refused below
         chosen = as_names(names)
-        for entry in chosen:
-            if entry not in self.motors:
-                raise UnknownNameError(unknown_name("motor", entry, self.motors))
+        check_known("motor", self.motors, *chosen)
         left = self._like(motors=[self.motors[entry] for entry in chosen])
         return left.mechanics.base, left.constraints
 
@@ -750,9 +735,7 @@ class Mechanism(Linkage):
         return singular_angles(self.equations, q)
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        check_known("body", self.bodies, *names)
 
 
 def _effort(own: MechanismEquations, name: str) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from ...codegen._internal import (
     Shape,
     UnknownNameError,
     as_names,
+    check_known,
     check_shape,
     factor_symmetric,
     interruptible,
@@ -173,8 +174,7 @@ def constrained_system(
 
 def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, float]:
     known = get_args(Stabilization)
-    if stabilization not in known:
-        raise UnknownNameError(unknown_name("stabilization", stabilization, known))
+    check_known("stabilization", known, stabilization)
     if stabilization != "baumgarte":
         return (0.0, 0.0)
     alpha, beta = (float(rate) for rate in check_shape("rates", rates, (2,)))

@@ -15,18 +15,14 @@ from ...codegen._internal import (
     Memo,
     UnknownNameError,
     as_names,
+    check_known,
     check_one_by_one,
     check_shape,
     interruptible,
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
-from ...systems import (
-    Parameter,
-    Quantity,
-    Sensor,
-    System,
-)
+from ...systems import Parameter, Quantity, Sensor, System
 from .._coefficients import Coefficients, is_named, unknown_parameter
 from .._mechanical import mechanical
 from ..multibody._look import TreeLook
@@ -83,9 +79,7 @@ class ElasticTree(Memo):
         self.motors: dict[str, Motor] = {n: motors[n] for n in tree.joints if n in motors}
         self.joints: tuple[str, ...] = tuple(self.motors)
         rigid = _driven(tree) if inputs is None else as_names(inputs)
-        for name in rigid:
-            if name not in tree.joints:
-                raise UnknownNameError(unknown_name("joint", name, tree.joints))
+        check_known("joint", tree.joints, *rigid)
         self.driven = tuple(n for n in tree.joints if n in rigid or n in self.motors)
         self.elastic_joints = tuple(
             ElasticJoint(name, motor, tree.configuration.blocks[name], tree._coordinates[name])

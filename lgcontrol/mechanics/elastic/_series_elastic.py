@@ -10,14 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, named_options, trace
-from ...codegen._internal import (
-    Shape,
-    UnknownNameError,
-    check_increasing,
-    check_shape,
-    memoized,
-    unknown_name,
-)
+from ...codegen._internal import Shape, check_increasing, check_known, check_shape, memoized
 from ...systems import Trajectory
 from ...systems._internal import FixedParameters, flat_system, values_by_name
 from ..multibody.compiled._functions import rate_names
@@ -241,9 +234,7 @@ def damped_motion(
     ]
     if arm.mechanics.set_joints:
         raise ValueError("damped_motion knows springs whose stiffness is not set")
-    for name in start or {}:
-        if name not in arm.damped_joints:
-            raise UnknownNameError(unknown_name("joint with a damper", name, arm.damped_joints))
+    check_known("joint with a damper", arm.damped_joints, *start or {})
     found = flat(*rates, *own)
     tree_p = (values[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
     torques = np.stack(arm.tree.inverse_dynamics_time_derivatives(2)(*rates, *tree_p))

@@ -373,10 +373,6 @@ pass check="warn" or check="ignore"
     def principal(self) -> PrincipalInertia:
         """Principal moments and axes about the centre of mass.
 
-        Returns
-        -------
-        PrincipalInertia
-
         Examples
         --------
         >>> SpatialInertia.box(12.0, [1.0, 2.0, 3.0]).principal().moments
@@ -398,10 +394,6 @@ pass check="warn" or check="ignore"
         ----------
         T_new_old : array_like, shape (7,)
             SE3 coordinates of the pose of the present frame in the new one.
-
-        Returns
-        -------
-        SpatialInertia
 
         Raises
         ------

@@ -11,12 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, named_options
-from ...codegen._internal import (
-    UnknownNameError,
-    as_names,
-    check_shape,
-    unknown_name,
-)
+from ...codegen._internal import as_names, check_known, check_shape
 from ...groups import SE3, LieGroup, Product, Rn
 from ...systems import Input, Parameter, System
 from .._coefficients import Coefficients
@@ -31,12 +26,7 @@ from ._spatial import Pose
 from .compiled._added_forces import joint_force_rates, joint_losses
 from .compiled._compiled_tree import CompiledTree, compiled
 from .derivatives._first import inverse_dynamics_derivatives
-from .dynamics._dynamics import (
-    forward_dynamics,
-    inverse_dynamics,
-    mass_matrix,
-    refuse_singular,
-)
+from .dynamics._dynamics import forward_dynamics, inverse_dynamics, mass_matrix, refuse_singular
 from .dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
 from .kinematics._recursions import NodeMotion, node_motion
 from .tree._tree import Tree
@@ -486,15 +476,12 @@ def _surroundings(
     current: Current | None,
     wrenches: str | Iterable[str] | Mapping[str, str],
 ) -> Surroundings:
-    for link in forces:
-        if link not in tree.links:
-            raise UnknownNameError(unknown_name("link", link, tree.links))
+    check_known("link", tree.links, *forces)
     references = (
         wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(as_names(wrenches), "body")
     )
     for frame, reference in references.items():
-        if frame not in tree.frames:
-            raise UnknownNameError(unknown_name("frame", frame, tree.frames))
+        check_known("frame", tree.frames, frame)
         check_reference(reference)
     # In a fluid at rest the tree itself knows of added mass.
     known = {} if current is None else {link.name: link.added_mass for link in tree._links}
@@ -576,8 +563,7 @@ def _drives(
     columns: list[int] = []
     efforts = tree.limits["effort"]
     for name in driven:
-        if name not in links:
-            raise UnknownNameError(unknown_name("joint", name, links))
+        check_known("joint", links, name)
         group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True

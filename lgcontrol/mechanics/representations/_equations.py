@@ -31,11 +31,6 @@ def inertia_matrix(
     -------
     ndarray or CasADi matrix, shape (..., 6, 6)
 
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or a shape is wrong.
-
     References
     ----------
     Müller 2018, eq. 35 (spatial), 41 (body), 52 (hybrid); 57 and 58 (mixed).
@@ -56,23 +51,14 @@ def rigid_body_momentum(
 
     Parameters
     ----------
-    inertia : SpatialInertia, or array_like or CasADi matrix, shape (..., 6, 6)
-        Inertia about the body's origin in its axes.
+    inertia, pose, reference
+        See `inertia_matrix`.
     twist : array_like, shape (..., 6)
         [v; ω] in the representation.
-    pose : array_like, shape (..., 7)
-        SE3 coordinates of the body in the world, with a unit quaternion.
-    reference : {"body", "spatial", "hybrid", "mixed"}
-        Representation of twist and momentum.
 
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
-
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -101,22 +87,14 @@ def rigid_body_momentum_rate(
 
     Parameters
     ----------
-    inertia : SpatialInertia, or array_like or CasADi matrix, shape (..., 6, 6)
-        Inertia about the body's origin in its axes.
+    inertia, pose, reference
+        See `inertia_matrix`.
     twist, twist_rate : array_like, shape (..., 6)
         [v; ω] and the time derivative of its components in the representation.
-    pose : array_like, shape (..., 7)
-        SE3 coordinates of the body in the world, with a unit quaternion.
-    reference : {"body", "spatial", "hybrid", "mixed"}
 
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
-
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -153,23 +131,12 @@ def newton_euler_wrench(
 
     Parameters
     ----------
-    inertia : SpatialInertia, or array_like or CasADi matrix, shape (..., 6, 6)
-        Inertia about the body's origin in its axes; added mass may be in it.
-    twist, twist_rate : array_like, shape (..., 6)
-        [v; ω] and the time derivative of its components in the representation.
-    pose : array_like, shape (..., 7)
-        SE3 coordinates of the body in the world, with a unit quaternion.
-    reference : {"body", "spatial", "hybrid", "mixed"}
-        Representation of twist, rate and wrench.
+    inertia, twist, twist_rate, pose, reference
+        See `rigid_body_momentum_rate`.
 
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
-
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -206,13 +173,11 @@ def newton_euler_wrench_in_frames(
 
     Parameters
     ----------
-    inertia : SpatialInertia, or array_like or CasADi matrix, shape (..., 6, 6)
-        Inertia about the body's origin in its axes.
+    inertia, pose
+        See `inertia_matrix`.
     twist, twist_rate : array_like, shape (..., 6)
         [v; ω] of the body at the frame's origin, along the axes, and the time derivative of these
         components.
-    pose : array_like, shape (..., 7)
-        SE3 coordinates of the body in the world, with a unit quaternion.
     frame_pose : array_like, shape (..., 7)
         SE3 coordinates of the frame in the world.
     frame_twist : array_like, shape (..., 6)
@@ -226,11 +191,6 @@ def newton_euler_wrench_in_frames(
     -------
     ndarray or CasADi column, shape (..., 6)
         [f; m] at the frame's origin, along the axes.
-
-    Raises
-    ------
-    ValueError
-        If a shape is wrong.
 
     References
     ----------

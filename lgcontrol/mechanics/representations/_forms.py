@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, trace
-from ...codegen._internal import Shape, UnknownNameError, unknown_name
+from ...codegen._internal import Shape, check_known, unknown_name
 from ...groups import SE3
 
 Reference = Literal["body", "spatial", "hybrid", "mixed"]
@@ -313,8 +313,7 @@ def convert(
     >>> convert("twist_rate", [0.0] * 6, pose, "body", "hybrid", twist=twist).tolist()
     [-2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
-    if quantity not in _CONVERSIONS:
-        raise UnknownNameError(unknown_name("quantity", quantity, _CONVERSIONS))
+    check_known("quantity", _CONVERSIONS, quantity)
     besides = _CONVERSIONS[quantity].besides
     for name, given in (("twist", twist), ("jacobian", jacobian)):
         if (name in besides) != (given is not None):
@@ -364,11 +363,6 @@ def conversion_matrix(pose: Value, source: Reference, target: Reference) -> Any:
     -------
     ndarray or CasADi matrix, shape (..., 6, 6)
         From "body" to "spatial" it is the adjoint matrix of the pose.
-
-    Raises
-    ------
-    ValueError
-        If there is no such representation, or a shape is wrong.
 
     References
     ----------

@@ -190,10 +190,6 @@ class UnifiedVelocity:
         lengths : array_like, shape (3,)
             Half the sides of the box [m]; with ones D is orthogonal.
 
-        Returns
-        -------
-        UnifiedVelocity
-
         References
         ----------
         Eq. 19 to 24.
@@ -217,10 +213,6 @@ class UnifiedVelocity:
         ----------
         size : float
             Half the side of the cube [m]; with 1 D is orthogonal.
-
-        Returns
-        -------
-        UnifiedVelocity
 
         References
         ----------
@@ -320,10 +312,6 @@ class UnifiedVelocity:
         ----------
         inertia : SpatialInertia
 
-        Returns
-        -------
-        ModelFunction
-
         References
         ----------
         Eq. 44 and 45: ``½ ẇᵀ M_w ẇ + ẇᵀ Γ w + G₃``, where G₃ does not depend on ẇ.
@@ -371,10 +359,6 @@ class UnifiedVelocity:
         Parameters
         ----------
         inertia : SpatialInertia
-
-        Returns
-        -------
-        ModelFunction
 
         References
         ----------

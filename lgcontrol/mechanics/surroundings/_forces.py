@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import Value, named_options
-from ...codegen._internal import UnknownNameError, check_shape, unknown_name
+from ...codegen._internal import check_known, check_shape
 from ...systems import Input
 from ...systems._internal import FREE_FALL, Role
 from .._coefficients import TWIST_AXES, Coefficient, freeze, refuse_negative, set_field
@@ -334,15 +334,10 @@ class WrenchInput(Force):
     def __post_init__(self) -> None:
         if isinstance(self.axes, str):
             raise TypeError(f"WrenchInput: axes must be a tuple of names, got {self.axes!r}")
-        for axis in self.axes:
-            if axis not in TWIST_AXES:
-                raise UnknownNameError(f"WrenchInput: {unknown_name('axis', axis, TWIST_AXES)}")
+        check_known("axis", TWIST_AXES, *self.axes, where="WrenchInput")
         if len(set(self.axes)) < len(self.axes):
             raise ValueError(f"WrenchInput: an axis is there twice in {self.axes}")
-        if self.frame not in get_args(Frame):
-            raise UnknownNameError(
-                f"WrenchInput: {unknown_name('frame', self.frame, get_args(Frame))}"
-            )
+        check_known("frame", get_args(Frame), self.frame, where="WrenchInput")
         object.__setattr__(self, "axes", tuple(self.axes))
         freeze(self, point=(3,))
 

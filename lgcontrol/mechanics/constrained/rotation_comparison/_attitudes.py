@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ....codegen._internal import UnknownNameError, unknown_name
+from ....codegen._internal import check_known
 from .._formulations import angle_rates, euler_angles, half_rates, parameter_rotation
 
 UNIT_MATRIX = np.eye(3)
@@ -411,6 +411,5 @@ def attitude_type(name: str) -> Any:
     ValueError
         If there is none of that name; the message lists those there are.
     """
-    if name not in ATTITUDES:
-        raise UnknownNameError(unknown_name("formulation in closed form", name, ATTITUDES))
+    check_known("formulation in closed form", ATTITUDES, name)
     return ATTITUDES[name]

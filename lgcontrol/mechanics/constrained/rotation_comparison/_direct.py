@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
-from ....codegen._internal import Result, Status, UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import Result, Status, check_known, check_shape
 from ....groups import SO3
 from .._joints import MechanismJoint
 from .._mechanism import Mechanism
@@ -136,9 +136,7 @@ class DirectAnalysis:
 
     def __post_init__(self) -> None:
         attitude_type(self.attitude)
-        if self.matrix not in ("iteration", "step"):
-            known = ("iteration", "step")
-            raise UnknownNameError(unknown_name("time to make the matrix", self.matrix, known))
+        check_known("time to make the matrix", ("iteration", "step"), self.matrix)
         _ = self.forms  # refuses what has no closed forms
 
     @cached_property
@@ -182,10 +180,6 @@ class DirectAnalysis:
             Times [s].
         tolerance : float
             Norm of the last correction.
-
-        Returns
-        -------
-        DirectResult
         """
         t = check_shape("t", t, (None,))
         if not len(t):

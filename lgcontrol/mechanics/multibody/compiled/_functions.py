@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import ModelFunction, Value
-from ....codegen._internal import Shape, UnknownNameError, unknown_name
+from ....codegen._internal import Shape, check_known
 from ...representations._forms import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled
@@ -416,8 +416,7 @@ def frame_function(
         frames = ", ".join(tree.frames)
         raise TypeError(f"frame must be a name, got {frame!r}; valid names are {frames}")
     given = (frame, *(() if reference is None else (reference,)), *options)
-    if frame not in tree.frames:
-        raise UnknownNameError(unknown_name("frame", frame, tree.frames))
+    check_known("frame", tree.frames, frame)
     if reference is not None:
         check_reference(reference)
         settings["reference"] = reference

@@ -14,7 +14,7 @@ from typing import Literal
 import casadi as ca
 
 from ....codegen import Value
-from ....codegen._internal import UnknownNameError, as_names, factor_symmetric, unknown_name
+from ....codegen._internal import as_names, check_known, factor_symmetric
 from ....groups import SE3
 from ...representations._forms import Reference
 from .._spatial import Pose, cross, twist_cross
@@ -34,11 +34,6 @@ def placement(tree: Tree, frame: str) -> TreeFunction:
     ----------
     frame : str
         One of `frames`.
-
-    Raises
-    ------
-    KeyError
-        If there is no such frame; the message lists them.
     """
     return frame_function(tree, "placement", "q", {"T": "7"}, _placement, frame)
 
@@ -123,8 +118,7 @@ def acceleration(
         measures it less gravity. "spatial": the rate of the body twist, in the axes and about the
         point of the reference.
     """
-    if kind not in ("classical", "spatial"):
-        raise UnknownNameError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
+    check_known("kind of acceleration", ("classical", "spatial"), kind)
     return frame_function(
         tree,
         "acceleration",
@@ -153,11 +147,6 @@ def twist_derivative(
         and "spatial" it is not.
     order : int
         At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is no such frame, reference or order.
 
     References
     ----------
@@ -516,9 +505,7 @@ def manipulability(
     0.5
     """
     chosen = as_names(axes)
-    for axis in chosen:
-        if axis not in SE3.tangent_names:
-            raise UnknownNameError(unknown_name("axis", axis, SE3.tangent_names))
+    check_known("axis", SE3.tangent_names, *chosen)
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(f"axes of the manipulability must differ, at least one: got {chosen}")
     rows = [SE3.tangent_names.index(axis) for axis in chosen]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ....codegen._internal import UnknownNameError, unknown_name
+from ....codegen._internal import check_known
 from ....groups import SO3
 from ...representations._forms import Reference
 from .._spatial import cross, twist_cross
@@ -111,11 +111,6 @@ def geometric_parameters(tree: Tree, joints: Sequence[str] = ()) -> tuple[str, .
     joints : sequence of str
         Names, fixed joints too. By default all joints that move.
 
-    Raises
-    ------
-    KeyError
-        If there is no such joint.
-
     Examples
     --------
     >>> from lgcontrol.mechanics import Multibody
@@ -143,11 +138,6 @@ def calibration_jacobian(
     joints : sequence of str
         Joints whose placements change, fixed ones too; by default all that move. The columns
         are `geometric_parameters` of them.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is no such frame, joint or reference.
 
     Notes
     -----
@@ -226,9 +216,7 @@ def displaced_joints(tree: Tree, joints: Sequence[str]) -> tuple[str, ...]:
     links = {link.joint_name: link for link in tree._links}
     if isinstance(joints, str):
         raise TypeError(f"joints must be a sequence of names: ({joints!r},), not {joints!r}")
-    for name in joints:
-        if name not in links:
-            raise UnknownNameError(unknown_name("joint", name, links))
+    check_known("joint", links, *joints)
     if len(set(joints)) < len(joints):
         raise ValueError(f"a joint is named twice: {', '.join(joints)}")
     return tuple(joints) or tuple(name for name, link in links.items() if not link.joint.is_fixed)

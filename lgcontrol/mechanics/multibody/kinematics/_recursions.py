@@ -8,7 +8,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ....codegen._internal import UnknownNameError, unknown_name
+from ....codegen._internal import check_known
 from .._spatial import Pose, twist_cross
 from ..compiled._added_forces import fluid_force, weights
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
@@ -104,15 +104,9 @@ def joint_wrench(tree: Tree, joint: str) -> TreeFunction:
     It is what a force-torque sensor in the joint measures: in the joint frame after the
     motion, about its origin. External wrenches act on the body frame's link: beyond a fixed
     joint only those on moving bodies count.
-
-    Raises
-    ------
-    KeyError
-        If there is no such joint.
     """
     joints = [link.joint_name for link in tree._links]
-    if joint not in joints:
-        raise UnknownNameError(unknown_name("joint", joint, joints))
+    check_known("joint", joints, joint)
     declaration = Declaration(
         "joint_wrench",
         "q v a",

@@ -16,11 +16,10 @@ from ....codegen._internal import (
     Result,
     Shape,
     Status,
-    UnknownNameError,
     as_numbers,
     check_count,
+    check_known,
     check_shape,
-    unknown_name,
 )
 from ....groups import SE3, SO3, LieGroup, Translation, check_element
 from .._multibody import Multibody
@@ -79,8 +78,8 @@ class FrameTask:
     weight: Any = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.kind, str) and self.kind not in _KINDS:
-            raise UnknownNameError(unknown_name("kind of task", self.kind, _KINDS))
+        if isinstance(self.kind, str):
+            check_known("kind of task", _KINDS, self.kind)
         if not isinstance(self.kind, str) and self.kind.matrix_size != 4:
             raise ValueError(
                 f"a task on {self.kind.name}: expected a subgroup with 4 × 4 matrices, such as "

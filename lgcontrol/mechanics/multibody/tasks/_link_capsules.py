@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ....codegen._internal import UnknownNameError, check_shape, unknown_name
+from ....codegen._internal import check_known, check_shape
 from ....groups import SE3
 from ....systems._internal import squared_distance
 from .._multibody import Multibody
@@ -47,8 +47,7 @@ class LinkCapsules:
         self.tree = tree
         self._parts: list[tuple[str, np.ndarray, float]] = []
         for name, given in capsules.items():
-            if name not in tree.frames:
-                raise UnknownNameError(unknown_name("frame", name, tree.frames))
+            check_known("frame", tree.frames, name)
             for start, end, radius in [given] if np.ndim(given[-1]) == 0 else given:
                 ends = [check_shape(f"capsule of {name!r}", point, (3,)) for point in (start, end)]
                 if not (np.isfinite(radius) and radius > 0):
@@ -71,9 +70,9 @@ class LinkCapsules:
             Which one, where the frame has several.
         """
         parts = [entry for entry in self._parts if entry[0] == frame]
-        if not parts:
-            names = dict.fromkeys(name for name, _, _ in self._parts)
-            raise UnknownNameError(unknown_name("frame with a capsule", frame, names))
+        check_known(
+            "frame with a capsule", dict.fromkeys(name for name, _, _ in self._parts), frame
+        )
         return lambda t, x, u, p: self._ends(parts[index], x, p)
 
     def radius(self, frame: str, index: int = 0) -> float:
@@ -97,10 +96,8 @@ class LinkCapsules:
         which = self.pairs if pairs is None else tuple(pairs)
         if not which:
             raise ValueError(f"{self.tree.name}: there are no capsules that could meet; give pairs")
-        names = {name for name, _, _ in self._parts}
-        for name in (entry for pair in which for entry in pair):
-            if name not in names:
-                raise UnknownNameError(unknown_name("frame with a capsule", name, sorted(names)))
+        names = sorted({name for name, _, _ in self._parts})
+        check_known("frame with a capsule", names, *(name for pair in which for name in pair))
 
         def rows(t: Any, x: Any, u: Any, p: Any) -> Any:
             ends = [self._ends(part, x, p) for part in self._parts]

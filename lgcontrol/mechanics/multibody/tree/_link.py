@@ -175,10 +175,6 @@ class Joint:
             ``axis`` (three numbers or "x", "-y", …) where the kind has one, default z; ``pitch``
             [m/rad] of helical kinds; ``axis2`` of a universal joint.
 
-        Returns
-        -------
-        Joint
-
         Raises
         ------
         ValueError
@@ -215,10 +211,6 @@ class Joint:
         parts : iterable
             Groups or joints, each alone or as ``(placement, motion)``: the placement (SE3
             coordinates, a homogeneous matrix or a position [m]) acts before the motion.
-
-        Returns
-        -------
-        Joint
 
         Examples
         --------

@@ -16,11 +16,11 @@ from ....codegen._internal import (
     Memo,
     UnknownNameError,
     ask_degrees,
+    check_known,
     check_one_by_one,
     check_shape,
     in_degrees,
     level_outside,
-    unknown_name,
 )
 from ....groups import SE3, LieGroup, Product
 from ....systems import Parameter
@@ -147,10 +147,6 @@ class Tree(Memo):
         **options
             Options of the kind of joint: ``axis``, ``pitch``, ``axis2``.
 
-        Returns
-        -------
-        Multibody
-
         Raises
         ------
         ValueError
@@ -188,10 +184,6 @@ class Tree(Memo):
             Link or added frame on which it stands, or "world".
         placement : array_like, optional
             T_link_frame: SE3 coordinates (7,), homogeneous matrix (4, 4) or position (3,) [m].
-
-        Returns
-        -------
-        Multibody
 
         Raises
         ------
@@ -237,8 +229,7 @@ class Tree(Memo):
         ValueError
             If the trees have different gravity, or a name is taken.
         """
-        if link != WORLD and link not in self._index.links:
-            raise UnknownNameError(unknown_name("link", link, [WORLD, *self.links]))
+        check_known("link", (WORLD, *self.links), link)
         if tree.gravity != self.gravity:
             raise ValueError(
                 f"{tree.name} has the gravity {tree.gravity}, {self.name} that carries it has "
@@ -264,10 +255,6 @@ class Tree(Memo):
         **positions : array_like
             Coordinates by joint name (``lock(**{"odd-name": 0.3})`` for names that are no words).
 
-        Returns
-        -------
-        Multibody
-
         Raises
         ------
         KeyError
@@ -282,9 +269,7 @@ class Tree(Memo):
         >>> two.lock(a=0.5).joints
         ('b',)
         """
-        for name in positions:
-            if name not in self._coordinates or self._index.joints[name].mimic is not None:
-                raise UnknownNameError(unknown_name("joint", name, self.joints))
+        check_known("joint", self.joints, *positions)
         held = self._with(locked_links(self._added_links, positions))
         left = held.named_numbers
         held.parameters = tuple(name for name in self.parameters if name in left)
@@ -297,10 +282,6 @@ class Tree(Memo):
         ----------
         **frames : array_like
             New frame of each named link, in the old one's coordinates.
-
-        Returns
-        -------
-        Multibody
         """
         moves = {}
         for name, value in frames.items():
@@ -408,10 +389,8 @@ class Tree(Memo):
 
     def with_properties(self, **joints: JointProperties) -> Self:
         """Tree with other drives, losses, springs or limits of the named joints."""
-        for name in joints:
-            if name not in self._coordinates:
-                moving = [link.joint_name for link in self._links if not link.joint.is_fixed]
-                raise UnknownNameError(unknown_name("joint", name, moving))
+        moving = [link.joint_name for link in self._links if not link.joint.is_fixed]
+        check_known("joint", moving, *joints)
         return self._with(
             replace(link, properties=joints.get(link.joint_name, link.properties))
             for link in self._added_links
@@ -430,10 +409,6 @@ class Tree(Memo):
             For each named link the symmetric matrix A of the fluid's kinetic energy ``½ Vᵀ A V``,
             or None for none. V = [v; ω] is the body twist, linear part first, in the link's frame
             and about its origin. Other links keep what they have.
-
-        Returns
-        -------
-        Multibody
 
         Raises
         ------
@@ -490,11 +465,6 @@ class Tree(Memo):
         Link
             With ``joint``, ``parent``, ``placement``, ``inertia``, ``properties`` and the like.
 
-        Raises
-        ------
-        KeyError
-            If there is no such link; the message lists them.
-
         Examples
         --------
         >>> from lgcontrol.mechanics import Multibody
@@ -502,8 +472,7 @@ class Tree(Memo):
         >>> tree.link("rod").joint
         Joint(revolute about y)
         """
-        if name not in self._index.links:
-            raise UnknownNameError(unknown_name("link", name, self._index.links))
+        check_known("link", self._index.links, name)
         return self._index.links[name]
 
     @property
@@ -737,9 +706,7 @@ class _Index(NamedTuple):
             raise ValueError(f"two joints are called {link.joint_name!r}; names must differ")
         if link.parent != WORLD and link.parent not in self.links:
             known = [WORLD, *self.links]
-            raise UnknownNameError(
-                f"link {link.name!r}: " + unknown_name("parent link", link.parent, known)
-            )
+            check_known("parent link", known, link.parent, where=f"link {link.name!r}")
         if link.name in self.frames:
             raise ValueError(f"two frames are called {link.name!r}; names must differ")
         self.links[link.name] = self.joints[link.joint_name] = link
@@ -750,22 +717,16 @@ class _Index(NamedTuple):
             raise ValueError(f"two frames are called {frame.name!r}; names must differ")
         if frame.link != WORLD and frame.link not in self.links and frame.link not in self.frames:
             known = [WORLD, *self.links, *self.frames]
-            raise UnknownNameError(
-                f"frame {frame.name!r}: " + unknown_name("link", frame.link, known)
-            )
+            check_known("link", known, frame.link, where=f"frame {frame.name!r}")
         self.frames[frame.name] = frame
 
 
 def _check_leader(link: Link, joints: Mapping[str, Link]) -> None:
     """Refuse a mimic without a leader, or one of which either has not one coordinate."""
     name = link.mimic.joint if link.mimic is not None else ""
-    leader = joints.get(name)
-    if leader is None or not leader.moves_alone:
-        alone = [key for key, other in joints.items() if other.moves_alone]
-        raise UnknownNameError(
-            f"joint {link.joint_name!r} mimics {name!r}: "
-            + unknown_name("leading joint", name, alone)
-        )
+    alone = [key for key, other in joints.items() if other.moves_alone]
+    check_known("leading joint", alone, name, where=f"joint {link.joint_name!r} mimics {name!r}")
+    leader = joints[name]
     if (link.joint.nq, link.joint.dim, leader.joint.nq) != (1, 1, 1):
         raise ValueError(
             f"joint {link.joint_name!r} cannot mimic {name!r}: both need one coordinate "

@@ -11,13 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ....codegen._internal import (
-    UnknownNameError,
-    check_shape,
-    interruptible,
-    level_outside,
-    unknown_name,
-)
+from ....codegen._internal import check_known, check_shape, interruptible, level_outside
 from ....groups import SE3, Helical, LieGroup, Translation
 from ....io import RobotDescription, UrdfError, read_urdf
 from ....io._internal import JointDescription, LinkDescription, MeshShape, SphereShape, find_faults
@@ -94,10 +88,7 @@ def tree_from_urdf(
     """
     if isinstance(packages, str | PathLike):
         raise TypeError("packages is a mapping or a list of folders; write [folder]")
-    if on_finding not in ("warn", "raise", "ignore"):
-        raise UnknownNameError(
-            unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
-        )
+    check_known("value of on_finding", ("warn", "raise", "ignore"), on_finding)
     robot = source if isinstance(source, RobotDescription) else read_urdf(source)
     _report(robot, on_finding)
     packages = packages if isinstance(packages, Mapping) else tuple(packages)
@@ -309,9 +300,7 @@ def tree_from_screws(
     array([[0.66666667]])
     """
     tree = kind(name, gravity)
-    for body in (*inertias, *(parents or {})):
-        if body not in screws:
-            raise UnknownNameError(unknown_name("body", body, screws))
+    check_known("body", screws, *(*inertias, *(parents or {})))
     before = WORLD
     for body, screw in screws.items():
         group, pivot = screw_joint(check_shape(f"screw of {body!r}", screw, (6,)), body)
