@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import unknown_name
-from ..groups import Product, Rn
+from ..groups import Rn
+from ..groups._internal import leaves
 from ._registry import (
     DESIGNS,
     MECHANISMS,
@@ -95,22 +96,21 @@ def _describe(system: Any) -> str:
     return "\n".join(lines + (["parameters", *table(rows)] if rows else []))
 
 
-def _blocks(group: Any, name: str = "") -> list[tuple[str, str]]:
+def _blocks(state: Any) -> list[tuple[str, str]]:
     """A row for each block of a state that is no product: its name and how it moves, in words."""
     from ..mechanics._internal import name_of_group
 
-    if isinstance(group, Product):
-        inside = [_blocks(part, f"{name}.{key}".lstrip(".")) for key, part in group.blocks.items()]
-        return [row for rows in inside for row in rows]
-    words = name_of_group(group)
-    if isinstance(group, Rn):
-        units = ", ".join(dict.fromkeys(unit for unit in group.coordinate_units if unit))
-        words = ("a number" if group.dim == 1 else f"{group.dim} numbers") + f" [{units}]" * bool(
-            units
-        )
-    elif words != str(group) and group.dim > 1:
-        words += f" ({group})"
-    return [(name, words) if name else (words, "")]
+    rows = []
+    for name, group, *_ in leaves(state):
+        words = name_of_group(group)
+        if isinstance(group, Rn):
+            units = ", ".join(dict.fromkeys(unit for unit in group.coordinate_units if unit))
+            words = "a number" if group.dim == 1 else f"{group.dim} numbers"
+            words += f" [{units}]" * bool(units)
+        elif words != str(group) and group.dim > 1:
+            words += f" ({group})"
+        rows.append((name, words) if name else (words, ""))
+    return rows
 
 
 def _describe_linkage(linkage: Any) -> str:

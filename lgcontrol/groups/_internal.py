@@ -10,6 +10,8 @@ from ._describe import group_words as group_words
 from ._element import ELEMENT_ROUNDING as ELEMENT_ROUNDING
 from ._element import ELEMENT_TOLERANCE as ELEMENT_TOLERANCE
 from ._element import ask_order as ask_order
+from ._product import Leaf as Leaf
+from ._product import leaves as leaves
 from ._schoenflies import SchoenfliesGroup as SchoenfliesGroup
 from ._se2 import SE2Group as SE2Group
 from ._se3 import SE3Group as SE3Group

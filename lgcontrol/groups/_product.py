@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -297,3 +297,36 @@ class Product(LieGroup):
 
 def _rebuild(items: tuple[tuple[str, LieGroup], ...]) -> Product:
     return Product(**dict(items))
+
+
+class Leaf(NamedTuple):
+    """A block that is no product: its path, and its places in coordinates and tangent vectors."""
+
+    name: str
+    group: LieGroup
+    coordinates: slice
+    tangent: slice
+
+
+def leaves(group: LieGroup) -> list[Leaf]:
+    """Blocks at any depth that are no products; a group that is none is its own, without a name.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, Rn
+    >>> [leaf.name for leaf in leaves(Product(base=SE3, arm=Product(elbow=Rn(1), wrist=Rn(1))))]
+    ['base', 'arm.elbow', 'arm.wrist']
+    """
+    found, q, d = [], 0, 0
+    for name, leaf in _named_leaves("", group):
+        found.append(Leaf(name, leaf, slice(q, q + leaf.nq), slice(d, d + leaf.dim)))
+        q, d = q + leaf.nq, d + leaf.dim
+    return found
+
+
+def _named_leaves(name: str, group: LieGroup) -> Iterator[tuple[str, LieGroup]]:
+    if not isinstance(group, Product):
+        yield name, group
+        return
+    for key, block in group.blocks.items():
+        yield from _named_leaves(f"{name}.{key}".lstrip("."), block)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import check_shape
-from ..groups import LieGroup, Product, Rn
+from ..groups import LieGroup, Rn
+from ..groups._internal import leaves
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the unknowns, what
 # is left is of the order of rounding.
@@ -40,7 +41,11 @@ class Tolerance:
         self.rtol = float(check_shape("rtol", rtol, ()))
         if self.rtol < 0 or (self.atol <= 0).any():
             raise ValueError(f"need rtol >= 0 and atol > 0, got rtol = {rtol}, atol = {atol}")
-        self._vectors = _vector_entries(group)
+        vectors = [leaf for leaf in leaves(group) if isinstance(leaf.group, Rn)]
+        self._vectors = (
+            np.r_[np.zeros(0, int), *(leaf.coordinates for leaf in vectors)],
+            np.r_[np.zeros(0, int), *(leaf.tangent for leaf in vectors)],
+        )
         self._magnitude = np.ones(group.dim)
 
     def norm(self, d: np.ndarray, *states: np.ndarray) -> float:
@@ -58,16 +63,3 @@ class Tolerance:
             coordinates, entries = self._vectors
             magnitude[entries] = np.max([np.abs(x[coordinates]) for x in states], axis=0)
         return self.atol + self.rtol * magnitude
-
-
-def _vector_entries(group: LieGroup) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and tangent entries of the Rn blocks."""
-    if isinstance(group, Rn):
-        return np.arange(group.n), np.arange(group.n)
-    found = [np.zeros(0, dtype=int), np.zeros(0, dtype=int)]
-    if isinstance(group, Product):
-        for name, block in group.blocks.items():
-            starts = group.coordinate_slice(name).start, group.tangent_slice(name).start
-            for k, (start, inner) in enumerate(zip(starts, _vector_entries(block), strict=True)):
-                found[k] = np.concatenate([found[k], start + inner])
-    return found[0], found[1]

@@ -51,7 +51,7 @@ def _gates(
     """Bounds on the position of a body by the body and the nodes, with the axes of the world."""
     axes = {
         f"{name}.{label}".lstrip("."): (name, axis)
-        for name, block, _ in moving_blocks(system.state)
+        for name, block, *_ in moving_blocks(system.state)
         for label, axis in _axes(block).items()
     }
     found: dict[tuple[str, range], list[tuple[int, Bound]]] = {}

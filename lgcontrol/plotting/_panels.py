@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..groups import LieGroup, Product, Rn
+from ..groups import LieGroup, Rn
+from ..groups._internal import leaves
 
 _QUANTITY = {
     "m": "position",
@@ -165,7 +166,7 @@ def state_panels(
     In `between` are times (N, m), states (N, m, nq) and references of the same shape, for N pieces.
     """
     panels: list[Panel] = []
-    for name, block, where in leaves(group):
+    for name, block, where, _ in leaves(group):
         value, goal = x[:, where], None if reference is None else reference[:, where]
         bounds = None if limits is None else limits[:, where]
         shown = [
@@ -499,9 +500,8 @@ def error_panels(
     if deviation is not None and deviation.shape != error.shape:
         deviation = None
     panels: list[Panel] = []
-    start = 0
-    for name, block, _ in leaves(group):
-        units = block.tangent_units
+    for name, block, _, place in leaves(group):
+        start, units = place.start, block.tangent_units
         for unit in dict.fromkeys(units):
             some = [start + i for i, u in enumerate(units) if u == unit]
             labels = _words([block.tangent_names[i - start] for i in some], name)
@@ -524,7 +524,6 @@ def error_panels(
                     joint=name if block.dim == 1 else "",
                 )
             )
-        start += block.dim
     return _side_by_side(panels)
 
 
@@ -535,20 +534,6 @@ def task_panels(t: np.ndarray, tasks: Mapping[str, Any]) -> list[Panel]:
         for name, task in tasks.items()
         for panel in error_panels(task.group, t, task.error, None)
     ]
-
-
-def leaves(group: LieGroup) -> Iterator[tuple[str, LieGroup, slice]]:
-    """Blocks that are no products, with their names and where their coordinates are."""
-
-    def visit(name: str, part: LieGroup, start: int) -> Iterator[tuple[str, LieGroup, slice]]:
-        if not isinstance(part, Product):
-            yield name, part, slice(start, start + part.nq)
-            return
-        for label, block in part.blocks.items():
-            yield from visit(f"{name}.{label}" if name else label, block, start)
-            start += block.nq
-
-    yield from visit("", group, 0)
 
 
 def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:

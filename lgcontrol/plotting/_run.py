@@ -151,7 +151,7 @@ def body_names(group: LieGroup, bodies: Bodies | None) -> list[str]:
     """Names of the bodies of a state, where there are several that have any."""
     if isinstance(bodies, Mapping):
         return [*bodies]
-    names = [] if bodies is not None else [name for name, _, _ in moving_blocks(group)]
+    names = [] if bodies is not None else [leaf.name for leaf in moving_blocks(group)]
     return names if len(names) > 1 else []
 
 
@@ -190,7 +190,7 @@ def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> 
         if poses.ndim == 2:
             poses = poses[:, np.newaxis]
         return check_shape("what bodies(x) returned", poses, (len(x), None, 7))
-    found = [block.embed(x[:, where]) for _, block, where in moving_blocks(group)]
+    found = [block.embed(x[:, where]) for _, block, where, _ in moving_blocks(group)]
     if not found:
         raise ValueError(
             f"the state {group} has no block that moves a body in space: give bodies=function, "

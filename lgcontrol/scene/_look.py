@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ..groups import LieGroup, Product
-from ..groups._internal import SO3Group
+from ..groups._internal import Leaf, SO3Group, leaves
 from ._records import BodyShape, Mesh, SceneJoint
 
 JUMP = 10.0  # times as long as the steps next to it is a step that is a jump
@@ -30,7 +30,7 @@ def smooth_motion(group: LieGroup, t: np.ndarray, x: np.ndarray) -> tuple[np.nda
     """Times and states as of `smooth`, shapes (M,) and (M, nq)."""
     parts = -(-LEAST_STATES // len(x)) if len(x) > 1 else 1
     if len(x) > 1 and is_attitude(group):
-        _, block, where = moving_blocks(group)[0]
+        _, block, where, _ = moving_blocks(group)[0]
         turns = np.linalg.norm(block.minus(x[1:, where], x[:-1, where]), axis=1)
         largest = turns.max(initial=0.0, where=np.isfinite(turns))  # runs may end in NaN
         parts = max(parts, int(np.ceil(largest / ARC)))
@@ -55,7 +55,7 @@ def jumps(lengths: np.ndarray) -> np.ndarray:
 
 def is_attitude(group: LieGroup) -> bool:
     """Whether the bodies of a state only turn."""
-    blocks = [block for _, block, _ in moving_blocks(group)]
+    blocks = [leaf.group for leaf in moving_blocks(group)]
     return bool(blocks) and all(isinstance(block, SO3Group) for block in blocks)
 
 
@@ -172,12 +172,12 @@ class StateLook:
             DrawnBody(
                 name or "body", [dart(self.size)], None if isinstance(b, SO3Group) else np.zeros(3)
             )
-            for name, b, _ in moving_blocks(self.group)
+            for name, b, *_ in moving_blocks(self.group)
         ]
 
     def poses(self, q: np.ndarray) -> np.ndarray:
         """Of the bodies."""
-        found = [b.embed(q[:, where]) for _, b, where in moving_blocks(self.group)]
+        found = [b.embed(q[:, where]) for _, b, where, _ in moving_blocks(self.group)]
         return np.stack(found, axis=1) if found else np.zeros((len(q), 0, 7))
 
     def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
@@ -209,21 +209,16 @@ class HeldLook:
         return ()
 
 
-def moving_blocks(
-    group: LieGroup, name: str = "", start: int = 0
-) -> list[tuple[str, LieGroup, slice]]:
-    """Blocks that move a body with at least two degrees of freedom: name, group, coordinates."""
-    if isinstance(group, Product):
-        found = []
-        for key, block in group.blocks.items():
-            at = start + group.coordinate_slice(key).start
-            found += moving_blocks(block, f"{name}.{key}".lstrip("."), at)
-        return found
+def moving_blocks(group: LieGroup) -> list[Leaf]:
+    """Blocks that move a body with at least two degrees of freedom."""
+    return [leaf for leaf in leaves(group) if _moves(leaf.group)]
+
+
+def _moves(group: LieGroup) -> bool:
     try:
-        moves = group.selection.shape[1] >= 2
+        return group.selection.shape[1] >= 2
     except TypeError:  # groups that move nothing in space say so
-        return []
-    return [(name, group, slice(start, start + group.nq))] if moves else []
+        return False
 
 
 def dart(length: float) -> BodyShape:
@@ -242,9 +237,9 @@ def look_for(look: ModelLook | None, group: LieGroup, x: np.ndarray) -> ModelLoo
     blocks = moving_blocks(group)
     if not blocks:
         return None
-    if all(isinstance(block, SO3Group) for _, block, _ in blocks):
+    if all(isinstance(block, SO3Group) for _, block, *_ in blocks):
         return StateLook(group)
-    places = np.concatenate([np.asarray(b.embed(x[:, at]))[:, :3] for _, b, at in blocks])
+    places = np.concatenate([np.asarray(b.embed(x[:, at]))[:, :3] for _, b, at, _ in blocks])
     places = places[np.isfinite(places).all(axis=1)]
     return StateLook(group, 0.12 * (float(np.ptp(places, axis=0).max(initial=0.0)) or 1.0))
 
@@ -276,5 +271,4 @@ def as_look(
     found = moving_blocks(state)
     if not found:
         raise ValueError(f"{name}: the state {state} has no block that moves a body in space")
-    block, group, _ = found[0]
-    return RigidLook(name, group, tuple(look), block)
+    return RigidLook(name, found[0].group, tuple(look), found[0].name)

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen._internal import as_numbers
-from ..groups import SE3, SO3, LieGroup, Product, check_element
+from ..groups import SE3, SO3, LieGroup, check_element
 from ..io._internal import BoxShape
 from ._look import DrawnBody, ModelLook, coordinates_of, look_for, moving_blocks, smooth
 from ._records import (
@@ -18,6 +18,7 @@ from ._records import (
     BodyShape,
     ConeShape,
     Mesh,
+    PathRole,
     SceneArrow,
     SceneBody,
     SceneEvent,
@@ -245,8 +246,7 @@ def state_ellipsoids(group: LieGroup, x: np.ndarray, P: np.ndarray) -> list[Scen
         Covariances of the errors, in the tangent coordinates of the group.
     """
     found: list[SceneBody] = []
-    for name, block, at in moving_blocks(group):
-        own = _tangent(group, name, block)
+    for name, block, at, own in moving_blocks(group):
         H = np.asarray(block.selection)[:3]
         positions = H @ P[:, own, own] @ H.T
         found += position_ellipsoids(name or "body", np.asarray(block.embed(x[:, at])), positions)
@@ -285,16 +285,6 @@ def _ellipsoid(P: np.ndarray) -> BodyShape | None:
 
 def _flipped(mesh: Mesh) -> Mesh:
     return Mesh(mesh.vertices, mesh.faces[:, ::-1])
-
-
-def _tangent(group: LieGroup, name: str, block: LieGroup) -> slice:
-    """Where a block at any depth is in tangent vectors."""
-    start = 0
-    for key in name.split(".") if name else ():
-        assert isinstance(group, Product)
-        start += group.tangent_slice(key).start
-        group = group.blocks[key]
-    return slice(start, start + block.dim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,28 +371,25 @@ def scene_of_states(
     arrows: list[SceneArrow] = []
     if look is not None:
         poses = look.poses(coordinates_of(look, group, x))
-        bodies, paths = _placed(drawn, poses, "body")
+        bodies = [
+            SceneBody(b.name, b.shapes, poses[:1, k] if b.is_fixed else poses[:, k])
+            for k, b in enumerate(drawn)
+            if b.shapes or not b.is_fixed
+        ]
+        paths = _ways(drawn, poses, "trail") if len(poses) > 1 else []
         if reference is not None and not scenery.goals:
             wanted = look.poses(coordinates_of(look, group, reference[chosen]))
             bodies_wanted, ways = _followed(drawn, wanted)
             bodies, paths = bodies + bodies_wanted, paths + ways
         if estimate is not None and estimate.shape[1:] == (group.nq,):
             guessed = look.poses(coordinates_of(look, group, estimate[good][chosen]))
-            paths += [
-                ScenePath(f"{b.name}, estimate", _way(b.tip, guessed[:, k]), role="estimate")
-                for k, b in enumerate(drawn)
-                if b.tip is not None
-            ]
+            paths += _ways(drawn, guessed, "estimate")
             if covariances is not None and covariances.shape[1] == group.dim:
                 bodies += state_ellipsoids(group, estimate[good], covariances[good])
         arrows = _arrows(drawn, poses, {k: u[good][chosen] for k, u in (inputs or {}).items()})
         if plan is not None:
             places = look.poses(coordinates_of(look, group, smooth(group, plan)))
-            paths += [
-                ScenePath(f"{b.name}, plan", _way(b.tip, places[:, k]), role="plan")
-                for k, b in enumerate(drawn)
-                if b.tip is not None
-            ]
+            paths += _ways(drawn, places, "plan")
         if scenery.hull is not None and moving:
             first = next(k for k, body in enumerate(drawn) if not body.is_fixed)
             bodies.append(
@@ -447,20 +434,14 @@ def _chosen(t: np.ndarray, most: int) -> np.ndarray:
     return np.unique(np.where(wanted - t[after - 1] < t[after] - wanted, after - 1, after))
 
 
-def _placed(
-    drawn: Sequence[Any], poses: np.ndarray, role: Any
-) -> tuple[list[SceneBody], list[ScenePath]]:
-    bodies = [
-        SceneBody(b.name, b.shapes, poses[:1, k] if b.is_fixed else poses[:, k], role=role)
-        for k, b in enumerate(drawn)
-        if b.shapes or not b.is_fixed
+def _ways(drawn: Sequence[DrawnBody], poses: np.ndarray, role: PathRole) -> list[ScenePath]:
+    """Paths of the points of bodies that have one."""
+    said = "" if role == "trail" else f", {role}"
+    return [
+        ScenePath(f"{body.name}{said}", SE3.act(poses[:, k], body.tip), role=role)
+        for k, body in enumerate(drawn)
+        if body.tip is not None
     ]
-    paths = [
-        ScenePath(b.name, _way(b.tip, poses[:, k]))
-        for k, b in enumerate(drawn)
-        if b.tip is not None and len(poses) > 1
-    ]
-    return bodies, paths
 
 
 def _followed(drawn: Sequence[Any], wanted: np.ndarray) -> tuple[list[SceneBody], list[ScenePath]]:
@@ -471,11 +452,7 @@ def _followed(drawn: Sequence[Any], wanted: np.ndarray) -> tuple[list[SceneBody]
             SceneBody(f"{b.name}, reference", b.shapes, wanted[:1, k], role="reference")
             for k, b in some
         ], []
-    return [], [
-        ScenePath(f"{b.name}, reference", _way(b.tip, wanted[:, k]), role="reference")
-        for k, b in enumerate(drawn)
-        if b.tip is not None
-    ]
+    return [], _ways(drawn, wanted, "reference")
 
 
 def _arrows(
@@ -491,7 +468,3 @@ def _arrows(
             turned = force if push.in_world else SO3.act(poses[:, k, 3:], force)
             found.append(SceneArrow(push.name, SE3.act(poses[:, k], push.point), turned))
     return found
-
-
-def _way(tip: np.ndarray, poses: np.ndarray) -> np.ndarray:
-    return SE3.act(poses, tip)

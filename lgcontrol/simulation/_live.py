@@ -147,7 +147,7 @@ def _fixed(plant: System) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_pose(plant: System, x: np.ndarray) -> np.ndarray:
-    for _, block, at in moving_blocks(plant.state):
+    for _, block, at, _ in moving_blocks(plant.state):
         return np.asarray(block.embed(x[at]))
     raise ValueError(f"{plant.name}: the state has no pose: give goal=, the pose that is dragged")
 

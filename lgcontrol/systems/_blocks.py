@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen import Value
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, Product
+from ..groups._internal import leaves
 
 CONFIGURATION = "configuration"  # block of a mechanical state whose joints go by their own names
 
@@ -93,22 +94,12 @@ def circles_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice]]:
     ['configuration.wheel', 'wheel']
     """
     found = {}
-    groups = {(part.start, part.stop): group for group, part in _leaves(state, 0)}
+    groups = {(part.start, part.stop): group for _, group, part, _ in leaves(state)}
     for name, part in block_slices(state)[0].items():
         group = groups.get((part.start, part.stop))
         if group is not None and group.dim == 1 and group.nq == 2:
             found[name] = group, part
     return found
-
-
-def _leaves(group: LieGroup, start: int) -> Iterator[tuple[LieGroup, slice]]:
-    """Groups that are no products, with their coordinates."""
-    if not isinstance(group, Product):
-        yield group, slice(start, start + group.nq)
-        return
-    for block in group.blocks.values():
-        yield from _leaves(block, start)
-        start += block.nq
 
 
 def shared_names(names: Sequence[str]) -> dict[str, slice]:

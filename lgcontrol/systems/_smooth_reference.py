@@ -30,7 +30,7 @@ from ..codegen._internal import (
     unknown_name,
 )
 from ..groups import LieGroup, check_element
-from ..groups._internal import not_a_group
+from ..groups._internal import leaves, not_a_group
 from ._definition import SystemDefinition
 from ._steadiness import TrimPoint
 from ._trajectory import Trajectory
@@ -343,7 +343,12 @@ class SmoothReference(Immutable):
             x[..., state.coordinate_slice(name)], x[..., places] = point.x, point.velocity
             rate = np.zeros((*np.shape(t), state.dim))
             rate[..., own] = point.velocity
-            rate[..., [_tangent_entry(state, place) for place in places]] = point.acceleration
+            shift = {  # entries of vector spaces, whose coordinates are tangent vectors
+                i: leaf.tangent.start - leaf.coordinates.start
+                for leaf in leaves(state)
+                for i in range(state.nq)[leaf.coordinates]
+            }
+            rate[..., [place + shift[place] for place in places]] = point.acceleration
             return x, rate
         raise ValueError(
             f"{system.name}: no block of its state {state} is {self.group} with its velocity "
@@ -381,19 +386,6 @@ class SmoothReference(Immutable):
             f"{type(self).__name__}({self.group}: {len(self.t) - 1} spans from {self.t[0]:g} to "
             f"{self.t[-1]:g} s, continuous up to {last})"
         )
-
-
-def _tangent_entry(group: LieGroup, coordinate: int) -> int:
-    """Entry of the tangent vector that a coordinate of a vector space is."""
-    blocks = getattr(group, "blocks", None)
-    if blocks is None:
-        return coordinate
-    for name, own in blocks.items():
-        place = group.coordinate_slice(name)  # type: ignore[attr-defined]
-        if place.start <= coordinate < place.stop:
-            start = group.tangent_slice(name).start  # type: ignore[attr-defined]
-            return start + _tangent_entry(own, coordinate - place.start)
-    raise AssertionError(f"{group} has no coordinate {coordinate}")
 
 
 def check_knots(group: LieGroup, t: Any) -> np.ndarray:
