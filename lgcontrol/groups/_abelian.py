@@ -8,11 +8,11 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value, named_options
-from ..codegen._internal import Shape, check_shape
+from ..codegen._internal import check_shape
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about
-from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle, random_circle
+from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle
 
 
 class Additive:
@@ -110,14 +110,13 @@ class Rn(Additive, LieGroup):
     def _hat(self, d: Value) -> Value:
         return ca.blockcat([[ca.DM(self.n, self.n), d], [ca.DM(1, self.n), ca.DM(1, 1)]])
 
-    def _vee(self, M: Value) -> Value:
-        return M[: self.n, self.n]
-
     def _matrix(self, X: Value) -> Value:
         return ca.blockcat([[ca.DM.eye(self.n), X], [ca.DM(1, self.n), ca.DM(1)]])
 
     def _from_matrix(self, M: Value) -> Value:
         return M[: self.n, self.n]
+
+    _vee = _from_matrix
 
     def _act(self, X: Value, p: Value) -> Value:
         return X + p
@@ -183,11 +182,10 @@ class Translation(Additive, AboutAxis):
     def _directions(self) -> np.ndarray:
         return axis_frame(self.axis)[:, ["xyz".index(a) for a in self.axes]]
 
-    def _vee(self, M: Value) -> Value:
-        return constant(self._directions).T @ M[:3, 3]
-
     def _from_matrix(self, M: Value) -> Value:
         return constant(self._directions).T @ M[:3, 3]
+
+    _vee = _from_matrix
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return ca.DM.eye(3), constant(self._directions) @ X
@@ -314,9 +312,6 @@ class CylindricalGroup(AboutAxis):
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[1], X[2]), constant(np.array(self.axis)) * X[0]
-
-    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        return np.concatenate([rng.normal(size=(*shape, 1)), random_circle(rng, shape)], axis=-1)
 
 
 Cylindrical = CylindricalGroup()

@@ -8,11 +8,10 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value
-from ..codegen._internal import Shape
 from . import _series
 from ._axis import Z_AXIS, Axis, constant, rotation_about, skew
 from ._se2 import circle_about
-from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle, random_circle
+from ._so2 import ALONG, AboutAxis, compose_circle, normalize_circle
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,9 +97,6 @@ class SchoenfliesGroup(AboutAxis):
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[3], X[4]), X[:3]
-
-    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        return np.concatenate([rng.normal(size=(*shape, 3)), random_circle(rng, shape)], axis=-1)
 
 
 Schoenflies = SchoenfliesGroup()

@@ -13,11 +13,39 @@ from ..codegen._internal import Shape, check_shape
 from . import _series
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._element import check_element
-from ._so2 import AboutAxis, circle, compose_circle, normalize_circle, random_circle
+from ._so2 import AboutAxis, circle, compose_circle, normalize_circle
+
+
+class PlanarMotions(AboutAxis):
+    """What motions in a plane share, whether or not they rise along its normal."""
+
+    dim = 3
+    tangent_units = ("m", "m", "rad")
+    pitch = 0.0
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """In the plane and about its normal, (y, z, rx) about x."""
+        return self._own(("x", "y", "rz"))
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix, shape (6, 3): the plane, and the screw along its normal."""
+        frame = axis_frame(self.axis)
+        H = np.zeros((6, 3))
+        H[:3, :2], H[:3, 2], H[3:, 2] = frame[:, :2], self.pitch * frame[:, 2], frame[:, 2]
+        return H
+
+    def _ad(self, d: Value) -> Value:
+        """Lie bracket of planar twists (From 2012, eq. 78)."""
+        return ca.blockcat([[_J * d[2], ca.vertcat(d[1], -d[0])], [ca.DM(1, 2), ca.DM(1, 1)]])
+
+    def _rotation_squared(self, d: Value) -> Value:
+        return d[2] ** 2
 
 
 @dataclass(frozen=True, repr=False)
-class SE2Group(AboutAxis):
+class SE2Group(PlanarMotions):
     """Motions in a plane: ``[x, y, cos, sin]``, tangent ``[vx, vy, ω]``, 3 × 3 matrices.
 
     The plane is normal to the axis: (x, y) for z, (y, z) for x, (z, x) for y.
@@ -36,21 +64,15 @@ class SE2Group(AboutAxis):
 
     axis: Axis = Z_AXIS
 
-    dim, nq = 3, 4
+    nq = 4
     coordinate_units = ("m", "m", "", "")
     unit_parts = (slice(2, 4),)
-    tangent_units = ("m", "m", "rad")
     matrix_size, point_size = 3, 2
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
         """Places in the plane, (y, z) about x, and the circle."""
         return self._own(("x", "y", "cos", "sin"))
-
-    @property
-    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """In the plane and about its normal, (y, z, rx) about x."""
-        return self._own(("x", "y", "rz"))
 
     def from_angle(
         self, angle: Any, position: Any = (0.0, 0.0), *, degrees: bool = False
@@ -95,11 +117,6 @@ class SE2Group(AboutAxis):
         """No motion, [0, 0, 1, 0]."""
         return np.array([0.0, 0.0, 1.0, 0.0])
 
-    @property
-    def selection(self) -> np.ndarray:
-        """Selection matrix, shape (6, 3)."""
-        return planar_selection(self.axis, 0.0)
-
     def _compose(self, X: Value, Y: Value) -> Value:
         return ca.vertcat(X[:2] + _turn(X[2], X[3]) @ Y[:2], compose_circle(X[2:], Y[2:]))
 
@@ -131,22 +148,13 @@ class SE2Group(AboutAxis):
     def _Ad(self, X: Value) -> Value:
         return planar_Ad(X[:2], X[2], X[3])
 
-    def _ad(self, d: Value) -> Value:
-        return planar_ad(d)
-
-    def _rotation_squared(self, d: Value) -> Value:
-        return d[2] ** 2
-
     def _pose(self, X: Value) -> tuple[Value, Value]:
         plane = constant(axis_frame(self.axis)[:, :2])
         return rotation_about(self.axis, X[2], X[3]), plane @ X[:2]
 
-    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        return np.concatenate([rng.normal(size=(*shape, 2)), random_circle(rng, shape)], axis=-1)
-
 
 @dataclass(frozen=True, repr=False)
-class PlanarHelical(AboutAxis):
+class PlanarHelical(PlanarMotions):
     """Motions in a plane coupled to a screw along its normal: ``[x, y, angle]``.
 
     Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle
@@ -172,8 +180,8 @@ class PlanarHelical(AboutAxis):
     pitch: float
     axis: Axis = Z_AXIS
 
-    dim, nq = 3, 3
-    coordinate_units = tangent_units = ("m", "m", "rad")
+    nq = 3
+    coordinate_units = ("m", "m", "rad")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
@@ -185,11 +193,6 @@ class PlanarHelical(AboutAxis):
         return self._own(("x", "y", "angle"))
 
     @property
-    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """In the plane and about its normal, (y, z, rx) about x."""
-        return self._own(("x", "y", "rz"))
-
-    @property
     def _stem(self) -> str:
         return f"PlanarHelical({self.pitch:g})"
 
@@ -197,11 +200,6 @@ class PlanarHelical(AboutAxis):
     def identity(self) -> np.ndarray:
         """No motion, [0, 0, 0]."""
         return np.zeros(3)
-
-    @property
-    def selection(self) -> np.ndarray:
-        """Selection matrix, shape (6, 3)."""
-        return planar_selection(self.axis, self.pitch)
 
     def _compose(self, X: Value, Y: Value) -> Value:
         return ca.vertcat(X[:2] + _turn(ca.cos(X[2]), ca.sin(X[2])) @ Y[:2], X[2] + Y[2])
@@ -216,7 +214,10 @@ class PlanarHelical(AboutAxis):
         return planar_log(X[:2], X[2])
 
     def _vee(self, M: Value) -> Value:
-        return planar_vee(M, self.axis)
+        frame = constant(axis_frame(self.axis))
+        linear = frame.T @ M[:3, 3]
+        angular = frame[:, 2].T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
+        return ca.vertcat(linear[:2], angular)
 
     def _from_matrix(self, M: Value) -> Value:
         frame = constant(axis_frame(self.axis))
@@ -225,12 +226,6 @@ class PlanarHelical(AboutAxis):
 
     def _Ad(self, X: Value) -> Value:
         return planar_Ad(X[:2], ca.cos(X[2]), ca.sin(X[2]))
-
-    def _ad(self, d: Value) -> Value:
-        return planar_ad(d)
-
-    def _rotation_squared(self, d: Value) -> Value:
-        return d[2] ** 2
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         rotation = rotation_about(self.axis, ca.cos(X[2]), ca.sin(X[2]))
@@ -249,14 +244,6 @@ def _turn(cos: Value, sin: Value) -> Value:
     return ca.blockcat([[cos, -sin], [sin, cos]])
 
 
-def planar_selection(axis: Axis, pitch: float) -> np.ndarray:
-    """Columns for the two directions of the plane and for the screw along its normal."""
-    frame = axis_frame(axis)
-    H = np.zeros((6, 3))
-    H[:3, :2], H[:3, 2], H[3:, 2] = frame[:, :2], pitch * frame[:, 2], frame[:, 2]
-    return H
-
-
 def planar_exp(d: Value) -> Value:
     """Translation part of the exponential: ``sinc v + versine θ J v``."""
     s = d[2] ** 2
@@ -272,19 +259,6 @@ def planar_log(p: Value, angle: Value) -> Value:
 def planar_Ad(p: Value, cos: Value, sin: Value) -> Value:
     """Adjoint of a planar motion, 3 × 3."""
     return ca.blockcat([[_turn(cos, sin), ca.vertcat(p[1], -p[0])], [ca.DM(1, 2), ca.DM(1)]])
-
-
-def planar_ad(d: Value) -> Value:
-    """Lie bracket of planar twists, 3 × 3 (From 2012, eq. 78)."""
-    return ca.blockcat([[_J * d[2], ca.vertcat(d[1], -d[0])], [ca.DM(1, 2), ca.DM(1, 1)]])
-
-
-def planar_vee(M: Value, axis: Axis) -> Value:
-    """[vx, vy, ω] of a 4 × 4 twist matrix of a planar motion."""
-    frame = constant(axis_frame(axis))
-    linear = frame.T @ M[:3, 3]
-    angular = frame[:, 2].T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
-    return ca.vertcat(linear[:2], angular)
 
 
 def angle_about(axis: Axis, M: Value, height: Value, pitch: float) -> Value:

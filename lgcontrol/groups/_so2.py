@@ -68,6 +68,13 @@ class AboutAxis(LieGroup):
     def _matrix(self, X: Value) -> Value:
         return self._homogeneous(X)
 
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        """Normal numbers, then a uniform angle where coordinates end with a circle."""
+        if not self.unit_parts:
+            return super()._random(rng, shape)
+        others, angle = rng.normal(size=(*shape, self.nq - 2)), rng.uniform(-np.pi, np.pi, shape)
+        return np.concatenate([others, np.cos(angle)[..., None], np.sin(angle)[..., None]], -1)
+
 
 @dataclass(frozen=True, repr=False)
 class SO2Group(AboutAxis):
@@ -164,9 +171,6 @@ class SO2Group(AboutAxis):
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[0], X[1]), ca.DM(3, 1)
 
-    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        return random_circle(rng, shape)
-
 
 def compose_circle(X: Value, Y: Value) -> Value:
     """Product of two [cos, sin] columns."""
@@ -184,12 +188,6 @@ def circle(angle: Any, degrees: bool) -> np.ndarray:
     if not degrees and angle.ndim == 0 and in_degrees(angle):
         ask_degrees("an angle", float(angle), "Then give degrees=True")
     angle = np.radians(angle) if degrees else angle
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-
-
-def random_circle(rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Uniform angles as [cos, sin], shape (*shape, 2)."""
-    angle = rng.uniform(-np.pi, np.pi, size=shape)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
