@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value, named_options, trace
-from ..codegen._internal import check_shape, memoized
+from ..codegen._internal import Shape, check_shape, memoized
 from ..groups import check_element
 from ._method import Method, Trial
 from ._methods import METHODS, get_method
@@ -122,11 +122,17 @@ def error_matrix(problem: Problem) -> ModelFunction:
     return trace(
         "error_matrix",
         build,
-        {"t": (), "x": (group.nq,), "u": (problem.n_inputs,), "p": (problem.n_parameters,)},
+        _arguments(problem),
         {"A": (group.dim, group.dim)},
         symbol=problem.symbol,
         is_shared=False,
     )
+
+
+def _arguments(problem: Problem) -> dict[str, Shape]:
+    """Shapes of t, x, u, p."""
+    n, m, k = problem.group.nq, problem.n_inputs, problem.n_parameters
+    return {"t": (), "x": (n,), "u": (m,), "p": (k,)}
 
 
 StepFunction = Callable[[float, np.ndarray, np.ndarray, float], Trial]
@@ -178,13 +184,7 @@ def _embedded_step(problem: Problem, scheme: Method) -> ModelFunction:
     return trace(
         "embedded_step",
         build,
-        {
-            "t": (),
-            "x": (group.nq,),
-            "u": (problem.n_inputs,),
-            "p": (problem.n_parameters,),
-            "dt": (),
-        },
+        _arguments(problem) | {"dt": ()},
         {"x_next": (group.nq,), "error": (group.dim,), "residual": ()},
         symbol=symbol,
         is_shared=False,  # stages are calls of one field
@@ -219,12 +219,7 @@ def trial_function(
 @memoized
 def _traced(problem: Problem, method: Method) -> tuple[ModelFunction, ModelFunction]:
     group, symbol = problem.group, _symbol(problem, method)
-    start = {
-        "t": (),
-        "x": (group.nq,),
-        "u": (problem.n_inputs,),
-        "p": (problem.n_parameters,),
-    }
+    start = _arguments(problem)
 
     def build(t: Value, x: Value, u: Value, p: Value, velocity: Value, dt: Value) -> list[Any]:
         made = method.trial(Motion(problem, u, p), t, x, velocity, dt)

@@ -134,7 +134,7 @@ class Index3Method(Method):
         a_next = self._accelerated(rate, motion.constant(last), motion.constant(a))
         mean = self.b[0] * motion.constant(a) + self.b[1] * a_next
         gain = self.g[0] * motion.constant(a) + self.g[1] * a_next
-        parts = [dt * (motion.block(x, 1) + dt * mean), dt * gain]
+        parts = [dt * (motion.vectors(x) + dt * mean), dt * gain]
         if motion.group.dim > 2 * n:  # the time that constraints see
             parts.append(motion.constant(dt * type(z)(ca.DM.ones(1))))
         state = motion.plus(x, motion.stack(parts))

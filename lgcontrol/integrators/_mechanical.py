@@ -136,7 +136,7 @@ class LinearlyImplicitEuler(Method):
                 solve,
             )
         rate = motion.field(t, x) if rest.stop > rest.start else None
-        parts = [motion.velocity(x) + dt * a, a]
+        parts = [motion.vectors(x) + dt * a, a]
         if rate is not None:
             parts.append(motion.rows(rate, rest))
         return Step(motion.plus(x, dt * motion.stack(parts)))
@@ -198,7 +198,7 @@ class LinearlyImplicitEuler(Method):
         solve = linear(v + dt * y[:n])[1]
         solved = motion.implicit(y, lambda y: motion.column(left, t, x, motion.value(y), dt), solve)
         a = motion.rows(solved, slice(0, n))
-        parts = [motion.block(x, 1) + dt * a, a]
+        parts = [motion.vectors(x) + dt * a, a]
         if len(sizes) > 2:  # the time that constraints see
             parts.append(motion.constant(type(y)(ca.DM.ones(1))))
         return Step(motion.plus(x, dt * motion.stack(parts)))
@@ -261,31 +261,13 @@ class Composition(Method):
                 f"{self.name}: the sum of the parts to the power {self.method.order + 1} must "
                 f"vanish for order {self.order}, it is {(parts ** (self.method.order + 1)).sum():g}"
             )
+        for name in ("needs_structure", "needs_lagrangian", "keeps_constraints", "solves"):
+            object.__setattr__(self, name, getattr(self.method, name))
 
     @property
     def stages(self) -> int:  # type: ignore[override]
         """Steps of the method times its stages."""
         return len(self.parts) * self.method.stages
-
-    @property
-    def needs_structure(self) -> bool:  # type: ignore[override]
-        """As the method."""
-        return self.method.needs_structure
-
-    @property
-    def needs_lagrangian(self) -> bool:  # type: ignore[override]
-        """As the method."""
-        return self.method.needs_lagrangian
-
-    @property
-    def keeps_constraints(self) -> bool:  # type: ignore[override]
-        """As the method."""
-        return self.method.keeps_constraints
-
-    @property
-    def solves(self) -> bool:  # type: ignore[override]
-        """As the method."""
-        return self.method.solves
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False

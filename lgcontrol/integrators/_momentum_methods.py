@@ -175,7 +175,7 @@ class MomentumMethod(Method):
         self._check(motion)
         problem, (n, m) = motion.problem, _sizes(motion.problem)
         own = (t, motion.value(x), motion.u, motion.p, dt)
-        before = motion.rows(motion.velocities(x), slice(0, n))
+        before = motion.rows(motion.vectors(x, None), slice(0, n))
         nv = _configuration(problem).dim
         w: Any = motion.value(before)
         if not m:  # else accelerations cost more than an iteration

@@ -219,7 +219,7 @@ class Motion:
 
     def rows(self, d: Any, which: slice) -> Any:
         """Entries of a tangent vector."""
-        return d[which] if _is_casadi(d) else d[..., which]
+        return _entries(d, which)
 
     def stack(self, parts: Sequence[Any]) -> Any:
         """Tangent vector of its parts."""
@@ -269,24 +269,14 @@ class Motion:
 
     # Mechanics
 
-    def velocity(self, x: Any) -> Any:
-        """Block of velocities of a state, as a tangent vector."""
-        structure = self.problem.mechanical
-        assert structure is not None and isinstance(self.group, Product)
-        where = self.group.coordinate_slice(structure.velocity)
-        return x[where] if _is_casadi(x) else x[..., where]
+    def vectors(self, x: Any, end: int | None = 2) -> Any:
+        """Vector blocks of a state after its configuration: the velocity, or all before `end`."""
+        return _entries(x, self._places("nq", end))
 
-    def block(self, x: Any, k: int) -> Any:
-        """Block of a state that is a vector, as a tangent vector."""
+    def _places(self, size: str, end: int | None) -> slice:
         assert isinstance(self.group, Product)
-        where = self.group.coordinate_slice(list(self.group.blocks)[k])
-        return x[where] if _is_casadi(x) else x[..., where]
-
-    def velocities(self, x: Any) -> Any:
-        """All blocks after the configuration, the first one, which are vectors."""
-        assert isinstance(self.group, Product)
-        first = next(iter(self.group.blocks.values())).nq
-        return x[first:] if _is_casadi(x) else x[..., first:]
+        first, *others = (getattr(block, size) for block in self.group.blocks.values())
+        return slice(first, first + sum(others[: None if end is None else end - 1]))
 
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
         """Structure, and where configuration, velocity and the rest are in tangent vectors."""
@@ -513,22 +503,9 @@ class LiftedMotion(Motion):
         """Value alone."""
         return x.value
 
-    def velocity(self, x: Lifted) -> Lifted:
-        """Displacements of a vector block are its differences."""
-        _, _, v, _ = self.mechanics("")
-        return Lifted(super().velocity(x.value), x.slope[v, :])
-
-    def block(self, x: Lifted, k: int) -> Lifted:
-        """Displacements of a vector block are its differences."""
-        assert isinstance(self.group, Product)
-        where = self.group.tangent_slice(list(self.group.blocks)[k])
-        return Lifted(super().block(x.value, k), x.slope[where, :])
-
-    def velocities(self, x: Lifted) -> Lifted:
+    def vectors(self, x: Lifted, end: int | None = 2) -> Lifted:
         """Displacements of vector blocks are their differences."""
-        assert isinstance(self.group, Product)
-        first = next(iter(self.group.blocks.values())).dim
-        return Lifted(super().velocities(x.value), x.slope[first:, :])
+        return Lifted(super().vectors(x.value, end), x.slope[self._places("dim", end), :])
 
     def balance(self, t: Value, x: Lifted, a: Lifted) -> Lifted:
         """With the closed forms of the structure; a has no derivatives."""
@@ -631,6 +608,10 @@ def slack(M: Any, G: Any) -> Any:
 def sparse(M: Any) -> Any:
     """Without entries that are zero by structure."""
     return ca.sparsify(M) if isinstance(M, ca.SX | ca.DM) else M
+
+
+def _entries(value: Any, which: slice) -> Any:
+    return value[which] if _is_casadi(value) else value[..., which]
 
 
 def _is_casadi(value: Any) -> bool:
