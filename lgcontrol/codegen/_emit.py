@@ -166,35 +166,14 @@ EXPRESSIONS: dict[int, str] = {
     ca.OP_IF_ELSE_ZERO: "lg_if({0},{1})",
     ca.OP_FMIN: "lg_fmin({0},{1})",
     ca.OP_FMAX: "lg_fmax({0},{1})",
-    ca.OP_FABS: "lg_fabs({0})",
-    ca.OP_SIGN: "lg_sign({0})",
-    ca.OP_SQRT: "lg_sqrt({0})",
-    ca.OP_FLOOR: "lg_floor({0})",
-    ca.OP_CEIL: "lg_ceil({0})",
-    ca.OP_SIN: "lg_sin({0})",
-    ca.OP_COS: "lg_cos({0})",
-    ca.OP_TAN: "lg_tan({0})",
-    ca.OP_ASIN: "lg_asin({0})",
-    ca.OP_ACOS: "lg_acos({0})",
-    ca.OP_ATAN: "lg_atan({0})",
-    ca.OP_SINH: "lg_sinh({0})",
-    ca.OP_COSH: "lg_cosh({0})",
-    ca.OP_TANH: "lg_tanh({0})",
-    ca.OP_ASINH: "lg_asinh({0})",
-    ca.OP_ACOSH: "lg_acosh({0})",
-    ca.OP_ATANH: "lg_atanh({0})",
-    ca.OP_EXP: "lg_exp({0})",
-    ca.OP_LOG: "lg_log({0})",
-    ca.OP_EXPM1: "lg_expm1({0})",
-    ca.OP_LOG1P: "lg_log1p({0})",
-    ca.OP_ERF: "lg_erf({0})",
-    ca.OP_POW: "lg_pow({0},{1})",
     ca.OP_CONSTPOW: "lg_pow({0},{1})",
-    ca.OP_ATAN2: "lg_atan2({0},{1})",
-    ca.OP_HYPOT: "lg_hypot({0},{1})",
-    ca.OP_FMOD: "lg_fmod({0},{1})",
-    ca.OP_REMAINDER: "lg_remainder({0},{1})",
-    ca.OP_COPYSIGN: "lg_copysign({0},{1})",
+} | {
+    getattr(ca, f"OP_{name.upper()}"): f"lg_{name}({arguments})"
+    for names, arguments in (
+        ((*_FUNCTIONS_1, *_ROUNDING, "fabs", "sign"), "{0}"),
+        (_FUNCTIONS_2, "{0},{1}"),
+    )
+    for name in names
 }
 
 _SELECT = EXPRESSIONS[ca.OP_IF_ELSE_ZERO]

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..codegen import named_options
 from ..codegen._internal import MOST_SUBSTEPS, check_count
-from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._signals import control_name
 from ._step import field_derivatives, step_function
@@ -147,6 +146,11 @@ def _worst(off: np.ndarray, scale: np.ndarray | float, names: tuple[str, ...]) -
     return float(relative[k, i]), f"{names[i]}, sample {k}"
 
 
+def _slope(function: Callable[[float], np.ndarray], minus: Any = np.subtract) -> np.ndarray:
+    """Derivative of a function of a number at zero, by a central difference."""
+    return minus(function(CHECK_STEP), function(-CHECK_STEP)) / (2 * CHECK_STEP)
+
+
 def _numbered(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}[{i}]" for i in range(count))
 
@@ -207,26 +211,24 @@ def _derivatives(system: SystemDefinition, at: SampledPoints) -> Finding:
     exact = field_derivatives(system)(at.t, at.x, at.u, at.p)
     state, output = system.state, system.output
 
-    def differences(function: Callable, target: LieGroup | None) -> tuple[np.ndarray, np.ndarray]:
-        def slope(step_x: np.ndarray, step_u: np.ndarray) -> np.ndarray:
-            above, below = (
-                function(at.t, state.plus(at.x, sign * step_x), at.u + sign * step_u, at.p)
-                for sign in (1.0, -1.0)
-            )
-            off = above - below if target is None else target.minus(above, below)
-            return off / (2 * CHECK_STEP)
-
-        by_x = [slope(step, np.zeros(system.n_inputs)) for step in CHECK_STEP * np.eye(state.dim)]
-        by_u = [slope(np.zeros(state.dim), step) for step in CHECK_STEP * np.eye(system.n_inputs)]
+    def differences(function: Callable, minus: Any) -> tuple[np.ndarray, np.ndarray]:
+        by_x = [
+            _slope(lambda h, d=d: function(at.t, state.plus(at.x, h * d), at.u, at.p), minus)
+            for d in np.eye(state.dim)
+        ]
+        by_u = [
+            _slope(lambda h, d=d: function(at.t, at.x, at.u + h * d, at.p), minus)
+            for d in np.eye(system.n_inputs)
+        ]
         shape = (*by_x[0].shape, 0)
         return np.stack(by_x, axis=-1), np.stack(by_u, axis=-1) if by_u else np.zeros(shape)
 
-    A, B = differences(
-        step_function(system) if system.is_discrete else system.f, state if system.dt else None
-    )
-    if not system.is_discrete:
+    if system.is_discrete:
+        A, B = differences(step_function(system), state.minus)
+    else:
+        A, B = differences(system.f, np.subtract)
         A = A - state.ad(exact.rate)
-    C, D = differences(system.h, output)
+    C, D = differences(system.h, output.minus)
     return max(
         _worst(
             np.abs(found - expected).max(axis=-1, initial=0.0),
@@ -287,23 +289,22 @@ def _structure(system: SystemDefinition, at: SampledPoints) -> Finding:
     if known.is_plain:
         found.append(_losses_at_rest(system, at, names[v]))
     if known.losses is not None and known.loss_jacobian is not None:
-        for k, step in enumerate(CHECK_STEP * np.eye(state.dim)[v]):
-            ahead, back = (known.losses(state.plus(at.x, s * step), at.p) for s in (1.0, -1.0))
-            off = (ahead - back) / (2 * CHECK_STEP) - known.loss_jacobian(at.x, at.p)[..., k]
-            scale = 1 + np.abs(known.loss_jacobian(at.x, at.p)).max() + np.abs(ahead).max() / 100
+        D, losses = known.loss_jacobian(at.x, at.p), known.losses
+        scale = 1 + np.abs(D).max() + np.abs(losses(at.x, at.p)).max() / 100
+        for k, d in enumerate(np.eye(state.dim)[v]):
+            off = _slope(lambda h, d=d: losses(state.plus(at.x, h * d), at.p)) - D[..., k]
             found.append(_worst(off, scale, _prefixed("losses", names[v])))
 
     def balance(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         inertia = (known.mass_matrix(x, at.p) @ a[..., None])[..., 0]
         return known.force(at.t, x, u, at.p) - inertia
 
-    moves = [(step, np.zeros(system.n_inputs)) for step in CHECK_STEP * np.eye(state.dim)]
-    moves += [(np.zeros(state.dim), step) for step in CHECK_STEP * np.eye(system.n_inputs)]
     exact = np.concatenate([slopes.by_x, slopes.by_u], axis=-1)
-    for k, (dx, du) in enumerate(moves):
-        ahead, back = (balance(state.plus(at.x, s * dx), at.u + s * du) for s in (1.0, -1.0))
-        off = (ahead - back) / (2 * CHECK_STEP) - exact[..., k]
-        scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
+    scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
+    for k, move in enumerate(np.eye(state.dim + system.n_inputs)):
+        d, du = np.split(move, [state.dim])
+        off = _slope(lambda h, d=d, du=du: balance(state.plus(at.x, h * d), at.u + h * du))
+        off = off - exact[..., k]
         found.append(_worst(off, scale, _prefixed("balance derivatives", names[v])))
     return max(found)
 
@@ -357,16 +358,16 @@ def _errors(system: SystemDefinition, at: SampledPoints) -> Finding:
     E, N = system.errors.selection, system.errors.basis(at.x, at.p)
     names = system.error_names
     found = [_worst((np.abs(E @ N - np.eye(len(E)))).max(axis=-1), 1.0, _prefixed("E N", names))]
-    for z in CHECK_STEP * np.eye(len(E)):
-        ahead, back = (system.retract(at.x, sign * z, at.p) for sign in (1.0, -1.0))
-        off = (system.error(ahead, at.x) - system.error(back, at.x)) / (
-            2 * CHECK_STEP
-        ) - z / CHECK_STEP
-        off_basis = system.state.minus(ahead, back) / (2 * CHECK_STEP) - (N @ (z / CHECK_STEP))
+    tangent = _prefixed("N and the projection", system.state.tangent_names)
+    for z in np.eye(len(E)):
+
+        def moved(h: float, z: np.ndarray = z) -> np.ndarray:
+            return system.retract(at.x, h * z, at.p)
+
+        off = _slope(lambda h, moved=moved: system.error(moved(h), at.x)) - z
         found.append(_worst(off, 1.0, _prefixed("retraction", names)))
-        scale = 1 + np.abs(N).max()
-        tangent = _prefixed("N and the projection", system.state.tangent_names)
-        found.append(_worst(off_basis, scale, tangent))
+        off = _slope(moved, system.state.minus) - N @ z
+        found.append(_worst(off, 1 + np.abs(N).max(), tangent))
     return max(found)
 
 
@@ -403,11 +404,8 @@ def _invariants(system: SystemDefinition, at: SampledPoints) -> Finding:
         off = system.invariants(step_function(system)(at.t, at.x, u, at.p), at.p) - here
     else:
         rate = system.f(at.t, at.x, u, at.p)
-        ahead, back = (
-            system.invariants(state.plus(at.x, sign * CHECK_STEP * rate), at.p)
-            for sign in (1.0, -1.0)
-        )
-        off = (ahead - back) / (2 * CHECK_STEP)
+        held = system.invariants
+        off = _slope(lambda h: held(state.plus(at.x, h * rate), at.p))
     return _worst(off, 1 + np.abs(here).max(initial=0.0), _numbered("invariants", here.shape[-1]))
 
 

@@ -110,6 +110,13 @@ class LimitedQuantities(NamedTuple):
     function: ModelFunction
 
 
+_ARGUMENTS = (
+    *("name", "state", "f", "inputs", "parameters", "h", "output", "invariants", "project"),
+    *("project_derivative", "limits", "structure", "constrained", "errors", "policy", "home"),
+    *("look", "dt", "symbol"),
+)
+
+
 @named_options(own="inputs parameters")
 class SystemDefinition(Memo, Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
@@ -694,29 +701,9 @@ class SystemDefinition(Memo, Generic[State]):
 
     def replaced(self, **changes: Any) -> Self:
         """Copy with some arguments of the constructor changed."""
-        arguments: dict[str, Any] = {
-            "name": self.name,
-            "state": self.state,
-            "f": self.f,
-            "inputs": self.inputs,
-            "parameters": self.parameters,
-            "h": self.h,
-            "output": self.output,
-            "quantities": self.named_quantities(),
-            "invariants": self.invariants,
-            "project": self.project,
-            "project_derivative": self.project_derivative,
-            "limits": self.limits,
-            "derivatives": self._given_derivatives,
-            "structure": self.structure,
-            "constrained": self.constrained,
-            "errors": self.errors,
-            "policy": self.policy,
-            "home": self.home,
-            "look": self.look,
-            "dt": self.dt,
-            "symbol": self.symbol,
-        }
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        arguments["quantities"] = self.named_quantities()
+        arguments["derivatives"] = self._given_derivatives
         if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
             arguments["policy"] = None
         if "f" in changes:  # another motion than that of the parts

@@ -136,20 +136,7 @@ class Trajectory:
         signals = () if inputs is None else as_signals(Input, inputs)
         if inputs is not None and len(signals) != u.shape[-1]:
             raise ValueError(f"inputs names {len(signals)} inputs, u has {u.shape[-1]}")
-        self._set(group, t, x, u, signals, hold)
-
-    def _set(
-        self,
-        group: LieGroup,
-        t: np.ndarray,
-        x: np.ndarray,
-        u: np.ndarray,
-        inputs: tuple[Input, ...],
-        hold: str,
-    ) -> None:
-        values = {"group": group, "t": t, "x": x, "u": u, "inputs": inputs, "hold": hold}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(group=group, t=t, x=x, u=u, inputs=signals, hold=hold)
 
     @classmethod
     def unchecked(
@@ -163,7 +150,7 @@ class Trajectory:
     ) -> Trajectory:
         """Trajectory of arrays that are known to fit; the states may end in NaN."""
         made = object.__new__(cls)
-        made._set(group, t, x, u, inputs, hold)
+        vars(made).update(group=group, t=t, x=x, u=u, inputs=inputs, hold=hold)
         return made
 
     @classmethod
@@ -509,7 +496,19 @@ class Trajectory:
         ValueError
             If the name has another ending.
         """
-        return _save(self, Path(path))
+        group, inputs = self.group, self.inputs
+        numbers = [[getattr(entry, key) for key in _NUMBERS] for entry in inputs]
+        numbers = np.array(numbers, dtype=np.float64).reshape(len(inputs), len(_NUMBERS))
+        arrays = {"t": self.t, "x": self.x, "u": self.u, "inputs": numbers}
+        description = {
+            "group": describe_group(group),
+            "units": {"t": "s", "x": group.coordinate_units},
+            "coordinate_names": group.coordinate_names,
+            "inputs": [[getattr(entry, key) for key in _TEXTS] for entry in inputs],
+            "hold": self.hold,
+        }
+        kind = TRAJECTORY_SCHEMA, TRAJECTORY_VERSION
+        return write_archive(Path(path), *kind, arrays, description)
 
     @classmethod
     def load(
@@ -584,26 +583,6 @@ def check_hold(value: Any) -> str:
     if value not in HOLDS:
         raise UnknownNameError(unknown_name("hold", str(value), HOLDS))
     return value
-
-
-def _save(trajectory: Trajectory, path: Path) -> Path:
-    """Write; see `Trajectory.save`."""
-    group, inputs = trajectory.group, trajectory.inputs
-    numbers = [[getattr(entry, key) for key in _NUMBERS] for entry in inputs]
-    arrays = {
-        "t": trajectory.t,
-        "x": trajectory.x,
-        "u": trajectory.u,
-        "inputs": np.array(numbers, dtype=np.float64).reshape(len(inputs), len(_NUMBERS)),
-    }
-    description = {
-        "group": describe_group(group),
-        "units": {"t": "s", "x": group.coordinate_units},
-        "coordinate_names": group.coordinate_names,
-        "inputs": [[getattr(entry, key) for key in _TEXTS] for entry in inputs],
-        "hold": trajectory.hold,
-    }
-    return write_archive(path, TRAJECTORY_SCHEMA, TRAJECTORY_VERSION, arrays, description)
 
 
 def _warn_of_limits(plan: Trajectory) -> None:
