@@ -25,17 +25,10 @@ class Goal(NamedTuple):
 
 
 class GoalMemory:
-    """`goal_of` for calls one period after another: each time is asked for once.
+    """`goal_of` for calls one period dt after another: each time is asked for once.
 
     A reference over time is asked for the next period, what was asked before is remembered; one
     that stays is checked when it changes.
-
-    Parameters
-    ----------
-    dt : float
-        Period in s.
-    name : str
-        What messages call it.
     """
 
     def __init__(self, group: LieGroup, dt: float, name: str) -> None:
@@ -89,23 +82,12 @@ class GoalMemory:
 def goal_of(
     group: LieGroup, reference: ReferenceLike | None, t: float, dt: float, name: str
 ) -> Goal:
-    """Motion of a reference at time t.
+    """Motion of a reference at time t: coordinates, or coordinates with their body-fixed velocity.
 
-    Parameters
-    ----------
-    reference : array_like, object with ``x``, SmoothReference, Trajectory or function of time
-        Coordinates (nq,), or coordinates with their body-fixed velocity (nq + dim,). Velocities
-        that are not given are differences over two periods, without a rate: a motion made of
-        straight pieces has none between its corners. A SmoothReference on the group says all.
-    t, dt : float
-        Time and period in s.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    ValueError
-        If there is no reference, it has another size, or is no element of the group.
+    Velocities that are not given are differences over two periods dt, without a rate: a motion made
+    of straight pieces has none between its corners. A SmoothReference on the group says all.
+    Refuses references of another size, and elements that are off the group; messages call it
+    `name`.
     """
     return GoalMemory(group, dt, name)(reference, t)
 
@@ -122,24 +104,10 @@ def _exact(group: LieGroup, reference: SmoothReference, t: float, name: str) -> 
 def state_goal(
     system: System, reference: ReferenceLike | None, t: float, dt: float, p: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """State and inputs that a reference stands for at time t, and the rate of its velocities.
+    """State, all inputs and rate of the state (dim,) that a reference stands for at time t.
 
-    Parameters
-    ----------
-    reference : optional
-        As for `lgcontrol.optimal.sample_reference`. Its rate is exact where it says it, else a
-        difference over one period.
-    t, dt : float
-        Time and period in s.
-    p : ndarray
-        The system's parameters.
-
-    Returns
-    -------
-    x : ndarray, shape (nq,)
-    u : ndarray, shape (n_inputs,)
-    rate : ndarray, shape (dim,)
-        Of the state; what is no velocity is not to be relied on.
+    The rate is exact where the reference says it, else a difference over one period dt; only that
+    of velocities is to be relied on.
     """
     if is_motion(reference):
         goal = sample_reference(system, reference, np.array([t]), p)
@@ -161,19 +129,7 @@ def still_state(system: System, reference: ReferenceLike | None) -> np.ndarray:
 def state_reference(
     group: LieGroup, reference: ReferenceLike | None, dt: float
 ) -> ReferenceLike | None:
-    """A reference of configurations, with or without velocities, as one of states; None for None.
-
-    Parameters
-    ----------
-    reference : optional
-        As for `goal_of`.
-    dt : float
-        Period in s.
-
-    Returns
-    -------
-    ndarray, shape (nq + dim,), or a function of time that returns it, or None
-    """
+    """A reference of configurations, with or without velocities, as one of states, or None."""
     if reference is None or isinstance(reference, SmoothReference):
         return reference
 
@@ -213,16 +169,9 @@ def frame_errors(
     x: np.ndarray,
     goal: ReferenceLike | None,
 ) -> dict[str, tuple[np.ndarray, LieGroup]]:
-    """``minus(frame, goal)`` of a task at times and states, by the name of its frame.
+    """``minus(frame, goal)`` of a task at times and states (k, nq), by the name of its frame.
 
-    Parameters
-    ----------
-    blocks : slice
-        Entries of a state that hold the configuration.
-    times : ndarray, shape (k,)
-    x : ndarray, shape (k, nq)
-    goal : optional
-        As for `goal_of`.
+    `blocks` are the entries of a state that hold the configuration.
     """
     q = ca.SX.sym("q", tree.nq)
     place = ca.Function("place", [q], [ca.densify(task.kinematics(tree, q).X)], ["q"], ["X"])

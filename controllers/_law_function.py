@@ -66,16 +66,7 @@ def law_function(
     results: Mapping[str, Value],
     shapes: Mapping[str, Shape] | None = None,
 ) -> ModelFunction:
-    """A law as a function.
-
-    Parameters
-    ----------
-    given : mapping of str to CasADi symbol
-        Arguments; `NUMBERS` are numbers.
-    results : mapping of str to CasADi column
-    shapes : mapping, optional
-        Of arguments that are neither numbers nor columns.
-    """
+    """A law as a function; arguments in `NUMBERS` are numbers, others columns or have `shapes`."""
     values = {**given, **results}
     known: dict[str, Shape] = {key: value.shape[:1] for key, value in values.items()}
     known |= {key: () for key in NUMBERS if key in given}
@@ -88,21 +79,11 @@ def law_function(
 
 @dataclass(frozen=True)
 class Feedback:
-    """Slopes of a law about a state that it holds.
+    """Slopes of a law about a state that it holds."""
 
-    Attributes
-    ----------
-    by_x : ndarray, shape (m, n)
-        By the error of the state.
-    by_z : ndarray, shape (m, k)
-        By the integrals.
-    error : ndarray, shape (k, n)
-        The error that is integrated.
-    """
-
-    by_x: np.ndarray
-    by_z: np.ndarray
-    error: np.ndarray
+    by_x: np.ndarray  # (m, n) by the error of the state
+    by_z: np.ndarray  # (m, k) by the integrals
+    error: np.ndarray  # (k, n) the error that is integrated
 
     @classmethod
     def static(cls, by_x: np.ndarray) -> Feedback:
@@ -117,17 +98,9 @@ def loop_matrix(
 ) -> np.ndarray:  # fmt: skip
     """Matrix of ``x⁺ = Φ x + Γ u``, u held for dt and late by a delay.
 
-    Parameters
-    ----------
-    A, B : ndarray
-        Of ``ε̇ = A ε + B δu``, sampled exactly; of ``ε⁺ = A ε + B δu`` where discrete.
-    dt, delay : float
-        In s; the delay of a discrete plant is a multiple of dt.
-
-    Returns
-    -------
-    ndarray
-        On the state, the integrals, and the controls on their way, the newest first.
+    ``ε̇ = A ε + B δu`` is sampled exactly; of discrete plants A and B are those of a step, and the
+    delay is a multiple of dt. Rows are the state, the integrals, and the controls on their way, the
+    newest first.
     """
     n, m, k = len(A), B.shape[1], len(feedback.error)
     late = int(delay / dt * (1 + 1e-12))
@@ -216,18 +189,9 @@ def plant_about(
 def told(
     law: str, system: System, value: complex, moved: str, dt: float, delay: float, stable: float
 ) -> str:
-    """Return the message for a loop whose errors grow: eigenvalue, joint, remedy.
+    """Return the message for a loop whose errors grow: eigenvalue, what moves most, remedy.
 
-    Parameters
-    ----------
-    value : complex
-        Eigenvalue.
-    moved : str
-        What its mode moves most.
-    dt, delay : float
-        In s.
-    stable : float
-        A period with which the same gains are stable, 0 if none was found.
+    `stable` is a period with which the same gains are stable, 0 if none was found.
     """
     late = f" with a delay of {delay:g} s" if delay else ""
     remedy = f"take dt={stable:g}, with which it is stable, or lower gains"

@@ -38,16 +38,8 @@ def velocity_eigenvalue(
 ) -> np.ndarray:
     """Eigenvalue of a joint's sampled velocity loop with its loss cancelled as measured.
 
-    The joint obeys ``v̇ = −κ r v + u`` and the law holds ``u = (r − δ) v`` for a period T.
-
-    Parameters
-    ----------
-    z : ndarray
-        ``r T``: rate of the loss times the period.
-    damping : ndarray or float
-        ``δ T`` of the law.
-    share : float
-        κ: loss of the plant over that of the model.
+    The joint obeys ``v̇ = −κ r v + u`` and the law holds ``u = (r − δ) v`` for a period T: `z` is
+    ``r T``, `damping` ``δ T``, and `share` κ, the loss of the plant over that of the model.
 
     Examples
     --------
@@ -70,19 +62,12 @@ def is_commanded(z: np.ndarray, damping: np.ndarray | float) -> np.ndarray:
 
 
 def joint_damping(damping: np.ndarray, mobility: np.ndarray) -> np.ndarray:
-    """Damping that a law gives to what the loss of one joint drives, in 1/s.
+    """Damping that a law ``v̇ = −G v`` gives to what the loss of one joint drives, in 1/s.
 
     A loss that the plant lacks drives ``v̇ = (s M⁻¹ eᵢ eᵢᵀ − G) v``, which grows once
     ``s (G⁻¹ M⁻¹)ᵢᵢ > 1``; alone the joint would grow once ``s (M⁻¹)ᵢᵢ > δᵢ``. Hence
     ``δᵢ = (M⁻¹)ᵢᵢ / (G⁻¹ M⁻¹)ᵢᵢ``: a mean of the dampings of a frame and of a posture by what
-    either leaves the joint of its mobility.
-
-    Parameters
-    ----------
-    damping : ndarray, shape (n, n)
-        G of the law ``v̇ = −G v`` about rest.
-    mobility : ndarray, shape (n, n)
-        M⁻¹.
+    either leaves the joint of its mobility M⁻¹.
 
     Examples
     --------
@@ -97,21 +82,10 @@ def commanded_joints(
     system: System, blocks: MechanicalBlocks, p: np.ndarray, dt: float,
     damping: Callable[[np.ndarray], np.ndarray] | None,
 ) -> np.ndarray:  # fmt: skip
-    """Degrees of freedom whose losses a law sampled with dt may not cancel as measured.
+    """Degrees of freedom whose losses a law sampled with dt may not cancel as measured, (nv,).
 
-    Parameters
-    ----------
-    p : ndarray
-        The system's parameters.
-    dt : float
-        Period in s.
-    damping : callable, optional
-        ``x → G``, shape (nv, nv), in 1/s: the law asks for ``v̇ = −G v`` about rest. None if it
-        leaves a velocity undamped: then it commands none.
-
-    Returns
-    -------
-    ndarray of bool, shape (nv,)
+    The law asks for ``v̇ = −G v`` about rest: `damping` is ``x → G`` in 1/s, shape (nv, nv). None
+    stands for a law that leaves a velocity undamped: then it commands none.
     """
     structure, none = system.structure, np.zeros(blocks.group.dim, dtype=bool)
     if structure is None or structure.loss_jacobian is None or system.n_errors != system.state.dim:
@@ -134,12 +108,6 @@ def held_states(
     """States at which the loop of a law in accelerations is judged.
 
     At rest, where dry friction is steepest; and where joints slide, as its slope is gone there.
-
-    Parameters
-    ----------
-    q : ndarray, shape (nq,)
-    p : ndarray
-        The system's parameters.
     """
     rest = system.home.copy()
     rest[blocks.q], rest[blocks.v] = q, 0.0
@@ -170,16 +138,8 @@ def dragged(
 ) -> np.ndarray:  # fmt: skip
     """The same for whatever resists a velocity, such as drag: by the slopes of the field at rest.
 
-    Parameters
-    ----------
-    actuation : ModelFunction
-        ``(t, x, u, p) → rate, effect``, see `lgcontrol.controllers`' tracking.
-    p : ndarray
-        The system's parameters.
-    dt : float
-        As for `commanded_joints`.
-    damping : ndarray, shape (nv,)
-        Damping of the law, in 1/s.
+    The actuation is ``(t, x, u, p) → rate, effect``; `damping`, shape (nv,), is that of the law in
+    1/s.
     """
     rest, places = system.home.copy(), np.arange(system.state.nq)[blocks.v]
     rest[blocks.v] = 0.0
@@ -222,13 +182,7 @@ def commanded_velocity(
 
     ``Ad(h⁻¹) v_ref − J_r(e)⁻ᵀ Λ e`` with the slow root λ of ``s² − D s + K``, or ``√K`` where the
     roots are complex. A loss with any slope r then leaves ``(s + λ)(s + K/λ + r)`` of the first.
-
-    Parameters
-    ----------
-    q : CasADi column
-    q_ref, v_ref : CasADi columns
-    stiffness, damping : CasADi columns
-        Diagonals of K and D, in 1/s² and 1/s.
+    K [1/s²] and D [1/s] are diagonal.
     """
     root = ca.sqrt(ca.fmax(damping**2 - 4 * stiffness, 0.0))
     slow = ca.fmin(2 * stiffness / (damping + root), ca.sqrt(stiffness))

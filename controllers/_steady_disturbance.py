@@ -201,23 +201,11 @@ class DisturbanceEstimator:
     def target(
         self, state: DisturbanceEstimate, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray
     ) -> tuple[DisturbanceEstimate, ReferenceSamples]:
-        """What to follow instead of a reference, so that the reference is met.
+        """What to follow at the nodes t of a plan instead of a reference, so that it is met.
 
-        Parameters
-        ----------
-        state : DisturbanceEstimate
-        samples : ReferenceSamples
-            At the nodes of a plan.
-        t : ndarray, shape (N + 1,)
-        p : ndarray
-            The system's parameters.
-
-        Returns
-        -------
-        DisturbanceEstimate
-        ReferenceSamples
-            With the disturbance among its inputs. A constant reference moves to the steady state;
-            along one that moves the inputs compensate for as much as they can.
+        The samples that are returned have the disturbance among their inputs. A constant reference
+        moves to the steady state; along one that moves the inputs compensate for as much as they
+        can.
         """
         if not state.inputs.any():
             return state, samples

@@ -33,25 +33,11 @@ def allocate(
     upper: np.ndarray,
     priority: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Controls u with ``effect @ u`` as near to `wanted` as bounds allow.
+    """Controls u, shape (m,), with ``effect @ u`` (k × m) as near to `wanted` as bounds allow.
 
-    Without active bounds this is the pseudo-inverse. Otherwise rows with a higher priority are met
-    first. They count by the square of their priority, each relative to the largest effect that the
-    controls can have on it.
-
-    Parameters
-    ----------
-    effect : ndarray, shape (k, m)
-        Effect of each control on each wanted quantity.
-    wanted : ndarray, shape (k,)
-    lower, upper : ndarray, shape (m,)
-        Bounds of the controls.
-    priority : ndarray, shape (k,), optional
-        All alike if left out.
-
-    Returns
-    -------
-    ndarray, shape (m,)
+    Without active bounds this is the pseudo-inverse. Otherwise rows with a higher priority (all
+    alike if left out) are met first. They count by the square of their priority, each relative to
+    the largest effect that the controls can have on it.
 
     Examples
     --------
@@ -161,25 +147,14 @@ def _least_squares(table: ca.SX, right: ca.SX, rows: int) -> ca.SX:
 
 
 class MechanicalBlocks(NamedTuple):
-    """Places of configuration and velocity of a mechanical system in its state.
+    """Places of configuration and velocity of a mechanical system in its state."""
 
-    Attributes
-    ----------
-    group : LieGroup
-        Of the configuration.
-    name, rate_name : str
-    q, v : slice
-        In the coordinates of the state.
-    dq, dv : slice
-        In its tangent vector.
-    """
-
-    group: LieGroup
+    group: LieGroup  # of the configuration
     name: str
     rate_name: str
-    q: slice
+    q: slice  # in the coordinates of the state
     v: slice
-    dq: slice
+    dq: slice  # in its tangent vector
     dv: slice
 
 
@@ -188,15 +163,8 @@ def blocks_of(
 ) -> MechanicalBlocks:
     """Configuration block and the block that is its body-fixed velocity.
 
-    Parameters
-    ----------
-    configuration, velocity : str, optional
-        Names of the blocks, both or none; those of the system's structure if left out.
-
-    Raises
-    ------
-    ValueError
-        If the system is discrete, nothing says which blocks they are, or they do not fit.
+    Names are given both or not at all; those of the system's structure if left out. Refuses
+    discrete systems and blocks that do not fit.
     """
     state, structure = system.state, system.structure
     if system.is_discrete or not isinstance(state, Product):
@@ -249,20 +217,11 @@ def tracking_acceleration(
     stiffness: Value,
     damping: Value,
 ) -> Value:
-    """Body-fixed acceleration ``v̇`` that tracks a motion, for CasADi columns.
+    """Body-fixed acceleration ``v̇`` that tracks a motion (q_ref, v_ref, v̇_ref), for CasADi columns.
 
     With ``h = q_ref⁻¹ q``, ``e = log h`` and ``ν = v − Ad(h⁻¹) v_ref`` it is
     ``Ad(h⁻¹) v̇_ref − [ν, Ad(h⁻¹) v_ref] − J_r(e)⁻ᵀ K e − D ν``: then ``½ eᵀ K e + ½ νᵀ ν`` falls
-    with the rate ``−νᵀ D ν`` for any positive K and D, on any group.
-
-    Parameters
-    ----------
-    q, v : CasADi columns
-        Configuration and its body-fixed velocity.
-    goal : sequence
-        q_ref, v_ref, v̇_ref.
-    stiffness, damping : CasADi columns or ndarray
-        Diagonals of K and D, in 1/s² and 1/s.
+    with the rate ``−νᵀ D ν`` for any positive K [1/s²] and D [1/s], diagonal, on any group.
 
     References
     ----------
@@ -313,18 +272,10 @@ def exported_law(
 ) -> ModelFunction:
     """``(t, x, x_ref, rate_ref, u_ref, p) → u``: the controls of least size that do what is wanted.
 
-    If bounds are kept and met, the controls are those of `bounded_allocation`.
-
-    Parameters
-    ----------
-    controller : Controller
-    wanted : callable
-        ``(x, x_ref, rate_ref, (rate, effect), drift, p, rate_at) → effect, wanted``; the drift is
-        the rate without controls, ``rate_at(x)`` that of another state with the same inputs.
-    is_relative : bool
-        Whether what is wanted is to be added to the effect of the reference's controls.
-    priority : ndarray, optional
-        Of what is wanted, all alike if left out.
+    If bounds are kept and met, the controls are those of `bounded_allocation`. ``wanted(x, x_ref,
+    rate_ref, (rate, effect), drift, p, rate_at) → effect, wanted``: the drift is the rate without
+    controls, ``rate_at(x)`` that of another state with the same inputs. If `is_relative`, it is
+    added to the effect of the reference's controls.
     """
     system, sym = controller.system, controller.system.symbol.sym
     controls = system.input_index("control").tolist()

@@ -47,18 +47,10 @@ class Wish(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How a law in accelerations is sampled, by which it is decided what happens to losses.
+    """How a law in accelerations is sampled, by which it is decided what happens to losses."""
 
-    Attributes
-    ----------
-    dt : float
-        Period in s.
-    p : ndarray
-        The system's parameters.
-    """
-
-    dt: float
-    p: np.ndarray
+    dt: float  # period in s
+    p: np.ndarray  # the system's parameters
 
 
 class TreeLaw:
@@ -187,16 +179,10 @@ class TreeLaw:
         gains: Iterable[np.ndarray],
         bounds: tuple[np.ndarray, np.ndarray] | None,
     ) -> ModelFunction:
-        """The law as one function ``(t, x, p, …) → u``.
+        """The law as one function ``(t, x, p, …) → u``, within bounds of the controls if given.
 
-        Parameters
-        ----------
-        follows : iterable of str
-            Arguments of the law that stay such.
-        gains : iterable of ndarray
-            Arguments of the law that become numbers: stiffness, damping, and those of the posture.
-        bounds : tuple of ndarray, shape (m,) each, optional
-            Of the controls, where they are kept.
+        Arguments that it `follows` stay such; `gains` become numbers: stiffness, damping, and those
+        of the posture.
         """
         law = self.function
         sizes = {key: law.function.numel_in(i) for i, key in enumerate(law.arguments)}
@@ -215,13 +201,7 @@ class TreeLaw:
 
 
 def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> np.ndarray:
-    """Configuration at which a law's loop is judged: a still reference, or a random one.
-
-    Parameters
-    ----------
-    reference : optional
-        Of configurations or states.
-    """
+    """Configuration at which a law's loop is judged: a still reference, or a random one."""
     value: Any = None
     if reference is not None and not moves(reference):
         value = getattr(reference, "x", reference)
@@ -283,20 +263,10 @@ def bounded(
 def within_bounds(
     terms: Sequence[np.ndarray], lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """Sum of controls within bounds, and whether something had to give way.
+    """Sum of controls within bounds, and whether nothing had to give way.
 
     Later terms give way first: each is scaled by the largest factor in [0, 1] that the bounds
     leave, so that it keeps its direction. Only if no factor does are controls cut one by one.
-
-    Parameters
-    ----------
-    terms : sequence of ndarray, shape (m,) each
-    lower, upper : ndarray, shape (m,)
-
-    Returns
-    -------
-    u : ndarray, shape (m,)
-    is_whole : bool
 
     Examples
     --------

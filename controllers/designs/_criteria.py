@@ -15,18 +15,10 @@ POSITION, ATTITUDE = slice(0, 3), slice(3, 6)  # of the tangent vector of a pose
 
 @dataclass(frozen=True)
 class BlockError:
-    """Length of some components of a block's error.
+    """Length of some components of a block's error."""
 
-    Parameters
-    ----------
-    block : str
-        Of the state.
-    part : slice
-        Components of its tangent vector.
-    """
-
-    block: str
-    part: slice
+    block: str  # of the state
+    part: slice  # components of its tangent vector
 
     def __call__(self, run: SimulationResult) -> np.ndarray:
         """Of each time, shape (N,)."""
@@ -35,20 +27,11 @@ class BlockError:
 
 @dataclass(frozen=True, eq=False)
 class FrameError:
-    """Length of some components of the error of a frame's pose.
+    """Length of some components of the error of a frame's pose."""
 
-    Parameters
-    ----------
-    place : ModelFunction
-        Pose of the frame, a function of the configuration.
-    wanted : ndarray, shape (7,)
-    part : slice
-        Components of the tangent vector.
-    """
-
-    place: ModelFunction
-    wanted: np.ndarray
-    part: slice
+    place: ModelFunction  # pose of the frame, a function of the configuration
+    wanted: np.ndarray  # (7,)
+    part: slice  # components of the tangent vector
 
     def __call__(self, run: SimulationResult) -> np.ndarray:
         """Of each time, shape (N,)."""
@@ -70,15 +53,7 @@ class Known:
 def error_at_end(
     name: str, block: str, part: slice, unit: str, limit: float, *, over: float = 0.25
 ) -> Criterion:
-    """Length of some components of a block's error, averaged over the last moments of a run.
-
-    Parameters
-    ----------
-    block, part
-        See `BlockError`.
-    over : float
-        How long the last moments are, in s.
-    """
+    """Mean length of some components of a block's error over the last moments of a run, in s."""
     return Criterion(
         f"{name}, mean of the last {over:g} s",
         BlockError(block, part),
@@ -92,15 +67,7 @@ def error_at_end(
 def largest_error(
     name: str, block: str, part: slice, unit: str, limit: float, *, since: float
 ) -> Criterion:
-    """Largest length of some components of a block's error from a time on.
-
-    Parameters
-    ----------
-    name, block, part, unit, limit
-        See `error_at_end`.
-    since : float
-        In s; in shorter runs the end counts.
-    """
+    """Largest length of some components of a block's error from a time on [s]."""
     return Criterion(name, BlockError(block, part), limit, unit, since=since)
 
 

@@ -24,17 +24,7 @@ def tip_errors(
     *,
     until: float,
 ) -> tuple[Criterion, Criterion]:
-    """Largest error of the tip up to a time, and the mean of the last 0.1 s.
-
-    Parameters
-    ----------
-    tip : str
-        Frame.
-    limit, resting : float
-        [mm]
-    until : float
-        In s; what comes later has been disturbed.
-    """
+    """Largest error of the tip until a time in s, and the mean of the last 0.1 s; limits in mm."""
     away = TipError(arm.tree.position(tip), path)
     return (
         Criterion(f"tip error before {until:g} s", away, limit, "mm", until=until),
@@ -102,13 +92,7 @@ class MotorWork:
 def heavier(
     arm: SeriesElastic, name: str
 ) -> Callable[[float, float], tuple[System[Product], dict[str, float]]]:
-    """Links and motors that are heavier by a share and lose more, on the same springs.
-
-    Parameters
-    ----------
-    name : str
-        Of the plant.
-    """
+    """Links and motors that are heavier by a share and lose more, on the same springs."""
     springs = [f"{joint}.spring.stiffness" for joint in arm.joints]
 
     @cache

@@ -33,16 +33,9 @@ OUTLINE = {
 def noisy_panda(
     tree: Multibody, share: float, *, dt: float, effort: float = 1.0
 ) -> tuple[System[Product], HeldNoise]:
-    """The arm with further torques of role "disturbance", and their noise.
+    """The arm with further torques of role "disturbance", and their noise, held for dt in s.
 
-    Parameters
-    ----------
-    share : float
-        Of the largest torques: the deviation of the noise.
-    dt : float
-        For how long it is held, s.
-    effort : float
-        Share of its largest torques that the arm may use.
+    The deviation of the noise is a share of the largest torques; the arm may use `effort` of those.
     """
     noise = {
         f"noise.{joint}": share * most
@@ -89,16 +82,8 @@ def hand_criteria(
 ) -> tuple[Criterion, Criterion]:
     """Mean errors of the hand's place, within 15 mm, and attitude, within 50 mrad.
 
-    Parameters
-    ----------
-    wanted : ndarray, shape (7,)
-        Its pose.
-    when : str
-        For the names.
-    goal : int
-        Which of the task's goals the pose is.
-    **counting
-        Which samples count: ``since``, ``until`` or ``last`` of `Criterion`.
+    `wanted` is the pose of one of the task's goals, `when` a word for the names; ``since``,
+    ``until`` or ``last`` of `Criterion` say which samples count.
     """
     place = tree.placement(HAND)
     return (

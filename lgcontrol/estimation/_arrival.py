@@ -96,27 +96,14 @@ class ArrivalCost:
 
     A column has the mean of ``system.error(truth, x)`` and the lower triangle of its covariance, by
     columns; a prior has its state apart, and no mean.
-
-    Attributes
-    ----------
-    inputs : WindowInputs
-    sensors : mapping of str to BoundSensor
-    robust : collection of str
-        Measurements whose weight falls where they are unlikely.
-    method : str or Method
-        Of the steps.
-    dt : float
-        Length of a step, s.
-    horizon : int
-        Steps of a window.
     """
 
     inputs: WindowInputs
     sensors: Mapping[str, BoundSensor]
-    robust: Collection[str]
-    method: str | Method
-    dt: float
-    horizon: int
+    robust: Collection[str]  # measurements whose weight falls where they are unlikely
+    method: str | Method  # of the steps
+    dt: float  # length of a step, s
+    horizon: int  # steps of a window
 
     @property
     def system(self) -> System[Any]:

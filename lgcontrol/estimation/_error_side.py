@@ -18,17 +18,10 @@ Error = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class ErrorSide:
-    """Errors of estimates of a system's state; left ones are in its error coordinates.
+    """Errors of estimates of a system's state; left ones are in its error coordinates."""
 
-    Attributes
-    ----------
-    system : System
-        Without constraints for right errors.
-    error : {"left", "right"}
-    """
-
-    system: System[Any]
-    error: Error
+    system: System[Any]  # without constraints for right errors
+    error: Error  # {"left", "right"}
 
     def __post_init__(self) -> None:
         check_known("error", get_args(Error), self.error)

@@ -62,15 +62,7 @@ def write_estimates(
     innovations: Mapping[str, Innovations],
     counts: Mapping[str, Counter[str]],
 ) -> Path:
-    """Write times, states, triangles of covariances ("P"), and what measurements said.
-
-    Parameters
-    ----------
-    system : System
-        System of the state; its description is written.
-    values : mapping of str to ndarray
-        "t", "x", "P".
-    """
+    """Write times, states, triangles of covariances ("t", "x", "P"), and what measurements said."""
     arrays = dict(values)
     for i, said in enumerate(innovations.values()):
         arrays |= {f"said_{i}_{part}": getattr(said, part) for part in ("t", "number", *_PARTS)}
@@ -86,21 +78,7 @@ def write_estimates(
 def read_estimates(
     path: Path, system: System[Any], largest: int
 ) -> tuple[dict[str, np.ndarray], dict[str, Innovations], dict[str, Counter[str]]]:
-    """What `write_estimates` wrote, for the same system.
-
-    Parameters
-    ----------
-    system : System
-    largest : int
-        Bytes that the arrays may take in memory.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file holds no estimates, those of a system with another state, or is damaged.
-    """
+    """What `write_estimates` wrote, for the same system; `largest`: bytes that arrays may take."""
     path, arrays, description = read_archive(
         path, ESTIMATE_SCHEMA, ESTIMATE_VERSION, "saved estimate", largest
     )

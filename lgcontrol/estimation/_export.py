@@ -45,18 +45,9 @@ def replay_example(
 ) -> str:
     """``main.c``: replay the run of the test header, compare estimates and covariances.
 
-    Parameters
-    ----------
-    name : str
-        Of the package.
-    kind : str
-        What it is, ``"filter"`` or ``"estimator"``: the variable of the example.
-    sizes : dict of str to int
-        Estimate by its name, as in the tables of the run, and covariance "P".
-    updates : list of str
-        Functions of the measurements, called with struct and value.
-    estimate : str
-        Statement that fetches the estimate.
+    `kind` ("filter" or "estimator") is the variable of the example. `sizes` has the estimate by its
+    name in the tables of the run, and the covariance "P"; `updates` are calls of the functions of
+    the measurements, `estimate` the statement that fetches the estimate.
     """
     (x, nx), (P, n) = sizes.items()
     lines = [
@@ -92,26 +83,13 @@ int main(void)
 
 
 class ExportedFilter(NamedTuple):
-    """What of a filter is written.
-
-    Attributes
-    ----------
-    system : System
-    sensors : dict of str to BoundSensor
-    predict : ModelFunction
-        ``(z, t, u, p, dt, q) → z_next, status``.
-    updates : dict of str to ModelFunction
-        ``(z, t, p, y, r) → z_next, said``.
-    covariance : ModelFunction
-        ``z → P``.
-    start, p, densities, noise_scale : ndarray
-    """
+    """What of a filter is written."""
 
     system: System[Any]
     sensors: dict[str, BoundSensor]
-    predict: ModelFunction
-    updates: dict[str, ModelFunction]
-    covariance: ModelFunction
+    predict: ModelFunction  # ``(z, t, u, p, dt, q) → z_next, status``
+    updates: dict[str, ModelFunction]  # ``(z, t, p, y, r) → z_next, said``
+    covariance: ModelFunction  # ``z → P``
     start: np.ndarray
     p: np.ndarray
     densities: np.ndarray

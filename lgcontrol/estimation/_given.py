@@ -58,16 +58,7 @@ def _check_noise(bound: BoundSensor) -> None:
 
 
 def first_estimate(system: System, x0: Any, p: np.ndarray) -> np.ndarray:
-    """First estimate, shape (nq,): as given, or the home of the system.
-
-    Parameters
-    ----------
-    x0 : array_like, shape (nq,), optional
-
-    Returns
-    -------
-    ndarray, shape (nq,)
-    """
+    """First estimate, shape (nq,): as given, or the home of the system."""
     return check_start(system, "x0", system.home if x0 is None else x0, p)
 
 
@@ -89,17 +80,8 @@ def measured(
 def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
     """All inputs, shape (..., n_inputs), from all or from the controls and measured ones.
 
-    Those that are not given are nominal; those that are no number are the filter's to hold.
-
-    Parameters
-    ----------
-    what : str
-        Name of the call they belong to, for the message.
-    u : array_like, shape (..., n_inputs) or (..., number of controls and measured inputs)
-
-    Returns
-    -------
-    ndarray, shape (..., n_inputs)
+    Those that are not given are nominal; those that are no number are the filter's to hold. `what`
+    is the name of the call, for the message.
     """
     u = np.atleast_1d(as_numbers(f"u of {what}", u))
     if u.shape[-1:] == (system.n_inputs,):

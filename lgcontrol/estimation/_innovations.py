@@ -104,18 +104,10 @@ class Innovations:
 
 
 class Whitened(NamedTuple):
-    """A vector in units of its deviations.
-
-    Attributes
-    ----------
-    vector : column of independent entries of unit variance
-    squared : its squared length, ``νᵀ S⁻¹ ν``
-    log_density : logarithm of the normal density of ν
-    is_definite : whether S is positive definite
-    """
+    """A vector in units of its deviations."""
 
     vector: Value
-    squared: Value
+    squared: Value  # its squared length, ``νᵀ S⁻¹ ν``
     log_density: Value
     is_definite: Value
 
@@ -302,13 +294,7 @@ def _share(squares: np.ndarray, dimension: int) -> tuple[float, float]:
 
 
 def doubts(innovations: Mapping[str, Innovations], end: float) -> list[str]:
-    """One line for each thing that speaks against a measurement or its noise.
-
-    Parameters
-    ----------
-    end : float
-        Time of the last estimate, s.
-    """
+    """One line for each thing that speaks against a measurement or its noise up to the end."""
     lines = []
     for name, said in innovations.items():
         if said.is_used.any():
@@ -322,18 +308,9 @@ def window_doubts(
 ) -> list[str]:
     """The same of the windows of a `MovingHorizon`, by what their costs are left with.
 
-    Parameters
-    ----------
-    total : float
-        Sum of twice the costs.
-    count : int
-        Entries of all measurements in these windows.
-    independent : float
-        How many of these are independent.
-    solved, unlikely : int
-        Windows, and those whose cost is no noise.
-    least : bool
-        Whether costs that are too small count, as no weight makes them so.
+    `total` is the sum of twice the costs of `solved` windows, `count` the entries of all
+    measurements in them, of which `independent` are. Costs that are too small count if `least`, as
+    no weight makes them so.
     """
     found = []
     if independent >= FEW_INNOVATIONS:
@@ -381,18 +358,9 @@ def _size_and_order(said: Innovations) -> list[str]:
 
 
 def of_size(squares: float, n: int, m: int, lasting: float) -> str:
-    """What the sum of n squares of innovations says against their noise; empty for nothing.
+    """What the sum of n squares of m innovations says against their noise; empty for nothing.
 
-    Parameters
-    ----------
-    squares : float
-        Sum of NIS, each times `lasting`.
-    n : int
-        How many there are.
-    m : int
-        Entries of each.
-    lasting : float
-        `Innovations.lasting`.
+    Each square (NIS) is times `lasting`, see `Innovations.lasting`.
     """
     if n < FEW_INNOVATIONS * lasting:
         return ""
@@ -451,20 +419,11 @@ def _hole(length: float, begin: float, usual: float, whole: float) -> list[str]:
 
 
 class Uses(NamedTuple):
-    """When measurements of a kind were used, told one after the other.
+    """When measurements of a kind were used, told one after the other."""
 
-    Attributes
-    ----------
-    first, last : float
-        Times in s.
-    longest, begin : float
-        The longest time between two, and where it began, s.
-    number : int
-    """
-
-    first: float = np.inf
+    first: float = np.inf  # times in s
     last: float = -np.inf
-    longest: float = 0.0
+    longest: float = 0.0  # the longest time between two, and where it began, s
     begin: float = 0.0
     number: int = 0
 
@@ -496,13 +455,7 @@ class Gate(NamedTuple):
 
     @classmethod
     def of(cls, name: str, probability: float, m: int) -> Gate:
-        """Gate of a measurement of dimension m.
-
-        Parameters
-        ----------
-        name : str
-            Of the measurement, for the message.
-        """
+        """Gate of a measurement of dimension m."""
         if isinstance(probability, str) or not 0 < probability < 1:
             raise ValueError(
                 f"gate of {name!r} is a probability between 0 and 1, got {probability!r}"

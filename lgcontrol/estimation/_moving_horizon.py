@@ -439,15 +439,7 @@ class MovingHorizon:
         return True
 
     def _sound(self, k: int, dt: float) -> tuple[np.ndarray, ...]:
-        """What the window says of a state, as a prior; where that is none, its own prior.
-
-        Parameters
-        ----------
-        k : int
-            Number of the node.
-        dt : float
-            Time in s by which its own prior is moved on for it.
-        """
+        """What the window says of node k, as a prior; else its own prior, moved on by dt."""
         made = tuple(self._arrival.moved(self._after[k], self._x[k], self.p))
         if _is_prior(self._arrival, made):
             return made

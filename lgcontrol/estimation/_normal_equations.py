@@ -122,12 +122,9 @@ class NormalEquations:
         return tops[:, None, :] + self._above[block][:, None, None] + np.arange(d)[:, None]
 
     def assembled(self, made: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-        """Entries of ``JᵀJ`` as they are stored, and ``Jᵀr``, of residuals and derivatives.
+        """Entries of ``JᵀJ`` as they are stored, and ``Jᵀr``, of (r, J) by kind of factor.
 
-        Parameters
-        ----------
-        made : list of (r, J)
-            Shapes (M, m) and (M, m, dims of all arguments), by kind of factor.
+        Shapes (M, m) and (M, m, dims of all arguments).
         """
         parts = [
             np.split(J, np.cumsum(dims)[:-1], axis=-1)

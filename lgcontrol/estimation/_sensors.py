@@ -430,24 +430,13 @@ def encoders(
 
 @dataclass(frozen=True, eq=False)
 class _CarryingBody:
-    """Where a pose is in a state.
-
-    Attributes
-    ----------
-    system : System
-    group : LieGroup
-        Of the block.
-    where, tangent : slice
-        Its coordinates, its tangent vector.
-    size : int
-        2 in the plane, 3 in space.
-    """
+    """Where a pose is in a state."""
 
     system: System[Any]
-    group: LieGroup
-    where: slice
+    group: LieGroup  # of the block
+    where: slice  # its coordinates, its tangent vector
     tangent: slice
-    size: int
+    size: int  # 2 in the plane, 3 in space
 
     @classmethod
     def of(cls, system: System[Any], block: str | None, *, spatial: bool = False) -> _CarryingBody:

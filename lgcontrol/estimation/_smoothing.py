@@ -20,24 +20,12 @@ LONG_LOG = 10_000  # intervals of a log from which on the loop over it is compil
 
 @dataclass(frozen=True)
 class FilterColumn:
-    """Places in the column that a filter carries from call to call.
+    """Places in the column that a filter carries from call to call."""
 
-    Attributes
-    ----------
-    nq : int
-        Coordinates of the state.
-    n : int
-        Rows of the covariance, or of its factor; one triangle is kept.
-    sensors : int
-        Measurements: rejections in a row of each, then the width of the gate of each.
-    inputs : int
-        The last usable value of each input.
-    """
-
-    nq: int
-    n: int
-    sensors: int
-    inputs: int
+    nq: int  # coordinates of the state
+    n: int  # rows of the covariance, or of its factor; one triangle is kept
+    sensors: int  # measurements: rejections in a row of each, then the width of the gate of each
+    inputs: int  # the last usable value of each input
 
     @property
     def triangle(self) -> int:
@@ -103,14 +91,6 @@ class BackwardPass:
     ``X̂ₛ = X̂ exp(K minus(X⁺ₛ, X⁻))``. Covariances move between the charts of X⁺ₛ, X⁻, X̂ and X̂ₛ
     as in a filter's reset.
 
-    Attributes
-    ----------
-    step : ModelFunction
-        ``(z, later, t, u, p, dt, q) → earlier``.
-    column : FilterColumn
-    p, q : ndarray
-        Parameters; densities of the noise.
-
     References
     ----------
     Rauch, Tung and Striebel, Maximum likelihood estimates of linear dynamic systems, AIAA Journal
@@ -118,9 +98,9 @@ class BackwardPass:
     extended Kalman filtering on Lie groups, J. Math. Imaging Vis. 55, 2016: errors on groups.
     """
 
-    step: ModelFunction
+    step: ModelFunction  # ``(z, later, t, u, p, dt, q) → earlier``
     column: FilterColumn
-    p: np.ndarray
+    p: np.ndarray  # parameters; densities of the noise
     q: np.ndarray
 
     def last(self, z: np.ndarray, covariance: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -136,17 +116,10 @@ class BackwardPass:
     def step_at(
         self, z: np.ndarray, t: Any, dt: Any, after: np.ndarray, later: np.ndarray
     ) -> np.ndarray:
-        """Estimates columns at the start of intervals, from those at their end.
+        """Estimates columns at the start of intervals, from those at their end (`later`).
 
-        Parameters
-        ----------
-        z : ndarray, shape (..., size)
-            Filtered, at the start.
-        t, dt : array_like, shape (...)
-        after : ndarray, shape (..., size)
-            Filtered, at the end, before or after its measurements: inputs are taken from it.
-        later : ndarray
-            Estimates, at the end.
+        z are the filtered columns at the start, `after` those at the end, before or after its
+        measurements: inputs are taken from them.
         """
         return self.step(z, later, t, self.inputs(after), self.p, dt, self.q)
 

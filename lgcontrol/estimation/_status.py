@@ -131,16 +131,8 @@ def rounding_of(t: float) -> float:
 def new_part(now: float | None, t: float, dt: float, behind: int, sample: float = 0.0) -> Interval:
     """What of an interval an estimator has not predicted yet.
 
-    Parameters
-    ----------
-    now : float or None
-        Time of the estimate in s, None before there is one.
-    t, dt : float
-        Start and length of the interval in s.
-    behind : int
-        `Interval.behind` of the one before.
-    sample : float
-        Sample time of a discrete system, whose gaps are whole steps; 0 of a continuous one.
+    `now` is the time of the estimate, None before there is one; `behind` is that of the interval
+    before. Gaps of a discrete system are whole steps of its sample time, 0 of a continuous one.
     """
     if not (isfinite(t) and abs(t) < LAST_TIME and 0 <= dt < inf):
         return Interval(0.0, 0.0, PredictStatus.REFUSED, behind)
@@ -165,18 +157,7 @@ def warn_of_interval(
 ) -> None:
     """Warn of an interval that is negative, or known already as a whole: once of each.
 
-    All are counted, and a loop would repeat the warning for ever.
-
-    Parameters
-    ----------
-    warned : set of PredictStatus
-        Statuses that were warned of before; it grows.
-    who : str
-        Class of the estimator.
-    t, dt : float
-        As they were given.
-    now : float or None
-        Time of the estimate in s.
+    All are counted, and a loop would repeat the warning for ever: `warned` grows by what was told.
     """
     if new.status is PredictStatus.REFUSED and dt < 0:
         message = f"dt = {dt:g} s is negative; give t, its start, and dt, its length"

@@ -212,14 +212,8 @@ def velocity_form_of(
 ) -> VelocityForm:
     """Momenta, or speeds of points of a body or of a base, in place of the velocities in a state.
 
-    Parameters
-    ----------
-    lead : LieGroup
-        Of the pose that comes first: of the body, or of the base, whose rows may be in space.
-    momenta : sequence of str
-        Names of the momenta.
-    gradient : callable, optional
-        ``(x, p) → ∂T/∂q`` where M depends on q.
+    `lead` is the group of the pose that comes first: of the body, or of the base, whose rows may be
+    in space. `momenta` are names; `gradient` is ``(x, p) → ∂T/∂q`` where M depends on q.
     """
     (block, group), (usual, _) = source.blocks.items()
     dim, nq, units = lead.dim, lead.nq, group.tangent_units

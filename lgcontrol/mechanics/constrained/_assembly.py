@@ -45,18 +45,12 @@ class AssemblyError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class HeldCoordinate:
-    """A coordinate that assembly gives a value.
-
-    Parameters
-    ----------
-    off : SX
-        What it lacks from the value, of the symbols q.
-    """
+    """A coordinate that assembly gives a value."""
 
     name: str
     value: float
     unit: str
-    off: Any
+    off: Any  # what it lacks from the value, of the symbols q
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,13 +26,7 @@ from ._system import OFF
 
 
 class BasicRows:
-    """Rows DP1, DP2, D and CD of joints, in their order.
-
-    Raises
-    ------
-    ValueError
-        If a joint has other rows.
-    """
+    """Rows DP1, DP2, D and CD of joints, in their order; refuses others."""
 
     def __init__(self, joints: Iterable[MechanismJoint]) -> None:
         self.rows: list[BasicConstraint] = []

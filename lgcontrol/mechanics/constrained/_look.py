@@ -25,19 +25,10 @@ LINK_SHARE = 0.06  # radius of links, of the mean distance of a joint from its b
 
 @dataclass(frozen=True, eq=False)
 class MechanismLook:
-    """Look of a mechanism.
+    """Look of a mechanism."""
 
-    Parameters
-    ----------
-    shapes : mapping of str to sequence of BodyShape
-        By body.
-    placements : ModelFunction
-        ``q`` → SE3 coordinates of all bodies, one after the other.
-    block : str
-    """
-
-    shapes: Mapping[str, Sequence[BodyShape]]
-    placements: ModelFunction
+    shapes: Mapping[str, Sequence[BodyShape]]  # by body
+    placements: ModelFunction  # ``q`` → SE3 coordinates of all bodies, one after the other
     block: str = "configuration"
 
     def bodies(self, notices: list[str]) -> Sequence[DrawnBody]:

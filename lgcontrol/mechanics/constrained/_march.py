@@ -167,13 +167,7 @@ STAGE_TIMES, STAGE_WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
 def refuse_velocity_rows(mechanics: ConstrainedMechanics) -> None:
-    """Charts are of positions: rows on velocities alone have no manifold there.
-
-    Raises
-    ------
-    ValueError
-        If there are such rows; names them.
-    """
+    """Charts are of positions: rows on velocities alone have no manifold there."""
     rows = mechanics.constraints
     rolling = rows.row_names[rows.n_position :]
     if rolling:

@@ -30,24 +30,13 @@ LARGEST_GRAVITY = 300.0
 
 
 class HeldPoint(NamedTuple):
-    """A point of a body that a joint holds.
-
-    Attributes
-    ----------
-    joint, body : str
-    distance : float
-        From the body's centre of mass [m].
-    size : float
-        Radius of gyration of the body [m].
-    mass : float
-        Of the body [kg].
-    """
+    """A point of a body that a joint holds."""
 
     joint: str
     body: str
-    distance: float
-    size: float
-    mass: float
+    distance: float  # from the body's centre of mass [m]
+    size: float  # radius of gyration of the body [m]
+    mass: float  # of the body [kg]
 
     @property
     def ratio(self) -> float:

@@ -22,22 +22,12 @@ from ._joint_spring import LEAST_DIVISOR, AdjustedSpring, JointSpring, Motor, Va
 
 @dataclass(frozen=True, eq=False)
 class ElasticJoint:
-    """A joint with a motor behind a spring, and where it is.
-
-    Attributes
-    ----------
-    name : str
-    motor : Motor
-    group : LieGroup
-        Of the joint; the motor moves on the same.
-    places : JointCoordinates
-        Among the tree's coordinates and velocities.
-    """
+    """A joint with a motor behind a spring, and where it is."""
 
     name: str
     motor: Motor
-    group: LieGroup
-    places: JointCoordinates
+    group: LieGroup  # of the joint; the motor moves on the same
+    places: JointCoordinates  # among the tree's coordinates and velocities
 
     @property
     def spring(self) -> JointSpring:
@@ -70,45 +60,23 @@ class ElasticJoint:
 
 
 class JointNumbers(NamedTuple):
-    """Numbers of an elastic joint as CasADi values, behind the gear.
+    """Numbers of an elastic joint as CasADi values, behind the gear."""
 
-    Attributes
-    ----------
-    inertia, damping, friction : value
-        Of the motor.
-    loss : value
-        Damping parallel to the spring.
-    spring : mapping of str to value
-        The spring's own.
-    """
-
-    inertia: Value
+    inertia: Value  # of the motor
     damping: Value
     friction: Value
-    loss: Value
-    spring: Mapping[str, Value]
+    loss: Value  # damping parallel to the spring
+    spring: Mapping[str, Value]  # the spring's own
 
 
 class ElasticState(NamedTuple):
-    """Parts of a state.
+    """Parts of a state."""
 
-    Attributes
-    ----------
-    q, v : value
-        Of the tree.
-    motors : list of value
-        Coordinates of each motor.
-    speeds : value
-        Of the motors.
-    phi, psi : value
-        Position and speed of the motors that set stiffness.
-    """
-
-    q: Value
+    q: Value  # of the tree
     v: Value
-    motors: list[Value]
-    speeds: Value
-    phi: Value
+    motors: list[Value]  # coordinates of each motor
+    speeds: Value  # of the motors
+    phi: Value  # position and speed of the motors that set stiffness
     psi: Value
 
 

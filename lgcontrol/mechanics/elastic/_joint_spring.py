@@ -25,19 +25,11 @@ NEWTON = 8  # from the outer end of what is left: monotone, then quadratic
 
 
 class SpringSlopes(NamedTuple):
-    """Partial derivatives of a spring's torque σ(δ, κ), and the reaction ∂E/∂κ of its setting.
+    """Partial derivatives of a spring's torque σ(δ, κ), and the reaction ∂E/∂κ of its setting."""
 
-    Attributes
-    ----------
-    by_deflection, by_setting : value
-        First derivatives.
-    second : tuple of value
-        ``∂²σ/∂δ², ∂²σ/∂δ∂κ, ∂²σ/∂κ²``.
-    """
-
-    by_deflection: Value
+    by_deflection: Value  # first derivatives
     by_setting: Value
-    second: tuple[Value, Value, Value]
+    second: tuple[Value, Value, Value]  # ``∂²σ/∂δ², ∂²σ/∂δ∂κ, ∂²σ/∂κ²``
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,13 +181,9 @@ class DampedDeflection:
     Between two times τ is the polynomial of degree five with these values. A step adds ``∫ exp(−K
     (h − s)/D) τ(s)/D ds`` to the decayed deflection: a finite sum, well conditioned for steps long
     or short against D/K.
-
-    Attributes
-    ----------
-    deflection, rate, acceleration : ndarray, shape (N,)
     """
 
-    deflection: np.ndarray
+    deflection: np.ndarray  # (N,)
     rate: np.ndarray
     acceleration: np.ndarray
 

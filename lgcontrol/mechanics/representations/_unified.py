@@ -24,17 +24,12 @@ class UnifiedMotions(LieGroup):
     Elements, products and matrices are those of SE(3). ``exp(w)`` is ``exp(D⁻¹ w)`` of SE(3), and
     Jacobians and adjoints are those of SE(3) between D and D⁻¹.
 
-    Parameters
-    ----------
-    rows : tuple of tuple of float
-        D, row by row, so that groups compare by value.
-
     References
     ----------
     S. Holzinger, J. Gerstmayr, J. Schöberl: eq. 54 and 72.
     """
 
-    rows: tuple[tuple[float, ...], ...]
+    rows: tuple[tuple[float, ...], ...]  # D, row by row, so that groups compare by value
 
     name = "UnifiedMotions"
     dim, nq = SE3.dim, SE3.nq

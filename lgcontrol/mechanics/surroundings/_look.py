@@ -23,13 +23,7 @@ THINNEST_SIDE = 0.02  # of the longest side, so that rods can be seen
 
 
 def body_shapes(inertia: SpatialInertia, forces: Sequence[Force]) -> list[BodyShape]:
-    """Shapes of a body: arms and discs of rotors, thrusters, a hull in water, a box of its inertia.
-
-    Parameters
-    ----------
-    inertia : SpatialInertia
-    forces : sequence of Force
-    """
+    """Shapes of a body: arms and discs of rotors, thrusters, a hull, a box of its inertia."""
     acting = [a for force in forces if isinstance(force, Actuators) for a in force.actuators]
     rotors = [a for a in acting if isinstance(a, Rotor)]
     if rotors:

@@ -404,12 +404,6 @@ ATTITUDES: dict[str, type[Attitude]] = {
 
 
 def attitude_type(name: str) -> Any:
-    """Class of a name.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name; the message lists those there are.
-    """
+    """Class of a name."""
     check_known("formulation in closed form", ATTITUDES, name)
     return ATTITUDES[name]

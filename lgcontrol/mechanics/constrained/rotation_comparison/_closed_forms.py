@@ -18,16 +18,9 @@ SIGNED = {1.0: UNIT, -1.0: -UNIT}
 
 
 class PlacedBody(NamedTuple):
-    """Pose and velocity of a body: r, A, ṙ and the rates of its attitude.
+    """Pose and velocity of a body: r, A, ṙ and the rates of its attitude."""
 
-    Attributes
-    ----------
-    r, rdot : ndarray, shape (3,)
-        Centre of mass [m] and its velocity [m/s], in world axes.
-    attitude : Attitude
-    """
-
-    r: np.ndarray
+    r: np.ndarray  # (3,) centre of mass [m] and its velocity [m/s], in world axes
     rdot: np.ndarray
     attitude: Attitude
 

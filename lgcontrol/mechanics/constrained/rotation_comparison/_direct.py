@@ -292,14 +292,7 @@ class DirectAnalysis:
 
 
 def consistent(forms: ClosedForms, start: Mapping[str, Start]) -> dict[str, Start]:
-    """The nearest rates of bodies that keep the constraints at time zero.
-
-    Parameters
-    ----------
-    forms : ClosedForms
-        Of orientation matrices.
-    start : mapping of str to (r, A, ṙ, ω)
-    """
+    """The nearest rates of bodies that keep the constraints at time zero."""
     bodies = {
         name: PlacedBody(r, rdot, OrientationMatrix(A, omega))
         for name, (r, A, rdot, omega) in start.items()

@@ -178,13 +178,7 @@ def mass_matrix_inverse_derivatives(tree: CompiledTree, q: Value) -> tuple[Value
 
 
 def inverse_slopes(M_inverse: Value, slopes: Value) -> Value:
-    """Derivatives of ``M⁻¹ τ`` by q and then τ, as slices by τ.
-
-    Parameters
-    ----------
-    slopes : matrix, shape (nv², nv)
-        ∂M/∂q_k for all k, one below the other.
-    """
+    """Derivatives of ``M⁻¹ τ`` by q and then τ, slices by τ, of ∂M/∂q_k below each other."""
     return -(M_inverse @ times_slopes(slopes, M_inverse))
 
 

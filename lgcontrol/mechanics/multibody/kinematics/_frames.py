@@ -539,12 +539,8 @@ def leibniz(
 def carried(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> list[Value]:
     """Derivatives 0 … n of ``A(t) x(t)`` for ``(A x)˙ = A ẋ + bracket(0, A x)``.
 
-    Parameters
-    ----------
-    components : sequence of n + 1 columns
-        Derivatives of x, already mapped by A.
-    bracket : callable
-        ``(i, y) →`` what the i-th derivative of A's rate does to y.
+    Components are the derivatives of x, already mapped by A; ``bracket(i, y)`` is what the i-th
+    derivative of A's rate does to y.
     """
     known: dict[tuple[int, int], Value] = {}
 

@@ -137,22 +137,12 @@ def _in_bodies(tree: CompiledTree, twists: list[Value]) -> Value:
 
 
 class NodeMotion(NamedTuple):
-    """Pose and body twist of a node, and their derivatives in its axes.
+    """Pose and body twist of a node, and their derivatives in its axes."""
 
-    Attributes
-    ----------
-    pose : Pose
-        In the world.
-    twist : CasADi column, shape (6,)
-    J : CasADi matrix, shape (6, nv)
-        Body Jacobian: by v of the twist, by tangent coordinates q of the pose.
-    twist_by_q : CasADi matrix, shape (6, nv)
-    """
-
-    pose: Pose
-    twist: Value
-    J: Value
-    twist_by_q: Value
+    pose: Pose  # in the world
+    twist: Value  # (6,)
+    J: Value  # (6, nv) body Jacobian: by v of the twist, by tangent coordinates q of the pose
+    twist_by_q: Value  # (6, nv)
 
 
 def node_motion(tree: CompiledTree, q: Value, v: Value, k: int) -> NodeMotion:

@@ -23,15 +23,9 @@ ASYMMETRY = 1e-8  # of a covariance, relative to its largest entry: what sums of
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Knowledge before the measurement: changes x of the parameters are ``root z``, z of size 1.
+    """Knowledge before the measurement: changes x of the parameters are ``root z``, z of size 1."""
 
-    Attributes
-    ----------
-    root : ndarray, shape (r, k)
-        ``root rootᵀ`` is the covariance of the parameters.
-    """
-
-    root: np.ndarray
+    root: np.ndarray  # (r, k) ``root rootᵀ`` is the covariance of the parameters
 
     @classmethod
     def of(cls, prior: Any, count: int, relative: Callable[[float], np.ndarray]) -> Prior:

@@ -31,20 +31,11 @@ TRIALS = 3
 
 
 class TaskKinematics(NamedTuple):
-    """What a task needs to know of a frame, as CasADi expressions of q and v.
+    """What a task needs to know of a frame, as CasADi expressions of q and v."""
 
-    Attributes
-    ----------
-    X : CasADi column, shape (nq of the task's group,)
-    J : CasADi matrix, shape (dim, nv)
-        Jacobian: ``Ẋ = X (J v)^``, body-fixed as on every group.
-    drift : CasADi column, shape (dim,)
-        ``J̇ v``: acceleration of the frame at constant v.
-    """
-
-    X: Value
-    J: Value
-    drift: Value
+    X: Value  # (nq of the task's group,)
+    J: Value  # (dim, nv) jacobian: ``Ẋ = X (J v)^``, body-fixed as on every group
+    drift: Value  # (dim,) ``J̇ v``: acceleration of the frame at constant v
 
 
 @named_options

@@ -530,16 +530,9 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class LinkShape:
-    """A shape of a link, with the file of its mesh where it is one that is read when it is drawn.
+    """A shape of a link, with the file of its mesh if that is read when it is drawn."""
 
-    Parameters
-    ----------
-    shape : Shape
-        Its geometry stands for the mesh until that is read.
-    file : MeshFile, optional
-    """
-
-    shape: BodyShape
+    shape: BodyShape  # its geometry stands for the mesh until that is read
     file: MeshFile | None = None
 
 

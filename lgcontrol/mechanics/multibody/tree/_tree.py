@@ -58,19 +58,11 @@ STRONGEST = 300.0  # m/s², more than on the sun: gravity in other units
 
 
 class JointCoordinates(NamedTuple):
-    """Place of a joint's coordinates, ``q_joint = scale · q + shift``.
+    """Place of a joint's coordinates, ``q_joint = scale · q + shift``."""
 
-    Attributes
-    ----------
-    q, v : slice
-        Among the tree's coordinates and velocities; those of the leader for a mimic.
-    scale, shift : float
-        Multiplier and offset of a mimic; else 1 and 0.
-    """
-
-    q: slice
+    q: slice  # q, v: among the tree's coordinates and velocities; those of the leader for a mimic
     v: slice
-    scale: float = 1.0
+    scale: float = 1.0  # multiplier and offset of a mimic; else 1 and 0
     shift: float = 0.0
 
     def of(self, q: Value) -> Value:
