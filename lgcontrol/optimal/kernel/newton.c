@@ -380,36 +380,48 @@ static double sum_of(const double *v, int64_t n)
   return sum + added(sums);
 }
 
-/* The sum of sizes of defects, each by the size of its coordinate. */
+/* The sum of sizes of defects, each by the size of its coordinate. What is read beyond the last row
+ * is memory of its own. */
 static double sum_of_gaps(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
 {
-  double sum = 0;
-  for (int64_t i = 0; i < m->nx; i++) {
-    double own = 0;
-    for (int64_t k = 0; k < q->horizon; k++) own += fabs(gap[k * m->nx + i]);
-    sum += own * s->rate[i];
+  const int64_t nx = m->nx;
+  double sum = 0, own[LG_W];
+  for (int64_t i = 0; i < nx; i += LG_W) {
+    lg_v sums = lg_zero;
+    for (int64_t k = 0; k < q->horizon; k++) sums += sizes_of(load(gap + k * nx + i));
+    *(lg_u *)(void *)own = sums;
+    for (int64_t l = 0; l < LG_W && i + l < nx; l++) sum += own[l] * s->rate[i + l];
   }
   return sum;
+}
+
+/* The larger of a number and the largest size in rows of n numbers, each times that of its column. */
+static double widest_of(const double *v, int64_t rows, int64_t n, const double *by, double most)
+{
+  double own[LG_W];
+  for (int64_t i = 0; i < n; i += LG_W) {
+    lg_v top = lg_zero;
+    for (int64_t k = 0; k < rows; k++) { /* NaN stays */
+      const lg_v one = sizes_of(load(v + k * n + i));
+      top = pick((one <= top) | (top != top), top, one);
+    }
+    *(lg_u *)(void *)own = top;
+    for (int64_t l = 0; l < LG_W && i + l < n; l++) most = widest(most, own[l] * by[i + l]);
+  }
+  return most;
 }
 
 /* The largest defect by the size of its coordinate. */
 static double widest_gap(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
 {
-  double most = 0;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t i = 0; i < m->nx; i++) most = widest(most, gap[k * m->nx + i] * s->rate[i]);
-  return most;
+  return widest_of(gap, q->horizon, m->nx, s->rate, 0);
 }
 
 /* The largest derivative of the cost, for changes of the size of their coordinates. */
 static double widest_slope(const lg_model *m, const lg_task *q, const lg_state *s)
 {
-  const int64_t nz = m->nx + m->nv;
-  double most = 0;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t i = 0; i < nz; i++) most = widest(most, s->g[k * nz + i] * s->size[i]);
-  for (int64_t i = 0; i < m->nx; i++) most = widest(most, s->g_end[i] * s->size[i]);
-  return most;
+  const double most = widest_of(s->g, q->horizon, m->nx + m->nv, s->size, 0);
+  return widest_of(s->g_end, 1, m->nx, s->size, most);
 }
 
 static double theta(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap,
@@ -516,14 +528,10 @@ static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
 /* own += F lam for the multipliers of a step. */
 static void pull_back(const lg_model *m, const double *F, const double *lam, double *own)
 {
-  const int nx = (int)m->nx, nz = nx + (int)m->nv, whole = nz / LG_W * LG_W;
-  for (int i = 0; i < whole; i += LG_W) {
-    lg_v sum = load(own + i);
-    for (int l = 0; l < nx; l++) sum += load(F + l * nz + i) * lam[l];
-    *(lg_u *)(void *)(own + i) = sum;
-  }
-  for (int i = whole; i < nz; i++)
-    for (int l = 0; l < nx; l++) own[i] += F[l * nz + i] * lam[l];
+  const int nx = (int)m->nx, nz = nx + (int)m->nv, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
+  lg_v sum[zv];
+  product(zv, nx, 1, F, nz, lam, 1, 1, 1, 0, own, zp, (double *)sum, zp);
+  put(own, (double *)sum, nz);
 }
 
 /* Stationarity, violation, and what scales the errors. */
@@ -1879,8 +1887,7 @@ static void take_up(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   set_metric(m, s);
   set_limits(m, q, s, o);
   set_form(m, q, s);
-  for (int64_t i = 0; i < q->horizon * m->nv; i++)
-    for (int64_t l = 0; l < m->nx; l++) s->K[i * xp + l] = q->K[i * m->nx + l];
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) put(s->K + i * xp, q->K + i * m->nx, m->nx);
   for (int64_t j = 0; j < m->nv; j++) {
     double least, most;
     apart(m, s, o, j, &least, &most);
@@ -1915,8 +1922,7 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
 {
   const int64_t xp = padded(m->nx);
   if (s->now.x != q->plan) copy(q->plan, s->now.x, s->plan);
-  for (int64_t i = 0; i < q->horizon * m->nv; i++)
-    for (int64_t l = 0; l < m->nx; l++) q->K[i * m->nx + l] = s->K[i * xp + l];
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) put(q->K + i * m->nx, s->K + i * xp, m->nx);
   copy(q->rows, s->rows, (q->horizon + 1) * m->nr);
   if (status == LG_INFEASIBLE) s->mem->beyond = 1;
   q->status = status, q->elastic = s->mem->elastic, q->mu = s->mu, q->penalty = s->mem->penalty;
@@ -2012,7 +2018,7 @@ static void later(const lg_model *m, lg_task *q, lg_state *s)
   }
   for (int64_t i = 0; i < (int64_t)whole; i++) shift(m, q, s);
   s->extends = whole > 0;
-  for (int64_t k = 0; k < N; k++) {
+  for (int64_t k = 0; k < N && m->nu > m->nv; k++) {
     copy(u, s->now.u + k * m->nu, m->nu);
     copy(s->now.u + k * m->nu, q->u_ref + k * m->nu, m->nu);
     for (int64_t j = 0; j < m->nv; j++)

@@ -147,6 +147,14 @@ static void copy(double *to, const double *from, int64_t count)
   memcpy(to, from, (size_t)count * sizeof(double));
 }
 
+/* The same for a few numbers. */
+LG_INLINE void put(double *to, const double *from, int64_t count)
+{
+  int64_t i = 0;
+  for (; i + LG_W <= count; i += LG_W) *(lg_u *)(void *)(to + i) = load(from + i);
+  for (; i < count; i++) to[i] = from[i];
+}
+
 static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
 
 /* A vector that stays in a register, where compilers would read it again for each product. */
