@@ -26,18 +26,9 @@ SHORT_TEXT = 80  # letters that a message shows of a value
 class Kind:
     """What one alternative of an annotation allows.
 
-    Attributes
-    ----------
-    text : str
-        What a message calls it.
-    allows : callable
-        Whether a value is one.
-    of : tuple of Kind
-        What entries of a list have to be; anything if empty.
-    cls : type or None
-        The class, where it is one of ours.
-    surely : tuple of type
-        Types whose values are all allowed: loops need not ask about these.
+    `text` is what a message calls it, `allows` whether a value is one, `of` what entries of a list
+    have to be (anything if empty), and `cls` the class, where it is one of ours. Values of the
+    types `surely` are all allowed: loops need not ask about these.
     """
 
     text: str
@@ -50,13 +41,7 @@ class Kind:
 def refusal(name: str, value: Any, kinds: Sequence[Kind]) -> str:
     """What to say of an argument that is none of some kinds; empty if it is one.
 
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-    kinds : sequence of Kind
-        Anything goes if empty.
+    Anything goes where there are no kinds.
 
     Examples
     --------
@@ -89,12 +74,7 @@ def refusal(name: str, value: Any, kinds: Sequence[Kind]) -> str:
 def kinds_of(annotation: Any, names: Mapping[str, Any]) -> tuple[Kind, ...]:
     """Kinds that an annotation allows; empty where it allows anything, or is not understood.
 
-    Parameters
-    ----------
-    annotation : object
-        A type, or its text.
-    names : mapping
-        Namespace in which the names of a text are looked up.
+    The names of a text are looked up in `names`.
     """
     if isinstance(annotation, str):
         try:

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 class Wanted(NamedTuple):
     """The forms that were requested; they are pickled with the function.
 
-    Attributes
-    ----------
-    scalar, vector : bool
-        Code for single calls, and for batches.
-    contract : bool
-        Whether products and sums may be fused.
+    Code for single calls, code for batches, and whether products and sums may be fused.
     """
 
     scalar: bool = False

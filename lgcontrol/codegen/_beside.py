@@ -21,17 +21,8 @@ CLEANING = 5.0
 class Beside(Generic[Made]):
     """Makes something in a thread of its own; when the program ends its compilers do, too.
 
-    Parameters
-    ----------
-    name : str
-        Of what is made, for people.
-    make : callable
-        Must not work on memory that anybody else works on meanwhile.
-
-    Attributes
-    ----------
-    made : object or None
-        What `make` returned, once it `is_done`; None where it failed.
+    `make` must not work on memory that anybody else works on meanwhile; what it returned is `made`,
+    None where it failed. `name` is for people.
 
     Examples
     --------

@@ -43,11 +43,6 @@ def cache_folder() -> Path:
 
     ``$LGCONTROL_CACHE``, else ``lgcontrol`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. If that folder
     is not the user's alone or cannot be written to, the process uses a private one for its life.
-
-    Raises
-    ------
-    OSError, UnsafeFolder
-        If not even that can be had.
     """
     try:
         folder = configured_folder()
@@ -65,10 +60,7 @@ def cache_folder() -> Path:
 def configured_folder() -> Path:
     """Return the folder that the environment names, whether or not it can be used.
 
-    Raises
-    ------
-    UnsafeFolder
-        If that is in the home of a user who has none, as users of containers.
+    Refused in the home of a user who has none, as users of containers.
     """
     named = os.environ.get("LGCONTROL_CACHE")
     if named:
@@ -107,13 +99,7 @@ def prepare(folder: Path) -> None:
 
 
 def check_private(path: Path) -> None:
-    """Refuse a link, and a file or folder that is not the user's or that others can write to.
-
-    Raises
-    ------
-    UnsafeFolder
-        Says what is wrong.
-    """
+    """Refuse a link, and a file or folder that is not the user's or that others can write to."""
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeFolder(f"{path} is a symbolic link")
@@ -271,12 +257,7 @@ def cache_clear() -> CacheRemoval:
 class Cache:
     """The libraries in one folder, which must have been checked (`cache_folder`).
 
-    Parameters
-    ----------
-    folder : pathlib.Path, optional
-        The user's cache by default.
-    limit : int
-        Bytes above which the least recently used libraries are removed.
+    Where libraries take more than `limit` bytes, the least recently used ones are removed.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = _LIMIT) -> None:
@@ -316,12 +297,8 @@ class Cache:
     def publish(self, key: str, build: Path, about: dict[str, Any]) -> Path:
         """Make a finished library visible to all processes, in one step.
 
-        Parameters
-        ----------
-        build : Path
-            The build folder, holding the library; its other files are dropped.
-        about : dict
-            Kept in the manifest, for people.
+        `build` is its folder, whose other files are dropped; `about` is kept in the manifest, for
+        people.
         """
         for path in build.iterdir():
             if path.name != LIBRARY:

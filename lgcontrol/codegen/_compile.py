@@ -186,14 +186,7 @@ def _as_model(function: ModelFunction | ca.Function) -> ModelFunction:
 
 
 class ChainFunction(ModelFunction):
-    """The values of all steps of a repeated function; made by `chain`.
-
-    Parameters
-    ----------
-    carry : tuple of (str, str)
-    each : sequence of str
-        See `chain`.
-    """
+    """The values of all steps of a repeated function; made by `chain`."""
 
     def __init__(
         self, step: ModelFunction, steps: int, carry: tuple[str, str], each: Sequence[str]

@@ -79,10 +79,7 @@ class Compiler:
     def build(self, sources: Iterable[Path], library: Path, flags: list[str]) -> None:
         """Compile C files to one shared library, several of them side by side, as they come.
 
-        Raises
-        ------
-        BuildError
-            If the compiler fails or hangs; the message holds its first error lines.
+        An error holds the first error lines.
         """
         folder = library.parent
 
@@ -137,13 +134,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """Return the compiler named by the environment variable CC, else the best of those on PATH.
-
-    Raises
-    ------
-    BuildError
-        If CC cannot be read, or names a program that is missing or does not answer.
-    """
+    """Return the compiler named by the environment variable CC, else the best of those on PATH."""
     return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
 
@@ -251,12 +242,8 @@ def _run(
 class Stop:
     """Ends the compilers that run in several threads, and keeps further ones from starting.
 
-    Work goes on below `inside`, in any thread; `now` lets it end with `KeyboardInterrupt`.
-
-    Parameters
-    ----------
-    above : Stop, optional
-        Which stops this one as well.
+    Work goes on below `inside`, in any thread; `now` lets it end with `KeyboardInterrupt`. It is
+    stopped with the one above, too.
     """
 
     def __init__(self, above: Stop | None = None) -> None:

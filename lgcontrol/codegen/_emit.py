@@ -102,14 +102,8 @@ def scalar_prelude() -> str:
 def vector_prelude(width: int, machine: str, body: str) -> str:
     """Operations on vectors of doubles, for the GNU C vector extensions.
 
-    Parameters
-    ----------
-    width : int
-        Doubles in a vector.
-    machine : str
-        ``"x86_64"``, ``"aarch64"`` or another, which has no library of vector functions.
-    body : str
-        The code that follows: only functions that it calls are defined.
+    Only functions that `body` calls are defined; machines without a library of vector functions
+    take those of scalars.
     """
     text = _VECTOR.format(
         width=width,
@@ -215,18 +209,8 @@ class Body:
 def emit_body(function: ca.Function, *, packed: bool) -> Body | None:
     """C code that evaluates an SX function.
 
-    Parameters
-    ----------
-    function : casadi.Function
-        A function of dense arguments and results.
-    packed : bool
-        Whether entries of results that are equal (zeros, both halves of a symmetric matrix) are
-        written once.
-
-    Returns
-    -------
-    Body or None
-        None when the function is no SX function or holds an operation without C equivalent here.
+    None if it is none, or holds an operation without C equivalent here. Entries of packed results
+    that are equal (zeros, both halves of a symmetric matrix) are written once.
     """
     if not is_emittable(function):
         return None
@@ -275,12 +259,8 @@ def is_emittable(function: ca.Function) -> bool:
 class _Graph:
     """Values in order of computation, each computed once.
 
-    Attributes
-    ----------
-    operations : list of (value, template, sources)
-    leaves : dict
-        Expression of values that are arguments or constants.
-    outputs : list of (value, result, entry)
+    Operations are (value, template, sources), outputs (value, result, entry); `leaves` are the
+    expressions of arguments and constants.
     """
 
     operations: list[tuple[int, str, list[int]]]
@@ -312,11 +292,7 @@ def _read(function: ca.Function) -> _Graph:
 class _Block(NamedTuple):
     """Operations that follow each other, one without a condition or some under one.
 
-    Attributes
-    ----------
-    condition : int or None
-        Value without which none of them matters: where it is zero they are zero.
-    operations : list of (value, template, sources)
+    The condition is a value: where it is zero, all of them are.
     """
 
     condition: int | None

@@ -41,14 +41,7 @@ def prelude() -> str:
 class Schedule(NamedTuple):
     """Arguments of a function that follow from a scalar one by a table, one row after another.
 
-    Attributes
-    ----------
-    by : str
-        The scalar argument, a time.
-    starts : ndarray, shape (n,)
-        From where on each row holds, increasing; before that the first one does.
-    values : mapping of str to ndarray, shape (n, ...)
-        Rows of the arguments, by name.
+    Row k holds from time ``starts[k]`` of the argument `by`, the first one before, too.
     """
 
     by: str
@@ -64,12 +57,8 @@ class Schedule(NamedTuple):
 class CFunction(NamedTuple):
     """A function as C.
 
-    Attributes
-    ----------
-    header, source : str
-        Of the files ``name.h`` and ``name.c``.
-    work : int
-        Doubles of work memory, which are its last argument; none if zero.
+    Texts of the files ``name.h`` and ``name.c``. If `work` is not zero, memory for so many doubles
+    is the last argument.
     """
 
     header: str
@@ -86,12 +75,7 @@ def c_function(
 ) -> CFunction:
     """A function as C; arguments, then results, then work memory.
 
-    Parameters
-    ----------
-    name : str
-        A C identifier.
-    labels, about, schedule
-        See `ModelFunction.export_c`.
+    For `labels`, `about` and `schedule` see `ModelFunction.export_c`.
     """
     program, labels = function.program, labels or {}
     body = program.body(packed=False) if program.is_ours else None
@@ -198,12 +182,7 @@ static int row_at(double at)
 class CParts(NamedTuple):
     """Functions of a package, each with a header and a source.
 
-    Attributes
-    ----------
-    files : dict of str to str
-        Texts by name.
-    works : dict of str to int
-        Doubles of work memory by function.
+    Texts of the files by name, and doubles of work memory by function.
     """
 
     files: dict[str, str]
@@ -218,12 +197,7 @@ class CParts(NamedTuple):
 def c_parts(functions: Mapping[str, Exported], name: str) -> CParts:
     """Functions that a package calls inside, as ``<name>_<key>_of``.
 
-    Parameters
-    ----------
-    functions : mapping of str to ModelFunction
-        By keys, which are C identifiers.
-    name : str
-        Of the package.
+    The keys are C identifiers.
     """
     files, works = {}, {}
     for key, function in functions.items():

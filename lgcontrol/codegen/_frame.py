@@ -148,19 +148,9 @@ def loader(
 ) -> Callable[[tuple], int]:
     """``load(values) → status``: reads the arguments of a call into memory, then evaluates.
 
-    Parameters
-    ----------
-    bind : callable
-        Of `find_binder`.
-    targets : sequence of (ndarray, shape)
-        Views in NumPy's order to write to.
-    run : callable
-        Entry point of a kernel that is called without giving way to other threads; None to read
-        only.
-    table : int
-        Address of its table.
-    keep : object
-        An object that lives as long as the result.
+    Values go to the `targets`, views in NumPy's order. `run` is the entry of a kernel that is
+    called without giving way to other threads, None to read only; `keep` lives as long as the
+    result.
     """
     numbers = [len(targets), address_of_entry(run), table]
     for view, shape in targets:
@@ -175,20 +165,8 @@ def evaluator(
 ) -> Callable[[], Any]:
     """``evaluate() → value``: calls a kernel; what `fail` does where that fails.
 
-    Parameters
-    ----------
-    bind : callable
-        Of `find_binder`.
-    run : callable
-        Entry point of a kernel that is called without giving way to other threads.
-    table : int
-        Address of its table.
-    value : object
-        The result of the call.
-    fail : callable
-        Raises.
-    keep : object
-        An object that lives as long as the result.
+    `run` is the entry of a kernel that is called without giving way to other threads; `keep` lives
+    as long as the result.
     """
     return bind(_EVALUATE, (address_of_entry(run), table, value, fail, run, keep))
 
@@ -283,11 +261,7 @@ def _reverse(items: np.ndarray) -> np.ndarray:
 class Piece(NamedTuple):
     """Some items, or some steps of all items.
 
-    Attributes
-    ----------
-    steps : int
-    arguments, results : list of ndarray
-        Views of the memory of the whole call, items along the first axis.
+    Arguments and results are views of the memory of the whole call, items along the first axis.
     """
 
     steps: int
@@ -305,19 +279,8 @@ def pieces(
 ) -> list[Piece]:
     """Cut a call into pieces of at most `LONGEST_PIECE` operations, or of one step of one group.
 
-    Parameters
-    ----------
-    chain : Chain or None
-        How steps follow each other.
-    operations : int
-        Of one step of one item.
-    group : int
-        Items that are evaluated at once.
-
-    Returns
-    -------
-    list of Piece
-        In the order in which they must be evaluated.
+    In the order in which they must be evaluated. `operations` are those of one step of one item,
+    `group` the items that are evaluated at once.
     """
     whole = Piece(steps, arguments, results)
     items = len(results[0])
@@ -360,14 +323,8 @@ def _in_steps(
 class Binding:
     """What evaluates on memory.
 
-    Attributes
-    ----------
-    evaluate : callable
-        Returns zero or None when all went well.
-    keep : object
-        Must live as long as calls are made.
-    entry : tuple of (callable, int), optional
-        Entry point and table of a kernel that is short enough to hold up other threads.
+    `evaluate` returns zero or None when all went well; `keep` lives as long as calls are made.
+    `entry` is entry point and table of a kernel that is short enough to hold up other threads.
     """
 
     evaluate: Callable[[], Any]

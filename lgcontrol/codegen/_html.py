@@ -14,12 +14,7 @@ _CELL = "text-align:left;padding:0 1em 0 0;vertical-align:top"
 def html_page(title: str, *parts: str) -> str:
     """Title over parts.
 
-    Parameters
-    ----------
-    title : str
-        Text.
-    *parts : str
-        HTML, such as that of `html_table`.
+    The title is text, the parts are HTML, such as that of `html_table`.
     """
     return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"
 
@@ -27,15 +22,7 @@ def html_page(title: str, *parts: str) -> str:
 def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Table of texts and numbers, these with five digits; at most 60 rows are shown.
 
-    Parameters
-    ----------
-    rows : iterable of sequences
-        NaN leaves a cell empty.
-
-    Returns
-    -------
-    str
-        Empty where there are no rows.
+    NaN leaves a cell empty; without rows there is no table.
 
     Examples
     --------
@@ -57,13 +44,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 
 
 def html_lines(lines: Iterable[str]) -> str:
-    """List with an entry for each line.
-
-    Returns
-    -------
-    str
-        Empty where there are no lines.
-    """
+    """List with an entry for each line."""
     entries = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<ul>{entries}</ul>" if entries else ""
 

@@ -13,13 +13,7 @@ T = TypeVar("T")
 
 
 def refuse_attribute(thing: Any, name: str) -> Any:
-    """Raise the error for an attribute that an object does not have, with its new name.
-
-    Parameters
-    ----------
-    thing : object
-        The object that has no such attribute.
-    """
+    """Raise the error for an attribute that an object does not have, with its new name."""
     if hasattr(type(thing), name):  # a property whose own error this is
         return object.__getattribute__(thing, name)
     kind = type(thing)
@@ -77,17 +71,7 @@ class Memo(Immutable):
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
         """Value of ``make()``, computed at the first call with this key.
 
-        Parameters
-        ----------
-        key : hashable
-            A tuple that begins with the name of the value and holds what else it depends on.
-        make : callable
-            Computes the value.
-
-        Returns
-        -------
-        object
-            The same object at every call.
+        The key is a tuple that begins with the name of the value and holds what else it depends on.
         """
         kept: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         if key not in kept:

@@ -43,13 +43,8 @@ _HOLD_LOCK = 30_000
 class Table:
     """Numbers for ``lg_run`` (see `_source.py`); keeps the arrays alive.
 
-    Parameters
-    ----------
-    items, steps : int
-        Number of items, and of steps of a chain (else 1).
-    arguments, results : sequence of ndarray
-        Float64 arrays, items along the first axis, each of them C-contiguous; a first axis of
-        length 1 among several items means that all share it.
+    Arguments and results are contiguous float64 arrays, items along the first axis; a first axis of
+    length 1 among several items means that all share it. `steps` are those of a chain.
     """
 
     __slots__ = ("_arrays", "_memory", "address")
@@ -94,12 +89,7 @@ Sample = Callable[[tuple[int, int]], np.ndarray]  # of the shape of an argument:
 def disagreement(program: Program, run: Callable[[int], int], width: int) -> str | None:
     """Say where a kernel and the function differ on random inputs; None when they agree.
 
-    Parameters
-    ----------
-    run : callable
-        Entry point of the kernel.
-    width : int
-        Items it evaluates at once.
+    `width` items are evaluated at once.
     """
     rng = np.random.default_rng(zlib.crc32(program.function.name().encode()))
     samples: tuple[Sample, ...] = (
@@ -248,15 +238,8 @@ Run = Callable[[int], int]
 class Kernel:
     """A loaded library.
 
-    Attributes
-    ----------
-    run : callable
-        Other Python threads run meanwhile.
-    run_short : callable
-        The same, for calls of a few microseconds; may hold up other Python threads.
-    width : int
-        Items evaluated at once; 1 for scalar code.
-    path : pathlib.Path
+    While `run` works, other Python threads run; `run_short`, for calls of a few microseconds, may
+    hold them up. `width` items are evaluated at once.
     """
 
     run: Run
@@ -284,17 +267,9 @@ def get_kernel(
 ) -> Kernel | None:
     """Kernel of a program, None (with a notice) where it cannot be had.
 
-    Parameters
-    ----------
-    vector : bool
-        Whether several items are to be evaluated at once. None if the processor, the compiler or
-        the function does not allow it; no notice is logged then.
-    contract : bool
-        Whether a product and a sum may be rounded once (fused multiply-add).
-    builds : int
-        See `find_or_build`.
-    is_built : bool
-        Whether only code counts that was built before: nothing is built, and nothing said.
+    With `vector` several items are evaluated at once: None, without a notice, where processor,
+    compiler or function does not allow it. With `contract` a product and a sum may be rounded once.
+    With `is_built` only code counts that was built before.
     """
     name = program.function.name()
     try:

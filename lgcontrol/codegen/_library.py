@@ -119,13 +119,8 @@ def _put(texts: Iterable[str], folder: Path, sources: list[Path]) -> Iterator[Pa
 def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:
     """Hash of all that decides a library's bytes.
 
-    Parameters
-    ----------
-    compiler : Compiler
-        Stands for its version and the processor.
-    content : iterable of str
-        The data from which the source is written. The key of a library is a hash of these data and
-        of the code that writes the source. A cached library is found without writing its source.
+    `content` are the data from which the source is written: with the code that writes it, they are
+    hashed in its place, so a cached library is found without writing its source.
     """
     digest = hashlib.sha256()
     for part in (_writer(), compiler.identity, *flags, *content):

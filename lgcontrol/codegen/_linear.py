@@ -84,13 +84,7 @@ def solve_linear(A: Any, b: Any, *, symmetric: bool = False) -> Any:
 
 
 def check_serial(function: ca.Function) -> None:
-    """Refuse to pickle a function that could not be unpickled.
-
-    Raises
-    ------
-    TypeError
-        If it solves triangular equations by ``casadi.solve``.
-    """
+    """Refuse to pickle a function that could not be unpickled."""
     if not _solves(function):
         return
     try:
@@ -143,21 +137,9 @@ def factor_symmetric(M: Value, *, singular: bool = False) -> tuple[Value, Value]
     """``M = Lᵀ D L`` with L unit lower triangular and sparse, D its diagonal (column).
 
     Elimination begins with the last row. In the mass matrix of a tree this order runs from the
-    leaves to the root and causes no fill-in. An entry of L is nonzero only if one joint carries
-    the other (Featherstone 2008, section 6.5).
-
-    Parameters
-    ----------
-    M : SX, shape (n, n)
-        Positive definite.
-    singular : bool
-        Whether M may be semidefinite: pivots that are rounding count as infinite, so that
-        `solve_factored` has a generalized inverse.
-
-    Returns
-    -------
-    L : SX, shape (n, n)
-    D : SX, shape (n,)
+    leaves to the root and causes no fill-in. An entry of L is nonzero only if one joint carries the
+    other (Featherstone 2008, section 6.5). A singular M may be semidefinite: pivots that are
+    rounding count as infinite, so that `solve_factored` has a generalized inverse.
     """
     n = M.shape[0]
     rows = [{j: M[i, j] for j in range(i + 1) if M.has_nz(i, j)} for i in range(n)]
@@ -182,18 +164,7 @@ def factor_symmetric(M: Value, *, singular: bool = False) -> tuple[Value, Value]
 
 
 def solve_factored(L: Value, D: Value, B: Value) -> Value:
-    """``M⁻¹ B`` from the factors of M; zeros at the top of the columns of B are made use of.
-
-    Parameters
-    ----------
-    L, D : SX
-        See `factor_symmetric`.
-    B : SX, shape (n, m)
-
-    Returns
-    -------
-    SX, shape (n, m)
-    """
+    """``M⁻¹ B`` from the factors of M; zeros at the top of the columns of B are made use of."""
     n = B.shape[0]
     rows = [{j: L[i, j] for j in range(i) if L.has_nz(i, j)} for i in range(n)]
     x = ca.vertsplit(ca.SX(B)) if n else []  # sparse rows of all columns
@@ -216,16 +187,6 @@ def solve_factored(L: Value, D: Value, B: Value) -> Value:
 def solve_symmetric(M: Value, B: Value) -> Value:
     """``M⁻¹ B``: by the inverse where M is constant, else by its sparse factors.
 
-    Parameters
-    ----------
-    M : SX, MX or DM, shape (n, n)
-        Positive definite.
-    B : SX, MX or DM, shape (n, m)
-
-    Returns
-    -------
-    SX, MX or DM, shape (n, m)
-
     Examples
     --------
     >>> solve_symmetric(ca.DM([[2, 0], [0, 4]]), ca.DM([1, 1]))
@@ -239,17 +200,7 @@ def solve_symmetric(M: Value, B: Value) -> Value:
 
 
 def congruence(A: Value, P: Value) -> Value:
-    """``A P Aᵀ`` of a symmetric P, without products that symmetry or zeros of A spare.
-
-    Parameters
-    ----------
-    A : SX, shape (m, n)
-    P : SX, shape (n, n)
-        Symmetric and dense.
-
-    Returns
-    -------
-    SX, shape (m, m)
+    """``A P Aᵀ`` of a symmetric dense P, without products that symmetry or zeros of A spare.
 
     Examples
     --------
@@ -284,12 +235,6 @@ class Saddle:
     error of independent rows to ε². Multipliers of dependent rows are those of the smallest norm;
     their choice does not change the accelerations. Smooth in M and G, also where a row of G
     vanishes.
-
-    Parameters
-    ----------
-    M : SX, MX or DM, shape (n, n)
-        Positive definite.
-    G : SX, MX or DM, shape (m, n)
 
     Examples
     --------
@@ -328,18 +273,7 @@ class Saddle:
             self._by_S = lambda b: solve_linear(compliance + own, b, symmetric=True)
 
     def solve(self, F: Any, gamma: Any) -> tuple[Any, Any]:
-        """Accelerations and multipliers for right-hand sides, one a column.
-
-        Parameters
-        ----------
-        F : value, shape (n, k)
-        gamma : value, shape (m, k)
-
-        Returns
-        -------
-        a : value, shape (n, k)
-        multipliers : value, shape (m, k)
-        """
+        """Accelerations and multipliers for right-hand sides, one a column."""
         if self.is_sparse:
             right = ca.vertcat(F, gamma)
             found = solve_linear(self._full, right, symmetric=True)
@@ -372,17 +306,8 @@ def pseudo_inverse(A: Value, rcond: float) -> Value:
     """``A⁺`` of Moore and Penrose, of a CasADi matrix of up to a dozen rows or columns.
 
     By one-sided Jacobi: columns are turned two at a time until they are orthogonal, ``A V = W``;
-    their lengths are the singular values, to full precision.
-
-    Parameters
-    ----------
-    A : SX, MX or DM, shape (n, m)
-    rcond : float
-        Singular values up to this share of the largest count as zero, as in `numpy.linalg.pinv`.
-
-    Returns
-    -------
-    SX, MX or DM, shape (m, n)
+    their lengths are the singular values, to full precision. Those up to the share `rcond` of the
+    largest count as zero, as in `numpy.linalg.pinv`.
 
     References
     ----------

@@ -494,13 +494,7 @@ class InPlaceCall:
 def _evaluate_batch(
     function: ModelFunction, arrays: list[np.ndarray], batch: Shape
 ) -> list[np.ndarray]:
-    """Evaluate on float64 arrays whose leading axes broadcast to `batch`.
-
-    Returns
-    -------
-    list of ndarray
-        Shape ``batch + shape`` each.
-    """
+    """Evaluate on float64 arrays whose leading axes broadcast to `batch`."""
     count = prod(batch)
     arguments = [
         _items(array, layout, batch, count)

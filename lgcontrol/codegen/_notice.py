@@ -12,13 +12,7 @@ PATIENCE = 3.0  # s that people wait without a word; twice as long each time aft
 
 
 def notice(topic: str, message: str) -> None:
-    """Log a warning; a second one on the same topic goes to the debug level.
-
-    Parameters
-    ----------
-    topic : str
-        What it is about; each is told once.
-    """
+    """Log a warning; a second one on the same topic goes to the debug level."""
     level = logging.DEBUG if topic in _said else logging.WARNING
     _said.add(topic)
     _logger.log(level, "lgcontrol: %s", message)
@@ -26,11 +20,6 @@ def notice(topic: str, message: str) -> None:
 
 class Progress:
     """Says how far something has come that takes longer than a few seconds.
-
-    Parameters
-    ----------
-    name : str
-        Of what goes on, for people.
 
     Examples
     --------
@@ -43,13 +32,7 @@ class Progress:
         self.name, self._began, self._due = name, time.perf_counter(), PATIENCE
 
     def tell(self, how_far: Callable[[], str]) -> None:
-        """Log how far it is, if people have waited long enough.
-
-        Parameters
-        ----------
-        how_far : callable
-            Text, asked for only then.
-        """
+        """Log how far it is, if people have waited long enough."""
         spent = time.perf_counter() - self._began
         if spent >= self._due:
             self._due = 2 * max(spent, self._due)

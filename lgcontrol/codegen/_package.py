@@ -55,15 +55,8 @@ LONGEST_REMARK = 200  # letters of a name or a line in a comment
 class CVector(NamedTuple):
     """A vector of an interface: what stands where.
 
-    Attributes
-    ----------
-    symbol : str
-        ``"x"``.
-    what : str
-        ``"state"``; a comment.
-    size : int
-    names, units : sequence of str
-        Of all entries, or of none.
+    A symbol such as ``"x"``, what it is for a comment, its size, and the names and units of all
+    entries or of none.
     """
 
     symbol: str
@@ -76,10 +69,7 @@ class CVector(NamedTuple):
 def c_identifier(name: str) -> str:
     """A name as a C identifier in lower case.
 
-    Raises
-    ------
-    ValueError
-        If nothing of it can stand in one.
+    Refused if nothing of it can stand in one.
 
     Examples
     --------
@@ -98,10 +88,7 @@ def c_identifier(name: str) -> str:
 def c_package_name(name: str) -> str:
     """A name as that of a package, its files and public functions.
 
-    Returns
-    -------
-    str
-        As of `c_identifier`, with ``f_`` before what is taken.
+    It is a `c_identifier`, with ``f_`` before what is taken.
 
     Examples
     --------
@@ -115,12 +102,7 @@ def c_package_name(name: str) -> str:
 def c_default_name(owner: str, of: object) -> str:
     """Name of the package of something: its owner's, then the words of its class.
 
-    Parameters
-    ----------
-    owner : str
-        Name of the system.
-    of : object
-        Controller, filter or estimator.
+    The owner is a system; `of` is a controller, filter or estimator.
 
     Examples
     --------
@@ -137,12 +119,8 @@ def c_identifiers(
 ) -> dict[str, str]:
     """Identifiers of several names, all different: a number is put behind those that are not.
 
-    Parameters
-    ----------
-    taken : iterable of str
-        Identifiers that none of them may have.
-    otherwise : str, optional
-        Stands for names without any letter or digit, which are refused if it is left out.
+    None of them is one of `taken`. Names without any letter or digit are refused, or called
+    `otherwise`.
 
     Examples
     --------
@@ -212,10 +190,7 @@ def c_comment(title: str, lines: Sequence[str] = ()) -> str:
 def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     """Size and places of vectors as C constants, with their units.
 
-    Parameters
-    ----------
-    prefix : str
-        Of all names.
+    All names begin with the prefix.
     """
     text: list[str] = []
     used: set[str] = set()
@@ -240,12 +215,7 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
 def c_table(kind: str, name: str, values: np.ndarray) -> str:
     """A constant array of C; one zero where there are no values.
 
-    Parameters
-    ----------
-    kind : str
-        Type of its entries, ``"double"`` or one of integers.
-    values : ndarray
-        Taken row by row.
+    Values are taken row by row; `kind` is the type of the entries.
     """
     flat = np.asarray(values).ravel()
     entries = [c_number(v) for v in flat] if kind == "double" else [str(int(v)) for v in flat]
@@ -264,15 +234,7 @@ def _wrapped(entries: list[str]) -> str:
 
 
 def cmake_lists(name: str, sources: Sequence[str]) -> str:
-    """CMakeLists.txt of a library and its example, which is its test.
-
-    Parameters
-    ----------
-    name : str
-        Of the library and its files.
-    sources : sequence of str
-        Of the library.
-    """
+    """CMakeLists.txt of a library and its example, which is its test."""
     return f"""\
 cmake_minimum_required(VERSION 3.10)
 project({name} C)
@@ -342,21 +304,7 @@ static double difference(const double *have, const double *want, int count)
 def write_package(folder: str | Path, files: Mapping[str, str]) -> Path:
     """Write a folder of files, whole or not at all; nothing else is touched.
 
-    Parameters
-    ----------
-    folder : path
-        New, empty, or one that was written here and not changed since.
-    files : mapping of str to str
-        Texts by name.
-
-    Raises
-    ------
-    FileExistsError
-        If the folder holds files that were not written here, or were changed since; or is a file.
-    FileNotFoundError
-        If there is no folder to put it into.
-    OSError
-        If nothing can be written there.
+    The folder is new, empty, or was written here and not changed since; FileExistsError for others.
     """
     folder = Path(folder).expanduser().resolve()
     if not folder.parent.is_dir():

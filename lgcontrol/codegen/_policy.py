@@ -63,12 +63,7 @@ def compile_policy() -> Policy:
 def pays(operations: int, written: int, calls: int) -> bool:
     """Whether interpreting that many calls takes longer than a build, by operation counts.
 
-    Parameters
-    ----------
-    operations : int
-        Operations of one call.
-    written : int
-        Operations that the code consists of: fewer, where it has loops.
+    The code consists of the operations `written`: fewer than those of a call, where it has loops.
     """
     interpreted = calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations)
     return interpreted > build_seconds(written)

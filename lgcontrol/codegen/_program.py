@@ -48,12 +48,8 @@ _PLAIN = MAPS | {
 class Chain:
     """How a step function is repeated: which argument is carried on, which differ by step.
 
-    Attributes
-    ----------
-    argument, result : int
-        Position of the argument that receives the result of the step before.
-    each : tuple of int
-        Positions of the arguments that have a value of their own in each step.
+    The argument at one position receives the result of the step before; those at the positions
+    `each` have a value of their own in each step.
     """
 
     argument: int
@@ -63,14 +59,7 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A function of dense arguments, or a chain of steps of one.
-
-    Attributes
-    ----------
-    function : casadi.Function
-        The function, or the single step of a chain.
-    chain : Chain or None
-    """
+    """A function of dense arguments, or a chain of steps of one."""
 
     function: ca.Function
     chain: Chain | None = None
@@ -134,10 +123,7 @@ class Program:
     def identity(self) -> str:
         """Text that differs for programs that compute something different.
 
-        Raises
-        ------
-        RuntimeError
-            If the function cannot be written down: it calls back into Python, say.
+        RuntimeError if the function cannot be written down: it calls back into Python, say.
         """
         return f"{self.chain} {self.function.serialize()}"
 
@@ -156,11 +142,7 @@ class Program:
 class CasadiCode:
     """C code by CasADi's generator, everything in it static; the entry is ``lg_function``.
 
-    Attributes
-    ----------
-    text : str
-    arguments, results, integers, numbers : int
-        Lengths of the arrays that the entry is called with.
+    The entry is called with arrays of these lengths.
     """
 
     text: str
@@ -173,10 +155,8 @@ class CasadiCode:
 def casadi_code(function: ca.Function) -> CasadiCode:
     """Let CasADi write a function in C.
 
-    Raises
-    ------
-    NotImplementedError
-        If the function holds something CasADi has no C code for, or keeps state between calls.
+    NotImplementedError if it holds something CasADi has no C code for, or keeps state between
+    calls.
     """
     solver = solver_in(function)
     if solver is not None:

@@ -131,10 +131,7 @@ _CASADI_HEAD = """\
 def scalar_source(program: Program) -> str:
     """C source that evaluates one item after the other.
 
-    Raises
-    ------
-    NotImplementedError
-        If there is no C code for the function.
+    NotImplementedError if there is no C code for the function.
     """
     body = program.body(packed=False)
     if body is not None:
@@ -147,10 +144,7 @@ def scalar_source(program: Program) -> str:
 def vector_source(program: Program, width: int, machine: str) -> str:
     """C source that evaluates `width` items at once.
 
-    Raises
-    ------
-    NotImplementedError
-        If the function is not made of scalar operations.
+    NotImplementedError if the function is not made of scalar operations.
     """
     body = program.body(packed=True)
     if body is None:

@@ -518,14 +518,7 @@ static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t row
 def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     """C code that evaluates an MX function by walking through its tape.
 
-    Parameters
-    ----------
-    function : casadi.Function
-        A function of dense arguments and results.
-    tape : Tape
-        Its own.
-    packed : bool
-        Whether there is one pointer for all results, which follow each other.
+    With packed results there is one pointer for all of them, which follow each other.
     """
     functions, work = [], 0
     for i, called in enumerate(tape.functions):

@@ -59,14 +59,7 @@ def run_batch(
 ) -> int:
     """Evaluate a batch, in several threads where it is long enough; returns the worst status.
 
-    Parameters
-    ----------
-    steps : int
-        Steps of a chain, else 1.
-    operations : int
-        Operations of one step of one item.
-    arguments, results : list of ndarray
-        As for `Table`.
+    `operations` are those of one step of one item.
     """
     items = len(results[0])
     total = operations * items * steps

@@ -16,13 +16,8 @@ from ._source import gather_code
 class Part:
     """A function of a unit.
 
-    Parameters
-    ----------
-    name : str
-        Of the C function.
-    shared : tuple of str or None
-        Arguments that all items have in common. With it the C function has a first argument, the
-        number of items, which lie one after the other; None for one item a call.
+    Arguments that are `shared` all items have in common: the C function has a first argument then,
+    the number of items, which lie one after the other. With None it takes one item a call.
     """
 
     name: str
@@ -34,22 +29,8 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
     """C source of all parts, and the numbers of work memory that each is to be handed.
 
     Every function takes pointers to its arguments, to its results, and to work memory aligned for
-    vectors. Without a compiler the source is plain C99 for scalars.
-
-    Parameters
-    ----------
-    compiler : Compiler or None
-        Its vectors hold parts of several items.
-
-    Returns
-    -------
-    text : str
-    scratch : int
-
-    Raises
-    ------
-    NotImplementedError
-        If a function is not made of scalar operations.
+    vectors. Without a compiler the source is plain C99 for scalars. The compiler's vectors hold
+    parts of several items. NotImplementedError if a function is not made of scalar operations.
     """
     width = 1 if compiler is None else compiler.width
     texts, vectors, scratch = [], [], 0

@@ -35,11 +35,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def is_symbolic(*values: Any) -> bool:
     """Whether any value is a CasADi expression (SX or MX).
 
-    Parameters
-    ----------
-    *values
-        Anything.
-
     Examples
     --------
     >>> is_symbolic(1.0, ca.SX.sym("x")), is_symbolic(ca.DM(1))
@@ -53,30 +48,8 @@ def check_shape(
 ) -> np.ndarray:
     """`value` as a float array of the given shape, or an error that names it.
 
-    Parameters
-    ----------
-    name : str
-        What the value is called in the message.
-    value : array_like
-        The value.
-    shape : sequence of int or None
-        Expected shape; None stands for any length.
-    batch : bool
-        Whether leading axes are allowed.
-    finite : bool
-        Whether NaN and infinity are refused.
-
-    Returns
-    -------
-    ndarray
-        A float64 array.
-
-    Raises
-    ------
-    TypeError
-        If the value is not numeric.
-    ValueError
-        If the shape differs or an entry is not finite.
+    None in a shape stands for any length. With `batch` there may be leading axes; with `finite` NaN
+    and infinity are refused. The result is of float64.
 
     Examples
     --------
@@ -107,18 +80,7 @@ def check_count(
 ) -> int:
     """A whole number within bounds, or an error that names it: nobody waits for 10³⁰ of anything.
 
-    Parameters
-    ----------
-    name : str
-        What the value is called in the message.
-    value : int
-    remedy : str
-        What to do instead of more; "give a smaller one" if left out.
-
-    Raises
-    ------
-    ValueError
-        If it is no whole number, less than `least`, or more than `most`.
+    The `remedy` is what to do instead of more.
 
     Examples
     --------
@@ -135,10 +97,7 @@ def check_count(
 def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str = "") -> int:
     """Rounded number of steps that follows from times, or an error if it is more than `most`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the counted thing: "steps of 1e-12 s in 1 s".
+    `name` is that of the counted thing: "steps of 1e-12 s in 1 s".
     """
     if not value <= most:
         raise ValueError(
@@ -151,16 +110,7 @@ def check_quotient(name: str, value: float, most: int = MOST_STEPS, remedy: str 
 def as_numbers(name: str, value: Any, wanted: str = "an array of numbers") -> np.ndarray:
     """`value` as a float array of its own shape, or an error that names it.
 
-    Parameters
-    ----------
-    value : array_like
-    wanted : str
-        What the message asks for.
-
-    Raises
-    ------
-    TypeError
-        If the value is not numeric.
+    The message asks for what is `wanted`.
 
     Examples
     --------
@@ -190,14 +140,7 @@ def as_numbers(name: str, value: Any, wanted: str = "an array of numbers") -> np
 def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:
     """A list or tuple of one type, or an error that shows one.
 
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    values : object
-        The given value.
-    example : str
-        One entry as it is written.
+    The example is one entry as it is written.
 
     Examples
     --------
@@ -220,20 +163,7 @@ def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, .
 def check_symmetric(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> np.ndarray:
     """Symmetric part of a matrix that is symmetric but for rounding, or an error that says where.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (n, n)
-    rows : sequence of str
-        What its rows are called; their numbers if left out.
-
-    Returns
-    -------
-    ndarray, shape (n, n)
-
-    Raises
-    ------
-    ValueError
-        If it is not symmetric.
+    Rows are called by their numbers where they have no names.
 
     Examples
     --------
@@ -256,19 +186,7 @@ def check_symmetric(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> 
 def check_semidefinite(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> np.ndarray:
     """Symmetric part of a weight or a covariance, or an error that says why it is none.
 
-    Parameters
-    ----------
-    name, matrix, rows
-        As `check_symmetric` takes them.
-
-    Returns
-    -------
-    ndarray, shape (n, n)
-
-    Raises
-    ------
-    ValueError
-        If it is not symmetric, or an eigenvalue is negative beyond rounding.
+    An eigenvalue may be negative by rounding.
 
     Examples
     --------
@@ -296,11 +214,7 @@ def check_semidefinite(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) 
 def check_increasing(name: str, t: Any, least: int = 1) -> np.ndarray:
     """Times that increase, shape (n,), or an error that says where they do not.
 
-    Parameters
-    ----------
-    t : array_like
-    least : int
-        How many there have to be.
+    There have to be `least` of them.
 
     Examples
     --------
@@ -328,11 +242,7 @@ time
 def check_mapping(name: str, value: Any, example: str) -> Mapping[str, Any]:
     """A mapping by name, or an error that shows one; None is an empty one.
 
-    Parameters
-    ----------
-    value : object
-    example : str
-        As it is written, ``"'wind': 0.1"``.
+    The example is written as in ``"'wind': 0.1"``.
 
     Examples
     --------
@@ -386,11 +296,6 @@ def read_only(array: np.ndarray) -> np.ndarray:
 def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     """Write a shape as in ``(..., 3)``; unknown lengths are ``n``.
 
-    Parameters
-    ----------
-    batch : bool
-        Whether leading axes are allowed.
-
     Examples
     --------
     >>> format_shape((None, 3), batch=True)
@@ -413,12 +318,6 @@ def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
 
 def check_one_by_one(function: str, names: Sequence[object]) -> None:
     """Refuse what is no name among positional arguments that are names, such as a list of them.
-
-    Parameters
-    ----------
-    function : str
-        That they are given to.
-    names : sequence
 
     Examples
     --------
@@ -588,12 +487,7 @@ def _renamed_argument(function: Any, values: tuple[Any, ...], option: str, makes
 def check_options(options: Iterable[str], *takers: Any, but: Sequence[str] = ()) -> None:
     """Refuse options that none of some functions takes; the first one is named.
 
-    Parameters
-    ----------
-    *takers : callable
-        The function that a person calls, then those that it hands options on to.
-    but : sequence of str
-        Names that it does not hand on.
+    A person calls the first of the functions, which hands options on to the others, `but` those.
 
     Examples
     --------
@@ -670,15 +564,6 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
 
     Of more than 30 the nearest 20 are listed, after the suggestion.
 
-    Parameters
-    ----------
-    kind : str
-        What the name should have been the name of.
-    name : object
-        The given value.
-    valid : iterable of str
-        The names there are.
-
     Examples
     --------
     >>> unknown_name("method", "rk5", ["euler", "rk4"])
@@ -712,10 +597,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
 def check_known(kind: str, valid: Collection[str], *names: Any, where: str = "") -> None:
     """Refuse names that are not among the valid ones, by the message of `unknown_name`.
 
-    Parameters
-    ----------
-    where : str
-        Of which thing the names are said, for the beginning of the message.
+    The message begins with what the names are said of.
 
     Examples
     --------
@@ -739,10 +621,7 @@ BY_HAND = 5.0  # angles that people write in degrees are multiples; those in rad
 def in_degrees(values: Any) -> float:
     """The first of some angles in rad that looks like one in degrees; 0 if none does.
 
-    Parameters
-    ----------
-    values : array_like
-        In rad. Asked about are multiples of 5 from two turns to 720.
+    Asked about are multiples of 5 from two turns to 720, of values in rad.
 
     Examples
     --------
@@ -760,21 +639,8 @@ def ask_degrees(
 ) -> bool:
     """Ask by a warning whether an angle that is several turns is one in degrees.
 
-    Parameters
-    ----------
-    what : str
-        What the message calls it.
-    angle : float
-        In rad.
-    remedy : str
-        What to do if it is not; if it is, np.radians.
-    beyond, most : float
-        Sizes between which it asks, rad.
-
-    Returns
-    -------
-    bool
-        Whether it did.
+    It asks about sizes in rad from `beyond` to `most`, and returns whether it did. The remedy is
+    for an angle that is meant; for another it is np.radians.
     """
     if not beyond < abs(angle) <= most:
         return False

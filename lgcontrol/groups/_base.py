@@ -70,13 +70,6 @@ WRITTEN = 1e-2  # off the norm of what is written by hand with three digits
 def not_a_group(name: str, value: object) -> str:
     """Message for something that should have been a LieGroup.
 
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-        What was given.
-
     Examples
     --------
     >>> not_a_group("state", "SE3")

@@ -36,11 +36,7 @@ _TYPES: dict[str, type[LieGroup]] = {
 def describe_group(group: LieGroup) -> dict[str, Any]:
     """Plain data that tells a group: numbers, texts, lists, dictionaries.
 
-    Parameters
-    ----------
-    group : LieGroup
-        One of this package, or a product of them; a group of your own is described by its name
-        alone and cannot be rebuilt.
+    A group of your own is described by its name alone and cannot be rebuilt.
 
     Examples
     --------
@@ -62,10 +58,7 @@ def describe_group(group: LieGroup) -> dict[str, Any]:
 def group_from_description(description: dict[str, Any]) -> LieGroup:
     """Group from what `describe_group` returned, also after a trip through JSON.
 
-    Raises
-    ------
-    ValueError
-        If the type is unknown: the message lists the known ones.
+    An unknown type is refused, with the known ones.
 
     Examples
     --------

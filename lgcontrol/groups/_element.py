@@ -121,12 +121,6 @@ def ask_order(name: str, X: np.ndarray, group: LieGroup) -> None:
     """Ask by a warning whether a quaternion that is exactly [1, 0, 0, 0] has w first.
 
     In the order [x, y, z, w] it is half a turn about x, which computations leave with rounding.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the coordinates.
-    X : ndarray, shape (nq,)
     """
     for part in group.unit_parts:
         q = X[part]

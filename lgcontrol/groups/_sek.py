@@ -302,19 +302,8 @@ def held_motion(omega: Value, a: Value, dt: Value) -> Value:
     """Extended pose after a rate and an acceleration in body axes that are held, from identity.
 
     ``R = exp(φ)`` with ``φ = ω dt``, ``v = ∫₀¹ exp(sφ) ds a dt`` and
-    ``p = ∫₀¹ (1 − s) exp(sφ) ds a dt²``: exact for intervals of any length.
-
-    Parameters
-    ----------
-    omega, a : casadi column, shape (3,)
-        rad/s, m/s².
-    dt : casadi scalar
-        s.
-
-    Returns
-    -------
-    casadi column, shape (10,)
-        Position, velocity and rotation on SE23.
+    ``p = ∫₀¹ (1 − s) exp(sφ) ds a dt²``: exact for intervals of any length. The result is on SE23;
+    the rates are in rad/s and m/s².
 
     Examples
     --------

@@ -49,11 +49,8 @@ class AboutAxis(LieGroup):
     def _own(self, names: tuple[str, ...], oblique: Mapping[str, str] | None = None) -> Any:
         """Names about z as they are about this axis: about x, the letters x, y, z are y, z, x.
 
-        Parameters
-        ----------
-        oblique : mapping of str to str, optional
-            Names about axes that have no letter; those about z, in the group's own frame, if left
-            out.
+        About axes that have no letter they are the oblique ones; those about z, in the group's own
+        frame, if left out.
         """
         if 1.0 not in self.axis:
             return tuple((oblique or {}).get(name, name) for name in names)

@@ -93,14 +93,6 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
     """Largest rate [1/s] at which a mode decays about a state; 0 where the Jacobian is not finite.
 
     Fast modes that do not decay count little: no method may take long steps there.
-
-    Parameters
-    ----------
-    t : float
-        In s.
-    x : ndarray, shape (nq,)
-    u : ndarray, shape (n_inputs,)
-    p : ndarray, shape (n_parameters,)
     """
     if not problem.group.dim:
         return 0.0

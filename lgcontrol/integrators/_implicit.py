@@ -72,17 +72,7 @@ class ImplicitRungeKutta(Method):
         return Step(states[-1], residual=largest)
 
     def stage_states(self, motion: Motion, t: Value, x: Any, dt: Value) -> tuple[list[Any], Value]:
-        """States at the times of all stages, not normalised, and the largest residual.
-
-        Parameters
-        ----------
-        t, x, dt
-            As for `advance`.
-
-        Returns
-        -------
-        tuple of list of value and value
-        """
+        """States at the times of all stages, not normalised, and the largest residual."""
         problem, dim = motion.problem, motion.group.dim
         kernel = _newton_kernel(problem, self)
         at = (t, motion.value(x), motion.u, motion.p, dt)

@@ -226,13 +226,7 @@ class Method(ABC):
 
 
 def combine(coefficients: Sequence[float], slopes: Sequence[Any], dt: Value) -> Any:
-    """``dt Σ aⱼ kⱼ`` without the terms whose coefficient is zero; None when none is left.
-
-    Parameters
-    ----------
-    slopes : sequence of value
-    dt : value
-    """
+    """``dt Σ aⱼ kⱼ`` without the terms whose coefficient is zero; None when none is left."""
     pairs = zip(coefficients, slopes, strict=False)  # rows of zeros at the end may be left out
     terms = [slope if a == 1 else a * slope for a, slope in pairs if a]
     return dt * sum(terms[1:], terms[0]) if terms else None

@@ -36,10 +36,6 @@ def eliminated(A: Any) -> Callable[[Any], Any]:
 
     Nothing is exchanged: pivots are what the problem makes of them, as the masses first and then
     the mobilities of constraints. Large ones are left to `solve_linear`.
-
-    Parameters
-    ----------
-    A : SX, MX or DM, shape (n, n)
     """
     pattern = A.sparsity()
     made = _functions(pattern.size1(), tuple(pattern.colind()), tuple(pattern.row()))

@@ -71,12 +71,8 @@ class ChainedSlope:
 
     A step has fewer results than seeds where inputs count as well. Reverse accumulation carries
     only the rows of the results through the stages. It does not carry the derivatives of the field
-    by inputs, which are mostly constants.
-
-    Parameters
-    ----------
-    terms : iterable of (factor, ChainedSlope)
-        Factors from the left, matrices or scalars.
+    by inputs, which are mostly constants. Terms are (factor, ChainedSlope) with factors from the
+    left, matrices or scalars.
 
     Examples
     --------
@@ -161,12 +157,7 @@ Build = Callable[[Value, Value, Value, Value], Value]
 class Lifted:
     """A value and its derivatives by the seeds of a motion, one column a seed.
 
-    Attributes
-    ----------
-    value : column
-        Tangent vector, or coordinates of a state.
-    slope : matrix or ChainedSlope
-        Derivatives: of a state X in its tangent space, ``δ = log(X⁻¹ (X + dX))``.
+    Those of a state X are in its tangent space, ``δ = log(X⁻¹ (X + dX))``.
     """
 
     value: Any
@@ -187,13 +178,7 @@ class Lifted:
 
 
 class Motion:
-    """A problem with its input and parameters held, on values of any kind.
-
-    Parameters
-    ----------
-    u, p : value
-        Inputs and parameters.
-    """
+    """A problem with its input and parameters held, on values of any kind."""
 
     def __init__(self, problem: Problem, u: Value = (), p: Value = ()) -> None:
         self.problem, self.u, self.p = problem, u, p
@@ -324,15 +309,8 @@ class Motion:
 class LiftedMotion(Motion):
     """A motion that carries derivatives by its seeds along: first-order variations.
 
-    Parameters
-    ----------
-    u, p : column
-    seeds : int
-        Number of them.
-    u_slope, p_slope : matrix, ChainedSlope or None
-        Derivatives of u and p by the seeds; None where they do not depend on them.
-    x_slope : ChainedSlope or None
-        Seeds of the state, where slopes are chained; u_slope and p_slope are seeds of their own.
+    Slopes of u and p by the seeds are None where they do not depend on them. Where slopes are
+    chained, `x_slope` are seeds of the state; u_slope and p_slope are seeds of their own.
     """
 
     def __init__(
@@ -567,20 +545,8 @@ def newton_steps(
 ) -> tuple[Any, Any]:
     """So many steps of Newton's method from z, and the largest last correction.
 
-    Parameters
-    ----------
-    equations : callable
-        ``z → r, −∂r/∂z``.
-    z : value
-        Where they begin.
-    iterations : int
-    sizes : array_like, optional
-        Of the unknowns, where each counts by its own; if left out, all count by the largest.
-
-    Returns
-    -------
-    tuple of value and value
-        The solution, and its last correction next to what is tolerated: above 1 it is none.
+    `equations` are ``z → r, −∂r/∂z``. Unknowns count each by its own size, all by the largest where
+    there are no sizes. A correction above 1, what is tolerated, is none of a solution.
     """
     last: Any = z
     for _ in range(iterations):
@@ -594,13 +560,7 @@ def newton_steps(
 
 
 def slack(M: Any, G: Any) -> Any:
-    """What makes ``[[M, Gᵀ], [G, −slack]]`` regular where rows of G depend on others.
-
-    Parameters
-    ----------
-    M : value, shape (n, n)
-    G : value, shape (m, n)
-    """
+    """What makes ``[[M, Gᵀ], [G, −slack]]`` regular where rows of G depend on others."""
     each = ca.sum2(G * G) * (M.shape[0] / ca.trace(M))
     return SLACK * ca.diag(each + MOTION_GUARD * ca.sum1(each) / max(G.shape[0], 1))
 

@@ -128,10 +128,7 @@ class EventWatch:
     def step(self, t0: float, t1: float, state: Callable[[float], np.ndarray]) -> list[Crossing]:
         """Crossings from t0 to t1 in the order of motion, up to the first terminal one.
 
-        Parameters
-        ----------
-        state : callable
-            Interpolated state at a time between them.
+        `state` interpolates between them.
         """
         found: list[Crossing] = []
         nodes = [t0, *(t0 + s * (t1 - t0) for s in INTERIOR), t1]

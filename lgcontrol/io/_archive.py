@@ -41,19 +41,8 @@ def check_kind(function: str, name: str, value: object, kinds: type | tuple[type
 def with_ending(path: str | PathLike[str], endings: Sequence[str], remedy: str = "") -> Path:
     """A path whose ending says what is written there.
 
-    Parameters
-    ----------
-    path : str or path
-        Without an ending it gets the first one; what begins with a digit, as in "gain0.5", is none.
-    endings : sequence of str
-        Of what can be written, such as ``".npz"``.
-    remedy : str
-        Another way to what other endings stand for, added to the message.
-
-    Raises
-    ------
-    ValueError
-        If the path has another ending.
+    Without one it gets the first of the endings; what begins with a digit, as in "gain0.5", is
+    none. Others are refused, with the remedy: another way to what they stand for.
 
     Examples
     --------
@@ -103,26 +92,8 @@ def write_archive(
     """Write arrays and a description; the file appears complete or not at all.
 
     Whoever is last of several writers has written it. What writers that were killed left beside it
-    an hour ago and longer is removed.
-
-    Parameters
-    ----------
-    schema : str
-        What kind of file it is.
-    version : int
-        Of the schema.
-    description : mapping
-        What JSON can say.
-
-    Returns
-    -------
-    Path
-        Where it is: with ``.npz`` where the name has no ending.
-
-    Raises
-    ------
-    ValueError
-        If the name has another ending.
+    an hour ago and longer is removed. The schema is the kind of file; the description is what JSON
+    can say. The path is returned with ``.npz`` where the name has no ending.
     """
     table = f"for a table numpy.savetxt({path.name!r}, numpy.c_[t, x], delimiter=',')"
     path = with_ending(path, [ENDING], table)
@@ -148,21 +119,8 @@ def read_archive(
 ) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """Path with its ending, arrays and description of an archive of one schema.
 
-    Parameters
-    ----------
-    version : int
-        The newest that is understood.
-    what : str
-        What messages call the file.
-    largest : int
-        Bytes that the arrays may take in memory.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file, with or without ``.npz``.
-    ValueError
-        If the file is not `what`, of a newer version, or takes more than `largest` bytes unpacked.
+    Read are versions up to this one, of what takes no more than `largest` bytes in memory; messages
+    call the file `what`.
     """
     if not path.exists() and path.suffix != ENDING:
         path = path.with_name(path.name + ENDING)
@@ -189,17 +147,7 @@ def read_archive(
 def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
     """Arrays of an archive that others wrote.
 
-    Parameters
-    ----------
-    what : str
-        What messages call the file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is no archive of arrays, or takes more than `LARGEST_ARCHIVE` bytes unpacked.
+    Refused if they take more than `LARGEST_ARCHIVE` bytes; messages call the file `what`.
     """
     check_file(path)
     try:
@@ -256,13 +204,7 @@ class _TooLarge(Exception):
 
 
 def damage_reason(error: Exception) -> str:
-    """What an error of `DAMAGE` says of the file.
-
-    Parameters
-    ----------
-    error : BaseException
-        One of `DAMAGE`.
-    """
+    """What an error of `DAMAGE` says of the file."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__
 
@@ -284,16 +226,8 @@ Series = tuple[np.ndarray, np.ndarray]
 class Recording:
     """Signals of a recording, all at the times t, and what was measured and known besides.
 
-    Attributes
-    ----------
-    t : ndarray, shape (N,)
-        s.
-    signals : dict of str to ndarray, shape (N, n)
-        What drives a model: gyroscope, accelerometer, velocity of odometry.
-    measurements : dict of str to (times, values)
-    truth : dict of str to (times, values)
-    places : dict of str to ndarray
-        Positions of beacons.
+    Signals drive a model: gyroscope, accelerometer, velocity of odometry. Measurements and truth
+    are (times, values); places are the positions of beacons.
     """
 
     t: np.ndarray

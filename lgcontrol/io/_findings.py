@@ -129,13 +129,7 @@ class Report:
 
 
 def refuse_warnings(findings: Sequence[Finding], path: str | PathLike[str] | None) -> None:
-    """Raise one error that lists every warning, placed at the first.
-
-    Raises
-    ------
-    UrdfError
-        If there is at least one warning.
-    """
+    """Raise one error that lists every warning, placed at the first."""
     warnings = [finding for finding in findings if finding.severity == "warning"]
     if not warnings:
         return

@@ -91,18 +91,6 @@ class Origin:
     def from_quaternion(cls, xyz: Vector3, quaternion: Quaternion) -> Origin:
         """Pose with the rotation of a unit quaternion (x, y, z, w).
 
-        Parameters
-        ----------
-        xyz : tuple of float, shape (3,)
-            Origin of the child frame in the parent frame, metres.
-        quaternion : tuple of float, shape (4,)
-            Unit quaternion (x, y, z, w).
-
-        Returns
-        -------
-        Origin
-            The pose, with `rpy` derived.
-
         Examples
         --------
         >>> Origin.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
@@ -155,26 +143,14 @@ def _rpy_from_rotation(rotation: np.ndarray) -> Vector3:
 
 @dataclass(frozen=True, slots=True)
 class BoxShape:
-    """Box centred on its origin.
-
-    Parameters
-    ----------
-    size : tuple of float, shape (3,)
-        Edge lengths along x, y, z, metres.
-    """
+    """Box centred on its origin, with its size along x, y, z in metres."""
 
     size: Vector3
 
 
 @dataclass(frozen=True, slots=True)
 class CylinderShape:
-    """Cylinder about z, centred on its origin.
-
-    Parameters
-    ----------
-    radius, length : float
-        Metres.
-    """
+    """Cylinder about z, centred on its origin, in metres."""
 
     radius: float
     length: float
@@ -184,10 +160,7 @@ class CylinderShape:
 class CapsuleShape:
     """Cylinder about z with half-spheres on its ends, centred on its origin (URDF 1.1).
 
-    Parameters
-    ----------
-    radius, length : float
-        Metres; the length is that of the cylinder without the half-spheres.
+    In metres; the length is that of the cylinder without the half-spheres.
     """
 
     radius: float
@@ -196,13 +169,7 @@ class CapsuleShape:
 
 @dataclass(frozen=True, slots=True)
 class SphereShape:
-    """Sphere about its origin.
-
-    Parameters
-    ----------
-    radius : float
-        Metres.
-    """
+    """Sphere about its origin, in metres."""
 
     radius: float
 
@@ -211,13 +178,8 @@ class SphereShape:
 class MeshShape:
     """Mesh in a file of its own.
 
-    Parameters
-    ----------
-    filename : str
-        As written in the file, such as ``package://robot/meshes/arm.stl``; `resolve_mesh` finds
-        the file.
-    scale : tuple of float, shape (3,)
-        Factors along x, y, z.
+    The name is as written in the file, such as ``package://robot/meshes/arm.stl``: `resolve_mesh`
+    finds the mesh. Factors of scale are along x, y, z.
     """
 
     filename: str
@@ -330,16 +292,7 @@ class LinkDescription:
 class JointType:
     """What a joint type has.
 
-    Parameters
-    ----------
-    freedom : int
-        Degrees of freedom.
-    axis : bool
-        Whether the joint has an axis.
-    bounds : {"required", "optional", "none"}
-        Whether lower and upper limits belong to it.
-    angle : bool
-        Whether its coordinate is an angle.
+    Bounds are "required", "optional" or "none": whether lower and upper limits belong to it.
     """
 
     freedom: int
@@ -392,12 +345,7 @@ class JointLimits:
 class JointDynamics:
     """Losses of a joint.
 
-    Parameters
-    ----------
-    damping : float
-        Viscous damping, N s/m or N m s/rad.
-    friction : float
-        Dry friction, N or N m.
+    Viscous damping in N s/m or N m s/rad, dry friction in N or N m.
     """
 
     damping: float = 0.0

@@ -128,15 +128,8 @@ def _real(path: Path, filename: str) -> Path:
 def read_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     r"""Vertices (n, 3) and faces (k, 3) of an STL or OBJ file.
 
-    Returns
-    -------
-    tuple of ndarray
-        Vertices in the unit of the file; faces as rows of vertices.
-
-    Raises
-    ------
-    ValueError
-        If the file is broken, too large, or of another kind.
+    Vertices are in the unit of the file; faces are rows of them. Refused is a file that is broken,
+    too large, or of another kind.
 
     Examples
     --------

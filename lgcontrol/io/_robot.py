@@ -51,11 +51,7 @@ def check_tree(
 ) -> str:
     """Name of the root of the one tree that the joints make of the links.
 
-    Raises
-    ------
-    UrdfError
-        If a name is taken twice, a link is missing or has two parents, or the links are not one
-        tree.
+    An error tells of a name that is taken twice, of a link that is missing or has two parents.
     """
     if not links:
         raise report.error("the robot has no link; it needs at least one <link>", None, "<robot>")
@@ -149,13 +145,8 @@ def resolve_mimics(
 ) -> tuple[JointDescription, ...]:
     """Joints with every mimic pointing to a joint that mimics none.
 
-    For q = m q₁ + b and q₁ = m₁ q₀ + b₁ the result is q = m m₁ q₀ + (m b₁ + b).
-
-    Raises
-    ------
-    UrdfError
-        If a leader is missing, has not one degree of freedom, or the mimics form a cycle; if the
-        factor on the leader is larger than that of any gear.
+    For q = m q₁ + b and q₁ = m₁ q₀ + b₁ the result is q = m m₁ q₀ + (m b₁ + b). Leaders must exist,
+    have one degree of freedom and make no cycle; no factor may be larger than that of any gear.
     """
     by_name = {joint.name: joint for joint in joints}
     resolved: dict[str, JointMimic] = {}

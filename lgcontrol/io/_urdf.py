@@ -64,13 +64,7 @@ SHOWN_TEXT = 40  # characters of a text in a message
 
 
 def read_origin(parent: Cursor) -> Origin:
-    """Pose in the <origin> child; the identity when there is none.
-
-    Raises
-    ------
-    UrdfError
-        If the numbers are malformed or two rotations are given.
-    """
+    """Pose in the <origin> child; the identity when there is none."""
     origin = parent.child("origin")
     if origin is None:
         return Origin()
@@ -95,13 +89,7 @@ def read_origin(parent: Cursor) -> Origin:
 
 
 def unit(cursor: Cursor, attribute: str, vector: tuple[float, ...]) -> tuple[float, ...]:
-    """Vector divided by its norm, with a finding where the norm was not 1.
-
-    Raises
-    ------
-    UrdfError
-        If the vector is zero.
-    """
+    """Vector divided by its norm, with a finding where the norm was not 1."""
     norm = math.hypot(*vector)
     written = cursor.element.attributes[attribute]
     if not SMALLEST_NORM < norm < 1.0 / SMALLEST_NORM:
@@ -125,13 +113,7 @@ Color = tuple[float, float, float, float]
 
 
 def read_link(element: Cursor, colors: Mapping[str, Color]) -> LinkDescription:
-    """Link of a <link> element.
-
-    Raises
-    ------
-    UrdfError
-        If a name or number is missing or malformed.
-    """
+    """Link of a <link> element."""
     name = element.required_text("name")
     link = Cursor(element.element, element.report, f'link "{name}"')
     link.check_attributes("name", "type")
@@ -186,13 +168,7 @@ def _read_shapes(link: Cursor, tag: str, colors: Mapping[str, Color]) -> tuple[S
 
 
 def read_color(material: Cursor) -> Color | None:
-    """Colour that a <material> element defines, None where it only names one.
-
-    Raises
-    ------
-    UrdfError
-        If the numbers are malformed.
-    """
+    """Colour that a <material> element defines, None where it only names one."""
     color = material.child("color")
     rgba = color and color.numbers("rgba", 4, "red green blue opacity from 0 to 1")
     if not color or not rgba:
@@ -270,13 +246,7 @@ _LIMITS = {
 
 
 def read_joint(element: Cursor) -> JointDescription:
-    """Joint of a <joint> element.
-
-    Raises
-    ------
-    UrdfError
-        If a name, type or number is missing or malformed.
-    """
+    """Joint of a <joint> element."""
     name = element.required_text("name")
     joint = Cursor(element.element, element.report, f'joint "{name}"')
     joint.check_attributes("name", "type")

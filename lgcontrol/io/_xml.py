@@ -52,11 +52,6 @@ def parse_xml(data: bytes | str, report: Report) -> Element:
 
     Declarations that make XML dangerous (document types, entities) are refused, and so is
     anything above the limits of size, depth and count.
-
-    Raises
-    ------
-    UrdfError
-        If the text is not well-formed XML within the limits.
     """
     text = data if isinstance(data, str) else _decode(data, report)
     text = text.removeprefix("\ufeff")
@@ -266,16 +261,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 class Cursor:
     """An element with the names that lead to it and the report of its file.
 
-    Parameters
-    ----------
-    element : Element
-        The XML element.
-    report : Report
-        Receives findings and makes errors.
-    owner : str
-        The named element around this one, such as ``joint "elbow"``; empty at the top.
-    trail : str
-        The tags from the owner to this element, such as ``<inertial><mass>``.
+    The owner is the named element around this one, such as ``joint "elbow"``, empty at the top. The
+    trail are the tags from there to it, ``<inertial><mass>``. The report makes errors.
     """
 
     __slots__ = ("element", "owner", "report", "trail")
@@ -322,13 +309,7 @@ class Cursor:
         return found[0] if found else None
 
     def required_child(self, tag: str, example: str) -> Cursor:
-        """Find the only child with this tag.
-
-        Raises
-        ------
-        UrdfError
-            If there is none, or more than one.
-        """
+        """Find the only child with this tag."""
         found = list(self.all(tag))
         if not found:
             raise self.fail(f"the element <{tag}> is missing; add {example}")

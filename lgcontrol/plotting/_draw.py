@@ -52,11 +52,7 @@ NEAR_EVENTS = 0.06  # share of the time axis between names of events
 class JudgedNumber(NamedTuple):
     """A criterion with what it says of a run.
 
-    Attributes
-    ----------
-    criterion : Criterion
-    value : float
-        NaN where a run that ended early lacks what the criterion looks at.
+    NaN where a run that ended early lacks what the criterion looks at.
     """
 
     criterion: Any

@@ -120,17 +120,8 @@ class Panel:
 class Strip:
     """What nobody judges, without numbers on its axis: marks or lines in a narrow strip.
 
-    Attributes
-    ----------
-    title : str
-        What it is, with the numbers that matter.
-    t : ndarray, shape (n,)
-    values : ndarray, shape (n, k)
-        Between -1 and 1.
-    labels : tuple of str
-        Names of the k lines; empty for marks.
-    marks : tuple of str
-        A status for each of n marks in place of lines.
+    The title says what it is, with the numbers that matter. Values are between -1 and 1; marks have
+    a status each in place of lines, and no labels.
     """
 
     title: str
@@ -144,10 +135,7 @@ class Strip:
 class VerdictTable:
     """Lines of text: what was judged.
 
-    Attributes
-    ----------
-    lines : tuple of (str, str)
-        A mark and what it says.
+    Lines are a mark and what it says.
     """
 
     lines: tuple[tuple[str, str], ...]

@@ -35,13 +35,7 @@ _MARKERS = "os^Dv<>P"
 class Squares(NamedTuple):
     """Normalised squares over time, and where 95 % of them should be.
 
-    Attributes
-    ----------
-    t : ndarray, shape (K,)
-        s.
-    values : ndarray, shape (K,)
-        Divided by their dimension.
-    band : tuple of float
+    They are divided by their dimension.
     """
 
     t: np.ndarray

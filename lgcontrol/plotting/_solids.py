@@ -63,10 +63,7 @@ class RoundObstacle(NamedTuple):
 def obstacles_of(given: Obstacles, t: np.ndarray) -> list[RoundObstacle]:
     """Obstacles as they are given, with the names that they were given.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If one is none of the kinds, or its radius is not positive.
+    Refused is what is none of the kinds, or has no positive radius.
     """
     named = given.items() if isinstance(given, Mapping) else [("", one) for one in given]
     found = []

@@ -63,14 +63,8 @@ def is_attitude(group: LieGroup) -> bool:
 class DrawnForce:
     """A force on a body whose components are inputs.
 
-    Parameters
-    ----------
-    inputs : tuple of str
-        Inputs along x, y, z in N; names that no input has stand for zero.
-    in_world : bool
-        Whether x, y, z are those of the world, not of the body.
-    point : ndarray, shape (3,)
-        Point of action, in the axes of the body, m.
+    Inputs are along x, y, z in N, of the world or of the body; names that no input has stand for
+    zero. The point of action is in the axes of the body, m.
     """
 
     name: str
@@ -83,14 +77,8 @@ class DrawnForce:
 class DrawnBody:
     """A body of a model: its shapes, and a point of it whose way is drawn.
 
-    Parameters
-    ----------
-    tip : ndarray, shape (3,), optional
-        In the axes of the body; no way is drawn if left out.
-    is_fixed : bool
-        Whether it stays where it is.
-    pushes : sequence of DrawnForce
-        Forces on it that are inputs.
+    That is the tip, in the axes of the body. It may stay where it is (`is_fixed`); pushes are
+    forces on it that are inputs.
     """
 
     name: str
@@ -123,13 +111,7 @@ class ModelLook(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RigidLook:
-    """One body whose pose is a block of the state.
-
-    Parameters
-    ----------
-    group : LieGroup
-        Of the block.
-    """
+    """One body whose pose is a block of the state."""
 
     name: str
     group: LieGroup
@@ -156,10 +138,7 @@ class RigidLook:
 class StateLook:
     """Darts for the blocks of a state that move a body in space, where nothing else is known.
 
-    Parameters
-    ----------
-    size : float
-        Length of a dart, m.
+    A dart is `size` m long.
     """
 
     group: LieGroup
@@ -259,13 +238,7 @@ def coordinates_of(look: ModelLook, group: LieGroup, x: np.ndarray) -> np.ndarra
 def as_look(
     name: str, state: LieGroup, look: ModelLook | Sequence[BodyShape] | None
 ) -> ModelLook | None:
-    """A look as it is; of shapes the look of the body that the first block of the state moves.
-
-    Raises
-    ------
-    ValueError
-        If there are shapes and the state has no such block.
-    """
+    """A look as it is; of shapes the look of the body that the first block of the state moves."""
     if look is None or not isinstance(look, Sequence):
         return look
     found = moving_blocks(state)

@@ -137,10 +137,7 @@ def to_plain(scene: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def from_plain(description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Fields of the scene that `to_plain` described; shapes are checked against each other.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If something is missing or does not fit.
+    Raises where something is missing or does not fit.
     """
 
     def array(name: Any, *sizes: int | None) -> np.ndarray:
@@ -239,12 +236,6 @@ def page_of(scenes: Sequence[Any], *, play: bool = True) -> str:
 
     Texts are data of a script that is never run as one, so nothing that a name holds is executed.
     The page's policy forbids every request.
-
-    Parameters
-    ----------
-    scenes : sequence of Scene
-    play : bool
-        Whether motion starts by itself.
     """
     data, packed, start = [], [], 0
     for scene in scenes:

@@ -37,16 +37,8 @@ _BOX_FACES = np.array(
 class MeshFile:
     """A mesh that a robot file names; `read` opens it when it is to be drawn.
 
-    Parameters
-    ----------
-    filename : str
-        As in the robot file.
-    scale : tuple of float, shape (3,)
-    source : Path, optional
-        The robot file.
-    packages : mapping or iterable of paths
-        Folders of packages, see `resolve_mesh`: nothing outside of them and of the folder of the
-        source is read.
+    Nothing outside of the folders of packages (`resolve_mesh`) and of the robot file, the source,
+    is read.
     """
 
     filename: str
@@ -59,12 +51,8 @@ class MeshFile:
     def read(self) -> Mesh | EncodedMesh:
         """Triangles, or the bytes of a format that only pages read.
 
-        Raises
-        ------
-        ValueError
-            If the name leads outside, or the file is broken, too large or of another kind.
-        FileNotFoundError
-            If there is no such file.
+        Refused are names that lead outside, and files that are broken, too large or of another
+        kind.
         """
         path = resolve_mesh(self.filename, self.packages, source=self.source)
         kind = path.suffix.lower()
@@ -83,12 +71,7 @@ Color: TypeAlias = tuple[float, float, float, float]
 class Mesh:
     """Triangles as arrays.
 
-    Parameters
-    ----------
-    vertices : ndarray, shape (n, 3)
-        In m.
-    faces : ndarray of int, shape (k, 3)
-        Rows of `vertices`, counter-clockwise seen from outside.
+    Vertices are in m; faces are rows of them, counter-clockwise seen from outside.
     """
 
     vertices: np.ndarray
@@ -109,10 +92,7 @@ class Mesh:
 class EncodedMesh:
     """A mesh as the bytes of its file, for formats that only the page's own loaders read.
 
-    Parameters
-    ----------
-    format : {"dae", "glb"}
-    scale : tuple of float, shape (3,)
+    Formats are "dae" and "glb".
     """
 
     format: str
@@ -124,12 +104,7 @@ class EncodedMesh:
 class ConeShape:
     """All points within an angle of z seen from the origin, to a distance.
 
-    Parameters
-    ----------
-    half_angle : float
-        In rad, from 0 to π.
-    length : float
-        In m.
+    The half angle is in rad, from 0 to π, the length in m.
     """
 
     half_angle: float
@@ -416,12 +391,8 @@ class SceneBody:
 class ScenePath:
     """Path of a point.
 
-    Parameters
-    ----------
-    points : ndarray, shape (n, 3)
-        In m.
-    role : {"trail", "reference", "plan", "estimate"}
-        Trails have a point for each time of the scene; others are drawn whole.
+    Points are in m. Trails have a point for each time of the scene; plans, references and estimates
+    are drawn whole.
     """
 
     name: str
@@ -434,11 +405,7 @@ class ScenePath:
 class SceneGoal:
     """A pose where something is to be, with its tolerance.
 
-    Parameters
-    ----------
-    pose : ndarray, shape (7,)
-    tolerance : float
-        Radius of the ball of positions that pass, m; 0 where there is none.
+    Positions in a ball of the radius `tolerance`, m, pass; 0 where there is none.
     """
 
     name: str
@@ -451,10 +418,7 @@ class SceneGoal:
 class SceneArrow:
     """A force that acts at a point.
 
-    Parameters
-    ----------
-    starts, vectors : ndarray, shape (F, 3)
-        Point of action, m, and the force in world axes, in the unit.
+    Starts are points of action, m; vectors are in world axes, in the unit.
     """
 
     name: str
@@ -466,13 +430,7 @@ class SceneArrow:
 @named_options
 @dataclass(frozen=True)
 class SceneEvent:
-    """Something that happened.
-
-    Parameters
-    ----------
-    t : float
-        In s.
-    """
+    """Something that happened."""
 
     t: float
     name: str
@@ -483,14 +441,7 @@ class SceneEvent:
 class ScenePlot:
     """Lines over time of one unit, to be drawn below the scene.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Of the lines.
-    t : ndarray, shape (n,)
-    values : ndarray, shape (n, len(names))
-    lower, upper : float
-        Limits that are drawn; infinite where there are none.
+    Limits are infinite where none are drawn.
     """
 
     title: str

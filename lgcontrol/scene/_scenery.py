@@ -43,12 +43,7 @@ POSE_NUMBERS = 400_000  # of all poses of a scene: 1.6 MB in single precision
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """What a bound keeps a body or a direction in, not out of.
-
-    Parameters
-    ----------
-    of : GateBox or Cone
-    """
+    """What a bound keeps a body or a direction in, not out of."""
 
     of: Any
 
@@ -57,10 +52,7 @@ class Inside:
 class GateBox:
     """Box along the axes of the world that a body passes through.
 
-    Parameters
-    ----------
-    lower, upper : ndarray, shape (3,)
-        Corners, m; infinite where it has no end.
+    Corners are in m, infinite where it has no end.
     """
 
     lower: np.ndarray
@@ -72,17 +64,10 @@ def obstacle_bodies(
 ) -> list[SceneBody]:
     """Obstacles and gates as bodies, which move if their places are functions of time.
 
-    Half-spaces, cones and gates without an end have infinite sizes, which `fitted` cuts.
-
-    Parameters
-    ----------
-    obstacles : mapping of str to object, or sequence
-        Obstacles of `lgcontrol.optimal`, or (center or both ends, radius); `Inside` for gates and
-        for cones that a direction stays in.
-    t : ndarray, shape (N,)
-        Times at which those that move are placed.
-    p : ndarray, optional
-        Parameters that their places depend on.
+    Half-spaces, cones and gates without an end have infinite sizes, which `fitted` cuts. They are
+    obstacles of `lgcontrol.optimal`, or (center or both ends, radius), perhaps by name; `Inside`
+    for gates and for cones that a direction stays in. Those that move are placed at the times t, by
+    the parameters p.
     """
     own = np.zeros(0) if p is None else p
     named = obstacles
@@ -128,14 +113,8 @@ def fitted(
 ) -> list[SceneBody]:
     """Bodies whose infinite sizes end with a scene.
 
-    Parameters
-    ----------
-    bodies : sequence of SceneBody
-        Of `obstacle_bodies`.
-    extent : ndarray, shape (2, 3)
-        Corners of what else is in the scene, m.
-    carrier : SceneBody, optional
-        Body that cones of directions are about; the origin if left out.
+    The extent are corners of what else is in the scene, m. Cones of directions are about the
+    carrier, or the origin.
     """
     return [_cut(body, extent, carrier) for body in bodies]
 
@@ -215,11 +194,7 @@ def position_ellipsoids(
 ) -> list[SceneBody]:
     """Ellipsoids of 2σ at some poses, at equal distances along their path.
 
-    Parameters
-    ----------
-    poses : ndarray, shape (N, 7)
-    covariances : ndarray, shape (N, 3, 3)
-        Of the positions in the axes of the poses, m².
+    Covariances of the positions are in the axes of the poses, m².
     """
     good = np.isfinite(poses).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2))
     poses, covariances = poses[good], covariances[good]
@@ -239,11 +214,7 @@ def position_ellipsoids(
 def state_ellipsoids(group: LieGroup, x: np.ndarray, P: np.ndarray) -> list[SceneBody]:
     """Ellipsoids of the blocks of a state that move a body.
 
-    Parameters
-    ----------
-    x : ndarray, shape (N, nq)
-    P : ndarray, shape (N, dim, dim)
-        Covariances of the errors, in the tangent coordinates of the group.
+    Covariances of the errors are in the tangent coordinates of the group.
     """
     found: list[SceneBody] = []
     for name, block, at, own in moving_blocks(group):
@@ -258,10 +229,7 @@ def place_bodies(
 ) -> list[SceneBody]:
     """Estimated points by name, m: ellipsoids of 2σ in world axes.
 
-    Parameters
-    ----------
-    places : mapping of str to ndarray, shape (2,) or (3,)
-    covariances : mapping of str to ndarray, shape (2, 2) or (3, 3)
+    Points and covariances have two or three axes.
     """
     found = []
     for name, place in places.items():

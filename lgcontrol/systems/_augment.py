@@ -253,16 +253,9 @@ SHORTEST_LAG = 1e-9
 class SignalStage:
     """One signal on its way, with states of its own.
 
-    Attributes
-    ----------
-    block : str
-        Block of the state the states belong to.
-    names : tuple of str
-        Names of the states; their unit is that of the signal.
-    parameters : tuple of Parameter
-    run : callable
-        ``(states, signal, parameters) → signal, change`` with the rate of the states, for discrete
-        systems their change in a sample.
+    These are a block of the state, in the unit of the signal. Their rate, for discrete systems
+    their change in a sample, is the second result of ``run``,
+    ``(states, signal, parameters) → signal, change``.
     """
 
     block: str
@@ -348,16 +341,9 @@ def _positive(name: str, value: Any) -> float:
 class Augmented:
     """Places of the states and parameters of each part, and the field made of the parts.
 
-    Parameters
-    ----------
-    stages : list of (int, SignalStage)
-        What inputs pass through, in this order, with the position of the input.
-    biased, integrated : list of int
-        Entries of the output error.
-    reference : array_like or None
-        Nominal reference of the integrators.
-    functions : dict of str to callable
-        What is integrated besides, of the arguments of the system.
+    Inputs pass through the stages in this order, each with the position of its input. Entries of
+    the output error have a bias or are integrated, about a nominal reference; `functions` of the
+    arguments of the system are integrated besides.
     """
 
     def __init__(

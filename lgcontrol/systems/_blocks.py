@@ -21,15 +21,8 @@ CONFIGURATION = "configuration"  # block of a mechanical state whose joints go b
 def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
     """Group, coordinates and tangent vector of each block of a state.
 
-    Parameters
-    ----------
-    state : LieGroup
-        A product's blocks have their own names; any other group is one block, "state".
-
-    Returns
-    -------
-    dict of str to (LieGroup, slice, slice)
-        Where a block is in coordinates (nq), and where in tangent vectors (dim).
+    A product's blocks have their own names; any other group is one block, "state". Slices are
+    places in coordinates (nq), then in tangent vectors (dim).
     """
     if not isinstance(state, Product):
         return {"state": (state, slice(0, state.nq), slice(0, state.dim))}
@@ -46,10 +39,6 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     other has it. If several have it, it is the one in the block "configuration": a joint's name
     alone is its angle, not that of its motor. Numbers that share what is before the dot in their
     names are found by that, too: ``"velocity.panda_joint1"``.
-
-    Returns
-    -------
-    coordinates, tangents : dict of str to slice
 
     Examples
     --------
@@ -126,19 +115,8 @@ def from_wide_to_narrow(what: str, places: Mapping[str, slice | Sequence[int]]) 
     """Names in an order in which the value of the narrowest name is set last.
 
     A mapping may name a block and an entry of that block. The value of the entry counts, in
-    whatever order the names are written.
-
-    Parameters
-    ----------
-    what : str
-        The mapping, for the message.
-    places : mapping of str to slice or sequence of int
-        Which entries each of its names stands for.
-
-    Raises
-    ------
-    ValueError
-        If two of the names stand for the same entries.
+    whatever order the names are written. Refused are names that stand for the same entries; `what`
+    calls the mapping in the message.
 
     Examples
     --------
@@ -164,25 +142,8 @@ def place_of(
     """Whether a name is one of the state's or of the inputs', and what it is called there.
 
     A joint and the torque that drives it often have one name: ``"state.…"`` and ``"input.…"`` tell
-    them apart.
-
-    Parameters
-    ----------
-    what : str
-        What the name is given for, for messages.
-    of_state, of_inputs : collection of str
-        Names that are known.
-
-    Returns
-    -------
-    place : {"state", "input", ""}
-        Empty for an unknown name.
-    name : str
-
-    Raises
-    ------
-    ValueError
-        If it is both.
+    them apart. The place is empty for an unknown name; a name that is both is refused. `what` is
+    what it is given for, for messages.
 
     Examples
     --------
@@ -216,13 +177,6 @@ def error_remedy(name: str, errors: Sequence[str], tangent: Collection[str]) -> 
 
     Independent coordinates of a mechanism, such as angles of joints between bodies, are
     displacements across the state: no entry of the state has their value.
-
-    Parameters
-    ----------
-    errors : sequence of str
-        Names of the error coordinates.
-    tangent : collection of str
-        Names of the state's tangent vector, whose values the state has.
 
     Examples
     --------
@@ -315,18 +269,8 @@ class ErrorCoordinates:
     ) -> ErrorCoordinates:
         """Entries of the tangent vector that decide the others by the constraints.
 
-        Parameters
-        ----------
-        names : iterable of str
-            Independent entries of ``state.tangent_names``.
-        constraints : callable
-            ``(x, p) → column`` that vanishes on the submanifold; on positions and on velocities
-            both. Rows must be independent, and as many as the entries that are not named.
-
-        Returns
-        -------
-        ErrorCoordinates
-            N solves ``[∂constraints; E] N = [0; 1]``.
+        Rows of the constraints, on positions and on velocities both, must be independent, and as
+        many as the entries that are not named. N solves ``[∂constraints; E] N = [0; 1]``.
 
         Examples
         --------

@@ -23,25 +23,8 @@ def check_start(
 ) -> np.ndarray:
     """State from outside as `check_state` takes it, on the constraints of the system.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the state.
-    x : array_like, shape (nq,) or (..., nq)
-    p : ndarray, shape (..., n_parameters), optional
-        Nominal if left out.
-    batch : bool
-        Whether leading axes are allowed.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_state` raises; a ValueError, too, if no state near it keeps the constraints.
-
-    Warns
-    -----
-    RuntimeWarning
-        If the state violates the constraints and its projection is taken.
+    A warning tells of a state that violates them and was projected; one without a state near it
+    that keeps them is refused.
     """
     x = check_state(system, name, x, batch=batch)
     return on_constraints(system, name, x, p)
@@ -52,31 +35,9 @@ def on_constraints(
 ) -> np.ndarray:
     """States on the constraints of a system; those that are off are projected, with a warning.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the states.
-    x : ndarray, shape (..., nq)
-        Elements of the state's group.
-    p : ndarray, shape (..., n_parameters), optional
-        Nominal if left out.
-    warn : bool
-        False for measured states, whose noise violates the constraints.
-
-    Returns
-    -------
-    ndarray, shape (..., nq)
-        The same array where nothing is off.
-
-    Raises
-    ------
-    ValueError
-        If no state near one of them keeps the constraints.
-
-    Warns
-    -----
-    RuntimeWarning
-        If a state is moved: says which, by how much, and what moves most.
+    The warning says which, by how much, and what moves most; measured states, whose noise violates
+    the constraints, need none. States without one near them that keeps the constraints are refused.
+    Where nothing is off, the same array is returned.
     """
     if system.errors is None or system.errors.constraints is None or system.project is None:
         return x

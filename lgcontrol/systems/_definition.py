@@ -77,15 +77,7 @@ else:
 
 
 def not_a_system(name: str, value: object) -> str:
-    """Message for something that should have been a System; trees and bodies make one.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-        What was given.
-    """
+    """Message for something that should have been a System; trees and bodies make one."""
     remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
     if type(value).__module__.startswith("control."):
         remedy = "; System.from_control(model) makes one"
@@ -95,12 +87,7 @@ def not_a_system(name: str, value: object) -> str:
 class LimitedQuantities(NamedTuple):
     """Entries of quantities that have limits.
 
-    Attributes
-    ----------
-    names, units : tuple of str
-    lower, upper : ndarray, shape (k,)
-    function : ModelFunction
-        ``(t, x, u, p) → values``, shape (..., k).
+    The function is ``(t, x, u, p) → values``, shape (..., k).
     """
 
     names: tuple[str, ...]

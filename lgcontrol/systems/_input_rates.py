@@ -117,19 +117,8 @@ def with_input_rates(
 def block_leads(system: System[Any], t: Any, u: Any) -> list[Any]:
     """Times by which the inputs that act are ahead of the block "input", with ``in_blocks``.
 
-    Parameters
-    ----------
-    system : System
-        That without rates.
-    t : casadi.SX or casadi.MX
-        In s.
-    u : casadi.SX or casadi.MX
-        Inputs of the system with rates.
-
-    Returns
-    -------
-    list of casadi.SX or casadi.MX
-        For each control.
+    The system is that without rates, inputs are those of the one with rates; one time for each
+    control.
     """
     begin, length, *may = ca.vertsplit(u[system.n_inputs :])
     return [may[k] * (begin + length - t) for k in range(len(system.input_index("control")))]

@@ -262,19 +262,8 @@ def flat_system(
 ) -> control.flatsys.FlatSystem:
     """`control.flatsys.FlatSystem` on the stored coordinates and the controls of a system.
 
-    Parameters
-    ----------
-    forward : callable
-        ``forward(x, u)`` gives the flat flag for a state and the controls.
-    reverse : callable
-        ``reverse(flag)`` gives the state and the controls.
-    options : dict
-        Of `control.flatsys.FlatSystem`; they replace the names of the system's own signals.
-
-    Returns
-    -------
-    control.flatsys.FlatSystem
-        With the states as outputs.
+    ``forward(x, u)`` gives the flat flag for a state and the controls, ``reverse(flag)`` these for
+    a flag. The states are the outputs; options replace the names of the system's own signals.
     """
     import control.flatsys
 

@@ -16,20 +16,9 @@ from ._system import System
 def with_point_inputs(system: System[Any], points: Sequence[float]) -> System[Any]:
     """System whose controls are the values of the inputs at some points of a step.
 
-    Between the points inputs are the polynomial through these values.
-
-    Parameters
-    ----------
-    system : System
-        Continuous.
-    points : sequence of float
-        Shares of a step.
-
-    Returns
-    -------
-    System
-        With the controls "push.1", "push.2" and so on, all of one point after the other. The other
-        inputs follow, and two measured ones: "step.begin" and "step.length" in s.
+    Between the points inputs are the polynomial through these values. Points are shares of a step.
+    The controls are "push.1", "push.2" and so on, all of one point after the other; the other
+    inputs follow, and two measured ones: "step.begin" and "step.length" in s.
 
     Examples
     --------
@@ -70,18 +59,7 @@ def with_point_inputs(system: System[Any], points: Sequence[float]) -> System[An
 def polynomial_inputs(system: System[Any], points: Sequence[float], t: Any, u: Any) -> Any:
     """Inputs of a system at a time, from those of `with_point_inputs`.
 
-    Parameters
-    ----------
-    system : System
-        That without points.
-    t : casadi.SX or casadi.MX
-        In s.
-    u : casadi.SX or casadi.MX
-        Inputs of the system with points.
-
-    Returns
-    -------
-    casadi.SX or casadi.MX
+    The system is that without points, inputs are those of the one with points.
     """
     controls = system.input_index("control").tolist()
     m, s = len(controls), len(points)
@@ -97,12 +75,7 @@ def polynomial_inputs(system: System[Any], points: Sequence[float], t: Any, u: A
 
 
 def lagrange_weights(points: Sequence[float], share: Any) -> list[Any]:
-    """Weights of the values at some points in the polynomial through them, at a share of a step.
-
-    Parameters
-    ----------
-    share : float, ndarray, casadi.SX or casadi.MX
-    """
+    """Weights of the values at some points in the polynomial through them, at a share of a step."""
     found = []
     for i, own in enumerate(points):
         weight: Any = 1.0

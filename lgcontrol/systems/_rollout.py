@@ -132,17 +132,7 @@ def rollout_derivatives(
 ) -> RolloutDerivatives:
     """Response to a whole input sequence with the derivatives of every step, in one call.
 
-    Parameters
-    ----------
-    system, x0, u, dt, steps, t0, p, method, substeps
-        As for `System.rollout`.
-    parameters : bool
-        Whether to differentiate by the parameters, too.
-
-    Warns
-    -----
-    RuntimeWarning
-        As `System.rollout` does.
+    Arguments are those of `System.rollout`, and whether to differentiate by the parameters, too.
 
     Examples
     --------

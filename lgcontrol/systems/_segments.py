@@ -14,12 +14,7 @@ def squared_distance(a: Any, b: Any) -> Any:
     """Least squared distance of two segments, or a segment and a point, or two points.
 
     Its slope is continuous, but for parallel segments side by side, where the nearest points are
-    not unique.
-
-    Parameters
-    ----------
-    a, b : CasADi matrix, shape (d, 1) or (d, 2)
-        A point, or both ends of a segment.
+    not unique. One column is a point, two are the ends of a segment.
 
     References
     ----------

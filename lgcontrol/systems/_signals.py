@@ -199,11 +199,6 @@ _Signal = TypeVar("_Signal", Input, Parameter)
 def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_Signal, ...]:
     """Signals from a list of them or of plain names; names must differ.
 
-    Parameters
-    ----------
-    kind : type
-        Input or Parameter.
-
     Examples
     --------
     >>> [entry.name for entry in as_signals(Input, ["left", Input("right", "N")])]
@@ -320,17 +315,6 @@ def control_names(kind: str, names: Sequence[str]) -> list[str]:
 def check_name(kind: str, name: object) -> None:
     """Refuse names that are not text or are empty.
 
-    Parameters
-    ----------
-    kind : str
-        What is named, for the message.
-    name : object
-
-    Raises
-    ------
-    ValueError
-        If the name is not text or is empty.
-
     Examples
     --------
     >>> check_name("wheel", "front left")
@@ -380,19 +364,7 @@ def values_by_name(
 ) -> np.ndarray:
     """Values of parameters of a mapping or of an array.
 
-    Parameters
-    ----------
-    others : ndarray, shape (n,)
-        Values of those that a mapping does not name.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If a value is outside the range of its parameter.
+    `others` are values of those that a mapping does not name; a value outside its range is refused.
     """
     if p is None:
         return others
@@ -412,17 +384,8 @@ def values_by_name(
 class ParameterValues:
     """Values of parameters over time: numbers, and functions of time by name.
 
-    Parameters
-    ----------
-    others : ndarray, shape (n,)
-        Values of those that a mapping does not name.
-
-    Attributes
-    ----------
-    constant : ndarray, shape (n,)
-        Of those that do not change.
-    functions : dict of str to callable
-        Parameters that change.
+    `others` are values of those that a mapping does not name. Parameters that change have
+    functions; `constant` has the values of the others.
 
     Examples
     --------
@@ -464,10 +427,7 @@ class ParameterValues:
     def at(self, t: float) -> np.ndarray:
         """Values at time t in s, shape (n,).
 
-        Raises
-        ------
-        ValueError
-            If a function returns what is no finite number or is outside of its range.
+        Refused is what is no finite number or is outside of its range.
         """
         if not self.functions:
             return self.constant

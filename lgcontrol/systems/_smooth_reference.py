@@ -56,14 +56,6 @@ class StateMotion(Protocol):
 def is_motion(reference: object) -> TypeGuard[StateMotion]:
     """Whether a reference is a `StateMotion`, asked once a type: protocols take 20 µs to ask.
 
-    Parameters
-    ----------
-    reference : object
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> is_motion([1.0, 0.0])
@@ -399,10 +391,7 @@ def check_knots(group: LieGroup, t: Any) -> np.ndarray:
 def velocity_of_exponential(group: LieGroup) -> ModelFunction:
     """``φ̇ … φ⁗ at φ → v, v̇, v̈, v⃛`` of ``exp(φ(t))``: ``v = J_r(φ) φ̇`` and its derivatives.
 
-    Returns
-    -------
-    ModelFunction
-        ``(phi) → rates``: φ with four derivatives, (dim, 5), to (dim, 4).
+    From φ with four derivatives, (dim, 5), to (dim, 4).
     """
 
     def build(phi: Any) -> Any:

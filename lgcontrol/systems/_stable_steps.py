@@ -30,11 +30,6 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
 
     The exact one is ``exp(z)``.
 
-    Parameters
-    ----------
-    z : complex or array_like
-        Eigenvalue times the length of the step.
-
     References
     ----------
     Hairer, Wanner: Solving Ordinary Differential Equations II, definition IV.2.1.

@@ -44,12 +44,7 @@ FARTHER = (0.3, 1.1, 2.7)
 class Steadiness:
     """What stays the same along the motion with the present rate; found when asked.
 
-    Attributes
-    ----------
-    system : System
-    t, x, u, p : float, ndarray
-        Where.
-    here : result of `field_derivatives` there
+    `here` is the result of `field_derivatives` at the motion's start.
     """
 
     system: SystemDefinition
@@ -98,13 +93,7 @@ class _Changes(NamedTuple):
 class Later(NamedTuple):
     """The motion and its linearization at later times, one row a time.
 
-    Attributes
-    ----------
-    t, x : ndarray
-        Shapes (k,) and (k, nq).
-    there : results of `field_derivatives`
-    tolerance : ndarray, shape (k, dim)
-        Changes of the rate that do not count.
+    `tolerance` are changes of the rate that do not count, shape (k, dim).
     """
 
     t: np.ndarray

@@ -109,19 +109,7 @@ def step_residuals(
 ) -> np.ndarray:
     """Residuals of the steps from some states, zeros for methods that solve nothing.
 
-    Parameters
-    ----------
-    system, method, substeps
-        As for `resolved_step`.
-    t : ndarray, shape (N,)
-    x : ndarray, shape (..., N, nq)
-    u : ndarray, shape (..., N, n_inputs)
-    p : ndarray, shape (..., n_parameters)
-    dt : float, or ndarray of shape (N,)
-
-    Returns
-    -------
-    ndarray, shape (..., N)
+    One for each time and state, whose batch axes may come before that of the times.
     """
     step = resolved_step(system, method, substeps)
     if step is None:
@@ -130,13 +118,7 @@ def step_residuals(
 
 
 def unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
-    """Say where the equations of steps were not solved; nothing where they all were.
-
-    Parameters
-    ----------
-    residual : ndarray
-        Of `step_residuals`.
-    """
+    """Say where the equations of steps were not solved; nothing where they all were."""
     missed = ~(residual <= 1)
     if not missed.any():
         return ""
@@ -215,16 +197,8 @@ def step_derivatives(
 def point_states(system: SystemDefinition, method: ImplicitRungeKutta) -> ca.Function:
     """``(t, x, u, p, dt) → X, A, B`` at the collocation points of a step, one beside the other.
 
-    Parameters
-    ----------
-    system : System
-        Continuous, without constraints.
-
-    Returns
-    -------
-    casadi.Function
-        X has a column for each point. A (dim, s dim) and B (dim, s n_inputs) are derivatives by
-        the tangent of the state and by the inputs.
+    The system is continuous, without constraints. A (dim, s dim) and B (dim, s n_inputs) are
+    derivatives by the tangent of the state and by the inputs.
     """
 
     def make() -> ca.Function:
@@ -362,12 +336,7 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
     In tangent coordinates of the whole group, constrained or not: `linearize` and
     `step_derivatives` are in the error coordinates of the system. With ``X = X̄ exp(ε)`` and
     ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``; discrete ``A, B`` of
-    ``ε⁺ = A ε + B δu``, projection included.
-
-    Returns
-    -------
-    ModelFunction
-        ``rate`` is f itself.
+    ``ε⁺ = A ε + B δu``, projection included. ``rate`` is f itself.
     """
     t, x, u, p = symbols_of(system)
     rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
@@ -387,17 +356,7 @@ def output_derivatives(
 ) -> tuple[Value, Value]:
     """Derivatives of y between tangent spaces for displacements of x, and with respect to u.
 
-    Parameters
-    ----------
-    state, output : LieGroup
-        Of x and y.
-    x, u : casadi.SX or casadi.MX
-    y : casadi.SX or casadi.MX
-        Coordinates on the output group, an expression of x and u.
-
-    Returns
-    -------
-    C, D : casadi.SX or casadi.MX
+    y are coordinates on the output group, an expression of x and u.
     """
     drop = output.tangent_matrix(y)
     return drop @ (ca.jacobian(y, x) @ state.rate_matrix(x)), drop @ ca.jacobian(y, u)

@@ -37,15 +37,6 @@ def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     States that feed back on each other get their units from these loops alone, however far apart
     they are. A chain has no such units, and its sources are followed only over three decades.
     Balancing would push the states of a chain of integrators arbitrarily far apart.
-
-    Parameters
-    ----------
-    A : ndarray, shape (n, n)
-    B : ndarray, shape (n, m)
-
-    Returns
-    -------
-    ndarray, shape (n,)
     """
     size = np.abs(A)
     largest = np.maximum(size.max(axis=1, initial=0.0)[:, None], size.max(axis=0, initial=0.0))
@@ -61,14 +52,7 @@ def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def balanced(A: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """A in other units of the states.
-
-    Parameters
-    ----------
-    A : ndarray, shape (n, n)
-    units : ndarray, shape (n,)
-        Of `balancing_units`.
-    """
+    """A in other units of the states."""
     return A * units / units[:, None]
 
 
@@ -83,12 +67,7 @@ def _balance(matrix: np.ndarray) -> np.ndarray:
 class Spectrum:
     """Eigenvalues and how far rounding may have moved each.
 
-    Attributes
-    ----------
-    values : ndarray of complex, shape (n,)
-    vectors : ndarray of complex, shape (n, n)
-        Right eigenvectors in columns.
-    error : ndarray, shape (n,)
+    Right eigenvectors are in columns.
     """
 
     values: np.ndarray
@@ -106,13 +85,8 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     """Eigenvalues of a balanced matrix with bounds on their errors.
 
     An eigenvalue moves by the perturbation times its condition number. If m eigenvalues coincide,
-    one moves by no more than about the m-th root of the relative perturbation.
-
-    Parameters
-    ----------
-    A : ndarray, shape (n, n)
-    size : float, optional
-        Norm that rounding errors of A are proportional to; that of A if left out.
+    one moves by no more than about the m-th root of the relative perturbation. Rounding errors of A
+    are proportional to `size`, or to its own norm.
 
     References
     ----------
@@ -359,14 +333,8 @@ def observability(linearization: LinearModel, tolerance: float = 1e-9) -> Observ
 def is_stabilizable_when_sampled(A: np.ndarray, B: np.ndarray, tolerance: float = 1e-9) -> bool:
     """Whether what B does not reach dies out in ``ε⁺ = A ε + B δu``.
 
-    Sampled at a multiple of its half period, an oscillation is out of reach of its input.
-
-    Parameters
-    ----------
-    A : ndarray, shape (n, n)
-    B : ndarray, shape (n, m)
-    tolerance : float
-        Share of the largest singular value below which one is zero.
+    Sampled at a multiple of its half period, an oscillation is out of reach of its input. A
+    singular value below the tolerance times the largest is zero.
     """
     _, outside, _, A = _reached(A, B, tolerance)
     left = _spectrum(outside.T @ A @ outside, A).growth(is_discrete=True)

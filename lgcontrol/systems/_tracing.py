@@ -86,12 +86,8 @@ _CALLED = ("f", "h", "step")  # functions that users call with states that they 
 class SystemFunction(ModelFunction):
     """A ModelFunction of a system: p may be a mapping of names, errors say what was meant.
 
-    Parameters
-    ----------
-    system : System
-        System of its inputs and parameters.
-    function, shapes
-        As of ModelFunction. Arguments u and p may be left out where `optional` names them.
+    Its function and shapes are as of ModelFunction. Arguments u and p may be left out where
+    `optional` names them.
     """
 
     _known = ("_parameters", "_dim", "_advice", "_state", "_is_new")
@@ -171,17 +167,7 @@ class SystemFunction(ModelFunction):
 
 
 def symbols_of(system: Signature, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
-    """Fresh symbols t, x, u, p, of the system's kind unless told.
-
-    Parameters
-    ----------
-    symbol : type, optional
-        casadi.SX or casadi.MX.
-
-    Returns
-    -------
-    t, x, u, p : casadi.SX or casadi.MX
-    """
+    """Fresh symbols t, x, u, p, of the system's kind unless told."""
     sym = (symbol or system.symbol).sym
     return (
         sym("t"),
@@ -205,14 +191,7 @@ def shapes_of(system: Signature) -> dict[str, Shape]:
 def trace_field(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
     """``(t, x, u, p) → name``; u and p may be left out.
 
-    Parameters
-    ----------
-    name : str
-        Of the function and its result.
-    build : callable
-        ``(t, x, u, p) → column``.
-    rows : int or None
-        That the column must have.
+    `build` is ``(t, x, u, p) → column``, of so many rows if told.
     """
     return _trace_column(system, name, build, rows, ("t", "x", "u", "p"))
 
@@ -225,13 +204,7 @@ def trace_static(
 
 
 class TracedLater:
-    """A model function that is traced when it is first used, and pickled as what it is.
-
-    Parameters
-    ----------
-    make : callable
-        ``() → ModelFunction``.
-    """
+    """A model function that is traced when it is first used, and pickled as what it is."""
 
     def __init__(self, make: Callable[[], ModelFunction]) -> None:
         self._make = make
@@ -256,14 +229,7 @@ class TracedLater:
 
 
 def traced_when_asked(given: Any, trace: Callable[[Any], ModelFunction]) -> Any:
-    """A traced function; of one that is `TracedLater`, later: what nobody asks for costs nothing.
-
-    Parameters
-    ----------
-    given : callable or TracedLater
-    trace : callable
-        ``given → ModelFunction``.
-    """
+    """A traced function; of one that is `TracedLater` later: what nobody asks for costs nothing."""
     if isinstance(given, TracedLater):
         return TracedLater(lambda: trace(given.traced))
     return trace(given)
@@ -283,13 +249,7 @@ def trace_matrices(
 ) -> ModelFunction:
     """Callable of some of t, x, u, p (and `extra` ones) that returns matrices or columns.
 
-    Parameters
-    ----------
-    build : callable
-    arguments : str
-        Their names, separated by spaces.
-    extra : mapping of str to tuple of int, optional
-        Columns besides.
+    Arguments are names, separated by spaces; extra ones are columns.
     """
     names, label = arguments.split(), f"{system.name}: {name}"
     optional = {"u": nominal_of(system.inputs), "p": nominal_of(system.parameters)}
@@ -335,15 +295,9 @@ def matrix_function(
 ) -> ModelFunction:
     """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices.
 
-    Parameters
-    ----------
-    symbols : list of casadi.SX or casadi.MX
-        t, x, u, p, and dt if given.
-    results : dict
-        Expressions of the symbols by name.
-    is_shared : bool
-        Whether to look for common subexpressions, which takes thirty times as long as making the
-        function: not where what the results have in common is little and calls are few.
+    Results are expressions of the symbols. To look for common subexpressions takes thirty times as
+    long as making the function: not where what the results have in common is little and calls are
+    few.
     """
     expressions: Any = [system.symbol(value) for value in results.values()]
     if is_shared and system.symbol is ca.SX:
@@ -446,25 +400,8 @@ def call_with_symbols(
 ) -> Any:
     """What a callable returns for symbols.
 
-    Parameters
-    ----------
-    label : str
-        What it is, for messages.
-    build : callable
-    symbols : sequence
-        Its arguments.
-    names : sequence of str
-        Their names, for messages.
-
-    Raises
-    ------
-    TypeError
-        If it takes other arguments, or decides by a value that is not known yet.
-
-    Warns
-    -----
-    FutureWarning
-        If it calls NumPy functions on CasADi values.
+    A TypeError says what it is and names its arguments where it takes others, or decides by a value
+    that is not known yet. A FutureWarning tells of NumPy functions on CasADi values.
     """
     try:
         inspect.signature(build).bind(*symbols)
@@ -497,10 +434,7 @@ def call_with_symbols(
 def refuse_nan(label: str, function: ca.Function, point: Sequence[np.ndarray]) -> None:
     """Raise if a function of SX holds NaN: `float` and `math` make it of symbols without a word.
 
-    Parameters
-    ----------
-    point : sequence of ndarray
-        Arguments at which to look whether there is any reason to search.
+    A look at a point says whether there is any reason to search.
     """
     if not function.is_a("SXFunction"):
         return
@@ -549,15 +483,7 @@ def complete_input(
 ) -> np.ndarray:
     """Inputs of shape ``(*axes, n_inputs)``; the others are nominal where only controls are given.
 
-    Parameters
-    ----------
-    name : str
-        What the value is called in messages.
-    u : array_like, shape (*axes, n_inputs) or (*axes, n_controls)
-    axes : tuple of int or None
-        Axes before that of the inputs; None stands for any length.
-    batch : bool
-        Whether batch axes may come before these.
+    None in axes stands for any length; with `batch` others may come before them.
     """
     given = check_shape(name, u, (None,), batch=True)
     index = choose_inputs(system.inputs, "control")
@@ -590,20 +516,8 @@ def input_count(system: Signature) -> str:
 def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np.ndarray:
     """Parameters of shape (n_parameters,): nominal ones for None, or those of a mapping by name.
 
-    Parameters
-    ----------
-    p : mapping, array_like or None
-    batch : bool
-        Whether arrays may have leading axes.
-
-    Returns
-    -------
-    ndarray, shape (..., n_parameters)
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong or a value is outside the range of its parameter.
+    Arrays may have leading axes with `batch`. A value outside the range of its parameter is
+    refused.
     """
     if p is None:
         return nominal_of(system.parameters)
@@ -651,18 +565,8 @@ def coordinate_sizes(state: LieGroup) -> str:
 def check_units(name: str, system: Signature, trajectory: Trajectory) -> None:
     """Refuse a trajectory whose inputs are of other units than those of the system.
 
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    trajectory : Trajectory
-        With an input for each of the system's, or for each of its controls; nothing is said of
-        inputs without a unit.
-
-    Raises
-    ------
-    ValueError
-        If units differ: accelerations are no torques, however many there are.
+    Accelerations are no torques, however many there are. It has an input for each of the system's,
+    or for each of its controls; nothing is said of inputs without a unit.
     """
     own = system.inputs
     if len(trajectory.inputs) != len(own):
@@ -679,23 +583,7 @@ def check_units(name: str, system: Signature, trajectory: Trajectory) -> None:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside as `check_element` takes it; points and tangent vectors are told.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    x : array_like, shape (nq,) or (..., nq)
-    batch : bool
-        Whether leading axes are allowed.
-
-    Raises
-    ------
-    TypeError
-        If it is a point with an input.
-    ValueError
-        If it has another size, is not finite, or off the group by more than 1e-6.
-    """
+    """State from outside as `check_element` takes it; points and tangent vectors are told."""
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
@@ -723,17 +611,7 @@ def ask_of_state(name: str, x: np.ndarray, state: LieGroup) -> None:
 def sample_time(system: Signature, dt: float | None = None, name: str = "dt") -> float:
     """Length of a step in s: that of a discrete system, else the given one.
 
-    Parameters
-    ----------
-    dt : float, optional
-        In s; may be left out for discrete systems, and has to be theirs where it is given.
-    name : str
-        What messages call dt.
-
-    Raises
-    ------
-    ValueError
-        If dt is not positive, is missing, or is not the sample time of a discrete system.
+    It may be left out for discrete systems, and has to be theirs where it is given.
 
     Examples
     --------

@@ -548,19 +548,7 @@ def time_response(
 ) -> control.TimeResponseData:
     """A motion as python-control has it.
 
-    Parameters
-    ----------
-    t : ndarray, shape (N + 1,)
-    x : ndarray, shape (N + 1, nq)
-    u : ndarray, shape (N + 1, m)
-        One row a node.
-    outputs : ndarray, shape (N + 1, r)
-    labels : sequence of str
-        Names of the outputs.
-    inputs : sequence of str
-        Names of the inputs, where they have some.
-    name : str, optional
-        Of the system.
+    With one row of inputs a node; `labels` are names of the outputs.
     """
     import control
 
@@ -613,14 +601,7 @@ def read_on_group(
 ) -> Made:
     """Read what lives on a group; one of the user's own has to be given.
 
-    Parameters
-    ----------
-    path, schema, version, what, largest
-        See `read_archive`.
-    group : LieGroup, optional
-        That of the state; the one that the file describes if left out.
-    make : callable
-        ``(arrays, description, group) → what was saved``.
+    ``make(arrays, description, group)`` returns what was saved; see `read_archive` for the others.
     """
     path, arrays, description = read_archive(path, schema, version, what, largest)
     if group is None:

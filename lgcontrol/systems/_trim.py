@@ -271,12 +271,7 @@ def _starts(
 class TrimLimits:
     """Limits of coordinates that are entries of the tangent vector as well, such as joints.
 
-    Attributes
-    ----------
-    coordinates, tangents : ndarray of int
-    lower, upper : ndarray
-    quantities : LimitedQuantities, optional
-        Limits of what is no coordinate.
+    Those of `quantities` are of what is no coordinate.
     """
 
     coordinates: np.ndarray
@@ -437,14 +432,7 @@ class TrimError(RuntimeError):
 class Wishes:
     """What `trim` was asked for, by position.
 
-    Attributes
-    ----------
-    coordinates : dict of int to float
-        Coordinates of the state with given values.
-    blocks : dict of str to ndarray
-        Blocks of the state with given values.
-    inputs : dict of int to float
-        Inputs with given values.
+    Wanted are values of coordinates, of blocks of the state, and of inputs.
     """
 
     coordinates: dict[int, float] = field(default_factory=dict)
@@ -456,11 +444,8 @@ class Wishes:
 class TrimEquations:
     """Rows that must vanish.
 
-    Attributes
-    ----------
-    names, units : list of str
-    function : casadi.Function
-        ``(t, x, u, p) → rows, D_x, D_u`` with derivatives for displacements of x, and for u.
+    The function is ``(t, x, u, p) → rows, D_x, D_u`` with derivatives for displacements of x, and
+    for u.
     """
 
     names: list[str]
@@ -706,14 +691,8 @@ Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 class Nearest:
     """Iterate at which Gauss–Newton stopped.
 
-    Attributes
-    ----------
-    x, u : ndarray
-    residual : ndarray
-        Of the equations.
-    scaled : ndarray
-        The same divided by the length of each equation's gradient: about the displacement that is
-        missing.
+    `scaled` is the residual of the equations divided by the length of each equation's gradient:
+    about the displacement that is missing.
     """
 
     x: np.ndarray
@@ -735,12 +714,6 @@ def row_scales(
     Each row has its own, so that a fast state does not loosen the equations of the others. At
     several points, because a gradient may vanish at one of them. It is 1 if the gradient vanishes
     at all of them, or is rounding next to the longest one.
-
-    Parameters
-    ----------
-    points : sequence of (x, u)
-    scale : ndarray
-        See `TrimDescent`.
     """
     gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
     lengths = np.linalg.norm(gradients, axis=-1)

@@ -100,14 +100,7 @@ class Waypoints(SmoothReference):
 def rest_to_rest(order: int) -> np.ndarray:
     """Ascending coefficients of the polynomial from 0 to 1 that is flattest at both ends.
 
-    Parameters
-    ----------
-    order : int
-        Odd; ``(order − 1)/2`` derivatives are zero at 0 and at 1.
-
-    Returns
-    -------
-    ndarray, shape (order + 1,)
+    The order is odd; ``(order − 1)/2`` derivatives are zero at 0 and at 1.
 
     Examples
     --------
