@@ -45,19 +45,7 @@ class BlockOptions(LawOptions, total=False):
 
 
 class BlockController(Controller):
-    """A law that cancels the model's dynamics of a configuration and its velocity.
-
-    Parameters
-    ----------
-    system : System
-        State with a configuration and its body-fixed velocity; affine in the controls.
-    dt : float
-        Period in s.
-    configuration, velocity : str, optional
-        The two blocks; those of the system's structure if left out.
-    reference, saturate, offset, delay, p
-        See `Controller`.
-    """
+    """A law that cancels the model's dynamics of a configuration and its velocity."""
 
     def __init__(
         self,

@@ -28,18 +28,10 @@ SHORTER_PERIODS = tuple(2.0**-k for k in range(1, 13))  # shares of a period tri
 
 
 class LawArgument(NamedTuple):
-    """An argument of an exported law that is a vector of the law's own.
+    """An argument of an exported law that is a vector of the law's own."""
 
-    Attributes
-    ----------
-    labels : list of (str, str)
-        Names and units of its entries.
-    draw : callable
-        ``(rng) → value``, shape (len(labels),), for test vectors.
-    """
-
-    labels: list[tuple[str, str]]
-    draw: Callable[[np.random.Generator], np.ndarray]
+    labels: list[tuple[str, str]]  # names and units of its entries
+    draw: Callable[[np.random.Generator], np.ndarray]  # a value for test vectors
 
 
 def vector_argument(names: Sequence[str], units: Sequence[str], order: int = 0) -> LawArgument:

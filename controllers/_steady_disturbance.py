@@ -62,39 +62,24 @@ class SteadyDisturbance:
 class DisturbanceEstimate(NamedTuple):
     """Estimate, and where the search for the steady state goes on.
 
-    Attributes
-    ----------
-    inputs : ndarray, shape (n_inputs,)
-        Zero for all inputs that are no estimated disturbance.
-    target : tuple of ndarray or None
-        State, controls and multipliers of the last steady state, and the inverse of its equations.
+    The target is state, controls and multipliers of the last steady state, and the inverse of its
+    equations.
     """
 
-    inputs: np.ndarray
+    inputs: np.ndarray  # (n_inputs,), zero for all that are no estimated disturbance
     target: tuple[np.ndarray, ...] | None = None
 
 
 class DisturbanceEstimator:
     """Constant inputs of role "disturbance", estimated from the prediction error of full states.
 
-    With the estimate d the model predicts ``x̂`` from ``x₀``. A measured state x says
-    ``error(x, x̂) ≈ G (d* − d)``, with the derivative G of the prediction by differences. A sample
-    of Δt moves the estimate by ``1 − exp(−Δt/T)`` times this correction. The target is the steady
-    state next to the reference in the presence of d. It has the rate of the reference at the least
-    cost of its error.
+    With the estimate d the model predicts ``x̂`` from ``x₀``. A measured state x says ``error(x,
+    x̂) ≈ G (d* − d)``, with the derivative G of the prediction by differences. A sample of Δt moves
+    the estimate by ``1 − exp(−Δt/T)`` times this correction, where T is `settling` if none is
+    given. Directions whose relative singular value is below `unobservable` are left out.
 
-    Parameters
-    ----------
-    system : System
-    given : SteadyDisturbance
-    settling : float
-        Time constant T where none is given, s.
-    method, substeps
-        Of the model's steps.
-    Q : ndarray, shape (n, n)
-        Weight on errors of the target.
-    unobservable : float
-        Singular value, relative, below which a direction of the disturbance is.
+    The target is the steady state next to the reference in the presence of d. It has the rate of
+    the reference at the least cost of its error, weighted by Q.
 
     References
     ----------

@@ -33,22 +33,7 @@ class TaskInverse:
 
     S holds the typical mobility (the mean of the diagonal of ``J M⁻¹ Jᵀ``) along each axis of the
     task, so that metres and radians compare. With ``w² = det(S^-½ J M⁻¹ Jᵀ S^-½)`` and w₀ a share
-    of its median, ``δ² = δ₀² (1 − (w/w₀)²)²`` where w < w₀.
-
-    Parameters
-    ----------
-    singular_region : float
-        w₀ over the median; 0 for no damping at all.
-
-    Attributes
-    ----------
-    typical_mobility : ndarray, shape (dim,)
-        Diagonal of S: inverse of the mass or inertia that each axis of the task moves alone.
-
-    Raises
-    ------
-    ValueError
-        If the tree cannot move the frame in all directions of the task.
+    of its median, the singular region, ``δ² = δ₀² (1 − (w/w₀)²)²`` where w < w₀.
 
     References
     ----------

@@ -31,21 +31,10 @@ class TreeOptions(LawOptions, total=False):
 
 
 class TreeController(Controller):
-    """A law of a tree that follows a configuration.
+    """A law of a tree that follows a configuration; see `ComputedTorque`.
 
     A subclass sets `stiffness`, `damping` and `law`. The law takes what is followed, stiffness and
     damping, in this order.
-
-    Parameters
-    ----------
-    tree : Multibody
-        What the controller knows of the plant.
-    dt : float
-        Period in s.
-    system : System, optional
-        What the controls act on, where it is not ``tree.system()``.
-    reference, saturate, offset, delay, p
-        See `Controller`.
     """
 
     law: TreeLaw
@@ -94,16 +83,6 @@ class FrameController(TreeController):
 
     The law takes what is followed, stiffness and damping, what of the posture is followed, its
     stiffness and damping.
-
-    Parameters
-    ----------
-    tree : Multibody
-    task : str or FrameTask
-        Frame whose pose is controlled, or what of it.
-    posture : array_like, Trajectory or function of time, optional
-        Configuration (nq,) or state.
-    **options
-        See `TreeController`.
     """
 
     _posture_gains: tuple[np.ndarray, np.ndarray]

@@ -28,22 +28,11 @@ GAINS = ("stiffness", "damping", "posture_stiffness", "posture_damping")
 
 
 class Wish(NamedTuple):
-    """What a law in accelerations asks of a tree, in CasADi columns.
+    """What a law in accelerations asks of a tree, in CasADi columns."""
 
-    Attributes
-    ----------
-    accelerations : sequence of columns
-        Terms in the order of priority.
-    velocity : column
-        That the law commands; joints with fast losses are held to it.
-    damping : matrix, optional
-        G of ``v̇ = −G v``, what is asked about rest, in 1/s; by the configuration alone. None if
-        a velocity stays undamped.
-    """
-
-    accelerations: Sequence[Value]
-    velocity: Value
-    damping: Value | None
+    accelerations: Sequence[Value]  # terms in the order of priority
+    velocity: Value  # commanded; joints with fast losses are held to it
+    damping: Value | None  # G of ``v̇ = −G v`` about rest [1/s]; None if one stays undamped
 
 
 class Sampling(NamedTuple):
@@ -62,35 +51,12 @@ class TreeLaw:
 
     A law in accelerations cancels the losses of joints at the measured velocity. If the sampled
     loop is too slow for a loss (see `commanded_joints`), the law compensates it at the commanded
-    velocity.
+    velocity; `commanded` says of which degrees of freedom, shape (nv,).
 
-    Parameters
-    ----------
-    system : System
-        State: configuration and velocity of the tree.
-    name : str
-        Of the function.
-    arguments : mapping of str to int
-        Names and lengths of what the law takes after q and v.
-    build : callable
-        ``(q, v, *arguments)`` on CasADi columns, gives forces ``[term, term, …]`` in the order of
-        priority. They are added to the forces that carry the weight. With `sampling` it gives a
-        `Wish`, which is added to the forces that hold the velocity constant.
-    sampling : Sampling, optional
-        Of a law in accelerations.
-
-    Attributes
-    ----------
-    commanded : ndarray of bool, shape (nv,)
-        Degrees of freedom whose losses are compensated at the commanded velocity.
-    function : ModelFunction
-    configuration : slice
-        Entries of the system's state that hold the tree's configuration.
-
-    Raises
-    ------
-    ValueError
-        If the state is another one, or the controls cannot do what the law asks for.
+    The law is ``build(q, v, *arguments)`` on CasADi columns, with arguments of given names and
+    lengths. It gives forces ``[term, term, …]`` in the order of priority, which are added to the
+    forces that carry the weight. With `sampling` it is one in accelerations and gives a `Wish`,
+    which is added to the forces that hold the velocity constant.
     """
 
     def __init__(

@@ -22,29 +22,14 @@ from ._smoothing import symmetric
 
 @dataclass(frozen=True, eq=False)
 class WindowInputs:
-    """Places of noise among the inputs of a window, and of known inputs, measurements, flags.
-
-    Attributes
-    ----------
-    system : System
-    noisy : list of int
-        Inputs of the system with noise, which comes first, in deviations.
-    deviation : ndarray
-        Of the noise over a step.
-    names : list of str
-        Of the data behind it: what is known of each input, then the measurements.
-    places : dict of str to (slice, int)
-        Values and flag of each measurement, among all inputs of the window.
-    empty : ndarray
-        Data of a node without measurements.
-    """
+    """Places of noise among the inputs of a window, and of known inputs, measurements, flags."""
 
     system: System[Any]
-    noisy: list[int]
-    deviation: np.ndarray
-    names: list[str]
-    places: dict[str, tuple[slice, int]]
-    empty: np.ndarray
+    noisy: list[int]  # inputs of the system with noise, which comes first, in deviations
+    deviation: np.ndarray  # of the noise over a step
+    names: list[str]  # of the data behind it: known inputs, then measurements
+    places: dict[str, tuple[slice, int]]  # values and flag of each measurement
+    empty: np.ndarray  # data of a node without measurements
 
     @classmethod
     def of(

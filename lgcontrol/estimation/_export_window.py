@@ -35,25 +35,14 @@ from ._status import LARGEST_SQUARED, MOST_GAP_STEPS, NODE_ROUNDING
 class ExportedWindow(NamedTuple):
     """What of a moving horizon is written.
 
-    Attributes
-    ----------
-    arrival : ArrivalCost
-    move : ModelFunction
-        ``(t, x, u, p, dt) → x_next`` of the system.
-    write_solver : callable
-        ``(folder, name)`` writes the solver of the window as C.
-    is_whole : bool
-        Whether each solve goes to convergence.
-    x0, P0, p : ndarray
-    events : list of (int, ndarray, ndarray, ndarray)
-        A run: 0 for an interval of a step or the number of a measurement from 1 on; its value;
-        estimate and covariance after it.
+    Events are a run: 0 for an interval of a step or the number of a measurement from 1 on; its
+    value; estimate and covariance after it.
     """
 
     arrival: ArrivalCost
-    move: ModelFunction
-    write_solver: Callable[[Path, str], object]
-    is_whole: bool
+    move: ModelFunction  # ``(t, x, u, p, dt) → x_next`` of the system
+    write_solver: Callable[[Path, str], object]  # of the window, in C
+    is_whole: bool  # whether each solve goes to convergence
     x0: np.ndarray
     P0: np.ndarray
     p: np.ndarray

@@ -92,30 +92,15 @@ class Log:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Intervals with the measurements at their ends: what one compiled loop goes through.
+    """Intervals with the measurements at their ends: what one compiled loop goes through."""
 
-    Attributes
-    ----------
-    t, dt : ndarray, shape (N,)
-        Start and length of each.
-    u : ndarray, shape (..., N, n_inputs)
-    y : ndarray, shape (..., N, ny)
-        Measurements side by side.
-    present : ndarray, shape (N, M)
-        Which there are.
-    places : dict of str to (rows, numbers)
-        Row of each measurement that is used, and its number in the log.
-    counts : dict of str to Counter
-        Numbers of samples that were left out or divided.
-    """
-
-    t: np.ndarray
+    t: np.ndarray  # (N,) start of each
     dt: np.ndarray
-    u: np.ndarray
-    y: np.ndarray
-    present: np.ndarray
-    places: dict[str, tuple[np.ndarray, np.ndarray]]
-    counts: dict[str, Counter[str]]
+    u: np.ndarray  # (..., N, n_inputs)
+    y: np.ndarray  # (..., N, ny), measurements side by side
+    present: np.ndarray  # (N, M), which there are
+    places: dict[str, tuple[np.ndarray, np.ndarray]]  # rows and numbers in the log
+    counts: dict[str, Counter[str]]  # of samples left out or divided
 
     @property
     def ends(self) -> np.ndarray:

@@ -36,25 +36,10 @@ NOT_OBSERVED = (
 class NormalEquations:
     """Places of each variable in the step, and of each product of two in the sparse matrix.
 
-    The matrix is stored by columns. Its blocks are in an order of little fill-in: minimum degree on
-    the graph of the variables. This graph is some forty times smaller than the matrix.
-
-    Parameters
-    ----------
-    dims : ndarray of int, shape (N,)
-        Of the variables.
-    is_free : ndarray of bool, shape (N,)
-        Those that are not are left out.
-    nodes : list of list of ndarray
-        By kind of factor and argument, shape (M,): which variables they are of.
-
-    Attributes
-    ----------
-    begins : ndarray of int, shape (N,)
-        First row of each variable; -1 of those that are not free.
-    size : int
-    pointers, indices : ndarray of int
-        Compressed columns.
+    The matrix is stored by compressed columns. Its blocks are in an order of little fill-in:
+    minimum degree on the graph of the variables, some forty times smaller than the matrix. `nodes`
+    say by kind of factor and argument, shape (M,), which variables they are of; variables that are
+    not free are left out, their first row in `begins` is -1.
     """
 
     def __init__(
@@ -226,19 +211,9 @@ class SelectedInverse:
     Backwards (Takahashi), with ``K = F₁₁⁻¹ F₁₂`` and the inverse Z₂₂ that stands in the parent's
     front: ``Z₁₂ = −K Z₂₂`` and ``Z₁₁ = F₁₁⁻¹ − Z₁₂ Kᵀ``.
 
-    Parameters
-    ----------
-    entries, indices, pointers : ndarray
-        H by compressed columns, variables one after the other in their order of elimination.
-    begins : ndarray of int, shape (N + 1,)
-        First row of each variable, then the number of rows.
-    neighbours : list of ndarray of int
-        Of each variable: those after it with which it has a block in H.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If H is not definite.
+    H is given by compressed columns, variables one after the other in their order of elimination;
+    `begins` has the first row of each, then the number of rows, `neighbours` those after it with
+    which it has a block. A matrix that is not definite is a `LinAlgError`.
 
     References
     ----------

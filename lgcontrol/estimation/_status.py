@@ -103,24 +103,12 @@ def summary_of(counts: Mapping[str, Counter[str]]) -> str:
 
 
 class Interval(NamedTuple):
-    """The part of an interval that is to be predicted.
+    """The part of an interval that is to be predicted."""
 
-    Attributes
-    ----------
-    gap : float
-        Time before it that nothing was said of, s.
-    dt : float
-        Remaining part of the interval itself, s.
-    status : PredictStatus or None
-        ``GAP``, ``OVERLAP``, ``JUMP`` or ``REFUSED``; None where it follows on the one before.
-    behind : int
-        Intervals in a row, with this one, whose ends are known already.
-    """
-
-    gap: float
-    dt: float
-    status: PredictStatus | None
-    behind: int
+    gap: float  # time before it that nothing was said of, s
+    dt: float  # remaining part of the interval itself, s
+    status: PredictStatus | None  # None where it follows on the one before
+    behind: int  # intervals in a row whose ends are known already
 
 
 def rounding_of(t: float) -> float:

@@ -128,14 +128,9 @@ class _SymbolicCoefficient(NamedTuple):
 
 
 class Coefficients:
-    """All coefficients of a model; those named in `symbolic` become parameters.
+    """All coefficients of a model by name; those named in `symbolic` become parameters.
 
-    Parameters
-    ----------
-    coefficients : mapping of str to Coefficient
-        By name.
-    symbolic : iterable of str
-        Names of entries, or beginnings of several up to a dot: "inertia.xx", "inertia".
+    Names are those of entries, or beginnings of several up to a dot: "inertia.xx", "inertia".
     """
 
     def __init__(

@@ -320,27 +320,13 @@ def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class RankOfRows:
-    """Which rows depend on which, rows scaled to a length of about one.
+    """Which rows depend on which, rows scaled to a length of about one."""
 
-    Attributes
-    ----------
-    rank : int
-        Number of independent rows.
-    dependent : tuple of int
-        Rows that take part in a dependence: their multipliers are not unique.
-    removable : tuple of int
-        Rows that may be left out, the last ones: those before them say the same.
-    values : ndarray, shape (m,)
-        Singular values, the largest first.
-    combinations : ndarray, shape (m, m)
-        Of rows, a column for each singular value.
-    """
-
-    rank: int
-    dependent: tuple[int, ...]
-    removable: tuple[int, ...]
-    values: np.ndarray
-    combinations: np.ndarray
+    rank: int  # number of independent rows
+    dependent: tuple[int, ...]  # rows whose multipliers are not unique
+    removable: tuple[int, ...]  # the last ones of these: those before them say the same
+    values: np.ndarray  # (m,) singular values, the largest first
+    combinations: np.ndarray  # (m, m) of rows, a column for each singular value
 
     @classmethod
     def of(cls, G: np.ndarray) -> RankOfRows:

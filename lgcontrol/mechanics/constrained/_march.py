@@ -182,15 +182,11 @@ class ChartedMotion:
 
     N spans the velocities that constraints leave at c, R the others, ``M⁻¹ Gᵀ``. The independent
     coordinates s and velocities w of ``v = N w + R z`` follow ``ṡ, ẏ = B⁻¹ J_r⁻¹ v`` and ẇ, the
-    first part of ``B⁻¹ v̇``, with B = [N, R]. Newton's method solves φ = 0 for y; z solves G v =
-    ν. So all stages keep the constraints. The end of a step becomes the next centre if ``J_r⁻¹ (N
-    + R ∂z/∂w)`` is turned from N by more than 0.5 in the coordinates of the chart. The same
-    happens if a body has turned by almost π from its attitude in c.
-
-    Parameters
-    ----------
-    mechanics : ConstrainedMechanics
-        With independent rows, all on positions.
+    first part of ``B⁻¹ v̇``, with B = [N, R]. Newton's method solves φ = 0 for y; z solves G v = ν.
+    So all stages keep the constraints, whose rows are independent and all on positions. The end of
+    a step becomes the next centre if ``J_r⁻¹ (N + R ∂z/∂w)`` is turned from N by more than 0.5 in
+    the coordinates of the chart. The same happens if a body has turned by almost π from its
+    attitude in c.
 
     References
     ----------

@@ -40,15 +40,7 @@ GROUP_REASON = (
 
 @named_options(own="motors")
 class ElasticTree(Memo):
-    """A tree some of whose joints have a spring: what `SeriesElastic` computes with.
-
-    Parameters
-    ----------
-    tree : Multibody
-    motors : mapping of str to Motor
-    inputs, rotor_coupling
-        See `SeriesElastic`.
-    """
+    """A tree some of whose joints have a spring: what `SeriesElastic` computes with."""
 
     def __init__(
         self,

@@ -146,24 +146,13 @@ class Surroundings:
 
     Bodies have names: "" for one that is alone, else that of a link or frame. Methods take all
     inputs u and the values c of all coefficients.
-
-    Parameters
-    ----------
-    forces : mapping of str to sequence of Force
-    added_mass : mapping of str to ndarray
-        Of shape (6, 6), or in the coordinates of the group.
-    current : Current, optional
-    group : LieGroup
-        Group that the bodies move on.
-    pushes : mapping of str to Force
-        Further forces, whose inputs follow those of the current.
     """
 
     forces: Mapping[str, Sequence[Force]]
     added_mass: Mapping[str, np.ndarray] = field(default_factory=dict)
     current: Current | None = None
-    group: LieGroup = SE3
-    pushes: Mapping[str, Force] = field(default_factory=dict)
+    group: LieGroup = SE3  # that the bodies move on; added masses are (6, 6) or in its coordinates
+    pushes: Mapping[str, Force] = field(default_factory=dict)  # their inputs come last
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:

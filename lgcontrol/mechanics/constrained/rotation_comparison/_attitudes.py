@@ -48,16 +48,8 @@ def turn_about_z(angle: float) -> np.ndarray:
 class Attitude(ABC):
     """Orientation of one body: what `A s` and its rates are, in some coordinates α.
 
-    Attributes
-    ----------
-    size : int
-        Length of α̇ and of variations δα.
-    coordinates : ndarray
-        α.
-    rates : ndarray, shape (size,)
-        α̇; of the orientation matrix ω in body axes.
-    A : ndarray, shape (3, 3)
-        Body to world.
+    `size` is the length of α̇ and of variations δα; the rates α̇ of the orientation matrix are ω in
+    body axes. A maps body to world.
     """
 
     size: int

@@ -29,30 +29,14 @@ Number = Callable[[str, float], Any]
 
 @dataclass
 class Node:
-    """One moving frame: a subgroup motion on its parent node.
+    """One moving frame: a subgroup motion on its parent node."""
 
-    Attributes
-    ----------
-    parent : int
-        Index of the parent node; −1 is the world.
-    placement : Pose
-        Joint frame in the parent node's frame.
-    group : LieGroup
-    S : DM, shape (6, dim)
-        Motion subspace, times the multiplier of a mimic.
-    coordinates : JointCoordinates
-        Places of its coordinates and velocity among the tree's.
-    inertia : Inertia
-        Of everything that moves with the node, in its frame.
-    added_mass : DM or SX, shape (6, 6)
-        Of the fluid around it, in its frame; structurally zero without.
-    """
-
-    parent: int
-    placement: Pose
+    parent: int  # index of the parent node; −1 is the world
+    placement: Pose  # joint frame in the parent node's frame
     group: LieGroup
-    S: ca.DM
-    coordinates: JointCoordinates
+    S: ca.DM  # (6, dim) motion subspace, times the multiplier of a mimic
+    coordinates: JointCoordinates  # places among the tree's
+    # Of everything that moves with the node, and of the fluid around it (structurally zero without)
     inertia: Inertia = field(default_factory=Inertia.zero)
     added_mass: Value = field(default_factory=lambda: ca.DM(6, 6))
 
@@ -105,61 +89,30 @@ class NodeFrame(NamedTuple):
 
 
 class JointFrame(NamedTuple):
-    """Position of a joint without displacement.
+    """Position of a joint without displacement."""
 
-    Attributes
-    ----------
-    node : int
-        Its first node, if it has one.
-    carrier : int
-        Node that carries it; −1 is the world.
-    axes : DM or SX, shape (3, 3)
-        Axes of the parent link in the carrier's frame.
-    frame : Pose
-        Joint frame before the joint's motion, in the carrier's frame.
-    turn : DM or SX, shape (3, 1)
-        Rotation vector by which parameters turn the joint frame in itself; else zero.
-    """
-
-    node: int
-    carrier: int
-    axes: Value
-    frame: Pose
-    turn: Value
+    node: int  # its first node, if it has one
+    carrier: int  # node that carries it; −1 is the world
+    axes: Value  # (3, 3) axes of the parent link in the carrier's frame
+    frame: Pose  # before the joint's motion, in the carrier's frame
+    turn: Value  # (3, 1) rotation vector by which parameters turn the frame in itself; else zero
 
 
 @dataclass
 class CompiledTree:
-    """Nodes in depth-first order, and where every link is on them.
-
-    Attributes
-    ----------
-    nodes : list of Node
-    frames : dict of str to NodeFrame
-        Every frame of the tree: "world", links, added frames, joints under the names of their
-        frames.
-    joints : dict of str to NodeFrame
-        Frame of each joint after its motion.
-    bodies : list of (str, int)
-        Moving bodies (the link a joint carries) and their nodes.
-    impedances : list of JointImpedance
-    gravity : DM or SX, shape (3, 1)
-    link_masses : dict of str to (mass, centre of mass)
-        Of every link, in its own frame.
-    joint_frames : dict of str to JointFrame
-        Frame of every joint before its motion.
-    """
+    """Nodes in depth-first order, and where every link is on them."""
 
     nq: int
     nv: int
     gravity: Value
     nodes: list[Node] = field(default_factory=list)
-    frames: dict[str, NodeFrame] = field(default_factory=dict)
-    joints: dict[str, NodeFrame] = field(default_factory=dict)
-    bodies: list[tuple[str, int]] = field(default_factory=list)
+    frames: dict[str, NodeFrame] = field(default_factory=dict)  # every name; joints' after motion
+    joints: dict[str, NodeFrame] = field(default_factory=dict)  # after the motion, by joint
+    bodies: list[tuple[str, int]] = field(default_factory=list)  # links that joints carry, nodes
     impedances: list[JointImpedance] = field(default_factory=list)
+    # Mass and centre of mass of every link, in its own frame.
     link_masses: dict[str, tuple[Value, Value]] = field(default_factory=dict)
-    joint_frames: dict[str, JointFrame] = field(default_factory=dict)
+    joint_frames: dict[str, JointFrame] = field(default_factory=dict)  # before the motion
 
     @property
     def is_coupled(self) -> bool:

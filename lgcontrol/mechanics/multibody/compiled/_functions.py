@@ -96,50 +96,24 @@ class LargeTreeBuilder(Protocol):
 class Declaration:
     """A model function of trees.
 
-    Parameters
-    ----------
-    name : str
-        Of the function, and of the attribute of the class that users hold.
-    arguments : str
-        Names of the arguments: q, v, a, tau; rates of a beyond (see `rate_names`).
-    results : mapping of str to str or tuple
-        Name and shape of each result. Shapes are v (nv), vv (nv × nv), vvv (the slices of a tensor
-        side by side), 3, 6, 6v and "" for a scalar. A row for each body is b6, ten numbers for
-        each body p, six rows for each body w. Other numbers are a tuple: ("v", 36).
-    build : callable
-        ``(compiled tree, q, …) → expressions``.
-    regrouped : bool
-        Whether regrouped inertias give the same result.
-    wrenches : bool
-        Whether external wrenches may follow the arguments.
-    about : str
-        What the function is of, a frame for example, for the name of the casadi.Function.
-    is_rigid : bool
-        Whether inertias of rigid bodies only are known: trees with added mass are refused.
-    keep : tuple of str
-        Fixed joints that get a node of their own.
-    check : callable, optional
-        ``tree →`` raises if it has no such function.
-    assemble : callable, optional
-        ``(what build returns, …) → results``, in products of matrices.
-    large : LargeTreeBuilder, optional
-    instead : str
-        What to do where tensors are too large to trace; empty: they never are.
+    Shapes of results are v (nv), vv (nv × nv), vvv (the slices of a tensor side by side), 3, 6, 6v
+    and "" for a scalar. A row for each body is b6, ten numbers for each body p, six rows for each
+    body w. Other numbers are a tuple: ("v", 36).
     """
 
-    name: str
-    arguments: str
-    results: Mapping[str, Code]
-    build: Callable[..., Any]
-    regrouped: bool = False
-    wrenches: bool = False
-    about: str = ""
-    is_rigid: bool = False
-    keep: tuple[str, ...] = ()
-    check: Callable[[Tree], None] | None = None
-    assemble: Callable[..., Any] | None = None
+    name: str  # of the function, and of the attribute of the class that users hold
+    arguments: str  # names: q, v, a, tau; rates of a beyond (see `rate_names`)
+    results: Mapping[str, Code]  # name and shape of each
+    build: Callable[..., Any]  # ``(compiled tree, q, …) → expressions``
+    regrouped: bool = False  # whether regrouped inertias give the same result
+    wrenches: bool = False  # whether external wrenches may follow the arguments
+    about: str = ""  # what it is of, a frame for example, for its name
+    is_rigid: bool = False  # whether trees with added mass are refused
+    keep: tuple[str, ...] = ()  # fixed joints that get a node of their own
+    check: Callable[[Tree], None] | None = None  # raises if a tree has no such function
+    assemble: Callable[..., Any] | None = None  # from what build returns, in products of matrices
     large: LargeTreeBuilder | None = None
-    instead: str = ""
+    instead: str = ""  # of tensors that are too large to trace
 
     @property
     def symbol(self) -> str:

@@ -265,31 +265,17 @@ class _SecondDerivatives(NamedTuple):
 
 
 class _Freedom(NamedTuple):
-    """One degree of freedom.
+    """One degree of freedom."""
 
-    Attributes
-    ----------
-    place, node : int
-        Its place in v and its node.
-    S, first, second : Value
-        S, Ψ̇ and Ψ̈.
-    fast : Value
-        ``Ψ̇ + Ṡ``: its velocity adds this to the accelerations of all it carries.
-    momentum : Value
-        ``I S`` of the composite it carries.
-    position, rate : Value
-        First derivatives of the wrench through its joint by its own position and velocity.
-    """
-
-    place: int
+    place: int  # in v
     node: int
     S: Value
-    first: Value
-    second: Value
-    fast: Value
-    momentum: Value
-    position: Value
-    rate: Value
+    first: Value  # Ψ̇
+    second: Value  # Ψ̈
+    fast: Value  # ``Ψ̇ + Ṡ``: its velocity adds this to the accelerations of all it carries
+    momentum: Value  # ``I S`` of the composite it carries
+    position: Value  # derivative of the wrench through its joint by its own position
+    rate: Value  # and by its velocity
 
 
 class _States(NamedTuple):

@@ -395,22 +395,14 @@ def _commute(one: Screw, other: Screw) -> bool:
 class Screw(NamedTuple):
     """A direction in which a frame can be displaced.
 
-    Attributes
-    ----------
-    node : int
-        Node whose axes the components are in; −1 is the world.
-    position : int
-        Place along the path from the root: the screw moves what is farther out. Screws of one
-        joint share it.
-    column : int
-        Degree of freedom, or number of the parameter.
-    S : DM or SX, shape (6, 1)
+    Its position is the place along the path from the root: the screw moves what is farther out.
+    Screws of one joint share it.
     """
 
-    node: int
+    node: int  # node whose axes the components are in; −1 is the world
     position: int
-    column: int
-    S: Value
+    column: int  # degree of freedom, or number of the parameter
+    S: Value  # (6, 1)
 
 
 def joint_screws(tree: CompiledTree, k: int) -> list[Screw]:

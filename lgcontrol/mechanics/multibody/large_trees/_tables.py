@@ -57,19 +57,10 @@ def inertia_column(own: Inertia) -> Value:
 
 @dataclass
 class JointKind:
-    """Nodes whose joints move alike.
+    """Nodes whose joints move alike."""
 
-    Attributes
-    ----------
-    motion : casadi.Function
-        ``(placement, q) → T_parent_node`` as columns.
-    S : DM
-        Motion subspace, 6 × dim.
-    nodes : list of int
-    """
-
-    pose: ca.Function
-    S: ca.DM
+    pose: ca.Function  # ``(placement, q) → T_parent_node`` as columns
+    S: ca.DM  # motion subspace, 6 × dim
     nodes: list[int]
 
     @property

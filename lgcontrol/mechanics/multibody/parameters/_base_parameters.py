@@ -56,22 +56,12 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Solution of ``Y x ≈ rest`` with a standard deviation for each column of `rest`.
+    """Solution of ``Y x ≈ rest`` with a standard deviation for each column of `rest`."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (r,)
-    covariance : ndarray, shape (r, r)
-    condition : float
-        Of Y, weighted and with columns scaled to one; infinite if its rank is not full.
-    weakest : ndarray, shape (r,)
-        The combination that Y says least of, in scaled columns.
-    """
-
-    values: np.ndarray
-    covariance: np.ndarray
-    condition: float
-    weakest: np.ndarray
+    values: np.ndarray  # (r,)
+    covariance: np.ndarray  # (r, r)
+    condition: float  # of Y, weighted, in columns of length one; infinite if its rank is not full
+    weakest: np.ndarray  # (r,) the combination that Y says least of, in scaled columns
 
     @classmethod
     def of(
