@@ -23,6 +23,7 @@ from ._statistics import (
     SobolIndex,
     mcnemar,
     mean_interval,
+    paired_share,
     rank_correlation,
     share,
     sobol_indices,
@@ -305,6 +306,7 @@ class CampaignResult:
             only_second,
             int((~good).all(axis=1).sum()),
             mcnemar(only_first, only_second),
+            paired_share(only_first, only_second, len(pairs)),
             {
                 name: mean_interval(
                     np.array(

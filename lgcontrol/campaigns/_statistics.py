@@ -139,6 +139,9 @@ class Comparison:
     p_value : float
         Probability of a difference at least as large if both succeed equally often: McNemar's
         exact test.
+    success : (float, float, float)
+        Share of success of the second minus that of the first, and its 95 % interval; see
+        `paired_share`.
     differences : dict of str to (float, float, float)
         Mean of second minus first of each criterion, and its 95 % interval.
     """
@@ -148,18 +151,64 @@ class Comparison:
     only_second: int
     neither: int
     p_value: float
+    success: tuple[float, float, float]
     differences: dict[str, tuple[float, float, float]]
 
     def __str__(self) -> str:
         lines = [
             f"both succeed in {self.both} cases, the first alone in {self.only_first}, the second "
-            f"alone in {self.only_second}, neither in {self.neither} (p = {self.p_value:.2g})"
+            f"alone in {self.only_second}, neither in {self.neither} (p = {self.p_value:.2g})",
+            f"  second minus first, success: {difference_in_words(self.success, percent=True)}",
         ]
         lines += [
-            f"  {name}: {mean:+.4g} ({low:+.4g} to {high:+.4g})"
-            for name, (mean, low, high) in self.differences.items()
+            f"  {name}: {difference_in_words(difference)}"
+            for name, difference in self.differences.items()
         ]
         return "\n".join(lines)
+
+
+def difference_in_words(difference: tuple[float, float, float], *, percent: bool = False) -> str:
+    """A mean with its 95 % interval; it says where the interval holds zero.
+
+    Examples
+    --------
+    >>> difference_in_words((0.1, -0.2, 0.4), percent=True)
+    '+10 % (-20 to +40 %), no difference shown'
+    """
+    factor, unit = (100.0, " %") if percent else (1.0, "")
+    mean, low, high = (factor * one for one in difference)
+    text = f"{mean:+.4g}{unit} ({low:+.4g} to {high:+.4g}{unit})"
+    return text if shown(difference) else f"{text}, no difference shown"
+
+
+def shown(difference: tuple[float, float, float]) -> int:
+    """1 where an interval is above zero, -1 where it is below, 0 where it holds zero or is none."""
+    _, low, high = difference
+    return (low > 0) - (high < 0)
+
+
+def paired_share(only_first: int, only_second: int, count: int) -> tuple[float, float, float]:
+    """Share of success of the second minus the first in the same cases, and its 95 % interval.
+
+    The interval is exact given how many cases differ: it holds zero where McNemar's exact test has
+    p > 0.05. Where no case differs, its ends are those of the probability that one does.
+
+    Examples
+    --------
+    >>> mean, low, high = paired_share(1, 9, 50)
+    >>> round(mean, 2), round(low, 3), round(high, 3)
+    (0.16, 0.022, 0.199)
+    """
+    differing = only_first + only_second
+    if not count:
+        return float("nan"), float("nan"), float("nan")
+    if not differing:
+        most = float(stats.binomtest(0, count).proportion_ci(0.95, "exact").high)
+        return 0.0, -most, most
+    found = stats.binomtest(only_second, differing).proportion_ci(0.95, "exact")
+    part = differing / count
+    low, high = (part * (2 * float(end) - 1) for end in (found.low, found.high))
+    return (only_second - only_first) / count, low, high
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -19,9 +19,9 @@ from ._campaign import Campaign, running
 from ._case import argument_defaults
 from ._design import CampaignError
 from ._result import CampaignResult
-from ._statistics import Comparison
+from ._statistics import Comparison, difference_in_words, shown
 
-FAILURES = "failures"
+FAILURES, BETTER = "failures", "better"
 FAILURE_WEIGHT = 10.0  # of the share of failures next to a criterion in units of its nominal mean
 PRUNING_PARTS = 4  # of the cases, after each of which a trial may be given up
 HELD_OUT_SEED = 1_000_000  # what lies between the seeds of search and of judgement
@@ -39,9 +39,10 @@ class Tuning:
         Of the search, by the first objective; smaller is better.
     comparison : Comparison
         Nominal with best arguments on cases that the search has not seen.
-    is_better : bool
-        Whether the best arguments fail less often there, or as often with a first objective whose
-        95 % interval is below zero.
+    verdict : str
+        "better" or "worse" where these cases show it, else "no difference shown". The success
+        decides where its 95 % interval does not hold zero, else the interval of the first
+        objective.
     pareto : tuple of (arguments, scores)
         Trials that no other one dominates.
     trials, given_up : int
@@ -51,18 +52,30 @@ class Tuning:
     nominal_score: float
     best_score: float
     comparison: Comparison
-    is_better: bool
+    verdict: str
     pareto: tuple[tuple[dict[str, Any], tuple[float, ...]], ...]
     trials: int
     given_up: int
 
+    @property
+    def is_better(self) -> bool:
+        """Whether the cases that were held out show that the best arguments are better."""
+        return self.verdict == BETTER
+
     def __str__(self) -> str:
-        verdict = "better" if self.is_better else "not better"
+        cases = self.comparison
+        count = cases.both + cases.only_first + cases.only_second + cases.neither
         lines = [
             f"best of {self.trials} trials ({self.given_up} given up): {_words(self.best)}; score "
             f"{self.best_score:.4g}, nominal {self.nominal_score:.4g}",
-            f"on cases that were held out the best arguments are {verdict}: nominal is the first",
-            str(self.comparison),
+            f"{count} cases that were held out, best against nominal arguments: {self.verdict}",
+            f"  success of the best minus nominal: "
+            f"{difference_in_words(cases.success, percent=True)}; the best alone succeed in "
+            f"{cases.only_second} cases, the nominal ones alone in {cases.only_first} "
+            f"(p = {cases.p_value:.2g})",
+        ]
+        lines += [
+            f"  {name}: {difference_in_words(one)}" for name, one in cases.differences.items()
         ]
         if len(self.pareto) > 1:
             lines.append("trials that no other one dominates:")
@@ -181,18 +194,23 @@ def tune(
         other = {"seed": campaign.seed + HELD_OUT_SEED, "cases": count}
         first, second = outcome({}, **other), outcome(best, **other)
         comparison = first.compare(second)
-    gained = comparison.only_second - comparison.only_first
-    difference = comparison.differences.get(goals[0], (0.0, 0.0, 0.0))
     return Tuning(
         best,
         _score(nominal, goals[0], units),
         float(front[0].values[0]),
         comparison,
-        gained > 0 or (gained == 0 and difference[2] < 0),
+        verdict_of(comparison, goals[0]),
         tuple((dict(one.params), tuple(one.values)) for one in front),
         len(study.trials),
         sum(one.state == optuna.trial.TrialState.PRUNED for one in study.trials),
     )
+
+
+def verdict_of(comparison: Comparison, objective: str) -> str:
+    """What cases show of the second arguments next to the first; see `Tuning`."""
+    objectives = comparison.differences.get(objective, (0.0, 0.0, 0.0))
+    gain = shown(comparison.success) or -shown(objectives)
+    return {1: BETTER, -1: "worse", 0: "no difference shown"}[gain]
 
 
 def _suggested(trial: Any, one: Vary, default: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.campaigns import Campaign, attraction_level
 from lgcontrol.campaigns._sampling import sample
-from lgcontrol.campaigns._statistics import mcnemar, share, sobol_indices
+from lgcontrol.campaigns._statistics import mcnemar, paired_share, share, shown, sobol_indices
 from lgcontrol.controllers import LQR
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.simulation import Vary, simulate
@@ -178,3 +178,17 @@ def test_a_pendulum_comes_back_from_the_level_set_and_not_from_far_beyond():
             x0 = pendulum.retract(law.regulator.x, factor * error)
             run = simulate(pendulum, law, x0=x0, seconds=8.0)
             assert bool(np.abs(run.error[-1]).max() < 0.05) is comes_back
+
+
+def test_the_interval_of_paired_success_agrees_with_mcnemars_test():
+    """It leaves zero out exactly where the exact test has p ≤ 0.05, and holds the mean."""
+    sides = set()
+    for first in range(12):
+        for second in range(12):
+            mean, low, high = paired_share(first, second, 40)
+            assert low <= mean <= high and mean == pytest.approx((second - first) / 40)
+            assert (low > 0 or high < 0) == (mcnemar(first, second) <= 0.05)
+            assert paired_share(second, first, 40) == pytest.approx((-mean, -high, -low))
+            sides.add(shown((mean, low, high)))
+    assert sides == {-1, 0, 1}
+    assert paired_share(0, 0, 40)[2] == pytest.approx(1 - 0.025 ** (1 / 40))  # none of 40 differs

@@ -3,6 +3,8 @@
 import pytest
 
 from lgcontrol.campaigns import Campaign, tune
+from lgcontrol.campaigns._statistics import Comparison, paired_share
+from lgcontrol.campaigns._tuning import verdict_of
 from lgcontrol.cli import main
 from lgcontrol.simulation import Vary
 
@@ -25,12 +27,30 @@ def test_a_weak_gain_is_found_and_the_better_one_holds_on_other_cases(campaign):
     assert found.best["gain"] > 0.6 and found.best_score < found.nominal_score
     assert found.is_better and found.comparison.only_second > found.comparison.only_first
     assert found.trials == 8 and found.given_up > 0
-    assert "held out the best arguments are better" in str(found)
+    assert "held out, best against nominal arguments: better\n" in str(found)
 
 
 def test_a_search_that_finds_nothing_says_so(campaign):
     found = tune(campaign, [Vary("gain", values=(0.1, 0.2))], trials=3, executor=Here(), held_out=6)
-    assert not found.is_better and "are not better" in str(found)
+    assert not found.is_better and found.verdict in str(found)
+
+
+def test_a_difference_that_chance_explains_is_not_called_better():
+    """Five against two of sixty cases (p = 0.45) show nothing; the objective may still decide."""
+
+    def tuned(success, effort):
+        verdict = verdict_of(Comparison(50, 2, 5, 3, 0.45, success, {"effort": effort}), "effort")
+        return verdict, Comparison(50, 2, 5, 3, 0.45, success, {"effort": effort})
+
+    success = paired_share(2, 5, 60)
+    assert success[0] == pytest.approx(0.05) and success[1] < 0 < success[2]
+    none, comparison = tuned(success, (-1.0, -3.0, 1.0))
+    assert none == "no difference shown"
+    assert str(comparison).count("no difference shown") == 2
+    assert tuned(success, (-1.0, -1.5, -0.5))[0] == "better"
+    assert tuned(success, (1.0, 0.5, 1.5))[0] == "worse"
+    assert tuned((0.2, 0.1, 0.3), (1.0, 0.5, 1.5))[0] == "better"  # success decides first
+    assert tuned((-0.2, -0.3, -0.1), (-1.0, -1.5, -0.5))[0] == "worse"
 
 
 def test_two_objectives_give_a_front(campaign):
@@ -56,9 +76,9 @@ def test_the_command_says_what_it_found(capsys):
     words = ["tune", f"{designs.__file__}:design", "--vary", "load=0.5:1.5", "--cases", "2",
              "--search", "gain=0.1,0.2", "--trials", "1", "--executor", "1"]  # fmt: skip
     assert main(words) == 1
-    assert (
-        "on cases that were held out the best arguments are not better" in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "2 cases that were held out, best against nominal arguments: " in told
+    assert "success of the best minus nominal: " in told
     assert main([*words, "--minimize", "speed"]) == 2
     assert "unknown objective 'speed'" in capsys.readouterr().err
 
