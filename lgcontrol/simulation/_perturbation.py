@@ -11,9 +11,8 @@ import numpy as np
 from ..codegen import named_options
 from ._contract import RunStatus
 from ._task import Task
+from ._variation import LEAST_MASS, PERTURBED_MASS
 
-# Share by which masses and inertias are off at a factor of one.
-MASS = 0.2
 # The factors that are tried first; between the last that passes and the first that fails, halves.
 FACTORS, HALVINGS = (0.5, 1.0, 2.0, 4.0), 3
 MOST_RUNS = 1 + 2 * (len(FACTORS) + HALVINGS)  # one as it is, then heavier and lighter
@@ -43,6 +42,9 @@ def robustness(
     task: Task, *, seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> Robustness:
     """Largest factor of a task's perturbations at which all its criteria still hold.
+
+    The factor is the variation "perturb" of `Vary`, which campaigns vary like any other:
+    ``Vary("perturb", -1, 1)``.
 
     Parameters
     ----------
@@ -113,10 +115,9 @@ def _variants(
     if factor == 0:
         yield 1.0, "nothing perturbed", task
         return
-    delay = factor * float(getattr(task.controller, "dt", 0.0))
     for sign in signs:
-        share = sign * MASS * factor
-        if share <= -0.9:
+        share = sign * PERTURBED_MASS * factor
+        if 1 + share <= LEAST_MASS:
             continue
         label = f"{'heavier' if sign > 0 else 'lighter'} by {100 * abs(share):g} %"
-        yield sign, label, task.varied({"mass": 1 + share, "drag": 1 + factor, "delay": delay})
+        yield sign, label, task.varied({"perturb": sign * factor})

@@ -179,3 +179,23 @@ def test_a_late_controller_still_says_where_states_should_be():
     )
     robustness(given)
     assert len(seen) == 9 and all((x == [0.25, 0.0]).all() for x in seen)
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0, 0.5])
+def test_the_factor_is_a_variation_like_the_others(factor):
+    """Mass by a fifth, drag twice, one sample late, in the words of `Vary`."""
+    base = task(1.0)
+    words = {"mass": 1 + 0.2 * factor, "drag": 1 + abs(factor), "delay": abs(factor) * PD.dt}
+    run, same = base.varied({"perturb": factor}).run(), base.varied(words).run()
+    np.testing.assert_array_equal(run.x, same.x)
+    assert run.settings["p"] == same.settings["p"] == [1 + 0.2 * factor, 1 + abs(factor)]
+    heavier = base.varied({"perturb": factor, "mass": 1.5, "delay": 0.1})
+    assert heavier.run().settings["p"] == [1.5 * (1 + 0.2 * factor), 1 + abs(factor)]
+    assert heavier.controller.delay == pytest.approx(0.1 + abs(factor) * PD.dt)
+
+
+def test_a_factor_without_masses_or_with_a_nominal_value_is_refused():
+    with pytest.raises(ValueError, match=r"'perturb' = -5 leaves 0 of the masses: .* least -4.5"):
+        task(1.0).varied({"perturb": -5.0})
+    with pytest.raises(ValueError, match="'perturb' has no nominal value"):
+        task(1.0).varied({"perturb": 1.0}, ("perturb",))
