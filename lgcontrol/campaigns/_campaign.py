@@ -157,12 +157,14 @@ class Campaign:
         keys, cases = self.keys(), self.all_cases()
         archive = Store(store)
         with archive.writing():
-            if retry:
-                for row in list(archive.rows(keys, "key, status")):
-                    if row["status"] in ("error", "killed"):
-                        archive.remove(row["key"])
-            left = [k for k, key in enumerate(keys) if not archive.has(key)]
-            shown = CampaignProgress(len(keys), len(keys) - len(left), progress)
+            stored: dict[str, str] = {}  # reason of each failure, empty for a success
+            for row in archive.rows(keys, "key, status, success, message"):
+                if retry and row["status"] in ("error", "killed"):
+                    archive.remove(row["key"])
+                else:
+                    stored[row["key"]] = "" if row["success"] else row["message"] or row["status"]
+            left = [k for k, key in enumerate(keys) if key not in stored]
+            shown = CampaignProgress(len(keys), list(stored.values()), progress)
 
             def todo() -> Iterator[tuple[str, Case]]:
                 return ((keys[k], cases[k]) for k in left)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from ._case import CaseOutcome
@@ -12,33 +13,41 @@ from ._sampling import Case
 
 EVERY = 0.2  # s between lines
 WINDOW = 200  # outcomes that the rate is taken of
+BAR = 20  # characters of the bar
+MOST_REASONS = 3  # lines of the table of failures
 
 
 class CampaignProgress:
-    """A line that is rewritten, and a table of failures at the end.
+    """A bar that is rewritten, and below it a table of the most frequent failures.
 
     Parameters
     ----------
-    count, done : int
-        Cases of the campaign, and those that the store has.
+    count : int
+        Cases of the campaign.
+    stored : sequence of str
+        Why each case of the store failed, empty for a success.
     shown : bool or callable, optional
         See `Campaign.run`.
     """
 
     def __init__(
-        self, count: int, done: int, shown: bool | Callable[[str], None] | None = None
+        self,
+        count: int,
+        stored: Sequence[str],
+        shown: bool | Callable[[str], None] | None = None,
     ) -> None:
-        self.count, self.done, self.failed, self.stored = count, done, 0, done
-        self.reasons: Counter[str] = Counter()
+        self.count, self.done, self.stored = count, len(stored), len(stored)
+        self.reasons = Counter(filter(None, stored))
+        self.failed = self.reasons.total()
         self._times: deque[float] = deque([monotonic()], maxlen=WINDOW)
-        self._last = -1.0
+        self._last, self._below = -1.0, 0
         self._print: Callable[[str], None] | None = None
         if callable(shown):
             self._print = shown
         elif shown or (shown is None and sys.stderr.isatty()):
-            self._print = lambda line: print(f"\r{line:<79}", end="", file=sys.stderr, flush=True)
-        self._is_line = self._print is not None and not callable(shown)
-        if self._print is not None and done == count:  # no case is left to tell of
+            self._print = self._draw
+        self._is_block = self._print is not None and not callable(shown)
+        if self._print is not None and (self.done == count or self._is_block):
             self._print(self.line())
 
     def tell(self, case: Case, outcome: CaseOutcome) -> None:
@@ -55,22 +64,40 @@ class CampaignProgress:
 
     def line(self) -> str:
         """Cases, rate, time left, failures and the most frequent reason."""
+        text = self._told()
+        if self.failed:
+            (reason, times), *_ = self.reasons.most_common(1)
+            text += f"; {self.failed} failed: {times} × {reason}"
+        return text
+
+    def _told(self) -> str:
         span = self._times[-1] - self._times[0]
         rate = (len(self._times) - 1) / span if span > 0 else 0.0
         left = (self.count - self.done) / rate if rate > 0 else float("inf")
         text = f"{self.done} of {self.count} cases"
         if self.stored:
             text += f", {self.stored} from the store"
-        if self.done > self.stored or not self.stored:
+        if self.done > self.stored:
             text += f", {rate:.3g}/s, {_duration(left)} left"
+        return text
+
+    def _draw(self, _: str) -> None:
+        """Rewrite bar and table; lines are never longer than the terminal is wide now."""
+        full = BAR * self.done // self.count
+        lines = [f"[{'#' * full}{'.' * (BAR - full)}] {self._told()}"]
         if self.failed:
-            (reason, times), *_ = self.reasons.most_common(1)
-            text += f"; {self.failed} failed: {times} × {reason}"
-        return text[:79]
+            lines.append(f"{self.failed} failed:")
+            lines += [f"{n:6d} × {why}" for why, n in self.reasons.most_common(MOST_REASONS)]
+        width = max(shutil.get_terminal_size().columns - 1, 10)
+        up = f"\x1b[{self._below}A" if self._below else ""
+        shown = "\n".join(f"{line[:width]}\x1b[K" for line in lines)
+        print(f"\r{up}{shown}", end="", file=sys.stderr, flush=True)
+        self._below = len(lines) - 1
 
     def end(self) -> None:
-        """Leave the line."""
-        if self._is_line:
+        """Show the last numbers, and leave the line."""
+        if self._is_block:
+            self._draw("")
             print(file=sys.stderr, flush=True)
 
 

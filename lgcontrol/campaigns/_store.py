@@ -116,12 +116,6 @@ class Store:
             yield
             lock.execute("rollback")
 
-    def has(self, key: str) -> bool:
-        """Whether the outcome of a key is there."""
-        with self.explained():
-            found = self._db.execute("select 1 from outcome where key = ?", (key,)).fetchone()
-        return found is not None
-
     def add(self, key: str, design: str, case: Case, outcome: CaseOutcome) -> None:
         """Keep an outcome; the trajectory comes first, so that each one listed is there."""
         if outcome.trajectory:
