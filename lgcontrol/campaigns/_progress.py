@@ -14,7 +14,7 @@ from ._sampling import Case
 EVERY = 0.2  # s between lines
 WINDOW = 200  # outcomes that the rate is taken of
 BAR = 20  # characters of the bar
-MOST_REASONS = 3  # lines of the table of failures
+SHOWN_REASONS = 3  # lines of the table of failures
 
 
 class CampaignProgress:
@@ -87,7 +87,7 @@ class CampaignProgress:
         lines = [f"[{'#' * full}{'.' * (BAR - full)}] {self._told()}"]
         if self.failed:
             lines.append(f"{self.failed} failed:")
-            lines += [f"{n:6d} × {why}" for why, n in self.reasons.most_common(MOST_REASONS)]
+            lines += [f"{n:6d} × {why}" for why, n in self.reasons.most_common(SHOWN_REASONS)]
         width = max(shutil.get_terminal_size().columns - 1, 10)
         up = f"\x1b[{self._below}A" if self._below else ""
         shown = "\n".join(f"{line[:width]}\x1b[K" for line in lines)
