@@ -153,7 +153,6 @@ class Campaign:
             raise ValueError('trajectories are files beside a store: give store="FILE.db"')
         setting = self._setting(trajectories, self.criteria)
         check(setting)
-        setting = replace(setting, code=code_of(setting.design, homes_of(self.criteria)))
         keys, cases = self.keys(), self.all_cases()
         archive = Store(store)
         with archive.writing():
@@ -164,6 +163,8 @@ class Campaign:
                 else:
                     stored[row["key"]] = "" if row["success"] else row["message"] or row["status"]
             left = [k for k, key in enumerate(keys) if key not in stored]
+            code = code_of(setting.design, homes_of(self.criteria))
+            setting = replace(setting, code=code, cases=len(left))
             shown = CampaignProgress(len(keys), list(stored.values()), progress)
 
             def todo() -> Iterator[tuple[str, Case]]:

@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import Status, UnknownNameError, unknown_name
+from ..codegen import prepare
+from ..codegen._internal import Status, UnknownNameError, exactly, unknown_name
+from ..groups._internal import operation_function
 from ..simulation import Criterion, RunStatus, SimulationError, SimulationResult, Task, Vary
-from ..simulation._internal import check_variations
+from ..simulation._internal import check_variations, one_of
 from ._design import CampaignError, code_of, homes_of, load, machine
 from ._key import key_of
 from ._sampling import Case
@@ -51,6 +53,8 @@ class CaseSetting:
     trajectories : {"none", "failed", "all"}
     code : str
         Hash of the code that keys stand for, see `code_of`.
+    cases : int
+        That are to run: what is worth compiling.
     """
 
     design: str
@@ -61,6 +65,7 @@ class CaseSetting:
     samples: int
     trajectories: str
     code: str = ""
+    cases: int = 1
 
 
 class CaseStatus(Status, StrEnum):
@@ -189,7 +194,9 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
         try:
             task = task_of(setting, case)
             criteria = setting.criteria or task.criteria
-            run = _run(task, setting, case)
+            with one_of(setting.cases):
+                run = _run(task, setting, case)
+            _compile_errors(run, setting.cases)
             values, histories = _judge(criteria, run, setting.samples)
             failed = [one.name for one in criteria if not _passes(one, values[one.name])]
             is_success = run.is_success and not failed
@@ -240,6 +247,12 @@ def _run(task: Task, setting: CaseSetting, case: Case) -> SimulationResult:
         return task.run(seconds=setting.seconds, seed=case.seed)
     except SimulationError as error:
         return error.result
+
+
+def _compile_errors(run: SimulationResult, cases: int) -> None:
+    """Compile what criteria of many cases take errors with; the bits stay those of a single run."""
+    minus = exactly(operation_function(run.group, "minus"))
+    prepare(minus, calls=cases * len(run.t))
 
 
 def _passes(criterion: Criterion, value: float) -> bool:

@@ -3,6 +3,7 @@
 from ._abelian import CylindricalGroup as CylindricalGroup
 from ._axis import axis_numbers as axis_numbers
 from ._base import not_a_group as not_a_group
+from ._base import operation_function as operation_function
 from ._describe import describe_group as describe_group
 from ._describe import group_difference as group_difference
 from ._describe import group_from_description as group_from_description

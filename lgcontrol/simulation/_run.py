@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Event
@@ -46,6 +47,16 @@ class Batch:
 
 
 batch_here: ContextVar[Batch] = ContextVar("batch", default=Batch())  # noqa: B039 - never set
+
+
+@contextmanager
+def one_of(runs: int) -> Iterator[None]:
+    """Simulations of this block are among so many alike."""
+    token = batch_here.set(Batch(runs))
+    try:
+        yield
+    finally:
+        batch_here.reset(token)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

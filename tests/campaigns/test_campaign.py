@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 
 from lgcontrol.campaigns import Campaign, CampaignError
-from lgcontrol.campaigns._case import _DesignArguments
+from lgcontrol.campaigns._case import _DesignArguments, run_case
 from lgcontrol.campaigns._key import key_of
 from lgcontrol.campaigns._pool import LocalPool, drive
 from lgcontrol.campaigns._store import Store
 from lgcontrol.cli import main
+from lgcontrol.controllers.designs import quadrotor_recovery
 from lgcontrol.scene import view
-from lgcontrol.simulation import Criterion, SimulationResult, Vary
+from lgcontrol.simulation import Criterion, SimulationResult, Vary, simulate
 
 from . import _designs as designs
 
@@ -574,3 +575,19 @@ def test_a_cluster_gives_the_same_bits(tmp_path, result):
 
 def test_drive_needs_no_cases():
     drive(Here(), None, [], None)  # type: ignore[arg-type]
+
+
+@pytest.mark.thorough  # it compiles
+@pytest.mark.parametrize("cases", [1, 100_000])
+def test_a_case_has_the_bits_of_a_single_run(cases):
+    """`simulate` from the case's start, seed and disturbances, and what is compiled for many."""
+    campaign = Campaign("quadrotor-recovery", cases=8)
+    case = campaign.all_cases()[3]
+    setting = dataclasses.replace(campaign._setting("none", None), cases=cases)
+    outcome = run_case(setting, case)
+    task = quadrotor_recovery.design().drawn(case.seed).varied(case.values, {"mass"})
+    run = simulate(
+        task.plant, task.controller, x0=task.x0, reference=task.reference, seconds=task.seconds,
+        seed=case.seed, **task.options,
+    )  # fmt: skip
+    assert outcome.values == {one.name: one.value(run) for one in task.criteria}
