@@ -195,11 +195,14 @@ def sentence(
     residual = f"residual {last.kkt:.1e} after"
     return {
         SolveStatus.CONVERGED: optimal,
-        SolveStatus.ACCEPTABLE: f"{optimal}; no step improves it to {tolerance:.1e}",
+        SolveStatus.ACCEPTABLE: (
+            f"{optimal}; rounding ends it above {tolerance:.1e}: ask for tolerance="
+            f"{10 * last.kkt:.0e} to have converged"
+        ),
         SolveStatus.ITERATION_LIMIT: f"{residual} {last.number} iterations",
         SolveStatus.TIME_LIMIT: f"{residual} {last.time:.3g} s",
         SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
-        SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations; {OTHER_START}",
+        SolveStatus.STALLED: f"{stalled}: {residual} {last.number} iterations",
         SolveStatus.FAILED: failed,
         SolveStatus.STOPPED: "stopped by the callback",
     }[status]

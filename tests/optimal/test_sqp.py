@@ -37,7 +37,7 @@ PROJECTED = 1e-5
 @pytest.fixture(autouse=True)
 def by_sqp(monkeypatch):
     """Problems that name no solver are solved by SQP here, whichever is the default."""
-    monkeypatch.setattr("lgcontrol.optimal._problem.DEFAULT_SOLVER", "sqp")
+    monkeypatch.setattr("lgcontrol.optimal._solver.DEFAULT_SOLVER", "sqp")
 
 
 def swing_up(**options):
@@ -490,7 +490,7 @@ def test_what_gets_no_lower_is_acceptable_where_it_is_low():
     strict = problem.solve(DOWN, tolerance=1e-16)
     assert strict.status == "acceptable" and strict.is_success
     assert strict.kkt <= 1e-4
-    assert "no step improves it to 1.0e-16" in strict.message
+    assert "rounding ends it above 1.0e-16" in strict.message
 
 
 def test_a_solver_without_a_problem_is_its_settings():

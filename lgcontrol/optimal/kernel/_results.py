@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from .._outcome import (
@@ -23,8 +22,8 @@ from .._plan import Plan
 from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
-from .._terms import TermWeights
 from .._transcription import Nodes, Setting, Values
+from ._causes import LastIterate, causes_of, dependent_rows, not_finite_at
 from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.
@@ -164,12 +163,21 @@ class KernelResults:
             status = SolveStatus.FAILED
 
         def later() -> dict[str, Any]:
+            ended_at = LastIterate(self.model, setting, nodes, found, log)
+            failed = "" if status is not SolveStatus.FAILED else not_finite_at(ended_at)
             message = sentence(
                 status, last, tolerance, stalled="no step lowers the cost",
-                failed=f"{self._not_finite(nodes, setting)}: start elsewhere",
+                failed=failed or "the numbers of the iterates are not finite: start elsewhere",
             )  # fmt: skip
-            if status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL:
-                message = f"{message}; {OTHER_START}"
+            is_long = status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL
+            if is_long and last.kkt <= tolerance:
+                message = f"{message}, of the least violation"
+            if is_long or status is SolveStatus.STALLED:
+                causes = [*causes_of(ended_at), self._at_start_limits(rows)]
+                message = "; ".join([message, *filter(None, causes)] if any(causes) else
+                                    [message, OTHER_START])  # fmt: skip
+            if status is SolveStatus.INFEASIBLE:
+                message = "; ".join([message, *dependent_rows(ended_at)])
             message = "; ".join(filter(None, [message, *map(str, violations)]))
             message = "; ".join(filter(None, [message, _of_defects(gap)]))
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
@@ -255,36 +263,6 @@ class KernelResults:
             return made
         return judged(made, setting)
 
-    def _not_finite(self, nodes: Nodes, setting: Setting) -> str:
-        """What is not finite, and when first, for messages."""
-        model, problem = self.model, self.model.problem
-        system, names, p = problem.system, problem.parameter_names, setting.p
-        when = "{} is not finite at t = {:g} s at the guess"
-        open_steps = ~np.isfinite(model.transcription.gaps(nodes, setting)).all(axis=1)
-        if open_steps.any():
-            return when.format(f"the motion of {system.name}", nodes.t[open_steps.argmax()])
-        sizes = 1, system.state.nq, system.n_inputs, len(p)
-        t, x, u, q = (problem.symbol.sym(*each) for each in zip("txup", sizes, strict=True))
-        terms: list[tuple[str, Any, list[bool]]] = []
-        for residual in problem.residuals:
-            value = residual.expression(system, t, x, u, q)
-            on = _counts(residual.weigh(value.shape[0], names, problem.steps))
-            terms.append((f"the residual {residual.name!r}", value, on))
-        for cost in problem.costs:
-            value = cost.expression(problem.symbol, t, x, u, q)
-            on = _counts(cost.weigh(names, problem.steps))
-            terms.append((f"the cost {cost.name!r}", value, on))
-        last = len(nodes.t) - 1
-        for name, value, on in terms:
-            function = ca.Function("term", [t, x, u, q], [value])
-            for k in range(last + 1):
-                if not on[int(k == last)]:
-                    continue
-                found = function(nodes.t[k], nodes.x[k], nodes.u[min(k, last - 1)], p)
-                if not np.isfinite(np.asarray(found)).all():
-                    return when.format(name, nodes.t[k])
-        return "the motion or its cost is not finite at the guess"
-
     def _at_start(self, values: np.ndarray, violations: tuple[Violation, ...]) -> str:
         """Violated bounds that the first node violates too, for messages."""
         rows = self.model.transcription.rows
@@ -295,15 +273,29 @@ class KernelResults:
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
         """Limits of controls, and of what is free at the start, that are met, for messages."""
-        model = self.model
-        names = setting.box.spent(nodes.u[:, model.controls], NEAR)
-        sides, rows, own = model.sides, model.transcription.rows, model.of_start
+        names = setting.box.spent(nodes.u[:, self.model.controls], NEAR)
+        names += self._starts_at_limits(values)
+        return f"at their limits: {', '.join(names)}" if names else ""
+
+    def _at_start_limits(self, values: np.ndarray) -> str:
+        """Free initial values that are at a limit, such as a duration, for messages."""
+        names = self._starts_at_limits(values)
+        if not names:
+            return ""
+        return (
+            f"at its limit: {', '.join(names)}; move this limit, or begin away from it: durations= "
+            "of solve(), or x0"
+        )
+
+    def _starts_at_limits(self, values: np.ndarray) -> list[str]:
+        sides, rows, own = self.model.sides, self.model.transcription.rows, self.model.of_start
+        names = []
         for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
             width = rows.upper[row] - rows.lower[row]
             near = NEAR * (width if np.isfinite(width) else max(1.0, abs(limit)))
             if sign * (values[0, row] - limit) >= -near:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
-        return f"at their limits: {', '.join(names)}" if names else ""
+        return names
 
     def _kept_against(self, found: Plan) -> str:
         """Equalities that are kept at the expense of what is exceeded, for messages."""
@@ -320,11 +312,6 @@ class KernelResults:
             if price > least
         ]
         return f"kept against it: {', '.join(names)}" if names else ""
-
-
-def _counts(weights: TermWeights) -> list[bool]:
-    """Whether a term is evaluated along the horizon, and at its end."""
-    return [not (weights.path is None is weights.nodes), weights.end is not None]
 
 
 def _of_defects(gap: float) -> str:

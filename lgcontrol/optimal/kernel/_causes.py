@@ -1,0 +1,465 @@
+"""Why a solve did not converge: evidence at its last iterate, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from .._plan import Plan
+from .._stage_model import Expansion, StageModel
+from .._terms import TermWeights
+from .._transcription import Nodes, Setting
+
+# A guess or rollout whose numbers are larger than this has diverged.
+DIVERGED = 1e12
+# Displacements of the iterate, in sizes, between which derivatives are compared.
+PROBES = (1e-2, 1e-4, 1e-6)
+# Share of a derivative's largest value that is a kink, and of its jump at the larger displacement:
+# a smooth function has a hundredth there.
+KINK, STAYS = 1e-2, 0.3
+# Norm below which a normalized combination of rows is none; distance of an active row from its
+# limit; distance in sizes from where its gradient vanishes.
+DEPENDENT, ACTIVE, NEAR = 1e-6, 1e-4, 1e-2
+# Rows whose dependence is looked for, those with the largest multipliers; share of one in a sum.
+MOST_ROWS, SHARE = 40, 0.1
+# Decades between the sizes of states and inputs from which a message names them.
+DECADES = 8.0
+# Displacement of a coordinate that tells whether it makes something infinite.
+ASIDE = 1e-3
+
+
+class LastIterate(NamedTuple):
+    """What a solve left.
+
+    Attributes
+    ----------
+    model : StageModel
+    setting : Setting
+    nodes : Nodes
+    plan : Plan
+    log : ndarray
+    """
+
+    model: StageModel
+    setting: Setting
+    nodes: Nodes
+    plan: Plan
+    log: np.ndarray
+
+
+def causes_of(last: LastIterate) -> list[str]:
+    """What kept a solve from converging, the most certain cause first, each with its remedy.
+
+    Parameters
+    ----------
+    last : LastIterate
+
+    Returns
+    -------
+    list of str
+        Empty where nothing was found.
+    """
+    with np.errstate(all="ignore"):
+        at = last.model.expand(last.nodes, last.setting)
+        if not _is_finite(at):
+            return [_not_finite(last, at)]
+        diverged = _diverged(last)
+        if diverged:
+            return [diverged]
+        jumps = [_jumps(last, share) for share in PROBES]
+        found = [_dependent(last, at, jumps[0]), _kink(last, at, jumps), _sizes(last)]
+    return [text for text in found if text]
+
+
+def dependent_rows(last: LastIterate) -> list[str]:
+    """Bounds that depend on each other, or that no input changes, as a sentence.
+
+    Parameters
+    ----------
+    last : LastIterate
+
+    Returns
+    -------
+    list of str
+    """
+    with np.errstate(all="ignore"):
+        at = last.model.expand(last.nodes, last.setting)
+        if not _is_finite(at):
+            return []
+        text = _dependent(last, at, _jumps(last, PROBES[0]))
+    return [text] if text else []
+
+
+def not_finite_at(last: LastIterate) -> str:
+    """What is not finite at nodes, and which coordinates make it so, with the remedy.
+
+    Parameters
+    ----------
+    last : LastIterate
+
+    Returns
+    -------
+    str
+        Empty where all is finite.
+    """
+    with np.errstate(all="ignore"):
+        at = last.model.expand(last.nodes, last.setting)
+        return "" if _is_finite(at) else _not_finite(last, at)
+
+
+# -- what is not finite ----------------------------------------------------------------------------
+
+
+def _is_finite(at: Expansion) -> bool:
+    return all(bool(np.isfinite(part).all()) for part in at)
+
+
+def _coordinates(last: LastIterate) -> list[str]:
+    """Names of error coordinates, then of controls."""
+    system = last.model.problem.system
+    return [*system.error_names, *(system.input_names[i] for i in last.model.controls)]
+
+
+def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Residuals and costs: name, ``(t, x, u, p) → value``, and at which nodes each counts."""
+    problem, p = last.model.problem, last.setting.p
+    system, names, steps = problem.system, problem.parameter_names, problem.steps
+    sizes = 1, system.state.nq, system.n_inputs, len(p)
+    t, x, u, q = (problem.symbol.sym(*each) for each in zip("txup", sizes, strict=True))
+    for residual in problem.residuals:
+        value = residual.expression(system, t, x, u, q)
+        on = _counts(residual.weigh(value.shape[0], names, steps), len(steps))
+        yield f"the residual {residual.name!r}", ca.Function("r", [t, x, u, q], [value]), on
+    for cost in problem.costs:
+        value = cost.expression(problem.symbol, t, x, u, q)
+        on = _counts(cost.weigh(names, steps), len(steps))
+        yield f"the cost {cost.name!r}", ca.Function("c", [t, x, u, q], [value]), on
+
+
+def _counts(weights: TermWeights, steps: int) -> np.ndarray:
+    """At which nodes a term is evaluated."""
+    along = not (weights.path is None is weights.nodes)
+    return np.array([along] * steps + [weights.end is not None])
+
+
+def _first(bad: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(bad)[0])
+
+
+def _not_finite(last: LastIterate, at: Expansion) -> str:
+    """Which value or derivative is not finite first, and by which coordinate."""
+    model, names = last.model, _coordinates(last)
+    states, N = names[: model.n], len(last.nodes.u)
+    motion = f"the motion of {model.problem.system.name}"
+    if not np.isfinite(at.gaps).all():
+        k, i = _first(~np.isfinite(at.gaps))
+        return _told(last, _rate(last, k) or f"{motion}, {states[i]},", k)
+    by = np.concatenate([at.A, at.B], axis=2)
+    if not np.isfinite(by).all():
+        k, i, j = _first(~np.isfinite(by))
+        return _told(last, f"the derivative of {motion}, of {states[i]} by {names[j]},", k)
+    slopes = _by_nodes(at.G, at.G_end)
+    for value, is_slope in ((at.rows[..., None], False), (slopes, True)):
+        bad = ~np.isfinite(value) & model.transcription.rows.active[..., None]
+        if bad.any():
+            k, i, j = _first(bad)
+            name = f"the bounded quantity {model.transcription.rows.names[i]}"
+            of = f"the derivative of {name} by {names[j]}" if is_slope else name
+            return _told(last, of, k)
+    for name, function, on in _terms(last):
+        for k in np.flatnonzero(on).tolist():
+            given = _given(last, k)
+            if not np.isfinite(np.asarray(function(*given))).all():
+                return _told(last, name, k)
+            slope = _slope(function)(*given)
+            if not np.isfinite(np.asarray(slope)).all():
+                return _told(last, f"the derivative of {name}", k)
+    bad = ~np.isfinite(np.vstack([at.g, np.r_[at.g_end, np.zeros(model.m)]]))
+    k = _first(bad)[0] if bad.any() else N
+    return _told(last, "the cost or one of its derivatives", k)
+
+
+def _rate(last: LastIterate, k: int) -> str:
+    """Which entry of the vector field is not finite at a node; empty where it is finite."""
+    system = last.model.problem.system
+    if system.is_discrete:
+        return ""
+    t, x, u, p = _given(last, k)
+    rate = np.asarray(system.f(t, x, u, p[: system.n_parameters]), dtype=float).ravel()
+    bad = ~np.isfinite(rate)
+    if not bad.any():
+        return ""
+    return f"the rate of {system.state.tangent_names[int(bad.argmax())]} in {system.name}"
+
+
+def _given(last: LastIterate, k: int) -> tuple[Any, ...]:
+    nodes = last.nodes
+    return nodes.t[k], nodes.x[k], nodes.u[min(k, len(nodes.u) - 1)], last.setting.p
+
+
+def _slope(function: Any) -> Any:
+    t, x, u, p = function.sx_in() if function.is_a("SXFunction") else function.mx_in()
+    value = function(t, x, u, p)
+    return ca.Function("slope", [t, x, u, p], [ca.jacobian(value, ca.vertcat(x, u))])
+
+
+def _told(last: LastIterate, what: str, k: int) -> str:
+    """The sentence, with the coordinates without which it would be finite."""
+    makers = _makers(last, k)
+    where = f" with {' and '.join(makers)}" if makers else ""
+    remedy = (
+        "bound this away from there, start elsewhere with x0 or guess=, or write a division, root, "
+        "norm or logarithm with a guard, as sqrt(a² + 1e-6)"
+    )
+    return f"{what.rstrip(',')} is not finite at node {k}{where}: {remedy}"
+
+
+def _makers(last: LastIterate, k: int) -> list[str]:
+    """Coordinates of a node whose displacement makes all finite that is not, with their values."""
+    model, nodes = last.model, last.nodes
+    before = _bad(model.expand(nodes, last.setting), k)
+    found, N = [], len(nodes.u)
+    for j, name in enumerate(_coordinates(last)):
+        z, v = np.zeros((N + 1, model.n)), np.zeros((N, model.m))
+        if j >= model.n and k == N:
+            break
+        if j < model.n:
+            z[k, j] = ASIDE
+        else:
+            v[k, j - model.n] = ASIDE
+        moved = model.transcription.move(nodes, z, v, last.setting)
+        if _bad(model.expand(moved, last.setting), k) < before:
+            value = nodes.u[k, model.controls[j - model.n]] if j >= model.n else None
+            state = model.problem.system.state
+            if value is None and name in state.coordinate_names:
+                value = nodes.x[k, state.coordinate_names.index(name)]
+            found.append(name if value is None else f"{name} = {value:.3g}")
+    return found
+
+
+def _bad(at: Expansion, k: int) -> int:
+    """How many numbers of a node are not finite."""
+    N = len(at.gaps)
+    parts = (at.rows[N], at.g_end, at.G_end) if k == N else (
+        at.gaps[k], at.rows[k], at.A[k], at.B[k], at.g[k], at.G[k])  # fmt: skip
+    return sum(int((~np.isfinite(part)).sum()) for part in parts)
+
+
+# -- what diverged, and sizes ----------------------------------------------------------------------
+
+
+def _diverged(last: LastIterate) -> str:
+    """Whether the first iterate was out of all bounds."""
+    first = np.abs(last.log[0, :3]).max()
+    if not first > DIVERGED:
+        return ""
+    return (
+        f"the initial guess diverges, with numbers up to {first:.1e}: start from states that do "
+        'not, guess="rest", guess="screw" or a Trajectory'
+    )
+
+
+def _sizes(last: LastIterate) -> str:
+    """Sizes that are far apart, where rounding ends a solve."""
+    tail = last.log[-5:]
+    is_rounded = len(tail) == 5 and (tail[:, 4] == 1).all() and (tail[:, 5] == 0).all()
+    size = _size(last)
+    if not is_rounded or np.log10(size.max() / size.min()) < DECADES:
+        return ""
+    names = _coordinates(last)
+    small, large = int(size.argmin()), int(size.argmax())
+    return (
+        "whole steps do not lower the residual, as rounding of large numbers is left in small "
+        f"ones: {names[large]} is of size {size[large]:.1g}, {names[small]} of {size[small]:.1g}; "
+        "choose units, or scales of the states, in which both are about 1"
+    )
+
+
+def _size(last: LastIterate) -> np.ndarray:
+    return last.plan["scales"][len(last.model.transcription.rows.names) :]
+
+
+# -- constraints that depend on each other ---------------------------------------------------------
+
+
+class HeldRow(NamedTuple):
+    """A row that holds at a node: name, gradient, its change over the widest probe, multiplier."""
+
+    name: str
+    node: int
+    slope: np.ndarray
+    bend: np.ndarray
+    price: float
+    is_equality: bool
+
+
+def _held(last: LastIterate, at: Expansion, jumps: tuple[np.ndarray, ...]) -> list[HeldRow]:
+    """Hard rows that are equalities or at their limits."""
+    model, plan = last.model, last.plan
+    sides, rows, size = model.sides, model.transcription.rows, _size(last)
+    slopes, bends = (_by_nodes(a, b) * size for a, b in ((at.G, at.G_end), jumps[1:3]))
+    count = len(sides.row)
+    held = []
+    for c, r in enumerate(np.r_[sides.row, sides.equal].astype(int)):
+        is_equality = c >= count
+        active = sides.equal_active[:, c - count] if is_equality else sides.active[:, c]
+        if not is_equality and np.isfinite(sides.weight[c]):
+            continue
+        for k in np.flatnonzero(active).tolist():
+            if not is_equality:
+                off = sides.sign[c] * (at.rows[k, r] - sides.limit[c])
+                if off < -ACTIVE * max(1.0, abs(sides.limit[c])):
+                    continue
+            price = np.abs(plan["z"][k, c])
+            if is_equality:
+                price = max(price, np.abs(plan["nu"][k, c - count]))
+            entry = rows.names[r], k, slopes[k, r], bends[k, r], float(price), is_equality
+            held.append(HeldRow(*entry))
+    return sorted(held, key=lambda one: -one.price)[:MOST_ROWS]
+
+
+def _by_nodes(along: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Derivatives of rows along the horizon and at its end, as one array."""
+    last = np.zeros((1, *along.shape[1:]))
+    last[0, :, : end.shape[-1]] = end
+    return np.concatenate([along, last])
+
+
+def _dependent(last: LastIterate, at: Expansion, jumps: tuple[np.ndarray, ...]) -> str:
+    """Rows that no input changes, or that say the same."""
+    held = _held(last, at, jumps)
+    if not held:
+        return ""
+    for one in held:
+        # The gradient changes by `bend` over two probes: it vanishes this near.
+        if np.abs(one.slope).max() <= NEAR * np.abs(one.bend).max() / (2 * PROBES[0]):
+            return _without_slope(last, one)
+    by = np.array([_by_inputs(last, at, one) for one in held])
+    norms = np.linalg.norm(by, axis=1)
+    most = max(float(norms.max(initial=0.0)), 1e-300)
+    for one, norm in zip(held, norms, strict=True):
+        if norm <= DEPENDENT * min(most, 1.0):
+            return (
+                f"no input changes {one.name} at node {one.node}, whose bound holds there: leave "
+                "this bound out, or free what it depends on"
+            )
+    left, values, _ = np.linalg.svd(by / norms[:, None])
+    rank = int((values > DEPENDENT).sum())
+    if rank == len(held):
+        return ""
+    share = np.abs(left[:, rank:]).max(axis=1)
+    named = [f"{one.name} at node {one.node}" for one, part in zip(held, share, strict=True)
+             if part > SHARE * share.max()]  # fmt: skip
+    return (
+        "bounds depend on each other, so that their multipliers have no limit: "
+        f"{', '.join(named)}; leave out those that follow from others"
+    )
+
+
+def _without_slope(last: LastIterate, one: HeldRow) -> str:
+    """The sentence on a row whose gradient vanishes."""
+    what = f"{one.name} is at its limit at node {one.node}, where its gradient vanishes"
+    if one.is_equality:
+        return f"{what}: state each part that is to be zero, instead of a square or a product"
+    remedy = "state the quantity itself instead of its square"
+    if one.node == len(last.nodes.u):
+        remedy += ', or leave the last node out, at="path"'
+    if one.node == 0:
+        remedy = "start elsewhere: no step to first order leaves this limit"
+    return f"{what}: {remedy}"
+
+
+def _by_inputs(last: LastIterate, at: Expansion, one: HeldRow) -> np.ndarray:
+    """Derivative of a row by all inputs, and by what is free at the start, under feedback."""
+    model, size, K = last.model, _size(last), last.plan["K"]
+    n, N, m = model.n, len(last.nodes.u), model.m
+    found = np.zeros((N, m))
+    slope = one.slope / size
+    own = slope[:n].copy()
+    if one.node < N:
+        found[one.node] = slope[n:]
+        own += slope[n:] @ K[one.node]
+    for k in range(one.node - 1, -1, -1):
+        found[k] = own @ at.B[k]
+        own = own @ (at.A[k] + at.B[k] @ K[k])
+    return np.r_[(found * size[n:]).ravel(), own[model.free] * size[model.free]]
+
+
+# -- kinks -----------------------------------------------------------------------------------------
+
+
+def _kink(last: LastIterate, at: Expansion, jumps: list[tuple[np.ndarray, ...]]) -> str:
+    """A derivative that jumps next to the iterate, however near."""
+    model, names = last.model, _coordinates(last)
+    states = names[: model.n]
+    motion = f"the motion of {model.problem.system.name}"
+    rows = model.transcription.rows
+    known = np.concatenate([at.A, at.B], axis=2), at.G, at.G_end[None], at.g, at.g_end[None]
+    worst: tuple[float, str, int] = 0.0, "", 0
+    for part, values in enumerate(known):
+        usual = np.abs(values).max(axis=0, initial=0.0) + 1e-9
+        for wide, near in zip(jumps[:-1], jumps[1:], strict=True):
+            a, b = np.abs(wide[part]), np.abs(near[part])
+            share = np.where((b > STAYS * a) & (b > KINK * usual), b / usual, 0.0)
+            if part in (1, 2):
+                on = rows.active[:-1] if part == 1 else rows.active[-1:]
+                share = np.where(on[:, :, None], share, 0.0)
+            if not share.max(initial=0.0) > worst[0]:
+                continue
+            k, *place = np.unravel_index(int(share.argmax()), share.shape)
+            if part == 0:
+                what = f"{motion}, {states[place[0]]},"
+            elif part in (1, 2):
+                what = f"the bounded quantity {rows.names[place[0]]}"
+            else:
+                what = ""
+            worst = float(share.max()), what, int(k) + (len(last.nodes.u) if part in (2, 4) else 0)
+    if not worst[0]:
+        return ""
+    _, what, k = worst
+    what = what or _kinked_cost(last, k)
+    return (
+        f"{what} is not differentiable next to node {k}: state it smoothly, as sqrt(a² + 1e-4) for "
+        "|a| or a norm, tanh(a / 0.01) for a sign, and keep divisors away from zero by a bound"
+    )
+
+
+def _pattern(last: LastIterate, share: float, sign: float) -> Nodes:
+    """The iterate, displaced by a share of the sizes, without symmetry."""
+    model, size = last.model, _size(last)
+    N = len(last.nodes.u)
+    place = 0.6180339887498949 * np.arange(1, (N + 1) * (model.n + model.m) + 1)
+    move = sign * share * (0.5 + place % 1.0).reshape(N + 1, -1) * size
+    z = move[:, : model.n].copy()
+    return model.transcription.move(last.nodes, z, move[:-1, model.n :], last.setting)
+
+
+def _jumps(last: LastIterate, share: float) -> tuple[np.ndarray, ...]:
+    """Differences of derivatives between both sides of the iterate."""
+    model = last.model
+    up, down = (model.expand(_pattern(last, share, s), last.setting) for s in (1.0, -1.0))
+    return (
+        np.concatenate([up.A - down.A, up.B - down.B], axis=2),
+        up.G - down.G,
+        (up.G_end - down.G_end)[None],
+        up.g - down.g,
+        (up.g_end - down.g_end)[None],
+    )
+
+
+def _kinked_cost(last: LastIterate, k: int) -> str:
+    """The term of the cost whose derivative jumps most at a node."""
+    best, worst = "the cost", 0.0
+    sides = [_pattern(last, PROBES[1], sign) for sign in (1.0, -1.0)]
+    for name, function, on in _terms(last):
+        if not on[k]:
+            continue
+        slope = _slope(function)
+        up, down = (np.asarray(slope(*_given(last._replace(nodes=s), k))) for s in sides)
+        jump = float(np.abs(up - down).max(initial=0.0))
+        if jump > worst:
+            best, worst = name, jump
+    return best

@@ -1,0 +1,162 @@
+"""Messages of solves that do not converge: each names its cause, and its advice solves the task."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import Rn
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Residual,
+)
+from lgcontrol.systems import Input, System
+
+
+def cart(limit=1.0):
+    return System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u[0]),
+        inputs=[Input("push", "N", -limit, limit)],
+    )  # fmt: skip
+
+
+def lander():
+    return System(
+        "lander", Rn(6), lambda t, x, u, p: ca.vertcat(x[3:], u - ca.DM([0, 0, 9.81])),
+        inputs=["east", "north", "up"],
+    )  # fmt: skip
+
+
+def bike(guard=0.0):
+    """A bicycle that turns by a lateral acceleration: yaw rate = acceleration / speed."""
+
+    def field(t, x, u, p):
+        over = x[2] / (x[2] ** 2 + guard)
+        return ca.vertcat(x[2] * ca.cos(x[3]), x[2] * ca.sin(x[3]), u[0], u[1] * over)
+
+    state = Rn(4, ("x", "y", "speed", "yaw"))
+    return System("bike", state, field, inputs=[Input("a", "", -1, 1), Input("side", "", -1, 1)])
+
+
+def short(longest):
+    end = Bound(lambda t, x, u, p: x - ca.DM([10, 0]), 0, 0, at="terminal", name="end")
+    phase = Phase(cart(), 20, (0.2, longest), bounds=[end])
+    return PhasedProblem(phase, time_weight=1).solve([0, 0])
+
+
+def ride(x0, guard=0.0, **more):
+    near = Residual(lambda t, x, u, p: x[:2] - ca.DM([3, 1]), 1.0, terminal=10.0, name="near")
+    problem = OptimalControlProblem(bike(guard), 40, 0.1, Q=0, R=0.1, residuals=[near], **more)
+    return problem.solve(x0)
+
+
+def stop(guard):
+    rest = Bound("speed", 0, 0, at="terminal")
+    return ride([0.0, 0.0, 1.0, 0.0], guard, bounds=[rest])
+
+
+def far(distance):
+    cost = Cost(distance, name="distance")
+    problem = OptimalControlProblem(cart(2.0), 60, 0.1, Q=0, R=1e-4, costs=[cost])
+    return problem.solve([1.0, 0.0])
+
+
+def land(end):
+    rest = Bound(end, 0, 0, at="terminal", name="landed")
+    problem = OptimalControlProblem(lander(), 30, 1 / 3, Q=0, R=1.0, bounds=[rest])
+    return problem.solve([100.0, 50.0, 150.0, -20.0, 5.0, -10.0])
+
+
+def still(*rows):
+    """A cart beside something that no input moves."""
+    pair = System("pair", Rn(3), lambda t, x, u, p: ca.vertcat(x[1], u, 0 * x[2]), inputs=["push"])
+    end = Bound(
+        lambda t, x, u, p: (x - ca.DM([1, 0, 0.5]))[list(rows)], 0, 0, at="terminal", name="end"
+    )
+    problem = OptimalControlProblem(pair, 30, 0.1, Q=0, R=1, bounds=[end])
+    return problem.solve([0.0, 0.0, 0.0])
+
+
+def angle(*rows):
+    """A position told by its sine and its cosine, which contradict each other a little."""
+    aim = np.array([np.sin(1.0), np.cos(1.0) + 1e-4])[list(rows)]
+    end = Bound(
+        lambda t, x, u, p: ca.vertcat(ca.sin(x[0]), ca.cos(x[0]))[list(rows)], aim, aim,
+        at="terminal", name="end",
+    )  # fmt: skip
+    problem = OptimalControlProblem(cart(5.0), 30, 0.1, Q=0, R=1, bounds=[end])
+    return problem.solve([0.0, 0.0])
+
+
+CAUSES = {
+    "a duration at its limit": (
+        lambda: short(1.0), lambda: short(10.0),
+        ["at their limits: push, duration.phase0 (upper, 1)"],
+    ),
+    "a division by zero": (
+        lambda: ride([0.0] * 4),
+        lambda: ride([0.0, 0.0, 0.5, 0.0], bounds=[Bound("speed", 0.3)]),
+        ["the rate of yaw in bike is not finite at node 0 with speed = 0", "bound this away"],
+    ),
+    "a division by zero, guarded": (
+        lambda: ride([0.0] * 4), lambda: ride([0.0] * 4, 1e-2), ["with a guard"]
+    ),
+    "a division by next to nothing": (
+        lambda: stop(0.0), lambda: stop(1e-2),
+        ["the motion of bike", "not differentiable next to node", "divisors away from zero"],
+    ),
+    "a norm": (
+        lambda: far(lambda t, x, u, p: ca.norm_2(x)),
+        lambda: far(lambda t, x, u, p: ca.sqrt(ca.sumsqr(x) + 1e-4)),
+        ["the cost 'distance' is not differentiable", "sqrt(a² + 1e-4)"],
+    ),
+    "a size": (
+        lambda: far(lambda t, x, u, p: ca.fabs(x[0]) + ca.fabs(u[0])),
+        lambda: far(lambda t, x, u, p: ca.sqrt(x[0] ** 2 + 1e-4) + ca.sqrt(u[0] ** 2 + 1e-4)),
+        ["the cost 'distance' is not differentiable", "sqrt(a² + 1e-4)"],
+    ),
+    "a square that is to be zero": (
+        lambda: land(lambda t, x, u, p: ca.sumsqr(x)), lambda: land(lambda t, x, u, p: x),
+        ["landed is at its limit at node 30, where its gradient vanishes", "state each part"],
+    ),
+    "what no input changes": (
+        lambda: still(0, 1, 2), lambda: still(0, 1),
+        ["no input changes end[2] at node 30", "leave this bound out"],
+    ),
+    "bounds that depend on each other": (
+        lambda: angle(0, 1), lambda: angle(0),
+        ["bounds depend on each other", "end[0] at node 30", "leave out those"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_message_names_the_cause_and_its_advice_solves_the_task(name):
+    fails, followed, words = CAUSES[name]
+    found = fails()
+    assert not found.status.is_success
+    for text in words:
+        assert text in found.message
+    assert "start elsewhere, guess=" not in found.message
+    assert followed().status == "converged"
+
+
+def test_a_tolerance_below_rounding_ends_where_rounding_ends():
+    problem = OptimalControlProblem(lander(), 30, 1 / 3, Q=1.0, R=1.0, reference=[0.0] * 6)
+    x0 = [100.0, 50.0, 150.0, -20.0, 5.0, -10.0]
+    found = InteriorPointSolver(problem).solve(x0, tolerance=1e-16)
+    assert found.status == "acceptable" and "rounding" in found.message
+    reached = float(found.message.partition("tolerance=")[2].split()[0])
+    assert found.kkt < reached < 100 * found.kkt
+    assert InteriorPointSolver(problem).solve(x0, tolerance=reached).status == "converged"
+
+
+def test_nodes_of_phases_are_numbers_of_nodes():
+    near = Residual(lambda t, x, u, p: x[:2] - ca.DM([3, 1]), 1.0, terminal=10.0, name="near")
+    found = PhasedProblem(Phase(bike(), 10, (1.0, 4.0), residuals=[near])).solve([0.0] * 4)
+    assert found.status == "failed"
+    assert "is not finite at node 0 with" in found.message and "t =" not in found.message
