@@ -432,8 +432,7 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
 
     def unbound(entries: list[str], values: tuple[Any, ...]) -> list[str]:
         # Functions of modules are methods, too: nobody gives their first argument.
-        own = getattr(type(values[0]), function.__name__, None) if values else None
-        first = ordered[:1] if own is checked else []
+        first = ordered[:1] if _method_name(checked, values) else []
         return [entry for entry in entries if entry not in {*_BOUND, *first}]
 
     @wraps(function)
@@ -442,8 +441,9 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
         for option in options:
             if known is not None and option not in known:
                 offered = unbound(names, values)
-                text = f"{name}(): {unknown_name('argument', option, offered)}"
-                raise TypeError(text + _renamed_argument(function, values, option, makes))
+                called_as = "" if makes else _method_name(checked, values) or name
+                text = f"{called_as or name}(): {unknown_name('argument', option, offered)}"
+                raise TypeError(text + _renamed_argument(called_as, values, option))
         if len(values) > most:
             own = unbound(ordered, values)
             less = len(ordered) - len(own)
@@ -474,13 +474,22 @@ def _checked(called: Any, own: frozenset[str]) -> Any:
     return made
 
 
-def _renamed_argument(function: Any, values: tuple[Any, ...], option: str, makes: bool) -> str:
-    """What became of an argument that there was once."""
-    argument = f"{'' if makes else function.__name__}({option}=)"
-    hint = "" if makes else function_hint(argument)
-    if values and not hint:  # functions of modules are methods, too
-        owner = values[0] if isinstance(values[0], type) else type(values[0])
-        hint = member_hint(owner, argument)
+def _method_name(function: Any, values: tuple[Any, ...]) -> str:
+    """What a function is called as a method of its first argument; empty if it is none."""
+    kinds = type(values[0]).__mro__ if values else ()
+    members = chain.from_iterable(vars(kind).items() for kind in kinds)
+    return next((name for name, value in members if value is function), "")
+
+
+def _renamed_argument(called_as: str, values: tuple[Any, ...], option: str) -> str:
+    """What became of an argument that there was once, or of arguments of any name."""
+    hints = []
+    for argument in (f"{called_as}({option}=)", f"{called_as}(**)"):
+        hints += [function_hint(argument)] * bool(called_as)
+        if values:
+            owner = values[0] if isinstance(values[0], type) else type(values[0])
+            hints.append(member_hint(owner, argument))
+    hint = next(filter(None, hints), "")
     return f" {option!r} {hint}" * bool(hint)
 
 
@@ -507,8 +516,9 @@ Did you mean 'tolerance'?
     )
     for option in options:
         if option not in names:
-            called = takers[0].__name__
-            raise TypeError(f"{called}(): {unknown_name('argument', option, list(names))}")
+            called, owner = takers[0].__name__, getattr(takers[0], "__self__", None)
+            hint = _renamed_argument(called, () if owner is None else (owner,), option)
+            raise TypeError(f"{called}(): {unknown_name('argument', option, list(names))}{hint}")
 
 
 def _named_parameters(called: Any, function: Any) -> list[Parameter]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, named_options, trace
 from ..codegen import compile as compile_functions
-from ..codegen._internal import Result, as_numbers, check_known, check_shape, interruptible
+from ..codegen._internal import Result, as_numbers, check_known, check_shape
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
 from ._innovations import likely_square
@@ -237,7 +237,7 @@ class FactorGraph:
         """Whitened residuals by name of the factors, shape (M, m)."""
         return {family.factors.name: family.residuals(x) for family in self._families}
 
-    @interruptible
+    @named_options
     def solve(
         self, guess: Mapping[str, np.ndarray] | None = None, *, max_iterations: int = 100,
         tolerance: float = 1e-8,

@@ -7,13 +7,13 @@
 """
 
 from .. import _names
-from ._archive import read_broad as read_broad
-from ._archive import read_kitti_imu_gnss as read_kitti_imu_gnss
-from ._archive import read_plaza as read_plaza
-from ._archive import read_wifibot as read_wifibot
 from ._findings import UrdfError as UrdfError
 from ._pose_graph import PoseGraph as PoseGraph
 from ._pose_graph import read_pose_graph as read_pose_graph
+from ._recordings import read_broad as read_broad
+from ._recordings import read_kitti_imu_gnss as read_kitti_imu_gnss
+from ._recordings import read_plaza as read_plaza
+from ._recordings import read_wifibot as read_wifibot
 from ._robot import RobotDescription as RobotDescription
 from ._urdf import parse_urdf as parse_urdf
 from ._urdf import read_urdf as read_urdf

@@ -2,7 +2,6 @@
 
 from ._archive import DAMAGE as DAMAGE
 from ._archive import LARGEST_ARCHIVE as LARGEST_ARCHIVE
-from ._archive import Recording as Recording
 from ._archive import check_file as check_file
 from ._archive import damage_reason as damage_reason
 from ._archive import read_archive as read_archive
@@ -28,4 +27,5 @@ from ._meshes import decimated as decimated
 from ._meshes import read_bytes as read_bytes
 from ._meshes import read_mesh as read_mesh
 from ._meshes import resolve_mesh as resolve_mesh
+from ._recordings import Recording as Recording
 from ._robot import find_faults as find_faults

@@ -300,6 +300,7 @@ class SystemDefinition(Memo, Generic[State]):
         """Nominal parameters, shape (n_parameters,)."""
         return nominal_of(self.parameters)
 
+    @named_options
     def parameter_values(self, values: Mapping[str, Any] | None = None) -> np.ndarray:
         """Parameter vector with some values set by name, the others nominal.
 

@@ -200,6 +200,7 @@ class JointCoordinate:
         return self.drive(value).value(0.0, frames)
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class MechanismJoint:
     """A named list of equations between bodies.

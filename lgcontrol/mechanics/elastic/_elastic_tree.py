@@ -17,6 +17,7 @@ from ...codegen._internal import (
     as_names,
     check_known,
     check_one_by_one,
+    check_options,
     check_shape,
     interruptible,
     unknown_name,
@@ -234,6 +235,8 @@ class ElasticTree(Memo):
             links, motor speeds, deflections and spring torques. The structure is that of the links;
             derivatives are in closed form.
         """
+        named = ("tree", "inputs", "input_matrix")
+        check_options(surroundings, self.system, tree_mechanics, but=named)
         build = partial(self._system, name or self.tree.name)
         if h is not None or output is not None or symbolic or surroundings:
             return build(h, output, symbolic, **surroundings)

@@ -106,6 +106,7 @@ def one_at_a_time(method: F) -> F:
     return alone  # type: ignore[return-value]
 
 
+@named_options
 class InteriorPointSolver:
     """Solves an `OptimalControlProblem` by a primal-dual interior point with a filter line search.
 
