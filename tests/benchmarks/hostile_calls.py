@@ -96,7 +96,7 @@ CONTROLLERS = {
 def attitude_heading():
     """The filter of its model."""
     model = AttitudeHeading(0.01)
-    return EKF(model.system, model.measurements, **model.options)
+    return EKF(model.system, model.sensors, **model.options)
 
 
 def window(**options):
