@@ -13,6 +13,7 @@
 from .. import _names
 from . import _accuracy as _accuracy
 from . import _input_shapes as _input_shapes
+from . import _refine as _refine
 from . import _sensitivity as _sensitivity
 from ._bounds import Bound as Bound
 from ._nlp_solver import NLPSolver as NLPSolver
@@ -26,7 +27,7 @@ from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
 from ._path_task import PathTask as PathTask
-from ._phases import Phase as Phase
+from ._phase import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._plan import Plan as Plan
 from ._plan import PlanLayout as PlanLayout

@@ -3,7 +3,7 @@
 from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
-from ._phases import PhasedSolution as PhasedSolution
+from ._phased_solution import PhasedSolution as PhasedSolution
 from ._problem import ProblemOptions as ProblemOptions
 from ._problem import takes_problem_options as takes_problem_options
 from ._rates import beside_inputs as beside_inputs

@@ -81,7 +81,7 @@ def test_ten_thousand_seconds_are_solved_to_a_thousandth():
 
 
 def test_a_refinement_that_ends_early_says_so(monkeypatch):
-    monkeypatch.setattr("lgcontrol.optimal._accuracy.MOST_NODES", 100)
+    monkeypatch.setattr("lgcontrol.optimal._refine.MOST_NODES", 100)
     found = hypersensitive(50.0, 100).solve([START], refine=1e-6, guess="rest")
     assert "refine=1e-06 is not reached with" in found.message
 

@@ -156,7 +156,7 @@ def parked(*walls):
 def test_a_duration_keeps_its_limits_along_the_way():
     """Steps that may go below zero end there: no time costs less."""
     problem, x0 = parked()
-    start = problem._state(np.array(x0), [50**0.5])
+    start = problem._flat.state(np.array(x0), [50**0.5])
     solver = InteriorPointSolver(problem.problem)
     along = [solver.solve(start, max_iterations=k).x[0, -1] for k in range(0, 20, 4)]
     assert 2 < min(along) and max(along) < 25
@@ -167,7 +167,7 @@ def test_a_duration_keeps_its_limits_along_the_way():
 @pytest.mark.compiled
 def test_c_and_numpy_keep_limits_of_the_start_alike():
     problem, x0 = parked()
-    start = problem._state(np.array(x0), [50**0.5])
+    start = problem._flat.state(np.array(x0), [50**0.5])
     plain = InteriorPointSolver(problem.problem)
     built = InteriorPointSolver(problem.problem).prepare()
     for most in (6, 12):

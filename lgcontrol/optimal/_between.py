@@ -1,0 +1,177 @@
+"""Between: the motion of a plan within its steps, and the bounds that are violated there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..systems import choose_method
+from ._outcome import Violation
+from ._parts import Part
+from ._rows import rows_along
+from ._transcription import Transcription
+
+# Steps are halved up to this number of parts until their ends do not move.
+MOST_PARTS = 4096
+# Bounds are looked at in at least so many parts of a step. An excess below a share of the range of
+# the bounded quantity is rounding. That range is at least a share of its size.
+SAMPLES, LEAST_SHARE, LEAST_RANGE = 32, 1e-6, 1e-3
+
+
+class Between:
+    """Motion between nodes: every step from its first node, with its input held."""
+
+    def __init__(self, part: Part) -> None:
+        problem, self.nodes, self.setting = part.problem, part.nodes, part.setting
+        self.problem = problem
+        self.own = part.setting.p[: problem.system.n_parameters]
+        self.step, self.parts = problem.system.step(problem.method, problem.substeps), 1
+
+    def integrated(self, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of all steps and their integrals, in ever more parts until they do not change."""
+        problem, nodes, setting = self.problem, self.nodes, self.setting
+        method = choose_method(
+            problem.system, problem.dt, nodes.x[:-1], nodes.u, p=self.own, t=nodes.t[:-1]
+        )
+        method = method if method == "rk4" else "radau_iia5"
+        self.step = problem.system.step(method, 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # parts of a step are shorter
+            fine = problem.with_arguments(quadrature="gauss", method=method, substeps=1, bounds=())
+        once = Transcription(fine)
+        values, before, parts = once._functions.stage_values, None, 1
+        over_steps, of_nodes = once.path_weights - once.node_weights, np.zeros(problem.horizon)
+        if once.node_weights.any():
+            of_nodes = values(
+                nodes.t[:-1], nodes.x[:-1], nodes.u, nodes.x[:-1], setting.x_ref[:-1],
+                setting.u_ref[:-1], setting.p, once.node_weights, problem.steps,
+            )[0]  # fmt: skip
+        while True:
+            h, total = problem.steps / parts, of_nodes
+            *starts, (_, x) = self.motion(parts)
+            for t, start in starts:
+                total = total + values(
+                    t, start, nodes.u, start, setting.x_ref[:-1], setting.u_ref[:-1], setting.p,
+                    over_steps, h,
+                )[0]  # fmt: skip
+            if before is not None:
+                size = 1.0 + np.abs(nodes.x).max()
+                moved = np.abs(x - before[0]).max() / size
+                change = np.abs(total - before[1]).sum() / max(np.abs(total).sum(), 1e-300)
+                if not (max(moved, change) > tolerance) or parts >= MOST_PARTS:
+                    self.parts = parts
+                    return x, total
+            before, parts = (x, total), 2 * parts
+
+    def motion(self, parts: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Times and states of all steps at the ends of their parts, the first nodes included."""
+        t, x, h = self.nodes.t[:-1], self.nodes.x[:-1], self.problem.steps / parts
+        yield t, x
+        for j in range(parts):
+            (x,) = mapped(self.step, t + j * h, x, self.nodes.u, self.own, h)
+            yield t + (j + 1) * h, x
+
+    def violations(
+        self, motion: Sequence[tuple[np.ndarray, np.ndarray]] | None = None
+    ) -> tuple[tuple[Violation, ...], np.ndarray]:
+        """Bounds that are violated within steps by more than at their nodes, the worst first.
+
+        And the largest violation within each step, as a share of the range of what is bounded.
+        """
+        problem, worst = self.problem, np.zeros(self.problem.horizon)
+        if not problem._seen:
+            return (), worst
+        if motion is None:
+            motion = list(self.motion(self.parts * -(-SAMPLES // self.parts)))
+        parts, (t, x) = len(motion) - 1, map(np.array, zip(*motion, strict=True))
+        steps = np.arange(problem.horizon)
+        shares = np.repeat(np.arange(parts + 1) / parts, len(steps))
+        every = self._rows(np.tile(steps, parts + 1), shares, t.ravel(), x.reshape(shares.size, -1))
+        found: list[tuple[float, Violation]] = []
+        for i, (seen, label, values, low, high) in enumerate(every):
+            over = _over(values, low, high).reshape(parts + 1, -1)
+            at_nodes, within = over[0], over[1:]
+            if not seen.needs_input:
+                at_nodes, within = (
+                    np.maximum(over[0], np.append(over[0, 1:], over[-1, -1])),
+                    over[1:-1],
+                )
+            finite = over[np.isfinite(over)]
+            size = (
+                max(np.ptp(finite), LEAST_RANGE * np.abs(finite).max(), 1e-300)
+                if finite.size
+                else 1.0
+            )
+            excess = within.max(axis=0)
+            is_beyond = excess > np.maximum(at_nodes, 0.0) + LEAST_SHARE * size
+            if not is_beyond.any():
+                continue
+            worst = np.maximum(worst, np.where(is_beyond, excess / size, 0.0))
+            k = int(np.where(is_beyond, excess, 0.0).argmax())
+            j = 1 + int(within[:, k].argmax())
+            time, amount = self._peak(i, k, j, t, x, over[:, k])
+            violation = Violation(
+                label, time, k, amount, _side(low, high), problem.bound_unit(label)
+            )
+            found.append((amount / size, violation))
+        found.sort(key=lambda pair: -pair[0])
+        return tuple(violation for _, violation in found), worst
+
+    def _rows(
+        self, k: np.ndarray, share: np.ndarray, t: np.ndarray, x: np.ndarray
+    ) -> Iterator[Any]:
+        """`rows_along` at shares of steps k, references between those of the nodes."""
+        problem, group, given = self.problem, self.problem.system.state, self.setting.x_ref
+        between = given[k]
+        if (given != given[0]).any():
+            moved = share[:, None] * np.asarray(group.minus(given[k + 1], given[k]))
+            between = np.asarray(group.plus(given[k], moved))
+        points = t, x, self.nodes.u[k], self.setting.p, between
+        return rows_along(problem._seen, problem.parameter_names, points)
+
+    def _peak(
+        self, i: int, k: int, j: int, t: np.ndarray, x: np.ndarray, over: np.ndarray
+    ) -> tuple[float, float]:
+        """Time and excess of the largest violation by row i near sample j of step k."""
+        time, amount, parts = float(t[j, k]), float(over[j]), len(over) - 1
+        if not (j < parts and np.isfinite(over[j - 1 : j + 2]).all()):
+            return time, amount
+        before, here, after = over[j - 1 : j + 2]
+        bend = before - 2 * here + after
+        move = 1.0 + ((before - after) / (2 * bend) if bend < 0 else 0.0)  # of samples, from j - 1
+        h = self.problem.steps[k] / parts
+        start = t[j - 1, k], x[j - 1, k]
+        end = np.asarray(self.step(*start, self.nodes.u[k], self.own, move * h))
+        there = np.array([k]), np.array([(j - 1 + move) / parts]), np.array([start[0] + move * h])
+        for row, (_, _, values, low, high) in enumerate(self._rows(*there, end.reshape(1, -1))):
+            found = float(_over(values, low, high)[0])
+            if row == i and found > amount:
+                time, amount = float(there[2][0]), found
+        return time, amount
+
+
+def mapped(function: Any, *values: np.ndarray) -> list[np.ndarray]:
+    """Results of a function of numbers and vectors for all steps, in one call of CasADi.
+
+    What has one value for all is a vector; of what has one for each step the steps are rows.
+    """
+    sizes = [function.function.size1_in(i) for i in range(len(values))]
+    given = [
+        np.reshape(value, (-1, size) if np.size(value) != size else (1, size)).T
+        for value, size in zip(values, sizes, strict=True)
+    ]
+    return [np.asarray(found).T for found in function.function.call(given)]
+
+
+def _over(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """How far values are outside of limits, negative inside; infinite if not a number."""
+    over = np.maximum(values - high, low - values)
+    return np.where(np.isnan(over), np.inf, over)
+
+
+def _side(low: float, high: float) -> str:
+    """Which bound a violation is of, where there is only one."""
+    return "lower" if np.isinf(high) else "upper" if np.isinf(low) else ""

@@ -1,0 +1,501 @@
+"""FlatPhases: the one problem of a discrete system that a `PhasedProblem` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from ..groups import LieGroup, Product, Rn
+from ..integrators import Method
+from ..systems import Parameter, System
+from ..systems._internal import TrajectoryPoint, check_state
+from ._bounds import ALONG, Bound, NamedRows, check_numbers, with_known_limits
+from ._phase import Phase
+from ._places import free_errors
+from ._problem import OptimalControlProblem
+from ._rows import expression_of
+from ._statement import QUADRATURES
+from ._terms import Cost, Residual, of_quantity
+from ._weights import WeightLike, error_weight, input_weight
+
+# Weight on controls in every step, as shares of their limits where they have some, where a phase
+# gives none: what costs nothing is not unique.
+LEAST_EFFORT = 1e-6
+MOTION, DURATION, FIRST = "motion", "duration", "first"
+# Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
+PLACES: dict[str, Callable[[int], range]] = {
+    "both": lambda steps: range(1, steps + 1),
+    "path": lambda steps: range(1, steps),
+    "terminal": lambda steps: range(steps, steps + 1),
+    "start": lambda steps: range(1),
+}
+# The same of terms of the cost, which count at an end or along steps.
+TERMS_AT = {name: PLACES[name] for name in ("terminal", "start")}
+T = TypeVar("T", Residual, Cost)
+
+
+def least_effort(system: System) -> np.ndarray:
+    """Weights on the controls of a system that tell plans apart and change none."""
+    ranges = [entry.upper - entry.lower for entry in system.inputs if entry.role == "control"]
+    return np.array([LEAST_EFFORT * (4.0 / r**2 if 0 < r < np.inf else 1.0) for r in ranges])
+
+
+class FlatPhases:
+    """One problem of a discrete system, whose time is the number of a node, for all phases.
+
+    Its state has the motion of each group that phases move on, then the free durations, then the
+    first state of a loop. A motion waits until its phase begins, and stays where that ends.
+
+    Parameters
+    ----------
+    phases : tuple of Phase
+        Named.
+    extra : tuple of Parameter
+        Of costs, residuals and bounds, after those of the systems.
+    time_weight, reference, is_periodic, method, quadrature, free, arrival
+        Of `PhasedProblem`.
+
+    Attributes
+    ----------
+    starts : ndarray of int, shape (phases + 1,)
+        First nodes of the phases, and the last of all.
+    free : list of int
+        Phases of free durations.
+    groups : list of LieGroup
+    split : Coordinates
+    own : list of slice
+        Where each phase has its state among the coordinates.
+    inputs : list of Input
+    used : list of list of int
+        Which of them are those of each phase.
+    points : list of TrajectoryPoint
+        State and inputs that errors and efforts of each phase are of.
+    is_open : bool
+        Whether a part of the first state is found.
+    problem : OptimalControlProblem
+    """
+
+    def __init__(
+        self, phases: tuple[Phase, ...], extra: tuple[Parameter, ...], *,
+        time_weight: float | str, reference: Any, is_periodic: bool, method: str | Method,
+        quadrature: str, free: str | Iterable[str], arrival: WeightLike | None,
+    ) -> None:  # fmt: skip
+        self.phases, self.extra = phases, extra
+        self.is_periodic, self.method, self.quadrature = is_periodic, method, quadrature
+        first = phases[0].system
+        chosen = free_errors(first, free)
+        if len(chosen) and first.errors is not None:
+            raise ValueError(f"free: {first.name} has constraints, its start cannot be free")
+        self.is_open = is_periodic or len(chosen) > 0
+        self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in phases])])
+        self.free = [i for i, phase in enumerate(phases) if phase.is_free]
+        self.groups: list[LieGroup] = []
+        for phase in phases:
+            if phase.system.state not in self.groups:
+                self.groups.append(phase.system.state)
+        self.split = self._places()
+        self.own = [self.split.motions[self._group_of(i)] for i in range(len(phases))]
+        entries = {e.name: e for phase in phases[::-1] for e in phase.system.inputs}
+        names = dict.fromkeys(n for phase in phases for n in phase.system.input_names)
+        self.inputs = [entries[name] for name in names]
+        index = {name: k for k, name in enumerate(names)}
+        self.used = [[index[n] for n in phase.system.input_names] for phase in phases]
+        self.points = [self._reference_of(phase, reference) for phase in phases]
+        system = self._system()
+        limits = {phase.name: phase.limits for phase in phases if phase.is_free}
+        ends = [
+            Bound(f"{DURATION}.{name}" if self.free else name, low, high, at="start")
+            for name, (low, high) in limits.items()
+        ]
+        haste = Cost(lambda t, x, u, p: self.elapsed(x, len(phases)), None, time_weight, "time")
+        spans = range(len(phases))
+        loop = [self._closing()] if is_periodic else []
+        names = [*(system.error_names[i] for i in chosen), *([DURATION] if self.free else [])]
+        self.problem = OptimalControlProblem(
+            system, int(self.starts[-1]), Q=0.0, R=least_effort(system), terminal=0.0,
+            reference=self._point(system), parameters=extra,
+            free="all" if is_periodic else names,
+            arrival=None if arrival is None else self.beside(system, arrival),
+            costs=[haste, *(c for i in spans for c in self._costs(i))],
+            residuals=[r for i in spans for r in self._residuals(i)],
+            bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the functions of its phases as CasADi's: those of Python do not all pickle."""
+        count = len(self.problem.all_parameters)
+        return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
+
+    def tangent_of(self, i: int) -> slice:
+        """Where the motion of a phase is among the tangent coordinates of all."""
+        ends = np.cumsum([0, *(group.dim for group in self.groups)]).tolist()
+        return slice(*ends[self._group_of(i) : self._group_of(i) + 2])
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Least and greatest durations, s."""
+        return [phase.limits for phase in self.phases]
+
+    def _group_of(self, i: int) -> int:
+        """Which of the groups a phase moves on."""
+        return self.groups.index(self.phases[i].system.state)
+
+    def _places(self) -> Coordinates:
+        """Where motions, free durations and the first state of a loop are among coordinates."""
+        sizes = [group.nq for group in self.groups]
+        ends = np.cumsum([0, *sizes, len(self.free), sizes[0]]).tolist()
+        parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return Coordinates(tuple(parts[:-2]), parts[-2], parts[-1])
+
+    def _group(self) -> Product:
+        blocks: dict[str, LieGroup] = {
+            f"{MOTION}{k or ''}": group for k, group in enumerate(self.groups)
+        }
+        if self.free:
+            names = tuple(self.phases[i].name for i in self.free)
+            blocks[DURATION] = Rn(len(names), names, "s")
+        if self.is_periodic:
+            blocks[FIRST] = self.groups[0]
+        return Product(**blocks)
+
+    def state(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
+        """State of the whole at the start, or at the reference; other groups wait at theirs."""
+        waiting = [
+            self.points[[self._group_of(i) for i in range(len(self.phases))].index(k)].x
+            for k in range(1, len(self.groups))
+        ]
+        free = [times[i] for i in self.free]
+        return np.concatenate([x, *waiting, free, x if self.is_periodic else []])
+
+    def beside(self, system: System, weight: WeightLike) -> np.ndarray:
+        """A weight on the first state of the first phase, as one on that of the whole."""
+        if not self.is_open:
+            raise ValueError("arrival weighs initial states that are free: name them, free=…")
+        own = error_weight("arrival", weight, self.phases[0].system)
+        whole = np.zeros((system.n_errors, system.n_errors))
+        whole[: len(own), : len(own)] = own
+        return whole
+
+    def _reference_of(self, phase: Phase, reference: Any) -> TrajectoryPoint:
+        """State and inputs that a phase's errors and efforts are of."""
+        system = phase.system
+        own = phase.reference
+        if own is None and system.state == self.groups[0]:
+            own = reference
+        own = system.state.identity if own is None else own
+        x = check_state(system, "reference", getattr(own, "x", own))
+        u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
+        return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)
+
+    def _point(self, system: System) -> Any:
+        middle = [sum(limits) / 2 for limits in self.limits]
+        u = np.array([entry.nominal for entry in self.inputs])
+        for point, used in list(zip(self.points, self.used, strict=True))[::-1]:
+            u[used] = point.u
+        return TrajectoryPoint(self.state(self.points[0].x, middle), u)
+
+    def _seconds(self, x: Any, i: int) -> Any:
+        """Duration of a phase, for symbols of the state."""
+        return (
+            x[self.split.durations][self.free.index(i)]
+            if i in self.free
+            else self.phases[i].limits[0]
+        )
+
+    def elapsed(self, x: Any, phases: int) -> Any:
+        return sum((self._seconds(x, i) for i in range(phases)), ca.DM(0))
+
+    def _time(self, i: int, t: Any, x: Any) -> Any:
+        """Time in s at node t of a phase."""
+        return self.elapsed(x, i) + self._share(i, t)[0] * self._seconds(x, i)
+
+    def _length(self, i: int, t: Any, x: Any) -> Any:
+        """Length in s of the step of a phase that begins at node t."""
+        return self._share(i, t)[1] * self._seconds(x, i)
+
+    def _share(self, i: int, t: Any) -> tuple[Any, Any]:
+        """Shares of the duration of a phase before node t, and of the step that begins there."""
+        phase, local = self.phases[i], t - int(self.starts[i])
+        shares = phase.shares
+        if (shares == shares[0]).all():
+            return local / phase.steps, 1 / phase.steps
+        first = np.flatnonzero(np.append(True, shares[1:] != shares[:-1]))  # of equal steps
+        edges, begun = first[1:] - 0.5, phase.nodes[first] - first * shares[first]
+        length = ca.pw_const(local, edges, shares[first])
+        return ca.pw_const(local, edges, begun) + local * length, length
+
+    def _points_within(
+        self, i: int, t: Any, x: Any, u: Any, p: Any
+    ) -> list[tuple[float, Any, Any]]:
+        """Weight, time and state of the points at which integrals over a step are taken."""
+        system, length = self.phases[i].system, self._length(i, t, x)
+        now, state, before, found = self._time(i, t, x), self._begun(i, t, x, p), 0.0, []
+        if self.quadrature == "left":
+            return [(1.0, now, state)]
+        step, own = system.step(self.method).function, p[: system.n_parameters]
+        for place, share in QUADRATURES[self.quadrature]:
+            part = (place - before) * length
+            state = step(now + before * length, state, u[self.used[i]], own, part)
+            found.append((share, now + place * length, state))
+            before = place
+        return found
+
+    def _is_in(self, i: int, t: Any) -> Any:
+        """Whether the step that begins at node t belongs to a phase, 1 or 0."""
+        after = t > int(self.starts[i]) - 0.5
+        return ca.logic_and(after, t < int(self.starts[i + 1]) - 0.5)
+
+    def _begun(self, i: int, t: Any, x: Any, p: Any) -> Any:
+        """State of a phase at node t, where it begins that after the jump before it."""
+        here = x[self.own[i]]
+        if not i or self.phases[i - 1].jump is None:
+            return here
+        before, motion = x[self.own[i - 1]], self.phases[i].system.state
+        jumped = self.phases[i - 1].jumped(self._time(i, t, x), before, p, motion)
+        return ca.if_else(t < int(self.starts[i]) + 0.5, jumped, here)
+
+    def _alike(self) -> list[list[int]]:
+        """Phases by their systems: those of one share its step."""
+        found: dict[int, list[int]] = {}
+        for i, phase in enumerate(self.phases):
+            found.setdefault(id(phase.system), []).append(i)
+        return list(found.values())
+
+    def _step_of(self, i: int, t: Any, x: Any, p: Any) -> list[Any]:
+        """Time, state and length of the step of a phase that begins at node t."""
+        return [self._time(i, t, x), self._begun(i, t, x, p), self._length(i, t, x)]
+
+    def _system(self) -> System:
+        first, group = self.phases[0].system, self._group()
+        sizes = [motion.dim for motion in self.groups]
+        others = group.dim - sum(sizes)
+
+        def change(t: Any, x: Any, u: Any, p: Any) -> Any:
+            totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
+            for alike in self._alike():
+                i = alike[0]
+                given = self._step_of(i, t, x, p)
+                for j in alike[1:]:
+                    is_in, own = self._is_in(j, t), self._step_of(j, t, x, p)
+                    given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
+                now, begin, length = given
+                system = self.phases[i].system
+                after = system.step(self.method).function(now, begin, u[self.used[i]], p, length)
+                moved = system.state.minus(after, x[self.own[i]])
+                if len(alike) < len(self.phases):
+                    moved = ca.if_else(sum(self._is_in(j, t) for j in alike), moved, 0)
+                totals[self._group_of(i)] += moved
+            return ca.vertcat(*totals, ca.DM.zeros(others))
+
+        limits = self._widest()
+        inputs = [
+            replace(entry, lower=limits[entry.name][0], upper=limits[entry.name][1])
+            for entry in self.inputs
+        ]
+        name = "_then_".join(dict.fromkeys(phase.system.name for phase in self.phases))
+        return System(name, group, change, inputs=inputs, parameters=first.parameters, dt=1.0)
+
+    def _widest(self) -> dict[str, tuple[float, float]]:
+        """Limits of the inputs that every phase keeps."""
+        found: dict[str, tuple[float, float]] = {}
+        for phase in self.phases:
+            for entry in phase.system.inputs:
+                low, high = found.get(entry.name, (np.inf, -np.inf))
+                found[entry.name] = min(low, entry.lower), max(high, entry.upper)
+        return found
+
+    def _terms(
+        self, i: int, term: T, value: Callable[..., Any], over_step: Callable[[Any], Any]
+    ) -> list[T]:
+        """A residual or a cost of a phase, with a value of t, x, u, p, as terms of the whole.
+
+        Along the phase the value has the factor `over_step` of the length of a step.
+        """
+        phase, own, used = self.phases[i], self.own[i], self.used[i]
+        first, last = int(self.starts[i]), int(self.starts[i + 1])
+        u_ref = ca.DM(self.points[i].u)
+
+        def along(t: Any, x: Any, u: Any, p: Any, points: slice = slice(None)) -> Any:
+            found = sum(
+                over_step(share * self._length(i, t, x)) * value(*point, u[used], p)
+                for share, *point in self._points_within(i, t, x, u, p)[points]
+            )
+            return found if len(self.phases) == 1 else ca.if_else(self._is_in(i, t), found, 0)
+
+        def along_at(k: int) -> Callable[..., Any]:
+            return lambda t, x, u, p: along(t, x, u, p, slice(k, k + 1))
+
+        def at_node(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return value(self._time(i, t, x), self._begun(i, t, x, p), u[used], p)
+
+        def at_end(t: Any, x: Any, u: Any, p: Any) -> Any:
+            del t, u
+            return value(self.elapsed(x, i + 1), x[own], type(x)(u_ref), p)
+
+        made: list[tuple[Any, Any, range, str]] = []
+        end, ended = range(last, last + 1), f"{term.name} at the end of {phase.name}"
+        if term.at in ALONG:
+            each_point = range(len(QUADRATURES[self.quadrature]))
+            sums = [along] if isinstance(term, Cost) else [along_at(k) for k in each_point]
+            made += [(one, term.weight, range(first, last), term.name) for one in sums]
+            made.append((at_end, term.terminal, end, ended))
+        else:
+            at = TERMS_AT[term.at](phase.steps) if isinstance(term.at, str) else term.at
+            label = f"{type(term).__name__.lower()} {term.name!r} of phase {phase.name!r}"
+            check_numbers(label, at, phase.steps)
+            weight: Any = term.weight
+            of_nodes, of_end = at, range(0)
+            each = np.ndim(weight) == (3 if isinstance(term, Residual) else 1)
+            parts = weight, weight
+            if phase.steps in at:
+                k = at.index(phase.steps)
+                of_nodes, of_end = at[:k] or at[k + 1 :], end
+                if each:
+                    parts = np.delete(np.asarray(weight), k, axis=0), np.asarray(weight)[k : k + 1]
+            nodes = range(first + of_nodes.start, first + of_nodes.stop, of_nodes.step)
+            made += [(at_node, parts[0], nodes, term.name)] if nodes else []
+            made += [(at_end, parts[1], of_end, ended)] if of_end else []
+        return [
+            type(term)(function, weight, None, name, at=nodes)
+            for function, weight, nodes, name in made
+            if weight is not None
+        ]
+
+    def _costs(self, i: int) -> list[Cost]:
+        """Costs of a phase: times the length of a step along it, and at its nodes."""
+        found = []
+        for cost in (of_quantity(self.phases[i].system, c) for c in self.phases[i].costs):
+
+            def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
+                return cost.expression(type(x), t, x, u, p)
+
+            found += self._terms(i, cost, value, lambda length: length)
+        return found
+
+    def _residuals(self, i: int) -> list[Residual]:
+        """Error, effort and residuals of a phase, by the root of the length of a step."""
+        phase, system, steps = self.phases[i], self.phases[i].system, self.phases[i].steps
+        controls = system.input_index("control").tolist()
+        x_ref, u_ref = ca.DM(self.points[i].x), ca.DM(self.points[i].u)
+
+        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return system.error(x, type(x)(x_ref))
+
+        def effort(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return (u - u_ref)[controls]
+
+        def root(length: Any) -> Any:
+            is_none = length <= 0  # where the root has no slope
+            return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
+
+        terms: list[tuple[Residual, Callable[..., Any]]] = []
+        if phase.Q is not None:
+            weight = error_weight("Q", phase.Q, system, steps)
+            terms.append((Residual(error, weight, name=f"error of {phase.name}"), error))
+        if phase.R is not None:
+            weight = input_weight("R", phase.R, system, steps)
+            terms.append((Residual(effort, weight, name=f"effort of {phase.name}"), effort))
+        for residual in (of_quantity(system, r) for r in phase.residuals):
+
+            def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
+                return residual.expression(system, t, x, u, p)
+
+            terms.append((residual, own_value))
+        return [one for term, value in terms for one in self._terms(i, term, value, root)]
+
+    def _bounds(self, i: int) -> list[Bound]:
+        """Bounds of a phase at its nodes, and what its controls may do less than others'."""
+        phase, used = self.phases[i], self.used[i]
+        first, last = int(self.starts[i]), int(self.starts[i + 1])
+        found = []
+        known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
+        for bound in (*known, *self._tighter(i)):
+            if bound.at == "start" and i == 0 and not self.is_open:
+                raise ValueError(
+                    f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
+                    "solve(), unless it is free (free=…, is_periodic=True)"
+                )
+            at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
+            if bound.at in ALONG and i == 0 and self.is_open and not self.is_periodic:
+                at = range(at.stop)
+            if at and not 0 <= min(at) <= max(at) <= phase.steps:
+                raise ValueError(
+                    f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
+                    f"{phase.steps}"
+                )
+            nodes = range(first + at.start, first + at.stop, at.step)
+
+            def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
+                x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
+                values = now, self._begun(i, t, x, p), u[used], p, x_ref
+                return expression_of(phase.system, bound, *values)[0]
+
+            names, needs_input = named_rows(phase.system, bound, len(self.extra))
+            if bound.at != "terminal" and needs_input:
+                # Inputs have a value where a step begins.
+                nodes = (
+                    range(first, last)
+                    if bound.at in ALONG
+                    else range(nodes.start, min(nodes.stop, last), nodes.step)
+                )
+            rows = NamedRows(function, names)
+            found.append(replace(bound, of=rows, at=nodes, name=bound.label))
+        return found
+
+    def _tighter(self, i: int) -> list[Bound]:
+        """Bounds of the controls of a phase where another phase allows more."""
+        limits, phase = self._widest(), self.phases[i]
+        return [
+            Bound(
+                f"input.{entry.name}",
+                entry.lower,
+                entry.upper,
+                name=f"{entry.name} of {phase.name}",
+            )
+            for entry in phase.system.inputs
+            if entry.lower > limits[entry.name][0] or entry.upper < limits[entry.name][1]
+        ]
+
+    def _closing(self) -> Bound:
+        """The loop: the first state, carried along, is that after the end."""
+        own, kept = self.own, self.split.first
+        last, group, end = self.phases[-1], self.groups[0], int(self.starts[-1])
+
+        def function(t: Any, x: Any, u: Any, p: Any) -> Any:
+            now, first = x[own[0]], x[kept]
+            if last.jump is not None:
+                there = last.jumped(self.elapsed(x, len(self.phases)), x[own[-1]], p, group)
+                now = ca.if_else(t > end - 0.5, there, now)
+            return group.minus(now, first)
+
+        return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
+
+
+class Coordinates(NamedTuple):
+    """Slices of coordinates.
+
+    Attributes
+    ----------
+    motions : tuple of slice
+        Of the groups that phases move on.
+    durations : slice
+    first : slice
+        First state of a loop.
+    """
+
+    motions: tuple[slice, ...]
+    durations: slice
+    first: slice
+
+
+def named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool]:
+    """Names of a bound's rows, and whether it depends on u; extra parameters are the plan's."""
+    sym = system.symbol.sym
+    sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
+    symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
+    column, names = expression_of(system, bound, *symbols)
+    return names, bool(ca.depends_on(column, symbols[2]))

@@ -1,0 +1,149 @@
+"""Part: the steps of one system in a plan. A problem is one part, each phase is one."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..systems._internal import TrajectoryPoint
+from ._bounds import ALONG, with_known_limits
+from ._flat_phases import FlatPhases, least_effort
+from ._input_limits import ControlBox
+from ._phased_solution import PhasedSolution
+from ._plan import SCALE
+from ._problem import OptimalControlProblem
+from ._rows import seen_bounds, unit_named
+from ._solution import OptimalSolution
+from ._transcription import Nodes, Setting
+
+
+class Part(NamedTuple):
+    """Steps of one system, whatever plan they are of.
+
+    Attributes
+    ----------
+    name : str
+        Of the phase; empty of a problem.
+    problem : OptimalControlProblem
+        Of a phase perhaps no more than what the motion between the nodes needs.
+    nodes : Nodes
+    setting : Setting
+    prices : ndarray, shape (N, n)
+        Multipliers of the dynamics: what an error of a step's end costs.
+    steps, motion : slice
+        Which steps and coordinates of the plan's flat problem they are.
+    is_after_jump : bool
+        Whether the first state follows from a jump of that of the flat problem.
+    """
+
+    name: str
+    problem: Any
+    nodes: Nodes
+    setting: Setting
+    prices: np.ndarray
+    steps: slice
+    motion: slice
+    is_after_jump: bool = False
+
+    @property
+    def system(self) -> Any:
+        """The system that moves."""
+        return self.problem.system
+
+    def cost_of(self, off: np.ndarray) -> np.ndarray:
+        """What errors of the ends of the steps cost, in tangent coordinates, for each step."""
+        E = self.system.error_selection
+        own = off if self.prices.shape == off.shape else off @ E.T
+        return np.einsum("ki,ki->k", self.prices, own)
+
+
+def flat_of(found: OptimalSolution | PhasedSolution) -> OptimalSolution:
+    """The solution of the one problem that was solved."""
+    return found.solution if isinstance(found, PhasedSolution) else found
+
+
+def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False) -> list[Part]:
+    """Parts of a plan, without phases that vanished.
+
+    Parameters
+    ----------
+    found : OptimalSolution or PhasedSolution
+    is_whole : bool
+        Whether their problems are whole, with costs; else they are made in a tenth of the time.
+    """
+    prices, setting = prices_of(flat_of(found)), flat_of(found)._setting
+    if isinstance(found, OptimalSolution):
+        problem = found.problem
+        whole, every = slice(0, problem.horizon), slice(0, problem.system.state.nq)
+        own = prices[:, : problem.system.n_errors]
+        nodes = Nodes(found.t, found.x, found.u)
+        return [Part("", problem, nodes, setting, own, whole, every)]
+    flat, parts = found.problem._flat, []
+    for i, (name, motion) in enumerate(found.parts.items()):
+        phase, steps = flat.phases[i], slice(*flat.starts[i : i + 2])
+        if len(motion) != phase.steps + 1:  # it vanished
+            continue
+        of = _alone if is_whole else _stretch
+        problem = of(flat, i, np.diff(motion.t))
+        nodes = Nodes(motion.t, motion.x, motion.input_at_nodes[:-1])
+        box = problem.input_limits.at(setting.p) if is_whole else None
+        parts.append(
+            Part(
+                name,
+                problem,
+                nodes,
+                _setting(flat.points[i], phase, setting.p, box),
+                prices[steps, flat.tangent_of(i)],
+                steps,
+                flat.own[i],
+                i > 0 and flat.phases[i - 1].jump is not None,
+            )  # fmt: skip
+        )
+    return parts
+
+
+def _setting(point: TrajectoryPoint, phase: Any, p: np.ndarray, box: ControlBox | Any) -> Setting:
+    """What steps of a phase are given, whose reference is constant."""
+    none = np.zeros((phase.system.n_errors,) * 2)
+    x_ref, u_ref = (np.tile(values, (phase.steps + 1, 1)) for values in (point.x, point.u))
+    return Setting(x_ref, u_ref, p, none, none, box)
+
+
+def _alone(flat: FlatPhases, i: int, steps: np.ndarray) -> OptimalControlProblem:
+    """The steps of a phase as a problem of its own, without its end: costs and bounds."""
+    phase = flat.phases[i]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # on its substeps, which are given
+        return OptimalControlProblem(
+            phase.system, phase.steps, steps, Q=0.0 if phase.Q is None else phase.Q,
+            R=least_effort(phase.system) if phase.R is None else phase.R, terminal=0.0,
+            reference=flat.points[i], costs=phase.costs, residuals=phase.residuals,
+            bounds=[replace(b, soft=None) for b in phase.bounds if b.at in ALONG],
+            parameters=flat.extra, method=flat.method, substeps=1, quadrature=flat.quadrature,
+        )  # fmt: skip
+
+
+def _stretch(flat: FlatPhases, i: int, steps: np.ndarray) -> Any:
+    """What of `_alone` the motion between its nodes needs."""
+    phase, names = flat.phases[i], flat.problem.parameter_names
+    bounds = [with_known_limits(phase.system, one) for one in phase.bounds if one.at in ALONG]
+    return SimpleNamespace(
+        system=phase.system, horizon=phase.steps, steps=steps, method=flat.method, substeps=1,
+        parameter_names=names, _seen=seen_bounds(phase.system, bounds, names),
+        bound_unit=lambda name: unit_named(phase.system, bounds, name),
+    )  # fmt: skip
+
+
+def prices_of(solution: OptimalSolution) -> np.ndarray:
+    """Multipliers (N, n) of the dynamics: what an error of a step's end costs."""
+    if solution._prices is not None:
+        return solution._prices
+    plan = solution.plan
+    parts = plan.layout.places
+    if "lam" not in parts or plan.number("is_elastic"):
+        return np.zeros((solution.problem.horizon, solution.problem.system.n_errors))
+    return plan["lam"] / plan["kept"][SCALE]

@@ -1,0 +1,157 @@
+"""Phase: one stretch of a plan with its own system, limits and, perhaps, a free duration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import named_options
+from ..codegen._internal import check_count, check_shape
+from ..groups import LieGroup
+from ..systems import System
+from ._bounds import Bound
+from ._expressions import called_with
+from ._statement import MOST_HORIZON
+from ._terms import Cost, Residual
+from ._traced import traced_terms
+
+
+@named_options
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """One stretch of a `PhasedProblem`.
+
+    Functions are those of `OptimalControlProblem`, of the phase's own system; t is the time since
+    the start of the plan in s, durations included.
+
+    Parameters
+    ----------
+    system : System
+        Continuous. Fields, inputs, their bounds and even the group of the state may differ from
+        phase to phase, parameters not. Inputs of one name are one; where the group changes the
+        phase before has a jump.
+    steps : int
+    duration : float or tuple of two floats
+        In s: given, or free between two limits.
+    Q, R : float, array_like or mapping, optional
+        Weights per s on the error and on the controls; next to nothing if left out. A stack has one
+        for each step.
+    costs : sequence of Cost
+    residuals : sequence of Residual
+        Their ``terminal`` weighs them at the end of the phase, before the jump.
+    bounds : sequence of Bound
+        Along the phase. Bounds ``at="terminal"`` hold at its end, before the jump. Bounds
+        ``at="start"`` hold after the jump before it or, if it is free, at the start of all. Nodes
+        of a range are counted from the start of the phase, also those of costs and residuals.
+    jump : callable, optional
+        ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
+    name : str
+        Of its duration, "phase0" and so on if left out.
+    reference : optional
+        State, or an object with ``x`` and ``u``, of its errors and efforts. If left out it is that
+        of the problem, which is of the first phase's group.
+    lengths : array_like, shape (steps,), optional
+        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out.
+
+    Examples
+    --------
+    >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    >>> Phase(cart, 20, duration=(0.5, 4.0)).is_free
+    True
+    """
+
+    system: System
+    steps: int
+    duration: Any
+    Q: Any = None
+    R: Any = None
+    costs: Sequence[Cost] = ()
+    residuals: Sequence[Residual] = ()
+    bounds: Sequence[Bound] = ()
+    jump: Callable[[Any, Any, Any], Any] | None = None
+    name: str = ""
+    reference: Any = None
+    lengths: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.system, System) or self.system.is_discrete:
+            raise TypeError(f"a phase has a continuous System, not {self.system!r}")
+        check_count("steps", self.steps, most=MOST_HORIZON)
+        limits = self.limits
+        if limits[1] == np.inf:
+            raise ValueError(
+                f"duration {self.duration!r}: the longest one must be finite, as it is where plans "
+                "end that gain by every second, such as with time_weight < 0. Give a limit that "
+                "no good plan reaches, as in (0.2, 60.0)"
+            )
+        if not (0 <= limits[0] <= limits[1] < np.inf) or limits[1] == 0:
+            raise ValueError(
+                f"duration must be seconds > 0, or two limits such as (0.2, 10.0), got "
+                f"{self.duration!r}"
+            )
+        if self.lengths is not None:
+            lengths = check_shape("lengths", self.lengths, (self.steps,))
+            if not (lengths > 0).all():
+                k = int((lengths <= 0).argmax())
+                raise ValueError(f"lengths must be positive, got {lengths[k]:g} for step {k}")
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the duration that each step takes."""
+        lengths = np.ones(self.steps) if self.lengths is None else np.asarray(self.lengths, float)
+        return lengths / lengths.sum()
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Share of the duration at which each node is, from 0 to 1."""
+        return np.append(np.cumsum(self.shares) - self.shares, 1.0)
+
+    def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
+        """The state after the end on a group, its own if left out, for symbols of that before."""
+        group = self.system.state if onto is None else onto
+        value = self._after(t, x, p)
+        if value.shape != (group.nq, 1):
+            raise ValueError(
+                f"jump of phase {self.name!r} returned shape {value.shape}, expected "
+                f"{(group.nq, 1)}: an element of {group}"
+            )
+        return value
+
+    def _after(self, t: Any, x: Any, p: Any) -> Any:
+        """What `jump` returns, as a column; its faults by the name of the phase."""
+        assert self.jump is not None
+        label = f"jump of phase {self.name!r}"
+        value = called_with(label, self.jump, (t, x, p), ("t", "x", "p"))
+        try:
+            return ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
+        except (NotImplementedError, TypeError):
+            raise TypeError(
+                f"{label} returned {value!r}, expected a CasADi column or a list of scalars: the "
+                "state of the next phase"
+            ) from None
+
+    def traced(self, parameters: int) -> Phase:
+        """The same with CasADi functions in place of Python's, for so many parameters."""
+        named, symbol, jump = ("costs", "residuals", "bounds"), self.system.symbol, self.jump
+        terms: Any = {n: traced_terms(self.system, getattr(self, n), parameters) for n in named}
+        if jump is not None and not isinstance(jump, ca.Function):
+            sizes = {"t": 1, "x": self.system.state.nq, "p": parameters}
+            given = [symbol.sym(name, size) for name, size in sizes.items()]
+            jump = ca.Function("jump", given, [self._after(*given)])
+        return replace(self, **terms, jump=jump)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the duration is to be found."""
+        return bool(np.ndim(self.duration))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest duration, s."""
+        pair = self.duration if self.is_free else (self.duration, self.duration)
+        low, high = check_shape("duration", pair, (2,), finite=False)
+        return float(low), float(high)

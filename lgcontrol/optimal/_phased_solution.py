@@ -1,0 +1,142 @@
+"""PhasedSolution: the plan of a `PhasedProblem`, in seconds and by phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen._internal import Result, UnknownNameError, unknown_name
+from ..plotting import plot_trajectory
+from ..systems import Trajectory
+from ._outcome import SolveStatus, TranscriptionError
+from ._solution import DERIVED, OptimalSolution, Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Durations(dict[str, float]):
+    """Durations by phase, which say what the phases are called."""
+
+    def __missing__(self, name: object) -> float:
+        raise UnknownNameError(unknown_name("phase", name, self))
+
+
+@dataclass(frozen=True, eq=False)
+class PhasedSolution(Result):
+    """What `PhasedProblem.solve` found.
+
+    Attributes
+    ----------
+    durations : dict of str to float
+        Of the phases, in s.
+    switches : ndarray
+        Times in s at which phases end.
+    parts : dict of str to Trajectory
+        Nodes in time of each phase on its own group, with its own inputs, one a step, from after
+        the jump.
+    problem : PhasedProblem
+    solution : OptimalSolution
+        Solution of `PhasedProblem.problem`, whose time is the number of a node; messages and
+        violations tell seconds.
+    whole : Trajectory or None
+        All parts in one; None where phases move on different groups.
+    """
+
+    durations: dict[str, float]
+    switches: np.ndarray
+    parts: dict[str, Trajectory]
+    problem: Problem
+    solution: OptimalSolution
+    whole: Trajectory | None
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """Nodes in time of the state that the phases share; where one ends, before its jump."""
+        if self.whole is None:
+            raise ValueError(
+                f"phases {', '.join(self.parts)} have states on different groups: take parts"
+            )
+        return self.whole
+
+    @property
+    def status(self) -> SolveStatus:
+        """How the solve ended, as `OptimalSolution.status`."""
+        return self.solution.status
+
+    @property
+    def message(self) -> str:
+        """How the solve ended, in a sentence."""
+        return self.solution.message
+
+    @property
+    def cost(self) -> float:
+        """Cost of the plan."""
+        return self.solution.cost
+
+    def transcription_error(self, tolerance: float = 1e-8) -> TranscriptionError:
+        """How far the plan is from what its systems do between the nodes.
+
+        Parameters
+        ----------
+        tolerance : float
+            Of the integration of each step, as a share of the states and of the cost.
+
+        Returns
+        -------
+        TranscriptionError
+            As `OptimalSolution.transcription_error`, of all phases one after the other; ``parts``
+            has that of each phase.
+
+        Examples
+        --------
+        >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
+        >>> found = PhasedProblem(Phase(lag, 5, 1.0, Q=1.0, R=1.0)).solve([1.0])
+        >>> error = found.transcription_error()
+        >>> error.state < 1e-4, error.cost_change < -0.03  # the sum of five values is too large
+        (True, True)
+        """
+        return DERIVED["transcription_error"](self, tolerance)
+
+    def sensitivities(self) -> Any:
+        """Derivatives by the start and all parameters; what is active stays so.
+
+        Returns
+        -------
+        Sensitivities
+            Of `solution`, as `OptimalSolution.sensitivities`. Its states have the error coordinates
+            of the groups of the phases, then the free durations in their order.
+
+        Examples
+        --------
+        >>> from lgcontrol.systems import Input
+        >>> pull = Input("u", "", -1, 1)
+        >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[pull])
+        >>> stop = Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")
+        >>> problem = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1)
+        >>> slopes = problem.solve([0.1, 0.0]).sensitivities()
+        >>> bool(slopes.by("x0").x[0, -1, 0] < -1)  # seconds per metre that the way is shorter
+        True
+        """
+        return DERIVED["sensitivities"](self.solution)
+
+    def plot(self, *, figure: Any = None) -> Figure:
+        """States and inputs over time, as `Trajectory.plot`.
+
+        Thin lines are the motion of each step if some end visibly off the next node.
+        """
+        between = DERIVED["motion_between"](self)
+        pieces = None if between is None else between[:2]
+        return plot_trajectory(self.trajectory, between=pieces, figure=figure)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the trajectory to an ``.npz`` file, as `Trajectory.save`, which it returns."""
+        return self.trajectory.save(path)
+
+    def __repr__(self) -> str:
+        """Status, durations and cost."""
+        times = ", ".join(f"{name}={value:.6g} s" for name, value in self.durations.items())
+        return f"PhasedSolution({self.status}, {times}, cost={self.cost:.6g})"

@@ -1,0 +1,198 @@
+"""Refinement: a plan is solved again with nodes where its steps are off, until they are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..codegen._internal import check_shape
+from ..systems import System, Trajectory
+from ._bounds import place_text
+from ._outcome import SolveStatus, TranscriptionError
+from ._phase import Phase
+from ._phased_solution import PhasedSolution
+from ._phases import PhasedProblem
+from ._problem import OptimalControlProblem
+from ._solution import DERIVED, OptimalSolution
+
+# Grids: rounds of a refinement, nodes of the last one, growth in a round, and the share of the
+# mean density that a step has at least.
+MOST_ROUNDS, MOST_NODES, MOST_GROWTH, LEAST_DENSITY = 10, 4000, 4.0, 0.1
+MOST_FAILURES = 2  # solves one after the other that end without a plan
+# A grid is made for this share of the error that is allowed.
+AIM = 0.5
+
+
+def refined(
+    problem: OptimalControlProblem | PhasedProblem, x0: Any, tolerance: float,
+    options: dict[str, Any],
+) -> OptimalSolution | PhasedSolution:  # fmt: skip
+    """See ``refine`` of `OptimalControlProblem.solve` and of `PhasedProblem.solve`."""
+    is_phased = isinstance(problem, PhasedProblem)
+    for stated in problem.phases if is_phased else (problem,):
+        tolerance = _checked(stated, tolerance)
+        for bound in stated.bounds if isinstance(stated, Phase) else ():
+            if bound.soft is not None:
+                raise ValueError(
+                    f"refine: the soft bound on {bound.label} of phase {stated.name!r} counts at "
+                    "nodes, whose number changes: state it as a Cost, or as a hard bound"
+                )
+    finer: Any = problem
+    if is_phased:
+        finer = problem.with_phases(problem.phases, quadrature="gauss")
+    elif problem.quadrature == "left":
+        finer = problem.with_arguments(quadrature="gauss")
+    given: dict[str, Any] = options
+    rounds = failures = 0
+    while True:
+        found = finer._solved(x0, **given)
+        error = found.transcription_error()
+        off, beyond = _off(found, error), error.violations_of_steps
+        is_met = bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
+        rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
+        if is_met or _is_last(rounds, failures, found, off):
+            break
+        wanted = _wanted(off, beyond, tolerance, failures)
+        finer = (_finer_phases if is_phased else _finer_problem)(finer, found, error, wanted)
+        start: dict[str, Any] = {}
+        if found.is_success and is_phased:
+            start = {"guess": [*found.parts.values()], "durations": [*found.durations.values()]}
+        elif found.is_success:
+            start = {"guess": found.trajectory}
+        given = options | start
+    text = f"{found.message}; {error}"
+    if not is_met:
+        text += f"; refine={tolerance:g} is not reached with {len(off)} steps"
+    if is_phased:
+        return replace(found, solution=found.solution._with_message(text))
+    return found._with_message(text)
+
+
+def _finer_problem(
+    problem: OptimalControlProblem, found: OptimalSolution, error: Any, wanted: np.ndarray
+) -> OptimalControlProblem:
+    """The problem with so many steps in place of each."""
+    grid = _grid(found.problem.times(), wanted)
+    return problem.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
+
+
+def _finer_phases(
+    problem: PhasedProblem, found: PhasedSolution, error: TranscriptionError, wanted: np.ndarray
+) -> PhasedProblem:
+    """The same of phases; those that vanished keep their steps."""
+    at, phases = 0, []
+    for phase in problem.phases:
+        if phase.name in error.parts:
+            count = wanted[at : at + phase.steps]
+            at += phase.steps
+            lengths = np.diff(_even_grid(phase.nodes, count))
+            phase = replace(phase, steps=len(lengths), lengths=lengths)
+        phases.append(phase)
+    return problem.with_phases(phases)
+
+
+def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
+    """The tolerance of a refinement; refuse what none can be of."""
+    tolerance = float(check_shape("refine", tolerance, ()))
+    if not 0 < tolerance < 1:
+        raise ValueError(f"refine must be a share between 0 and 1, got {tolerance:g}: such as 1e-3")
+    if stated.system.is_discrete:
+        raise ValueError(
+            f"refine: {stated.system.name} is discrete, its steps are exact: leave refine out"
+        )
+    placed = [(f"the bound on {bound.label} holds", bound.at) for bound in stated.bounds]
+    placed += [
+        (f"the {type(term).__name__.lower()} {term.name!r} counts", term.at)
+        for term in (*stated.residuals, *stated.costs)
+    ]
+    for text, at in placed:
+        if isinstance(at, range):
+            raise ValueError(
+                f"refine moves nodes, and {text} at {place_text(at)}: state it along the horizon, "
+                'at="start", at="terminal", or as the end of a Phase'
+            )
+    weights: list[tuple[str, Any, int]] = [("Q", stated.Q, 2), ("R", stated.R, 2)]
+    weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in stated.residuals]
+    weights += [(f"weight of cost {one.name!r}", one.weight, 0) for one in stated.costs]
+    for name, weight, most in weights:
+        if np.ndim(weight) > most:
+            raise ValueError(
+                f"refine moves nodes, and {name} has an entry for each step: multiply the function "
+                "of a Residual or a Cost by a function of t instead"
+            )
+    return tolerance
+
+
+def _off(found: OptimalSolution | PhasedSolution, error: TranscriptionError) -> np.ndarray:
+    """Shares of the cost, and of the range of the states, by which each step is off."""
+    if isinstance(found, OptimalSolution):
+        return _off_of(found.problem.system, found.trajectory, error, found.cost)
+    return np.concatenate(
+        [
+            _off_of(phase.system, found.parts[phase.name], error.parts[phase.name], found.cost)
+            for phase in found.problem.phases
+            if phase.name in error.parts
+        ]
+    )
+
+
+def _off_of(
+    system: System, motion: Trajectory, error: TranscriptionError, cost: float
+) -> np.ndarray:
+    size = max(abs(cost), 1e-12)
+    own = (np.abs(error.cost_of_steps) + np.abs(error.inputs_of_steps)) / size
+    span = np.abs(system.error(motion.x, motion.x[0])).max(axis=0)
+    states = np.abs(error.states) / np.maximum(span, 1e-3 * max(span.max(), 1e-12))
+    return np.nan_to_num(own + states.max(axis=1), nan=1.0, posinf=1.0)
+
+
+def _is_last(
+    rounds: int, failures: int, found: OptimalSolution | PhasedSolution, off: np.ndarray
+) -> bool:
+    """Whether no further round follows."""
+    is_over = found.status is SolveStatus.STOPPED or len(off) >= MOST_NODES
+    return is_over or rounds > MOST_ROUNDS or failures > MOST_FAILURES
+
+
+def _wanted(off: np.ndarray, beyond: np.ndarray, tolerance: float, failures: int) -> np.ndarray:
+    """How many steps are wanted in place of each.
+
+    At equal shares of the cube root of the error, whose sum falls with the square of their number.
+    Violations within steps fall with that, too; those next to them get as many. The errors of what
+    is no plan tell nothing: twice as many everywhere.
+    """
+    if failures:
+        return np.full(len(off), 2.0)
+    root = np.cbrt(np.minimum(off, 1.0))
+    count = root * np.sqrt(root.sum() / (AIM * tolerance))
+    around = np.pad(np.minimum(beyond, 1.0), 1)
+    near = np.maximum(around[1:-1], np.maximum(around[:-2], around[2:]))
+    count = np.maximum(count, np.sqrt(near / (AIM * tolerance)))
+    count = np.maximum(count, LEAST_DENSITY * count.mean())
+    most = min(MOST_GROWTH * len(off), MOST_NODES)
+    total = count.sum()
+    return count * np.clip(total, 0.5 * len(off), most) / total
+
+
+def _grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Nodes, so many in each step."""
+    reached = np.concatenate([[0.0], np.cumsum(count)])
+    return np.interp(np.linspace(0.0, reached[-1], int(np.ceil(reached[-1])) + 1), reached, t)
+
+
+def _even_grid(t: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The same with few lengths of steps: densities are powers of the root of two."""
+    level = np.ceil(2 * np.log2(count / np.diff(t))) / 2
+    first = np.flatnonzero(np.append(True, np.diff(level) != 0))
+    ends = np.append(t[first], t[-1])
+    steps = np.ceil(2.0 ** level[first] * np.diff(ends)).astype(int)
+    parts = [
+        np.linspace(low, high, n, endpoint=False)
+        for low, high, n in zip(ends[:-1], ends[1:], steps, strict=True)
+    ]
+    return np.append(np.concatenate(parts), t[-1])
+
+
+DERIVED["refined"] = refined
