@@ -17,7 +17,7 @@ from ._problem import Problem, Step
 from ._tableau import Row
 
 _NAMES = ("t", "x", "u", "p", "dt", "z")
-_ROOT = float(np.sqrt(6))
+_ROOT, _ROOT15 = float(np.sqrt(6)), float(np.sqrt(15))
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class ImplicitRungeKutta(Method):
     Parameters
     ----------
     A : tuple of rows
-        The last row is b: the method is stiffly accurate.
+        The last row is b: the last stage is the step. Of a method that is not stiffly accurate no
+        other stage depends on the last one, whose weight is zero.
     c : tuple of float
         Times of the stages as fractions of the step, the last one 1.
     iterations : int
@@ -63,6 +64,11 @@ class ImplicitRungeKutta(Method):
     def stages(self) -> int:  # type: ignore[override]
         """Evaluations of the field in a Newton step."""
         return len(self.c)
+
+    @property
+    def points(self) -> dict[float, float]:
+        """Collocation points, as shares of a step, with the weights of their quadrature."""
+        return {c: b for c, b in zip(self.c, self.A[-1], strict=True) if b}
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
@@ -155,6 +161,22 @@ RADAU_IIA5 = ImplicitRungeKutta(
         ((16 - _ROOT) / 36, (16 + _ROOT) / 36, 1 / 9),
     ),
     c=((4 - _ROOT) / 10, (4 + _ROOT) / 10, 1.0),
+)
+
+
+# Kuntzmann 1961, Butcher 1964, on the three Legendre points; order 2s = 6, A-stable and symmetric:
+# fast modes stay as large as they are. The fourth stage is the step.
+GAUSS6 = ImplicitRungeKutta(
+    "gauss6",
+    order=6,
+    stiff_order=4,
+    A=(
+        (5 / 36, 2 / 9 - _ROOT15 / 15, 5 / 36 - _ROOT15 / 30, 0.0),
+        (5 / 36 + _ROOT15 / 24, 2 / 9, 5 / 36 - _ROOT15 / 24, 0.0),
+        (5 / 36 + _ROOT15 / 30, 2 / 9 + _ROOT15 / 15, 5 / 36, 0.0),
+        (5 / 18, 4 / 9, 5 / 18, 0.0),
+    ),
+    c=(0.5 - _ROOT15 / 10, 0.5, 0.5 + _ROOT15 / 10, 1.0),
 )
 
 

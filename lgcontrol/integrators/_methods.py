@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..codegen._internal import UnknownNameError, unknown_name
 from ._explicit import CommutatorFree, MuntheKaas, crouch_grossman
-from ._implicit import RADAU_IIA5, ROS34PW2
+from ._implicit import GAUSS6, RADAU_IIA5, ROS34PW2
 from ._mechanical import VARIATIONAL4, LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
 from ._momentum_methods import ENERGY, SPATIAL, VARIATIONAL
@@ -79,6 +79,7 @@ METHODS: dict[str, Method] = {
         VARIATIONAL4,
         ROS34PW2,
         RADAU_IIA5,
+        GAUSS6,
     )
 }
 """Fixed-step methods by name."""

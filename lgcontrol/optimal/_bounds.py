@@ -150,10 +150,13 @@ class NamedRows(NamedTuple):
     function : callable
         ``(t, x, u, p) → column``.
     names : tuple of str
+    share : float
+        Factor of the weight of a soft bound.
     """
 
     function: StageFunction
     names: tuple[str, ...]
+    share: float = 1.0
 
     def __call__(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Return what the function does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +25,8 @@ from ._weights import WeightLike, error_weight, input_weight
 # Weight on controls in every step, as shares of their limits where they have some, where a phase
 # gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
+# Steps that differ by this share are of one length.
+SAME_LENGTH = 1e-9
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 # Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
 PLACES: dict[str, Callable[[int], range]] = {
@@ -121,7 +123,7 @@ class FlatPhases:
             free="all" if is_periodic else names,
             arrival=None if arrival is None else self.beside(system, arrival),
             costs=[haste, *(c for i in spans for c in self._costs(i))],
-            residuals=[r for i in spans for r in self._residuals(i)],
+            residuals=[*self._priors(), *(r for i in spans for r in self._residuals(i))],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
         )  # fmt: skip
 
@@ -365,6 +367,17 @@ class FlatPhases:
             if weight is not None
         ]
 
+    def _priors(self) -> Iterator[Residual]:
+        """What durations are expected to be, for those phases that say it."""
+        for i, phase in enumerate(self.phases):
+            if phase.duration_prior is not None:
+                expected, weight = map(float, phase.duration_prior)
+
+                def off(t: Any, x: Any, u: Any, p: Any, i: int = i, T: float = expected) -> Any:
+                    return self._seconds(x, i) - T
+
+                yield Residual(off, weight, name=f"duration of {phase.name}", at="start")
+
     def _costs(self, i: int) -> list[Cost]:
         """Costs of a phase: times the length of a step along it, and at its nodes."""
         found = []
@@ -442,9 +455,23 @@ class FlatPhases:
                     if bound.at in ALONG
                     else range(nodes.start, min(nodes.stop, last), nodes.step)
                 )
-            rows = NamedRows(function, names)
-            found.append(replace(bound, of=rows, at=nodes, name=bound.label))
+            for part, share in self._alike_nodes(i, bound, nodes, needs_input):
+                rows = NamedRows(function, names, share)
+                found.append(replace(bound, of=rows, at=part, name=bound.label))
         return found
+
+    def _alike_nodes(
+        self, i: int, bound: Bound, nodes: range, of_inputs: bool
+    ) -> list[tuple[range, float]]:
+        """Nodes of a bound with the share of its weight that they count: of soft ones by length."""
+        phase, first = self.phases[i], int(self.starts[i])
+        if bound.soft is None or not nodes:
+            return [(nodes, 1.0)]
+        shares = phase.node_weights(of_inputs=of_inputs)[np.array(nodes) - first]
+        shares[np.abs(shares - 1.0) < SAME_LENGTH] = 1.0
+        is_new = np.abs(np.diff(shares)) > SAME_LENGTH * shares[1:]
+        edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(nodes)]
+        return [(nodes[a:b], float(shares[a])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
     def _tighter(self, i: int) -> list[Bound]:
         """Bounds of the controls of a phase where another phase allows more."""

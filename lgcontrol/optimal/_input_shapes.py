@@ -196,7 +196,7 @@ class _AtPoints(_InputShape):
 
     def moved(self, motion: Trajectory, times: np.ndarray, nodes: ReferenceSamples) -> Trajectory:
         u, m = nodes.u[:-1].copy(), len(self.controls)
-        for i, c in enumerate(self.method.c):
+        for i, c in enumerate(self.method.points):
             at = times[:-1] + c * np.diff(times)
             u[:, i * m : (i + 1) * m] = _inputs(self.system, motion, at)[:, self.controls]
         return Trajectory(self.system.state, times, motion(times).x, u)
@@ -205,18 +205,20 @@ class _AtPoints(_InputShape):
         self, found: OptimalSolution, samples: ReferenceSamples, wanted: Any
     ) -> OptimalSolution:
         problem, system, c = self.problem, self.system, self.method.c
-        N, m, s = problem.horizon, len(self.controls), len(c)
+        N, m, s, points = problem.horizon, len(self.controls), len(c), [*self.method.points]
         setting, own = found._setting, found._setting.p[: system.n_parameters]
-        points = point_states(self.inner.system, self.method).map(N)
-        X = points(found.t[:-1], found.x[:-1].T, found.u.T, ca.repmat(own, 1, N), problem.steps)[0]
+        within = point_states(self.inner.system, self.method).map(N)
+        X = within(found.t[:-1], found.x[:-1].T, found.u.T, ca.repmat(own, 1, N), problem.steps)[0]
         states = np.asarray(X).T.reshape(N, s, -1)
-        states[:, -1] = found.x[1:]  # the points end with the next node
+        states[:, -1] = found.x[1:]  # stages end with the next node
         x = np.concatenate([found.x[:1], states.reshape(N * s, -1)])
         t = found.t[:-1, None] + np.array(c) * problem.steps[:, None]
         t[:, -1] = found.t[1:]
         t = np.concatenate([found.t[:1], t.ravel()])
-        values = found.u[:, : s * m].reshape(N * s, m)
-        begin = np.array(lagrange_weights(c, 0.0)) @ values[:s]
+        values = found.u[:, : len(points) * m].reshape(N, len(points), m)
+        begin = np.array(lagrange_weights(points, 0.0)) @ values[0]
+        weights = np.array([lagrange_weights(points, each) for each in c])
+        values = (weights @ values).reshape(N * s, m)
         reference = sample_reference(system, wanted, t, own)
         box, u = problem.input_limits.exactly(setting.p), reference.u.copy()
         u[:, self.controls] = np.clip(np.concatenate([begin[None], values]), box.lower, box.upper)

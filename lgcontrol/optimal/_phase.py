@@ -55,7 +55,11 @@ class Phase:
         State, or an object with ``x`` and ``u``, of its errors and efforts. If left out it is that
         of the problem, which is of the first phase's group.
     lengths : array_like, shape (steps,), optional
-        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out.
+        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out. A soft bound
+        counts each node as long as its step next to the mean.
+    duration_prior : tuple of two floats, optional
+        ``(T₀, w)``: the expected duration in s and the weight of ``½ w (T − T₀)²``. In estimation w
+        is the inverse of the variance.
 
     Examples
     --------
@@ -76,6 +80,8 @@ class Phase:
     name: str = ""
     reference: Any = None
     lengths: Any = None
+    duration_prior: Any = None
+    _nodes: int = 0  # of the phase that this one refines, which weigh soft bounds
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
@@ -98,12 +104,37 @@ class Phase:
             if not (lengths > 0).all():
                 k = int((lengths <= 0).argmax())
                 raise ValueError(f"lengths must be positive, got {lengths[k]:g} for step {k}")
+        if self.duration_prior is not None:
+            _, weight = check_shape("duration_prior", self.duration_prior, (2,))
+            if not self.is_free:
+                raise ValueError(
+                    f"duration_prior is of a duration that is found, and {self.duration!r} s is "
+                    "given: give two limits, duration=(0.2, 10.0), or leave it out"
+                )
+            if not weight > 0:
+                raise ValueError(
+                    "duration_prior is (expected duration in s, weight > 0), got "
+                    f"{self.duration_prior!r}"
+                )
 
     @property
     def shares(self) -> np.ndarray:
         """Share of the duration that each step takes."""
         lengths = np.ones(self.steps) if self.lengths is None else np.asarray(self.lengths, float)
         return lengths / lengths.sum()
+
+    def node_weights(self, *, of_inputs: bool = False) -> np.ndarray:
+        """Length of each node's step next to the mean, by which soft bounds count, (steps + 1,).
+
+        The last node's is that of the step before. Of a phase that refines another one: the weights
+        of the trapezoidal rule, of inputs the lengths of their steps, and the mean is that of the
+        other phase.
+        """
+        shares = self.shares * (self._nodes or self.steps)
+        ends = np.append(shares, shares[-1])
+        if not self._nodes or of_inputs:
+            return ends
+        return (np.append(shares, 0.0) + np.append(0.0, shares)) / 2
 
     @property
     def nodes(self) -> np.ndarray:

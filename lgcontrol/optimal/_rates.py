@@ -158,18 +158,19 @@ def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
     """
     method = collocation_of(problem.method)
     _refuse_weights(problem)
-    view = _View(problem.system, "points", points=method.c)
+    points = [*method.points]
+    view = _View(problem.system, "points", points=points)
     reference = problem.reference
     if reference is not None:
         own = problem.nominal_parameters[: problem.system.n_parameters]
         reference = beside_points(problem, reference, problem.times(), own)
     return problem.with_arguments(
-        system=with_point_inputs(problem.system, method.c),
+        system=with_point_inputs(problem.system, points),
         hold="zero",
         quadrature=problem.quadrature,
         method=method,
         substeps=1,
-        R=np.kron(np.diag(method.A[-1]), problem.R),
+        R=np.kron(np.diag([*method.points.values()]), problem.R),
         reference=reference,
         bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem)),
         residuals=tuple(map(view.residual, problem.residuals)),
@@ -201,7 +202,7 @@ def beside_points(
     length = np.append(problem.steps, problem.steps[-1])
     known = sample_reference(system, wanted, times, own)
     parts = []
-    for c in collocation_of(problem.method).c:
+    for c in collocation_of(problem.method).points:
         at = times + c * length
         is_fixed = isinstance(wanted, ReferenceSamples)
         samples = known if is_fixed else sample_reference(system, wanted, at, own)
@@ -391,6 +392,11 @@ class _View:
             names = [f"input.{self.system.input_names[i]}.{j + 1}" for j in range(len(self.points))]
             # The last point of the last step is the last node.
             if at == "terminal" or (isinstance(at, range) and N in at):
+                if self.points[-1] != 1.0:
+                    raise ValueError(
+                        f"bound {bound.label!r} at the last node: the collocation points of "
+                        'the method are all within steps: take method="radau_iia5"'
+                    )
                 yield replace(bound, of=names[-1], name=bound.label, at=range(N - 1, N))
             for name in names if at != "terminal" else ():
                 yield replace(bound, of=name, name=bound.label)

@@ -33,12 +33,6 @@ def refined(
     is_phased = isinstance(problem, PhasedProblem)
     for stated in problem.phases if is_phased else (problem,):
         tolerance = _checked(stated, tolerance)
-        for bound in stated.bounds if isinstance(stated, Phase) else ():
-            if bound.soft is not None:
-                raise ValueError(
-                    f"refine: the soft bound on {bound.label} of phase {stated.name!r} counts at "
-                    "nodes, whose number changes: state it as a Cost, or as a hard bound"
-                )
     finer: Any = problem
     if is_phased:
         finer = problem.with_phases(problem.phases, quadrature="gauss")
@@ -88,7 +82,8 @@ def _finer_phases(
             count = wanted[at : at + phase.steps]
             at += phase.steps
             lengths = np.diff(_even_grid(phase.nodes, count))
-            phase = replace(phase, steps=len(lengths), lengths=lengths)
+            nodes = phase._nodes or phase.steps
+            phase = replace(phase, steps=len(lengths), lengths=lengths, _nodes=nodes)
         phases.append(phase)
     return problem.with_phases(phases)
 

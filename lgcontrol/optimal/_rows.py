@@ -100,6 +100,8 @@ def build_rows(
             column = ca.vertcat(*(expression_of(system, bound, *each)[0] for each in at))
             labels = labels * len(at)
         size, shares = column.shape[0], np.ones(len(labels))
+        if isinstance(bound.of, NamedRows):
+            shares *= bound.of.share
         if isinstance(bound.of, PointRows):
             shares = np.repeat([weight for weight, *_ in points], len(labels) // len(points))
         low = limit_rows(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)

@@ -293,7 +293,7 @@ def _points_of(
     method = collocation_of(problem.method)
     X, by_x, by_u = point_states(system, method)(t, x, u, p, dt)
     n, m, found = group.dim, system.n_inputs, []
-    for i, (c, share) in enumerate(zip(method.c, method.A[-1], strict=True)):
+    for i, (c, share) in enumerate(method.points.items()):
         state, symbol = X[:, i], type(x).sym(f"point{i}", group.nq)
         lift = group.rate_matrix(state)
         known[f"point {i}"] = KnownQuantity(

@@ -52,7 +52,10 @@ def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
         if shown is not None:
             value = column_of(f"bound {term.label!r}", shown.function, type(x), (t, x, u, p))
             shown = shown._replace(function=ca.Function("shown", point, [value]))
-        return replace(term, of=NamedRows(function, names), name=term.label, shown=shown)
+        rows = NamedRows(function, names)
+        if isinstance(term.of, NamedRows):
+            rows = term.of._replace(function=function)
+        return replace(term, of=rows, name=term.label, shown=shown)
     term, changes = of_quantity(system, term), {}
     own = "function" if isinstance(term.of, str) else "of"
     traced = getattr(term, own)

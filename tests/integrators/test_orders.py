@@ -50,7 +50,7 @@ TOO_LOW, TOO_HIGH = 0.25, 0.8  # leading terms that happen to be small show as a
 # Implicit methods take some seconds each: on a simple group by default, a semidirect and a product.
 # All groups for one method of each family, which treat groups alike.
 EVERYWHERE = [METHODS[name] for name in ("rk4", "commutator_free4", "crouch_grossman3")]
-IMPLICIT = [METHODS[name] for name in ("radau_iia5", "ros34pw2")]
+IMPLICIT = [METHODS[name] for name in ("radau_iia5", "gauss6", "ros34pw2")]
 CASES = [
     pytest.param(m, G, marks=[pytest.mark.thorough] if m in IMPLICIT and G != SO3 else [])
     for m in GENERAL

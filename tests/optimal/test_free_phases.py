@@ -129,3 +129,31 @@ def solve(free=(), arrival=None, given=(), jump=None, **terms):
 def test_the_longest_flight_within_limits_is_found():
     found = PhasedProblem(Phase(CART, 5, (0.5, 3.0)), time_weight=-1.0).solve([0.0, 0.0])
     assert found.durations["phase0"] == pytest.approx(3.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.5, 5.0, 500.0])
+def test_a_duration_and_its_prior_are_balanced(weight):
+    """The least effort of N held inputs over 1 m is ``6 R / (T³ (1 − 1/N²))``."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    stop = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
+    N, R, expected = 20, 2.0, 1.5
+    phase = Phase(cart, N, (0.5, 5.0), R=R, bounds=stop, duration_prior=(expected, weight))
+    found = PhasedProblem(phase).solve([0.0, 0.0], tolerance=1e-9)
+
+    def cost(T):
+        return 6 * R / (T**3 * (1 - 1 / N**2)) + weight / 2 * (T - expected) ** 2
+
+    best = minimize_scalar(cost, bounds=(0.5, 5.0), method="bounded", options={"xatol": 1e-9})
+    assert found.is_success
+    assert found.durations["phase0"] == pytest.approx(best.x, rel=1e-5)
+    assert found.cost == pytest.approx(
+        best.fun, rel=1e-5
+    )  # beside the weight that tells plans apart
+
+
+def test_priors_that_mean_nothing_are_refused():
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    with pytest.raises(ValueError, match="of a duration that is found, and 2.0 s is given"):
+        Phase(cart, 5, 2.0, duration_prior=(2.0, 1.0))
+    with pytest.raises(ValueError, match="expected duration in s, weight > 0"):
+        Phase(cart, 5, (1.0, 2.0), duration_prior=(2.0, 0.0))

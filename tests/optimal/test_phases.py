@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
     Violation,
     keep_out,
 )
+from lgcontrol.optimal._phase_motions import guess_of_phases
 from lgcontrol.systems import Input, System, Trajectory
 
 FOUND = 1e-5  # of a duration: what the least effort costs
@@ -728,7 +729,7 @@ def test_guesses_of_other_numbers_of_nodes_are_interpolated_on_the_group():
     along = [SE2.exp((s - 5.0) / 2 * np.array([twist[0], 0, twist[1]])) for s in t]
     guess = Trajectory(SE2, t, np.array(along), np.tile(twist / 2, (8, 1)))
     for one in (guess, [guess[:3], guess[2:]]):
-        given = problem._guess(one, [1.0, 3.0])
+        given = guess_of_phases(problem._flat, one, [1.0, 3.0])
         nodes = np.concatenate([np.linspace(0, 1, 5), np.linspace(1, 4, 4)[1:]])
         expected = [SE2.exp(s * np.array([twist[0], 0, twist[1]])) for s in nodes]
         assert np.abs(given.x - expected).max() < 1e-12
