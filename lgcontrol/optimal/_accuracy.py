@@ -14,7 +14,7 @@ from ..systems import System
 from ._between import Between, mapped
 from ._bounds import ALONG
 from ._outcome import TranscriptionError, Violation
-from ._parts import Part, flat_of, parts_of
+from ._parts import PlanPart, flat_of, parts_of
 from ._phased_solution import PhasedSolution
 from ._problem import OptimalControlProblem
 from ._solution import DERIVED, OptimalSolution
@@ -87,7 +87,7 @@ def _of_parts(found: OptimalSolution | PhasedSolution, tolerance: float) -> Tran
     )
 
 
-def _of_part(part: Part, cost: float, tolerance: float) -> TranscriptionError:
+def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionError:
     """Errors of the steps of a part."""
     problem, nodes, N = part.problem, part.nodes, part.problem.horizon
     system = problem.system
@@ -217,7 +217,7 @@ def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
     return mapped(system.state.function("minus"), x, other)[0] @ system.error_selection.T
 
 
-def _saved(part: Part, stage: Any) -> np.ndarray:
+def _saved(part: PlanPart, stage: Any) -> np.ndarray:
     """What inputs save that vary within each step.
 
     Inputs that are linear in each step: their slope s against a held input has the gradient

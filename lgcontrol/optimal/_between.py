@@ -10,7 +10,7 @@ import numpy as np
 
 from ..systems import choose_method
 from ._outcome import Violation
-from ._parts import Part
+from ._parts import PlanPart
 from ._rows import rows_along
 from ._transcription import Transcription
 
@@ -24,7 +24,7 @@ SAMPLES, LEAST_SHARE, LEAST_RANGE = 32, 1e-6, 1e-3
 class Between:
     """Motion between nodes: every step from its first node, with its input held."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: PlanPart) -> None:
         problem, self.nodes, self.setting = part.problem, part.nodes, part.setting
         self.problem = problem
         self.own = part.setting.p[: problem.system.n_parameters]

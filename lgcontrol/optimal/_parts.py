@@ -1,4 +1,4 @@
-"""Part: the steps of one system in a plan. A problem is one part, each phase is one."""
+"""PlanPart: the steps of one system in a plan. A problem is one part, each phase is one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._solution import OptimalSolution
 from ._transcription import Nodes, Setting
 
 
-class Part(NamedTuple):
+class PlanPart(NamedTuple):
     """Steps of one system, whatever plan they are of.
 
     Attributes
@@ -66,7 +66,7 @@ def flat_of(found: OptimalSolution | PhasedSolution) -> OptimalSolution:
     return found.solution if isinstance(found, PhasedSolution) else found
 
 
-def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False) -> list[Part]:
+def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False) -> list[PlanPart]:
     """Parts of a plan, without phases that vanished.
 
     Parameters
@@ -81,7 +81,7 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
         whole, every = slice(0, problem.horizon), slice(0, problem.system.state.nq)
         own = prices[:, : problem.system.n_errors]
         nodes = Nodes(found.t, found.x, found.u)
-        return [Part("", problem, nodes, setting, own, whole, every)]
+        return [PlanPart("", problem, nodes, setting, own, whole, every)]
     flat, parts = found.problem._flat, []
     for i, (name, motion) in enumerate(found.parts.items()):
         phase, steps = flat.phases[i], slice(*flat.starts[i : i + 2])
@@ -92,7 +92,7 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
         nodes = Nodes(motion.t, motion.x, motion.input_at_nodes[:-1])
         box = problem.input_limits.at(setting.p) if is_whole else None
         parts.append(
-            Part(
+            PlanPart(
                 name,
                 problem,
                 nodes,
