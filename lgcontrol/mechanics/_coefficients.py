@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ..codegen import Value, named_options
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..groups._internal import axis_numbers
 from ..systems import Parameter
@@ -61,6 +61,7 @@ AXES = ("x", "y", "z")
 TWIST_AXES = (*AXES, "rx", "ry", "rz")
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Coefficient:
     """A number, column or matrix of numbers with a unit. Any entry may stay symbolic.

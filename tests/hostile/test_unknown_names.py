@@ -16,7 +16,19 @@ from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.controllers import MPC, RealTime
 from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
-from lgcontrol.mechanics import JointProperties, SpatialInertia
+from lgcontrol.mechanics import (
+    BodyMotion,
+    Coefficient,
+    FlatMotion,
+    Joint,
+    JointProperties,
+    Link,
+    LinkCapsules,
+    QuasiVelocity,
+    SpatialInertia,
+    ad_tilde,
+    boltzmann_hamel_matrix,
+)
 from lgcontrol.models import four_bar_tree, quadrotor
 from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, PhasedProblem, Residual
 from lgcontrol.optimal._internal import error_weight, state_weight
@@ -45,6 +57,31 @@ CASES = {
     "a link": (lambda: Multibody().add_body("a", None, "fixed", "b"), "are world"),
     "a kind of joint": (lambda: Multibody().add_body("a", None, "revolut"), "mean 'revolute'"),
 }
+
+
+ARGUMENTS = {
+    "joint": (lambda: Joint(step=()), "Joint(): unknown argument 'step'", "steps"),
+    "link": (lambda: Link(nam="arm"), "Link(): unknown argument 'nam'", "name, joint, parent"),
+    "capsules": (lambda: LinkCapsules(capsule={}), "LinkCapsules(): ", "tree, capsules"),
+    "quasi-velocity": (lambda: QuasiVelocity(n=3), "QuasiVelocity(): ", "dim, transformation"),
+    "flat motion": (lambda: FlatMotion(path=None), "FlatMotion(): ", "position, heading"),
+    "motion of a body": (lambda: BodyMotion(pose=0), "BodyMotion(): ", "rotation, position"),
+    "coefficient": (lambda: Coefficient(values=1), "Coefficient(): ", "mean 'value'"),
+    "adjoint": (lambda: ad_tilde(groups=SO3), "ad_tilde(): ", "mean 'group'"),
+    "definition": (lambda: boltzmann_hamel_matrix(q=0), "boltzmann_hamel_matrix(): ", "group, p"),
+    "symbols of a loop": (lambda: four_bar_tree().symbolic(name="a"), "symbolic(): ", "names"),
+    "option of a joint": (lambda: Joint.of("revolute", axes="x"), "revolute joint: ", "'axis'"),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_unknown_arguments_list_those_there_are(case):
+    call, begin, valid = ARGUMENTS[case]
+    with pytest.raises(TypeError) as caught:
+        call()
+    text = str(caught.value)
+    assert begin in text and "valid names are" in text and valid in text
+    assert "unexpected keyword" not in text  # Python's own words
 
 
 @pytest.mark.parametrize("case", CASES)

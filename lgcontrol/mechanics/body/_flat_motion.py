@@ -21,6 +21,7 @@ LEAST_TURN = 0.02
 MOTION_SAMPLES = 400  # of a motion, to find where it asks for what has no attitude
 
 
+@named_options(own="system position heading")
 class FlatMotion:
     """Motion of a vehicle that pushes along its z axis and turns about all, by its flat outputs.
 

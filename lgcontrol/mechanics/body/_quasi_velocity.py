@@ -8,11 +8,12 @@ from functools import cache, cached_property
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, trace
+from ...codegen import ModelFunction, Value, named_options, trace
 from ...groups import LieGroup, Product, Rn
 from ...systems import Input, System
 
 
+@named_options(own="dim")
 class QuasiVelocity:
     """Velocities ``v = S(q) q̇`` that need not be rates of coordinates, and motion in them.
 
@@ -230,6 +231,7 @@ def _of_group(group: LieGroup) -> QuasiVelocity:
     return QuasiVelocity(group.dim, group.right_jacobian)
 
 
+@named_options
 def ad_tilde(group: LieGroup, p: Value) -> Value:
     """``ãd_p`` with ``ãd_p v = −ad_vᵀ p``: what turns velocities into forces at momentum p.
 
@@ -261,6 +263,7 @@ def ad_tilde(group: LieGroup, p: Value) -> Value:
     return _ad_tilde_function(group)(p)
 
 
+@named_options
 def boltzmann_hamel_matrix(group: LieGroup, p: Value, phi: Value | None = None) -> Value:
     """Coriolis matrix at momentum p from its definition by the velocity transformation S(φ).
 

@@ -159,6 +159,7 @@ class RigidBody:
         """Return the body with further forces."""
         return replace(self, forces=(*self.forces, *forces))
 
+    @named_options
     def symbolic(self, *names: str) -> RigidBody:
         """Return the body with named numbers as symbols: parameters p, after those there are.
 

@@ -179,6 +179,7 @@ class ClosedTree(Linkage):
 
     # What the protocol asks for
 
+    @named_options
     def symbolic(self, *names: str) -> ClosedTree:  # noqa: D102
         return self._on(self.tree.symbolic(*names))
 

@@ -257,6 +257,7 @@ class Mechanism(Linkage):
             forces=(*self.forces.values(), *forces),
         )
 
+    @named_options
     def symbolic(self, *names: str) -> Mechanism:  # noqa: D102
         check_one_by_one("symbolic", names)
         made = self._like()

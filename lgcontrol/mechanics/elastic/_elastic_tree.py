@@ -96,6 +96,7 @@ class ElasticTree(Memo):
         numbers = {key: x for joint in self.elastic_joints for key, x in joint.numbers.items()}
         return Coefficients(numbers, self._symbols)
 
+    @named_options
     def symbolic(self, *names: str) -> Self:
         """Copy with named numbers as symbols: parameters, those of the tree first.
 

@@ -17,6 +17,7 @@ from ...systems._internal import FREE_FALL, Role
 from .._coefficients import TWIST_AXES, Coefficient, freeze, refuse_negative, set_field
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class BodyMotion:
     """What a force may depend on: where a body is and how it moves, as CasADi columns.

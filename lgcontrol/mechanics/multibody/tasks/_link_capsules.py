@@ -9,12 +9,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ....codegen import named_options
 from ....codegen._internal import check_known, check_shape
 from ....groups import SE3
 from ....systems._internal import squared_distance
 from .._multibody import Multibody
 
 
+@named_options
 class LinkCapsules:
     """Segments with radii that links carry along; its methods are functions for bounds.
 

@@ -127,6 +127,7 @@ _NAMES_ELSEWHERE = {
 }
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Joint:
     """A joint: how a child moves on its parent, as a chain of motions of subgroups of SE(3).
@@ -191,9 +192,13 @@ class Joint:
                 made = _KINDS[kind](**options)
             except TypeError as error:
                 taken = _KINDS[kind].__code__.co_varnames
-                raise TypeError(
-                    f"a {kind} joint takes {', '.join(taken) or 'no options'}; {error}"
-                ) from None
+                wrong = [unknown_name("option", key, taken) for key in options if key not in taken]
+                text = (
+                    wrong[0]
+                    if wrong
+                    else f"it takes {', '.join(taken)}; {str(error).replace('<lambda>() ', '')}"
+                )
+                raise TypeError(f"a {kind} joint: {text}") from None
             return made if isinstance(made, Joint) else cls.chain([made])
         if options:
             raise TypeError(
@@ -536,6 +541,7 @@ class LinkShape:
     file: MeshFile | None = None
 
 
+@named_options(own="inertia properties mimic")
 @dataclass(frozen=True, eq=False)
 class Link:
     """A link and the joint by which its parent carries it.

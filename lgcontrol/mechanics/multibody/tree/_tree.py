@@ -283,6 +283,7 @@ class Tree(Memo):
             reframed_links(self._added_links, moves), reframed_frames(self._added_frames, moves)
         )
 
+    @named_options
     def symbolic(self, *names: str) -> Self:
         """Tree in which the named numbers are symbols: functions get an argument ``p``.
 
