@@ -113,7 +113,7 @@ class StageModel:
         """Compile the functions, as `set_compile_policy` says."""
         stages = self.problem.horizon
         self.transcription.prepare()
-        prepare(self.roll, calls=CALLS * stages)
+        prepare(self.step, self.error, self.costs, calls=CALLS * stages)
         prepare(self.retract, calls=CALLS, items=stages + 1)
         if self.curvature is not None:
             prepare(self.curvature, calls=CALLS, items=stages)
@@ -161,7 +161,7 @@ class StageModel:
         """``(t, x, u, p, dt) → after, F`` of one substep, where the kernel composes them."""
         problem, system = self.problem, self.problem.system
         one = step_derivatives(system, problem.method, 1, backwards=True)
-        inputs = {key: s for key, s in symbols_of(self.roll).items() if key in one.arguments}
+        inputs = symbols_of(self.step)
         t, x, u, p, dt = inputs.values()
         after, A, B = one.function.call([t, x, u, p[: system.n_parameters], dt])
         F = ca.densify(ca.horzcat(A, B[:, self.controls.tolist()]).T)
@@ -215,26 +215,38 @@ class StageModel:
         return made
 
     @cached_property
-    def roll(self) -> ModelFunction:
-        """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
+    def step(self) -> ModelFunction:
+        """``(t, x, u, p, dt) → after``, the state at the end of a stage."""
         problem = self.problem
+        given = symbols_of(self.transcription._functions.stage_values)
+        inputs = {key: given[key] for key in ("t", "x", "u", "p", "dt")}
+        t, x, u, p, dt = inputs.values()
+        step = problem.system.step(problem.method, problem.substeps).function
+        return self._part(
+            "step", inputs, {"after": step(t, x, u, p[: problem.system.n_parameters], dt)}
+        )
+
+    @cached_property
+    def costs(self) -> ModelFunction:
+        """``(t, x, u, x_ref, u_ref, p, w, dt) → cost, rows`` of a stage, without its step."""
         values = self.transcription._functions.stage_values
         inputs = symbols_of(values)
-        step = problem.system.step(problem.method, problem.substeps).function
-        own = inputs["p"][: problem.system.n_parameters]
-        after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
-        cost, gap, rows = values.function(*inputs.values())
-        results: Any = [after, cost, gap, rows]
-        if isinstance(after, ca.SX):
-            results = ca.cse(results)
-        function = ca.Function(
-            values.name.replace("stage_values", "roll"),
-            [*inputs.values()],
-            results,
-            [*inputs],
-            ["after", "cost", "gap", "rows"],
-        )
-        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()})
+        cost, _, rows = values.function(*inputs.values())
+        x_next = inputs.pop("x_next")
+        found = ca.substitute([cost, rows], [x_next], [inputs["x"]])
+        return self._part("costs", inputs, dict(zip(("cost", "rows"), found, strict=True)))
+
+    def _part(self, name: str, inputs: dict[str, Any], results: dict[str, Any]) -> ModelFunction:
+        """A function of the symbols of `stage_values`."""
+        values: Any = [*results.values()]
+        if isinstance(values[0], ca.SX):
+            values = ca.cse(values)
+        name = self.transcription._functions.stage_values.name.replace("stage_values", name)
+        function = ca.Function(name, [*inputs.values()], values, [*inputs], [*results])
+        scalars: dict[str, tuple[int, ...]] = {"t": (), "dt": ()}
+        if "cost" in results:
+            scalars["cost"] = ()
+        return ModelFunction(function, shapes=scalars)
 
     @cached_property
     def retract(self) -> ModelFunction:
@@ -491,18 +503,25 @@ class StageModel:
         self, k: int, nodes: Nodes, setting: Setting, x: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         """From state and input at stage k: next state, cost, its error to node k + 1, rows."""
-        call = self._calls.get("roll")
+        weights = self.transcription.path_weights
+        given = {
+            "t": nodes.t[k], "x": x, "u": u, "p": setting.p, "dt": self.problem.steps[k],
+            "x_ref": setting.x_ref[k], "u_ref": setting.u_ref[k],
+            "w": weights if weights.ndim == 1 else weights[k],
+        }  # fmt: skip
+        after = self._called("step", given).copy()
+        away = self._called("error", {"x": after, "x_ref": nodes.x[k + 1]}).copy()
+        found = self._called("costs", given)
+        return after, float(found.cost), away, found.rows.copy()
+
+    def _called(self, name: str, given: dict[str, Any]) -> Any:
+        """Results of a function, in memory that the next call writes."""
+        call = self._calls.get(name)
         if call is None:
-            call = self.roll.in_place()
-            self._calls["roll"] = call
-        given, weights = call.inputs, self.transcription.path_weights
-        given["w"][:] = weights if weights.ndim == 1 else weights[k]
-        given["t"][()], given["x"][:], given["u"][:] = nodes.t[k], x, u
-        given["dt"][()] = self.problem.steps[k]
-        given["x_next"][:], given["p"][:] = nodes.x[k + 1], setting.p
-        given["x_ref"][:], given["u_ref"][:] = setting.x_ref[k], setting.u_ref[k]
-        found = call()
-        return found.after.copy(), float(found.cost), found.gap.copy(), found.rows.copy()
+            call = self._calls[name] = getattr(self, name).in_place()
+        for key, array in call.inputs.items():
+            array[...] = given[key]
+        return call()
 
     def first_state(self, x0: np.ndarray, wanted: np.ndarray, p: np.ndarray) -> np.ndarray:
         """The start that is given, where it is free as another state is."""

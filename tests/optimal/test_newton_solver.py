@@ -227,7 +227,7 @@ def test_nothing_is_derived_for_machine_code_that_exists(monkeypatch):
     def derived(*_):
         raise AssertionError("functions were derived")
 
-    for name in ("stage", "curvature", "bend_places", "roll", "composes"):
+    for name in ("stage", "curvature", "bend_places", "step", "composes"):
         monkeypatch.setattr(StageModel, name, property(derived))
     found = fresh.prepare().solve(x0)
     assert fresh.is_compiled and np.array_equal(found.plan.numbers, wanted.plan.numbers)

@@ -40,13 +40,16 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
-OFTEN_LEVEL = (
+OFTEN_LEVEL = '"O2"'
+# Of functions of more operations: gcc takes two thirds of the time of -O2, they 4 % more.
+LONGEST_OFTEN = 20_000
+LONG_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
 )
 SELDOM_LEVEL = '"Og"'
-# A rollout takes one step after the other, with one number in a register: it gains most.
-SERIAL_LEVEL = '"O2"'
+# A rollout takes one step after the other, with one number in a register.
+SERIAL_LEVEL = '"O2", "schedule-insns", "sched-pressure"'
 LONG = 100_000
 # A row of [A B] counts as sparse where at most one entry in so many is not zero; so many rows to
 # one have to be, for the sweep to treat them apart.
@@ -327,7 +330,8 @@ def plain_parts(model: StageModel) -> Parts:
         "end": (once.terminal, None),
         "end_values": (once.terminal_values, None),
         "error": (model.error, None),
-        "roll": (model.roll, None),
+        "step": (model.step, None),
+        "costs": (model.costs, shared),
         "between": (model.between, None),
         "element": (model.element, None),
     }
@@ -359,6 +363,9 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
     def unit(parts: Parts, level: str) -> str:
         nonlocal scratch
+        longest = max(function.program.operations for function, _ in parts.values())
+        if level == OFTEN_LEVEL and longest > LONGEST_OFTEN:
+            level = LONG_LEVEL
         named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
         text, own = unit_source(named, compiler)
         scratch = max(scratch, own)
@@ -368,9 +375,9 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
         return {name: value for name, value in parts.items() if name in names}
 
     plain = plain_parts(model)
-    often = "values", "retract", "substep", "around", "error"
+    often = "values", "costs", "retract", "substep", "around"
     yield unit(only(plain, often), OFTEN_LEVEL)
-    yield unit(only(plain, ("roll",)), SERIAL_LEVEL)
+    yield unit(only(plain, ("step", "error")), SERIAL_LEVEL)
     if "stage" in plain:
         yield unit(only(plain, ("stage",)), OFTEN_LEVEL)
     curved = curved_parts(model)

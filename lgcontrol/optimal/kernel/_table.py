@@ -112,7 +112,8 @@ function end_curvature as curvature, of the last state
 function arrival cost of a free first state
 function retract state at error coordinates from a state
 function error error coordinates between states
-function roll a step with its cost, defect and rows
+function step the state at the end of a stage
+function costs cost and rows of a stage, without its step
 function between state at a share of the way between states
 function policy controls of the system's policy
 function element a state as an element of its group

@@ -301,15 +301,22 @@ static double values(const lg_model *m, lg_task *q, lg_state *s)
   return total(m, q, s);
 }
 
-/* The trial's next state, cost and rows of a stage, and how far that state is from the iterate's. */
-static void roll(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, const double *u,
-                 double *away)
+/* The trial's next state of a stage. */
+static void roll(const lg_model *m, const lg_task *q, lg_state *s, int64_t k)
 {
-  const double *in[] = {q->t + k, s->trial.x + k * m->nq, u, s->now.x + (k + 1) * m->nq,
+  const double *in[] = {q->t + k, s->trial.x + k * m->nq, s->trial.u + k * m->nu, q->p, q->steps + k};
+  double *const out[] = {s->trial.x + (k + 1) * m->nq};
+  call(&m->step, 1, in, out, s->scratch);
+}
+
+/* Cost and rows of some of the trial's stages. */
+static void costs(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, int64_t count)
+{
+  const double *in[] = {q->t + k, s->trial.x + k * m->nq, s->trial.u + k * m->nu,
                         q->x_ref + k * m->nq, q->u_ref + k * m->nu, q->p, q->w + k * m->weights,
                         q->steps + k};
-  double *const out[] = {s->trial.x + (k + 1) * m->nq, s->t_cost + k, away, s->t_rows + k * m->nr};
-  call(&m->roll, 1, in, out, s->scratch);
+  double *const out[] = {s->t_cost + k, s->t_rows + k * m->nr};
+  call(&m->costs, count, in, out, s->scratch);
 }
 
 /* Multipliers of the rows of the problem from those of constraints. */
@@ -1193,7 +1200,7 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
 static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
 {
   const int64_t N = q->horizon, k = N - 1, nx = m->nx, nv = m->nv, xp = padded(nx);
-  double best = INFINITY, e[nx], away[nx], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
+  double best = INFINITY, e[nx], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
   const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x, *x_ref = q->x_ref;
   const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {q->t + N, x + N * m->nq,
                          q->u_ref + N * m->nu, x_ref + N * m->nq, q->p, q->w_end, q->P};
@@ -1208,7 +1215,8 @@ static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
       if (number == 2) own += dot((int)nx, s->K + (k * nv + j) * xp, e);
       u[m->controls[j]] = clip(own, v - tau * (v - s->lower[j]), v + tau * (s->upper[j] - v));
     }
-    roll(m, q, s, k, u, away);
+    roll(m, q, s, k);
+    costs(m, q, s, k, 1);
     call(&m->end_values, 1, last, found, s->scratch);
     const double cost = s->t_cost[k] + s->t_cost[N] + penalties(m, q, s, k) + penalties(m, q, s, N);
     if (number > 0 && !(cost < best)) continue;
@@ -1237,12 +1245,12 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   } else {
     copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
   }
-  const double *both[] = {s->trial.x, s->now.x};
   double *const off[] = {away};
-  call(&m->error, 1, both, off, s->scratch);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
+    const double *both[] = {s->trial.x + k * m->nq, s->now.x + k * m->nq};
     double *u = s->trial.u + k * m->nu;
+    if (how != LG_ALONE) call(&m->error, 1, both, off, s->scratch);
     for (int64_t j = 0; j < nv; j++) {
       const double v = u[m->controls[j]];
       double own = how == LG_ALONE ? v : v + dot((int)nx, s->K + (k * nv + j) * xp, away);
@@ -1251,10 +1259,11 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
       u[m->controls[j]] = clip(own, low, high);
     }
     if (s->extends && k == N - 1) extend(m, q, s, tau);
-    roll(m, q, s, k, u, away);
+    roll(m, q, s, k);
     if (!all_finite(s->trial.x + (k + 1) * m->nq, m->nq)) return 0;
   }
   memset(s->t_gap, 0, (size_t)(N * nx) * sizeof(double));
+  costs(m, q, s, 0, N);
   *f = total(m, q, s);
   if (!isfinite(*f) || !all_finite(s->t_rows, M * m->nr)) return 0;
   for (int64_t i = 0; i < M * na; i++)

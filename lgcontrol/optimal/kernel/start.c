@@ -101,10 +101,9 @@ static void regulate(const lg_model *m, const lg_task *q, lg_state *s, double ca
 static void one_step(const lg_model *m, const lg_task *q, lg_state *s, double t, const double *x,
                     const double *u, double h, double *after)
 {
-  double cost, gap[m->nx], rows[m->nr + 1];
-  const double *in[] = {&t, x, u, x, q->x_ref, q->u_ref, q->p, q->w, &h};
-  double *const out[] = {after, &cost, gap, rows};
-  call(&m->roll, 1, in, out, s->scratch);
+  const double *in[] = {&t, x, u, q->p, &h};
+  double *const out[] = {after};
+  call(&m->step, 1, in, out, s->scratch);
 }
 
 /* Mean of what the policy does in a step, asked as often as the model says. */
