@@ -14,7 +14,6 @@ from .. import _names
 from . import _accuracy as _accuracy
 from . import _input_shapes as _input_shapes
 from . import _refine as _refine
-from . import _sensitivity as _sensitivity
 from ._bounds import Bound as Bound
 from ._nlp_solver import NLPSolver as NLPSolver
 from ._node_plans import plan_layout as plan_layout
@@ -46,6 +45,7 @@ from ._solver import Solver as Solver
 from ._terminal_set import terminal_set as terminal_set
 from ._terms import Cost as Cost
 from ._terms import Residual as Residual
+from .kernel import _sensitivity as _sensitivity
 from .kernel._planner import InteriorPointSolver as InteriorPointSolver
 
 _names.answer(__name__)

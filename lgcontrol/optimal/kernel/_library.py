@@ -29,13 +29,14 @@ from .._settings import Settings
 from .._stage_model import StageModel
 from ._interpreter import Called, Interpreted, interpreter_source
 from ._prebuilt import file_of, level_of_this_processor
+from ._table import CHANGE as CHANGE_TABLE
 from ._table import LOOP as LOOP_TABLE
 from ._table import MODEL, Function, Loop, Model, Numbers, Task, header
 
 # Read once: libraries of one process are of one text, even where the files change meanwhile.
-SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP = (
+SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP, CHANGE = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c")
+    for name in ("newton.h", "sweep.c", "newton.c", "start.c", "bias.c", "loop.c", "change.c")
 )
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
@@ -73,6 +74,8 @@ class KernelEntries(NamedTuple):
         ``lg_newton_solve``, ``lg_newton_step`` and so on.
     loop, loop_sizes : callable
         ``lg_loop_call`` and ``lg_loop_sizes``.
+    change : callable
+        ``lg_newton_change``.
     interpret : int
         Address of ``lg_interpret``.
     state_bytes : int
@@ -88,6 +91,7 @@ class KernelEntries(NamedTuple):
     sizes: Any
     loop: Any
     loop_sizes: Any
+    change: Any
     interpret: int
     state_bytes: int
     width: int
@@ -121,7 +125,7 @@ def kernel_sources(width: int) -> list[str]:
     """C texts of the kernel for vectors of so many doubles, which are compiled side by side."""
     head, interpreter = _head(width), interpreter_source()
     sweeps = sweep_text("(int)m->nx", "(int)m->nv", "any", "")
-    rest = [_SWEEPS_OF_ANY_SIZE, NEWTON, START, BIAS, LOOP, _STATE_BYTES]
+    rest = [_SWEEPS_OF_ANY_SIZE, NEWTON, START, BIAS, LOOP, CHANGE, _STATE_BYTES]
     return ["".join([head, *rest]), "".join([head, sweeps, interpreter])]
 
 
@@ -270,15 +274,18 @@ def _open_kernel(path: Path) -> KernelEntries:
     start.restype = ctypes.c_double
     sizes.argtypes, sizes.restype = [_ADDRESS, ctypes.c_int64, _ADDRESS], None
     loop, loop_sizes = library["lg_loop_call"], library["lg_loop_sizes"]
-    loop.argtypes, loop.restype = [_ADDRESS] * 4, ctypes.c_int
+    change = library["lg_newton_change"]
+    for function in (loop, change):
+        function.argtypes, function.restype = [_ADDRESS] * 4, ctypes.c_int
     loop_sizes.argtypes = [_ADDRESS, *[ctypes.c_int64] * 3, _ADDRESS]
     loop_sizes.restype = None
     interpret = ctypes.cast(library["lg_interpret"], _ADDRESS).value
     assert interpret is not None
     width = int(sizes_of(sizes, Model(), 1)[6])
     return KernelEntries(
-        solve, step, start, plan, sizes, loop, loop_sizes, interpret, _state_bytes(library), width
-    )
+        solve, step, start, plan, sizes, loop, loop_sizes, change, interpret,
+        _state_bytes(library), width,
+    )  # fmt: skip
 
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
@@ -482,17 +489,7 @@ def interpreted_stages(model: StageModel) -> Stages:
     NotImplementedError
         If there is no kernel.
     """
-    kernel = needed_kernel()
-    made = {
-        name: Called(function, shared)
-        if function.program.flat is None
-        else Interpreted(function, shared, kernel.interpret)
-        for name, (function, shared) in (plain_parts(model) | curved_parts(model)).items()
-    }
-    entries = {name: program.entry for name, program in made.items()}
-    return Stages(
-        entries, max(program.scratch for program in made.values()), made, places_of(model)
-    )
+    return _interpreted(plain_parts(model) | curved_parts(model), places_of(model))
 
 
 def _difference(model: StageModel, stages: Stages) -> str | None:
@@ -531,7 +528,9 @@ def _difference(model: StageModel, stages: Stages) -> str | None:
 def _open_stages(path: Path) -> Stages:
     library = ctypes.CDLL(str(path))
     functions = {}
-    for name in (field.name for field in (*MODEL, *LOOP_TABLE) if field.kind == "function"):
+    for name in (
+        field.name for field in (*MODEL, *LOOP_TABLE, *CHANGE_TABLE) if field.kind == "function"
+    ):
         if hasattr(library, f"lg_{name}_entry"):
             entry = library[f"lg_{name}_entry"]
             functions[name] = Function(ctypes.cast(entry, _ADDRESS), None)
@@ -544,33 +543,45 @@ def _open_stages(path: Path) -> Stages:
     return Stages(functions, scratch, library, places)
 
 
-def load_function(name: str, function: ModelFunction) -> Stages:
-    """Machine code of one function more, that a loop calls; interpreted without a compiler."""
-    compiler = _compiler()
-    part = Part(f"lg_{name}", function)
+def load_functions(parts: Parts, *, is_compiled: bool = True) -> Stages:
+    """Machine code of functions more, that the kernel calls; interpreted without a compiler."""
+    compiler, names = _compiler() if is_compiled else None, ", ".join(parts)
 
     def write() -> Iterator[str]:
-        text, scratch = unit_source([part], compiler)
+        named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
+        text, scratch = unit_source(named, compiler)
         end = f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
-        yield f"#pragma GCC optimize({OFTEN_LEVEL})\n{text}{_entry(part)}{end}"
+        entries = "".join(map(_entry, named))
+        yield f"#pragma GCC optimize({OFTEN_LEVEL})\n{text}{entries}{end}"
 
     if compiler is not None:
         try:
             flags = compiler.flags(0, True)
-            content = [_sources(), f"{name} {function.program.identity}"]
-            operations = function.program.operations
+            made = [f"{name} {each.program.identity}" for name, (each, _) in parts.items()]
+            operations = max(each.program.operations for each, _ in parts.values())
             found, _ = find_or_build(
-                key_of(compiler, flags, content), compiler, [flags], write=write,
+                key_of(compiler, flags, [_sources(), *made]), compiler, [flags], write=write,
                 load=_open_stages, check=lambda _: None,
-                about={"function": function.name, "operations": operations, "written": operations},
+                about={"function": names, "operations": operations, "written": operations},
             )  # fmt: skip
         except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
-            notice(function.name, f"{function.name} is interpreted: {error}")
+            notice(names, f"{names} is interpreted: {error}")
         else:
             return found
+    return _interpreted(parts, {})
+
+
+def _interpreted(parts: Parts, places: dict[str, list[int]]) -> Stages:
+    """Functions as programs; CasADi evaluates those that are not made of scalar operations."""
     kernel = needed_kernel()
-    made = Interpreted(function, None, kernel.interpret)
-    return Stages({name: made.entry}, made.scratch, made, {})
+    made = {
+        name: Called(function, shared)
+        if function.program.flat is None
+        else Interpreted(function, shared, kernel.interpret)
+        for name, (function, shared) in parts.items()
+    }
+    entries = {name: program.entry for name, program in made.items()}
+    return Stages(entries, max(program.scratch for program in made.values()), made, places)
 
 
 # Files beside this folder that decide what the functions of a problem are.

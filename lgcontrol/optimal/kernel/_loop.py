@@ -18,7 +18,7 @@ from .._reference import TIME_ROUNDING, depends_on_time, moves
 from .._settings import Settings
 from .._solution import OptimalSolution
 from .._transcription import Nodes
-from ._library import load_function
+from ._library import load_functions
 from ._solver import STATUS, KernelMemory
 from ._table import WATCH, Loop
 
@@ -267,7 +267,7 @@ class KernelLoop:
                 "inputs_upper": np.array(upper, dtype=float),
                 "aim_x": np.zeros((M, group.nq)), "aim_u": np.zeros((M, len(nominal))),
             }  # fmt: skip
-            self._rate = load_function("rate", given.rate)
+            self._rate = load_functions({"rate": (given.rate, None)})
             assert self._rate.scratch <= memory.arrays["work"].size
             self.struct.biased, self.struct.rates = given.disturbances, slopes
             self.struct.suspects = len(given.places) - given.disturbances

@@ -294,6 +294,7 @@ class InteriorPointSolver:
         self.is_prepared = True
         if found is not None:
             self._stages, self._memory = found, None
+            self.problem._kept["stages"] = found
         else:
             self.model.prepare()
 
@@ -525,6 +526,39 @@ class InteriorPointSolver:
         return self._results.solution(
             status, log, found, plan, Nodes(times, plan["x"], plan["u"]), setting, started,
             tolerance=tolerance, ended=watch.ended,
+        )  # fmt: skip
+
+    @np.errstate(all="ignore")
+    @one_at_a_time
+    def resolved(
+        self, found: OptimalSolution, setting: Setting, tolerance: float
+    ) -> OptimalSolution:
+        """A solution of any solver, solved on for the same setting, to have its multipliers.
+
+        Parameters
+        ----------
+        found : OptimalSolution
+        setting : Setting
+        tolerance : float
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        memory, started = self.memory, time.perf_counter()
+        memory.give(setting, found.t, found.x[0], self._weight(setting))
+        is_warm = self._take_solution(found, found.x[0], found.t, setting)
+        memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
+        with memory.beginning_at(self.settings.real_time_mu):
+            status = memory.run(
+                "plan", tolerance=tolerance, max_iterations=MOST,
+                resume=WARM if is_warm else FRESH,
+            )  # fmt: skip
+        plan = self._plan_of(float(found.t[0]), is_warm=is_warm)
+        log = memory.arrays["log"][: memory.task.iterations + 1].copy()
+        return self._results.solution(
+            status, log, plan, plan, Nodes(found.t, plan["x"], plan["u"]), setting, started,
+            tolerance=tolerance, ended=None,
         )  # fmt: skip
 
     def _best_of(

@@ -212,6 +212,37 @@ number cost of the plan with them
 number violation largest violation of a hard row
 """)
 
+# Changes of a solution, as `change.c` has them.
+CHANGE = _table("""
+size directions columns of changes
+size parameters numbers of p
+size rounds most presolves of a direction
+size is_adjoint whether right-hand sides are given, and derivatives by the data are wanted
+size is_factored whether the last factors are those of this solution
+number goal residual, relative to the first, at which a direction is found
+number accepted residual up to which it counts as found
+number wall weight that fixes controls, of the scaled cost
+number scale of the cost
+function along changes of a stage's cost, defect, rows and gradient
+function end_along the same of the end
+function against derivatives by the data
+function end_against the same of the end
+given lam multipliers of the dynamics
+given price multipliers of rows
+given weight of rows that are held, in the preconditioner, and of soft ones that are exceeded
+given arrival second derivatives of the cost of a free first state
+given none zeros
+places hold rows that stay at their limits 1, soft ones that are exceeded 2, others 0
+places fix whether a control stays at its limit
+numbers data changes of x_ref, u_ref, p and prices of exceeded rows; or derivatives by the data
+numbers changes of states, controls, multipliers of the dynamics and of rows
+numbers left right-hand sides, then what is left of the conditions
+numbers cost changes of the cost
+numbers memory for weights, a result, and two columns a round
+number residual the largest that was left, relative to the first
+size taken presolves
+""")
+
 LOG = (
     "cost", "stationarity", "violation", "complementarity", "step", "regularization", "mu",
     "elastic", "defect",
@@ -231,6 +262,7 @@ def _mirror(name: str, members: list[tuple[str, type]]) -> type[ctypes.Structure
 Model = structure("Model", MODEL)
 Task = structure("Task", TASK)
 Loop = structure("Loop", LOOP)
+Change = structure("Change", CHANGE)
 Numbers = _mirror("Numbers", [(field.name, ctypes.c_double) for field in fields(Settings)])
 
 
@@ -247,7 +279,9 @@ def header() -> str:
         "                        const double *, const double *);",
         "typedef int (*lg_watch)(const double *entry);",
     ]
-    for name, table in (("lg_model", MODEL), ("lg_task", TASK), ("lg_loop", LOOP)):
+    for name, table in (
+        ("lg_model", MODEL), ("lg_task", TASK), ("lg_loop", LOOP), ("lg_change", CHANGE)
+    ):  # fmt: skip
         lines = [f"  {KINDS[f.kind][0]}{f.name}; /* {f.meaning} */" for f in table]
         parts.append("\n".join(["typedef struct {", *lines, f"}} {name};"]))
     lines = [f"  double {field.name};" for field in fields(Settings)]

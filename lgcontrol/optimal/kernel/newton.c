@@ -336,25 +336,35 @@ static void row_prices(const lg_model *m, const lg_task *q, const lg_state *s, c
   }
 }
 
-/* Second derivatives of the Lagrangian beyond those of Gauss and Newton. */
-static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
+/* Second derivatives of the Lagrangian beyond those of Gauss and Newton, for multipliers of the
+ * dynamics and of rows. */
+static int bend(const lg_model *m, const lg_task *q, lg_state *s, const double *lam,
+                const double *price)
 {
   if (!m->curved || !q->exact) return 0;
-  const int64_t N = q->horizon, nr = m->nr, M = N + 1;
-  const double over = 1 / s->scale;
-  double *price = s->price, *lam = s->move;
-  row_prices(m, q, s, s->now.z, s->now.nu, price);
-  for (int64_t i = 0; i < M * nr; i++) price[i] *= over;
-  for (int64_t i = 0; i < N * m->nx; i++) lam[i] = s->now.lam[i] * over;
+  const int64_t N = q->horizon;
   const double *in[] = {q->t, s->now.x, s->now.u, s->now.x + m->nq, q->x_ref, q->u_ref, q->p, q->w,
                         q->steps, lam, price};
   double *const out[] = {s->curvature, s->bend};
   call(&m->curvature, N, in, out, s->scratch);
   const double *end[] = {q->t + N, s->now.x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq,
-                         q->p, q->w_end, q->P, price + N * nr};
+                         q->p, q->w_end, q->P, price + N * m->nr};
   double *const found[] = {s->curvature_end};
   call(&m->end_curvature, 1, end, found, s->scratch);
   return 1;
+}
+
+/* Those for the multipliers of the iterate. */
+static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  if (!m->curved || !q->exact) return 0;
+  const int64_t N = q->horizon;
+  const double over = 1 / s->scale;
+  double *price = s->price, *lam = s->move;
+  row_prices(m, q, s, s->now.z, s->now.nu, price);
+  for (int64_t i = 0; i < (N + 1) * m->nr; i++) price[i] *= over;
+  for (int64_t i = 0; i < N * m->nx; i++) lam[i] = s->now.lam[i] * over;
+  return bend(m, q, s, lam, price);
 }
 
 /* What constraints miss: h - e + s of one-sided ones, c of equalities. */

@@ -1,0 +1,406 @@
+"""Changes of solutions to first order: the kernel's, and the same in NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...codegen._internal import Beside
+from .._settings import Settings
+from .._stage_model import StageModel
+from .._transcription import Nodes, Setting, fill_stages
+from ._change_functions import change_functions
+from ._library import Stages, load_functions, load_kernel
+from ._newton import riccati_back, riccati_factor
+from ._solver import CONVERGED, NOT_FINITE, KernelMemory
+from ._table import Change
+
+
+class ChangeSearch(NamedTuple):
+    """Numbers of the search for a change.
+
+    Attributes
+    ----------
+    goal : float
+        Residual of the conditions, relative to the first one, at which it ends.
+    accepted : float
+        Up to which the change counts as found.
+    rounds : int
+        Most of its steps; more are needed the less exact the second derivatives of sweeps are.
+    wall : float
+        Weight that fixes controls, of the scaled cost.
+    """
+
+    goal: float = 1e-11
+    accepted: float = 1e-6
+    rounds: int = 60
+    wall: float = 1e12
+
+
+SEARCH = ChangeSearch()
+FREE, HELD, EXCEEDED = range(3)
+
+
+class Optimum(NamedTuple):
+    """A solution with its multipliers, and what stays as it is where it changes.
+
+    Attributes
+    ----------
+    nodes : Nodes
+    setting : Setting
+    lam : ndarray, shape (N, n)
+        Multipliers of the dynamics.
+    price : ndarray, shape (N + 1, rows)
+        Of rows.
+    hold : ndarray of int, shape (N + 1, rows)
+        `FREE`, `HELD` at its limit, or a soft row that is `EXCEEDED`.
+    weight : ndarray, shape (N + 1, rows)
+        Of the preconditioner for held rows; penalty weights of those that are exceeded.
+    fix : ndarray of int, shape (N, m)
+        Whether controls stay at their limits.
+    scales : ndarray, shape (rows + n + m,)
+        Factors of rows, then sizes.
+    scale : float
+        Of the cost.
+    arrival : ndarray, shape (n, n)
+        Second derivatives of the cost of a free first state.
+    """
+
+    nodes: Nodes
+    setting: Setting
+    lam: np.ndarray
+    price: np.ndarray
+    hold: np.ndarray
+    weight: np.ndarray
+    fix: np.ndarray
+    scales: np.ndarray
+    scale: float
+    arrival: np.ndarray
+
+
+class FoundChanges(NamedTuple):
+    """Changes, one a direction.
+
+    Attributes
+    ----------
+    x, u, lam, nu : ndarray
+        Of states (k, N + 1, n), controls (k, N, m), multipliers of the dynamics (k, N, n) and of
+        held rows (k, N + 1, rows).
+    left_first, left_u, left_rows : ndarray
+        What is left of stationarity by the first state (k, n) and by controls (k, N, m), and minus
+        the change of rows that are not held (k, N + 1, rows).
+    cost : ndarray, shape (k,)
+    data : tuple of ndarray
+        Gradients by x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np), for right-hand
+        sides.
+    residual : float
+        Largest of the conditions, relative to that of no change.
+    rounds : int
+    is_found : bool
+    """
+
+    x: np.ndarray
+    u: np.ndarray
+    lam: np.ndarray
+    nu: np.ndarray
+    left_first: np.ndarray
+    left_u: np.ndarray
+    left_rows: np.ndarray
+    cost: np.ndarray
+    data: tuple[np.ndarray, ...]
+    residual: float
+    rounds: int
+    is_found: bool
+
+
+class ChangeSolver:
+    """Changes of solutions of one problem.
+
+    Parameters
+    ----------
+    model : StageModel
+    settings : Settings
+    stages : Stages or None
+        Functions of the problem for the kernel; None for the form in NumPy.
+    """
+
+    def __init__(self, model: StageModel, settings: Settings, stages: Any) -> None:
+        self.model, self.settings = model, settings
+        self._parts, self._of_problem = change_functions(model), stages
+        self._memory: Any = None
+        self._build: Beside[Stages] | None = None
+        self._factored: Optimum | None = None
+        self._lock = Lock()
+        if stages is not None and load_kernel() is not None:
+            self._take(load_functions(self._parts, is_compiled=False))
+            if not isinstance(stages.keep, dict):
+                name = f"sensitivities of {model.problem.system.name}"
+                self._build = Beside(name, lambda: load_functions(self._parts))
+        problem, once = model.problem, model.transcription
+        self.N, self.n, self.m = problem.horizon, model.n, model.m
+        self.nq, self.nu = problem.system.state.nq, problem.system.n_inputs
+        self.nr, self.np = len(once.rows.names), len(problem.nominal_parameters)
+        M = self.N + 1
+        self.shapes = (M, self.n), (self.N, self.m), (self.N, self.n), (M, self.nr)
+        self.given = (M, self.nq), (M, self.nu), (self.np,), (M, self.nr)
+
+    def forward(
+        self, at: Optimum, data: tuple[np.ndarray, ...], x: np.ndarray, u: np.ndarray
+    ) -> FoundChanges:
+        """Changes with the data.
+
+        Parameters
+        ----------
+        at : Optimum
+        data : tuple of ndarray
+            Changes of x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs), p (k, np), and of the
+            prices (k, N + 1, rows) of rows that are exceeded.
+        x, u : ndarray
+            Changes of the first state (k, n), and of controls that stay at their limits (k, N, m).
+        """
+        count = len(x)
+        changes = np.zeros((count, self._size(self.shapes)))
+        changes[:, : self.n] = x
+        first = (self.N + 1) * self.n
+        changes[:, first : first + self.N * self.m] = u.reshape(count, -1)
+        column = np.hstack([part.reshape(count, -1) for part in data])
+        return self._run(at, changes, np.zeros_like(changes), column, is_adjoint=False)
+
+    def adjoint(self, at: Optimum, x: np.ndarray, u: np.ndarray) -> FoundChanges:
+        """Solutions of the conditions for right-hand sides x (k, N + 1, n), u (k, N, m)."""
+        count, size = len(x), self._size(self.shapes)
+        left = np.zeros((count, size))
+        left[:, : x[0].size + u[0].size] = np.hstack([x.reshape(count, -1), u.reshape(count, -1)])
+        column = np.zeros((count, (self.N + 1) * (self.nq + self.nu + self.np)))
+        return self._run(at, np.zeros((count, size)), left, column, is_adjoint=True)
+
+    def _take(self, functions: Stages) -> None:
+        self._functions, stages = functions, self._of_problem
+        scratch = max(stages.scratch, functions.scratch)
+        self._memory = KernelMemory(self.model, stages._replace(scratch=scratch), self.settings, 1)
+        self._factored = None
+
+    def prepare(self) -> ChangeSolver:
+        """Wait for machine code, if there is to be some."""
+        with self._lock:
+            if self._build is not None:
+                self._build.wait()
+                self._take_built()
+        return self
+
+    def _take_built(self) -> None:
+        """Machine code that was built beside the program, if it is there."""
+        if self._build is not None and self._build.is_done:
+            made, self._build = self._build.made, None
+            if made is not None:
+                self._take(made)
+
+    def _size(self, shapes: Any) -> int:
+        return sum(int(np.prod(shape)) for shape in shapes)
+
+    def _run(
+        self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray, *,
+        is_adjoint: bool,
+    ) -> FoundChanges:  # fmt: skip
+        run = self._in_numpy if self._memory is None else self._in_kernel
+        with self._lock, np.errstate(all="ignore"):
+            cost, residual, rounds, is_found = run(at, changes, left, data, is_adjoint)
+        x, u, lam, nu = self._split(changes, self.shapes)
+        left_x, left_u, _, left_rows = self._split(left, self.shapes)
+        found: tuple[np.ndarray, ...] = ()
+        if is_adjoint:
+            M = self.N + 1
+            of = self._split(data, ((M, self.nq), (M, self.nu), (M, self.np)))
+            found = of[0], of[1], of[2].sum(axis=1)
+        return FoundChanges(
+            x, u, lam, nu, left_x[:, 0], left_u, left_rows, cost, found, residual, rounds, is_found
+        )
+
+    def _split(self, columns: np.ndarray, shapes: Any) -> list[np.ndarray]:
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+        parts = np.split(columns, ends, axis=1)
+        return [
+            part.reshape(len(columns), *shape) for part, shape in zip(parts, shapes, strict=True)
+        ]
+
+    # -- in the kernel -----------------------------------------------------------------------------
+
+    def _in_kernel(
+        self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
+        is_adjoint: bool,
+    ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
+        self._take_built()
+        memory, nodes, model = self._memory, at.nodes, self.model
+        memory.give(at.setting, nodes.t, nodes.x[0], model.sides.weight)
+        memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
+        memory.parts["scales"][:] = at.scales
+        count, size = changes.shape
+        rounds = min(SEARCH.rounds, size)
+        cost = np.zeros(count)
+        arrays = {
+            "lam": at.lam, "price": at.price, "weight": at.weight, "arrival": at.arrival,
+            "none": np.zeros(max(map(int, map(np.prod, self.given)))),
+            "hold": at.hold.astype(np.int64), "fix": at.fix.astype(np.int64), "data": data,
+            "changes": changes, "left": left, "cost": cost,
+            "memory": np.zeros((2 + 2 * rounds) * size + 8),
+        }  # fmt: skip
+        arrays = {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+        change = Change(
+            directions=count, parameters=self.np, rounds=rounds, is_adjoint=is_adjoint,
+            is_factored=self._factored is at,
+            goal=SEARCH.goal, accepted=SEARCH.accepted, wall=SEARCH.wall, scale=at.scale,
+            **{name: array.ctypes.data for name, array in arrays.items()},
+        )  # fmt: skip
+        for name, function in self._functions.functions.items():
+            setattr(change, name, function)
+        given = memory.model, memory.task, memory.settings, change
+        status = memory.kernel.change(*(ctypes.addressof(struct) for struct in given))
+        self._factored = None if status == NOT_FINITE else at
+        return cost, change.residual, change.taken, status == CONVERGED
+
+    # -- in NumPy ----------------------------------------------------------------------------------
+
+    def _in_numpy(
+        self, at: Optimum, changes: np.ndarray, left: np.ndarray, data: np.ndarray,
+        is_adjoint: bool,
+    ) -> tuple[np.ndarray, float, int, bool]:  # fmt: skip
+        model, nodes, setting, n, N = self.model, at.nodes, at.setting, self.n, self.N
+        ex = model.expand(nodes, setting)
+        size = at.scales[self.nr :]
+        held, fixed = at.hold == HELD, at.fix.astype(bool)
+        exceeded = np.where(at.hold == EXCEEDED, at.weight, 0.0)
+        H, H_end = ex.H, ex.H_end
+        if model.curvature is not None:
+            along, end = model.hessians(nodes, setting, at.lam, at.price, ex)
+            H, H_end = H + along, H_end + end
+        H, H_end = (H + H.transpose(0, 2, 1)) / 2, (H_end + H_end.T) / 2
+        if len(model.free):
+            H[0, :n, :n] += at.arrival
+        W = np.where(at.hold != FREE, at.weight, 0.0)
+        box = np.where(fixed, SEARCH.wall / (at.scale * size[n:] ** 2), 0.0)
+        factors, dw, o = None, 0.0, self.settings
+        while factors is None:
+            factors = riccati_factor(ex, 1 / size**2, model.free, H, H_end, W, box, dw)
+            if factors is not None:
+                break
+            dw = o.regularization_grow_first * dw if dw else o.regularization_first / at.scale
+            if not dw < o.regularization_most:
+                return np.zeros(len(changes)), np.inf, 0, False
+        weights = [
+            np.tile(at.scale * size[:n], (N + 1, 1)), np.where(fixed, 0.0, at.scale * size[n:]),
+            np.tile(1 / size[:n], (N, 1)), np.where(held, at.scales[: self.nr], 0.0),
+        ]  # fmt: skip
+        weights[0][0, np.setdiff1d(np.arange(n), model.free)] = 0.0
+        w = np.concatenate([part.ravel() for part in weights]) ** 2
+        calls = self._calls(at)
+        F = np.concatenate([ex.A, ex.B], axis=2)
+
+        def conditions(change: np.ndarray, way: np.ndarray | None) -> tuple[np.ndarray, float]:
+            ((x, u, lam, nu),) = zip(*self._split(change[None], self.shapes), strict=True)
+            way = np.zeros(self._size(self.given)) if way is None else way
+            ((dx, du, dp, shift),) = zip(*self._split(way[None], self.given), strict=True)
+            call, last = calls["along"], calls["end_along"]
+            for name, value in (
+                ("dx", x[:-1]), ("dv", u), ("dx_ref", dx[:-1]), ("du_ref", du[:-1]), ("dp", dp)
+            ):  # fmt: skip
+                call.inputs[name][:] = value
+            for name, value in (("dx", x[-1]), ("du", du[-1]), ("dx_ref", dx[-1]), ("dp", dp)):
+                last.inputs[name][:] = value
+            found, end = call(), last()
+            rows = np.concatenate([found.rows, end.rows[None]])
+            prices = np.where(held, nu, exceeded * rows)
+            prices += np.where(at.hold == EXCEEDED, shift, 0.0)
+            own = found.slope + np.einsum("krz,kr->kz", ex.G, prices[:-1])
+            own += np.einsum("kxz,kx->kz", F, lam)
+            stat = np.concatenate([own[:, :n], (end.slope + ex.G_end.T @ prices[-1])[None]])
+            stat[1:] -= lam
+            stat[0] += at.arrival @ x[0] if len(model.free) else 0.0
+            cost = float(found.cost.sum() + end.cost)
+            cost += float((at.price * rows)[at.hold == EXCEEDED].sum())
+            parts = stat, own[:, n:], found.gap - x[1:], rows
+            return np.concatenate([part.ravel() for part in parts]), cost
+
+        def presolve(residual: np.ndarray) -> np.ndarray:
+            ((x, u, lam, nu),) = zip(*self._split(residual[None], self.shapes), strict=True)
+            by = np.where(held, at.weight * nu, 0.0)
+            g = -np.hstack([x[:-1], np.where(fixed, 0.0, u)])
+            g -= np.einsum("krz,kr->kz", ex.G, by[:-1])
+            eps, du, d_lam = riccati_back(
+                factors, model.free, g, -x[-1] - ex.G_end.T @ by[-1], -lam
+            )
+            rows = np.einsum("krz,kz->kr", ex.G, np.hstack([eps[:-1], du]))
+            rows = np.concatenate([rows, (ex.G_end @ eps[-1])[None]])
+            parts = eps, np.where(fixed, 0.0, du), d_lam, np.where(held, at.weight * (rows - nu), 0)
+            return np.concatenate([part.ravel() for part in parts])
+
+        costs, worst, taken = np.zeros(len(changes)), 0.0, 0
+        for d, (y, rest) in enumerate(zip(changes, left, strict=True)):
+            image, costs[d] = conditions(y, None if is_adjoint else data[d])
+            rest -= image
+            first = length = np.sqrt((w * rest) @ rest)
+            known: list[tuple[Any, Any, Any]] = []
+            while len(known) < min(SEARCH.rounds, len(y)) and length > SEARCH.goal * first:
+                step = presolve(rest)
+                image, cost = conditions(step, None)
+                for s, i, c in known:
+                    by = (w * image) @ i
+                    image, step, cost = image - by * i, step - by * s, cost - by * c
+                scale = float(np.sqrt((w * image) @ image))
+                if not (scale > 0 and np.isfinite(scale)):
+                    break
+                known.append((step / scale, image / scale, cost / scale))
+                step, image, cost = known[-1]
+                by = (w * rest) @ image
+                y += by * step
+                rest -= by * image
+                costs[d] += by * cost
+                length = np.sqrt((w * rest) @ rest)
+                taken += 1
+            worst = max(worst, length / first if first > 0 else 0.0)
+            if is_adjoint:
+                data[d] = self._against(at, calls, y, rest, exceeded)
+        return costs, worst, taken, bool(worst <= SEARCH.accepted)
+
+    def _calls(self, at: Optimum) -> dict[str, Any]:
+        """Functions of all stages and of the end, at a solution."""
+        once, nodes, setting = self.model.transcription, at.nodes, at.setting
+        found = {}
+        for name, (function, shared) in self._parts.items():
+            call = function.in_place(None if shared is None else self.N, shared=shared or ())
+            given = call.inputs
+            if shared is None:
+                given["t"][()], given["x"][:], given["u"][:] = (
+                    nodes.t[-1], nodes.x[-1], setting.u_ref[-1],
+                )  # fmt: skip
+                given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
+                given["P"][:], given["w"][:] = setting.terminal, once.end_weights
+                given["price"][:] = at.price[-1]
+            else:
+                problem = self.model.problem
+                fill_stages(given, nodes, setting)
+                given["w"][:] = once.path_weights
+                given["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
+                given["lam"][:], given["price"][:] = at.lam, at.price[:-1]
+            found[name] = call
+        return found
+
+    def _against(
+        self, at: Optimum, calls: dict[str, Any], y: np.ndarray, rest: np.ndarray,
+        exceeded: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        ((x, u, lam, nu),) = zip(*self._split(y[None], self.shapes), strict=True)
+        rows = self._split(rest[None], self.shapes)[3][0]
+        rows = np.where(at.hold == EXCEEDED, -exceeded * rows, nu)
+        given, end = calls["against"].inputs, calls["end_against"].inputs
+        given["of_gap"][:], given["of_rows"][:] = lam, rows[:-1]
+        given["of_x"][:], given["of_u"][:] = x[:-1], u
+        end["of_rows"][:], end["of_x"][:] = rows[-1], x[-1]
+        found, last = calls["against"](), calls["end_against"]()
+        parts = [
+            np.concatenate([getattr(found, a), getattr(last, b)[None]])
+            for a, b in (("by_x_ref", "by_x_ref"), ("by_u_ref", "by_u"), ("by_p", "by_p"))
+        ]
+        return np.concatenate([part.ravel() for part in parts])
