@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import Value, trace
 from lgcontrol.codegen._internal import (
     MOST_SUBSTEPS,
+    UnknownNameError,
     check_quotient,
     check_shape,
     find_compiler,
@@ -72,6 +73,8 @@ MOST_NAMED = 8
 SETTINGS = Settings()  # where none are given
 # Seconds of a call that is slow, and how many without compiled functions lead to a notice.
 SLOW, MOST_SLOW = 1e-3, 20
+# What controls do between two calls.
+HOLDS = ("zero", "first")
 # What changes from call to call; all else is fixed when an MPC is made.
 CURRENT = ("parameters", "reference", "applied", "info")
 
@@ -119,6 +122,10 @@ class MPC(Controller, metaclass=Fixed):
         Length of a step in s; may be left out for discrete systems.
     Q, R, terminal, bounds, residuals, costs, parameters, method, substeps
         See `OptimalControlProblem`.
+    hold : {"zero", "first"}
+        Controls between two calls: held, or linear in time. With "first" an answer is the value at
+        the end of the period: the actuator moves to it from the last answer, or from `applied`.
+        `simulate` does that. Delay, split calls and estimated disturbances are for held controls.
     rates : Rates, optional
         Weight and limit of the inputs' rates. The rates start at `applied`: the last answer, or the
         inputs of the reference before there is one. Inputs and their limits stay those of the
@@ -203,6 +210,7 @@ class MPC(Controller, metaclass=Fixed):
         horizon: int,
         dt: float | None = None,
         *,
+        hold: str = "zero",
         rates: Rates | None = None,
         reference: ReferenceLike | None = None,
         guess: Controller | Trajectory | str = "auto",
@@ -214,7 +222,9 @@ class MPC(Controller, metaclass=Fixed):
         p: Parameters | None = None,
         **problem: Unpack[ProblemOptions],
     ) -> None:
-        self._stated = stated = OptimalControlProblem(system, horizon, dt, **problem)
+        if hold not in HOLDS:
+            raise UnknownNameError(unknown_name("hold of an MPC", hold, HOLDS))
+        self._stated = stated = OptimalControlProblem(system, horizon, dt, hold=hold, **problem)
         check_equal_steps(stated, "MPC")
         for name, value, kind, example in (
             ("rates", rates, Rates, "Rates(weight=…, limit=…)"),
@@ -229,7 +239,17 @@ class MPC(Controller, metaclass=Fixed):
             system, dt=period, offset=work.offset, delay=delay, reference=reference, p=p
         )
         self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
-        self._rates = InputRates(system, rates, self.dt)
+        self._rates = InputRates(system, rates, self.dt, hold)
+        for what, is_used in (
+            ("a delay", self.delay > 0), ("split=True", work.split),
+            ("disturbance=", isinstance(disturbance, SteadyDisturbance) or bool(disturbance)),
+            ("a period longer than dt", self.dt > stated.dt * (1 + EARLY)),
+        ):  # fmt: skip
+            if hold == "first" and is_used:
+                raise ValueError(
+                    f'hold="first" moves controls within a period, and {what} is for held ones: '
+                    'leave it out, or take hold="zero"'
+                )
         planned = self._rates.problem(stated)
         if system.is_discrete:
             for name, value in (("period", self.dt), ("delay", self.delay)):
@@ -237,9 +257,10 @@ class MPC(Controller, metaclass=Fixed):
         check_quotient("steps of the delay", self.delay / planned.dt, MOST_SUBSTEPS)
         if isinstance(guess, str) and guess != "auto":
             starts_of(planned.system, guess)
-        if rates is not None and not isinstance(guess, str):
+        if not self._rates.is_plain and not isinstance(guess, str):
             raise TypeError(
-                f"with rates plans start from a word, as guess='cheapest', not {guess!r}"
+                f"with {'linear controls' if rates is None else 'rates'} plans start from a word, "
+                f"as guess='cheapest', not {guess!r}"
             )
         if settings is not None and solver in (None, "interior_point"):
             solver = InteriorPointSolver(settings=settings)
@@ -336,6 +357,11 @@ class MPC(Controller, metaclass=Fixed):
     def rates(self) -> Rates | None:
         """Weight and limit of the inputs' rates."""
         return self._rates.rates
+
+    @property
+    def hold(self) -> str:
+        """Whether controls are held between calls ("zero"), or move to the answer ("first")."""
+        return self._rates.hold
 
     @property
     def guess(self) -> Controller | Trajectory | str:
@@ -788,7 +814,7 @@ class MPC(Controller, metaclass=Fixed):
         work = self.real_time
         return (
             self.solver.has_loop
-            and (self.rates is None or self._estimator is None)
+            and (self._rates.is_plain or self._estimator is None)
             and not work.split
             and (isinstance(self.guess, str) or self._is_planned)
             and self._rules.preview is None
@@ -956,7 +982,7 @@ class MPC(Controller, metaclass=Fixed):
         self, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
     ) -> np.ndarray:
         """State of the problem."""
-        if self.rates is None:
+        if self._rates.is_plain:
             return x
         return self._rates.state(x, self._acting(loop, t, reference))
 
@@ -966,7 +992,7 @@ class MPC(Controller, metaclass=Fixed):
         """The reference, or what meets it in spite of the disturbances that are known."""
         known = loop.disturbance
         is_off = self._estimator is not None and bool(known.inputs.any())
-        if not is_off and self.rates is None:
+        if not is_off and self._rates.is_plain:
             return known, reference
         times = self.problem.times(start)
         samples = sample_reference(self.system, reference, times, self._own)

@@ -38,7 +38,7 @@ def export_mpc(
         ("split", mpc.real_time.split, "call _step with split=False here"),
         ("budget in seconds", np.isfinite(mpc.real_time.budget), "C99 has no clock: bound the "
          "iterations of any call, RealTime(most_iterations=…)"),
-        ("disturbance with rates", mpc.rates is not None and mpc._estimator is not None,
+        ("disturbance with rates", not mpc._rates.is_plain and mpc._estimator is not None,
          "estimate it beside, and write it to u_ref at run time"),
     ):  # fmt: skip
         if is_used:

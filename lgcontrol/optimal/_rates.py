@@ -25,7 +25,7 @@ from ._places import control_places
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import expression_of
-from ._statement import collocation_of
+from ._statement import AT_POINTS, collocation_of
 from ._terms import Cost, Residual
 from ._weights import WeightLike, input_weight
 
@@ -108,14 +108,32 @@ def with_rates(
     >>> bool(abs(plan.x[:, 1]).max() <= 1.0), bool(abs(plan.u).max() <= 2.0)
     (True, True)
     """
-    if not problem.is_plain:
+    if problem.hold == AT_POINTS or problem.may_change is not None:
         raise ValueError(
-            "rates need inputs that are held and may change in every step: leave hold and blocks "
-            "out of the problem, or limit the rates of its inputs by Bound"
+            "rates need inputs that are held or linear and may change in every step: leave "
+            'blocks and hold="collocation" out, or limit the rates of its inputs by Bound'
         )
-    held = problem.dt if period is None else min(period, problem.dt)
+    view = _View(problem.system, "linear")
+    if problem.hold == "zero":
+        held = problem.dt if period is None else min(period, problem.dt)
+        view = _View(problem.system, "rates", held)
     weight = input_weight("weight of the rates", rates.weight, problem.system)
-    return _beside(problem, _View(problem.system, "rates", held), rates, weight)
+    return _beside(problem, view, rates, weight)
+
+
+def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
+    """The problem of rates, held in each step, from inputs that act now; as `with_free_rates`.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+        With ``hold="first"``.
+
+    Returns
+    -------
+    OptimalControlProblem
+    """
+    return _beside(problem, _View(problem.system, "linear"), Rates(), _least_rates(problem))
 
 
 def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
@@ -134,13 +152,13 @@ def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
     -------
     OptimalControlProblem
     """
-    if isinstance(problem.terminal, str):
-        raise ValueError(
-            f'terminal="riccati" is of inputs held in each step: with {_called(problem)} give a '
-            "number"
-        )
     view = _View(problem.system, "linear" if problem.hold == "first" else "blocks")
-    return _beside(problem, view, Rates(), LEAST_RATE * problem.dt**2 * problem.R)
+    return _beside(problem, view, Rates(), _least_rates(problem), is_free=view.kind == "linear")
+
+
+def _least_rates(problem: OptimalControlProblem) -> np.ndarray:
+    """Weight on rates that tells plans apart and changes none."""
+    return LEAST_RATE * problem.dt**2 * problem.R
 
 
 def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
@@ -226,10 +244,18 @@ def _called(problem: OptimalControlProblem) -> str:
 
 
 def _beside(
-    problem: OptimalControlProblem, view: _View, rates: Rates, R: np.ndarray
-) -> OptimalControlProblem:
-    """The problem whose controls are rates, with their limits and the weight R."""
+    problem: OptimalControlProblem, view: _View, rates: Rates, R: np.ndarray, *,
+    is_free: bool = False,
+) -> OptimalControlProblem:  # fmt: skip
+    """The problem whose controls are rates, with their limits and the weight R.
+
+    Inputs at the start are given, or free.
+    """
     system, what = problem.system, _called(problem)
+    if isinstance(problem.terminal, str) and view.kind != "rates":
+        raise ValueError(
+            f'terminal="riccati" is of inputs held in each step: with {what} give a number'
+        )
     if system.errors is not None or system.project is not None:
         raise ValueError(f"{system.name} has constraints: {what} cannot be planned")
     _refuse_weights(problem)
@@ -256,14 +282,13 @@ def _beside(
             if view.kind == "blocks"
             else beside_inputs(system, samples)
         )
-    of_rates: dict[str, Any] = {}
-    if view.kind == "linear":
-        names = [moved.error_names[i] for i in problem.free_start]
-        of_rates = {"free": [*names, INPUT], "hold": "zero"}
+    names = [moved.error_names[i] for i in problem.free_start]
     return problem.with_arguments(
         system=moved,
         quadrature=problem.quadrature,
+        hold="zero",
         blocks=None,
+        free=[*names, INPUT] if is_free else names,
         Q=beside(problem.Q, 0.0 if view.kind == "blocks" else problem.R),
         R=R,
         terminal=terminal,
@@ -273,7 +298,6 @@ def _beside(
         + tuple(view.known_limits()),
         residuals=(*map(view.residual, problem.residuals), *view.effort(problem.R)),
         costs=tuple(map(view.cost, problem.costs)),
-        **of_rates,
     )
 
 

@@ -640,6 +640,8 @@ def make_loop(run: SimulationSetup) -> RunLoop:
     tick = run.clock.tick
     if len(run.stages) > 1:
         why = "a cascade"
+    elif run.ramp is not None:
+        why = "linear controls"
     elif max((run.end + 1) * tick.numerator, tick.denominator) >= MOST_NUMBER:
         why = f"a clock of {tick} s"
     else:

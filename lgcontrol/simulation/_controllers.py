@@ -84,6 +84,11 @@ class ControlStage:
         return getattr(self.law, "info", None)
 
     @property
+    def is_linear(self) -> bool:
+        """Whether controls are to move linearly from one answer to the next, else held."""
+        return getattr(self.law, "hold", "zero") == "first"
+
+    @property
     def unstable(self) -> str:
         """Why errors grow in the controller's sampled loop, empty if it does not say so."""
         said = getattr(self.law, "unstable", "")

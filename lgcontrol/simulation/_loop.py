@@ -120,6 +120,9 @@ class RunLoop:
             # What an inner controller is to follow comes with the first answer of the outer one.
             state, reference = (None, None) if i else (self._seen(), self.run.reference)
             stage.prepare(state, reference)
+        acting = getattr(self.run.stages[-1].law, "applied", None) if self.run.stages else None
+        if self.run.ramp is not None and acting is not None:
+            self.run.ramp.turn(0.0, acting, acting)
 
     def _go(self, progress: Callable[[float], None] | None) -> None:
         """All that happens, in its order."""
@@ -193,9 +196,17 @@ class RunLoop:
             for answer in self.effects[i].due(now):
                 self.answers[i] = answer
                 if stage is self.run.stages[-1]:
-                    self.known = self.known.copy()
                     bounds = self.run.bounds
-                    self.known[self._controls] = answer if bounds is None else answer.clip(*bounds)
+                    self._take(answer if bounds is None else answer.clip(*bounds))
+
+    def _take(self, controls: np.ndarray) -> None:
+        """Hold controls from now on, or move towards them."""
+        ramp = self.run.ramp
+        if ramp is not None:
+            ramp.turn(self.t, ramp.controls(self.t), controls)
+            return
+        self.known = self.known.copy()
+        self.known[self._controls] = controls
 
     def _call(self, i: int, stage: ControlStage, goal: object) -> Any:
         self.acting = stage.name
@@ -230,12 +241,16 @@ class RunLoop:
         return int(min(ticks))
 
     def _move(self, now: int, after: int) -> int:
-        """Move the plant with the inputs held."""
+        """Move the plant with the inputs held, or with linear controls whose mean is recorded."""
         run, seconds = self.run, self.run.clock.seconds(after - now)
-        self.acting = run.plant.name
+        self.acting, ramp = run.plant.name, run.ramp
+        if ramp is not None:
+            self.known = self.known.copy()
+            self.known[self._controls] = ramp.controls(self.t + seconds / 2)
         self.u, self.p = self.known + run.disturbances.total, run.parameters.at(self.t)
         self.record.input(self.u)
-        self.x = run.motion.advance(self.x, self.u, self.p, self.t, seconds)
+        moving = self.u if ramp is None else ramp.inputs(self.u, self.t, seconds)
+        self.x = run.motion.advance(self.x, moving, self.p, self.t, seconds)
         if run.estimator is not None and run.motion.status == RunStatus.COMPLETED:
             self.acting = "the estimator"
             run.estimator.predict(self.t, self.known.copy(), seconds)

@@ -23,6 +23,7 @@ from ._contract import Estimator, fault_of_call
 from ._controllers import ControlStage
 from ._disturbances import Disturbances
 from ._motion import PlantMotion
+from ._ramp import Ramp
 from ._sensing import SimulatedSensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
@@ -69,6 +70,8 @@ class SimulationSetup:
     start : ndarray, shape (nq,)
     motion : PlantMotion
         How the plant moves between events.
+    ramp : Ramp or None
+        Controls that are linear from one answer to the next.
     clock : Clock
     end, record_period : int
         In ticks; 0 where only what happens is recorded.
@@ -93,6 +96,7 @@ class SimulationSetup:
     plant: System
     start: np.ndarray
     motion: PlantMotion
+    ramp: Ramp | None
     clock: Clock
     end: int
     record_period: int

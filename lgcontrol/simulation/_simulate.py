@@ -29,6 +29,7 @@ from ._controllers import (
 )
 from ._disturbances import Disturbances, Kick, Pulse
 from ._motion import FIXED_STEP, make_motion
+from ._ramp import Ramp, ramped
 from ._random import check_seed
 from ._record import states_followed
 from ._result import SimulationResult
@@ -234,7 +235,10 @@ def simulate(
                 RuntimeWarning,
                 stacklevel=level_outside(),
             )
-    motion = make_motion(plant, method, float(tolerance), max_step, seconds)
+    ramp, moving = None, plant
+    if stages and stages[-1].is_linear:
+        ramp, moving = Ramp(plant, stages[-1].times.dt), ramped(plant)
+    motion = make_motion(moving, method, float(tolerance), max_step, seconds)
     end = clock.ticks("seconds", seconds)
     pushes.schedule(clock, end)
     controls = plant.input_index("control")
@@ -258,6 +262,7 @@ def simulate(
         plant=plant,
         start=start,
         motion=motion,
+        ramp=ramp,
         clock=clock,
         end=end,
         record_period=clock.ticks("record_dt", record_dt) if record_dt else 0,

@@ -385,13 +385,20 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
     bounds = [
         f"{entry.unit}, {entry.lower:g} to {entry.upper:g}".lstrip(", ") for entry in controls
     ]
+    is_linear = loop.rates is not None and loop.rates.is_linear
+    when = " at the end of PERIOD" if is_linear else ""
+    ramp = [
+        "",
+        "The controls are linear in time: let the actuator move from one answer to the",
+        "next within LG_MPC_PERIOD, the first time from the inputs of the reference.",
+    ]
     beside = "" if loop.rates is None else ": without the inputs at the end of a plan's"
     names = problem.parameter_names
     entries: Any = (*system.parameters, *problem.parameters)
     units = {entry.name: entry.unit for entry in entries}
     vectors = [
         CVector("x", "state", state.nq, state.coordinate_names, state.coordinate_units),
-        CVector("u", "controls, the answer", model.m, [e.name for e in controls], bounds),
+        CVector("u", f"controls, the answer{when}", model.m, [e.name for e in controls], bounds),
         CVector(
             "i", "all inputs of the model, as references and plans have them", system.n_inputs,
             system.input_names, [entry.unit for entry in system.inputs],
@@ -445,6 +452,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
             "The first call plans to convergence and takes longer than others; lg_mpc_solve",
             "does so ahead of time. Numbers of lg_mpc may be written between calls, p and the",
             "reference above all.",
+            *(ramp if is_linear else []),
         ],
     )
     return f"""\

@@ -164,12 +164,15 @@ class LoopRates(NamedTuple):
         Inputs before the first answer; controls first, as the problem with rates has them.
     sampled : callable
         ``(reference, times, p) → ReferenceSamples`` of the problem with rates.
+    is_linear : bool
+        Whether an answer is reached linearly at the end of that time, not held.
     """
 
     held: float
     stated: Any
     nominal: np.ndarray
     sampled: Callable[[Any, np.ndarray, np.ndarray], Any]
+    is_linear: bool = False
 
 
 class LoopState(NamedTuple):

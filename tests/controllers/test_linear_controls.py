@@ -1,0 +1,127 @@
+"""Loops whose controls are linear in time: plans, the plant under them, firmware, refusals."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from lgcontrol import simulate
+from lgcontrol.codegen._internal import UnknownNameError
+from lgcontrol.controllers import MPC, RealTime
+from lgcontrol.groups import Rn
+from lgcontrol.optimal import Bound, OptimalControlProblem, Rates
+from lgcontrol.optimal.kernel._export import STATUSES
+from lgcontrol.systems import Input, System
+
+from ..codegen.test_export import needs_compiler
+from .test_export import printed, ran
+
+DT = 0.4
+WEIGHTS = {"Q": [1.0, 0.1], "R": 0.05, "terminal": 1.0, "reference": [0.0, 0.0]}
+# What the interior point leaves to limits, and a residual of 1e-6 to the inputs.
+SAME = 1e-3
+ONE_STEP = 2e-4  # rk4 in one step of 0.4 s
+
+
+def cart() -> System:
+    return System(
+        "cart", Rn(2), lambda t, x, u, p: [x[1], u[0] + u[1] - 0.3 * ca.sin(x[0])],
+        inputs=[Input("push", "N", -1.5, 1.5), Input("wind", "N", role="disturbance")],
+    )  # fmt: skip
+
+
+def loop(**options) -> MPC:
+    return MPC(cart(), 12, DT, **(WEIGHTS | {"hold": "first"} | options))
+
+
+def test_the_first_plan_is_that_of_ipopt_from_the_input_that_acts():
+    mpc = loop()
+    mpc.applied = np.array([0.4])
+    u = mpc(0.0, [1.0, 0.0])
+    start = Bound("push", 0.4, 0.4, at="start")
+    problem = OptimalControlProblem(cart(), 12, DT, hold="first", bounds=[start], **WEIGHTS)
+    wanted = problem.solve([1.0, 0.0], solver="ipopt", tolerance=1e-9)
+    assert np.allclose(mpc.plan.u[:, 0], wanted.u[:, 0], atol=SAME)
+    assert np.allclose(mpc.plan.x, wanted.x, atol=SAME)
+    assert mpc.plan.hold == "first" and len(mpc.plan.u) == 13
+    assert u == pytest.approx(mpc.plan.u[1, :1])
+    assert (np.abs(wanted.u) > 1.5 - SAME).any()  # limits matter
+
+
+def test_the_plant_moves_as_planned():
+    """By another integrator under the ramps between answers, with wind beside."""
+    mpc, plant = loop(), cart()
+    run = simulate(plant, mpc, x0=[1.0, 0.0], seconds=5 * DT, tolerance=1e-9)
+    answers = np.concatenate([[0.0], run.controllers["MPC"].command[:, 0]])
+
+    def rate(t, y, wind=0.0):
+        u = np.interp(t, DT * np.arange(len(answers)), answers)
+        return [y[1], u + wind - 0.3 * np.sin(y[0])]
+
+    wanted = solve_ivp(rate, (0.0, 5 * DT), [1.0, 0.0], max_step=0.01, rtol=1e-10)
+    assert np.allclose(run.x[-1], wanted.y[:, -1], atol=1e-5)
+    # Answers between nodes of the plan are ramps of it: every period the state is the planned one.
+    mpc.reset()
+    mpc(0.0, [1.0, 0.0])
+    assert np.allclose(run.x[run.t.searchsorted(DT)], mpc.plan.x[1], atol=ONE_STEP)
+    # The mean of each ramp is on record.
+    held = run.u[run.t.searchsorted(0.0), 0]
+    assert held == pytest.approx((answers[0] + answers[1]) / 2, abs=1e-9)
+
+
+def test_rates_are_those_of_the_ramps():
+    mpc = loop(rates=Rates(weight=1e-3, limit=1.0))
+    run = simulate(cart(), mpc, x0=[1.0, 0.0], seconds=4.0)
+    answers = np.concatenate([[0.0], run.controllers["MPC"].command[:, 0]])
+    steps = np.abs(np.diff(answers)) / DT
+    assert steps.max() <= 1.0 + 1e-6 and (steps > 1.0 - 1e-3).any()
+    assert np.abs(run.x[-1]).max() < 0.05
+
+
+def test_an_answer_within_a_step_is_where_the_plan_is_then():
+    mpc = loop(real_time=RealTime(period=DT / 4))
+    mpc.applied = np.array([0.2])
+    for k in range(3):
+        u = mpc(k * DT / 4, [1.0, 0.0])
+        assert u == pytest.approx(mpc.plan((k + 1) * DT / 4).u[:1], abs=1e-9)
+
+
+@needs_compiler
+def test_firmware_answers_as_python_does(tmp_path):
+    mpc = loop()
+    folder = mpc.export_c(tmp_path / "cart", name="cart", x0=[1.0, 0.0], calls=5)
+    header = (folder / "cart.h").read_text()
+    assert "controls, the answer at the end of PERIOD" in header
+    assert "let the actuator move from one answer to the" in header
+    code, text = ran(folder, tmp_path)
+    assert code == 0, text
+    body = (
+        "  double x[CART_NS] = {1, 0}, u[CART_NU];\n  cart_init(&m);\n"
+        "  for (int k = 0; k < 3; k++) {\n"
+        "    const int status = cart_step(&m, CART_PERIOD * k, x, u);\n"
+        '    printf("%d %.17g\\n", status, u[0]);\n    x[0] -= 0.1, x[1] -= 0.3;\n  }\n'
+    )
+    rows = printed(folder, body, tmp_path)
+    mpc.prepare()
+    mpc.reset()
+    x, wanted = np.array([1.0, 0.0]), []
+    for k in range(3):
+        wanted.append(mpc(mpc.dt * k, x)[0])
+        assert STATUSES[int(rows[k][0])] == mpc.info.status.name
+        x = x - [0.1, 0.3]
+    assert np.allclose([row[1] for row in rows], wanted, rtol=0, atol=1e-9)
+
+
+def test_what_moving_controls_cannot_do_is_refused():
+    for options, what in (
+        ({"delay": 0.1}, "a delay"),
+        ({"disturbance": "wind"}, "disturbance="),
+        ({"real_time": RealTime(split=True)}, "split=True"),
+        ({"real_time": RealTime(period=2 * DT)}, "a period longer than dt"),
+    ):
+        with pytest.raises(ValueError, match=f"{what} is for held ones"):
+            loop(**options)
+    with pytest.raises(UnknownNameError, match="hold of an MPC"):
+        loop(**{"hold": "second"})
+    with pytest.raises(ValueError, match="cannot be linear in time"):
+        simulate(cart().discretize(DT), loop(), x0=[1.0, 0.0], seconds=DT)
