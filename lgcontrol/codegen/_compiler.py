@@ -35,30 +35,14 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that was found and asked for what it supports.
+    """A C compiler that was found and asked for what it supports."""
 
-    Attributes
-    ----------
-    command : tuple of str
-        Program and leading arguments.
-    kind : str
-        ``"gcc"``, ``"clang"`` or ``"tcc"``: the dialect.
-    native : tuple of str
-        Flags for the processor of this machine.
-    machine : str
-        ``"x86_64"``, ``"aarch64"`` or ``"other"``.
-    width : int
-        Doubles in the widest vector that the processor computes with at full speed; 1 without.
-    identity : str
-        Hash of the program, its version and the processor's features.
-    """
-
-    command: tuple[str, ...]
-    kind: str
-    native: tuple[str, ...]
-    machine: str
-    width: int
-    identity: str
+    command: tuple[str, ...]  # program and leading arguments
+    kind: str  # `"gcc"`, `"clang"` or `"tcc"`: the dialect
+    native: tuple[str, ...]  # flags for the processor of this machine
+    machine: str  # `"x86_64"`, `"aarch64"` or `"other"`
+    width: int  # doubles in the widest vector at full speed; 1 without
+    identity: str  # hash of the program, its version and the processor's features
 
     def flags(self, longest: int, contract: bool) -> list[str]:
         """Options for a source whose longest function has that many operations."""

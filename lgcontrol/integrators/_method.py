@@ -18,27 +18,13 @@ from ._problem import Problem, Step
 
 
 class Trial(NamedTuple):
-    """A step with all that error control and interpolation need.
+    """A step with all that error control and interpolation need."""
 
-    Attributes
-    ----------
-    x : column (nq)
-        State at the end.
-    velocity : column (dim)
-        Field there: the first slope of the next step.
-    error : column (dim)
-        Estimate of the error, as a tangent vector.
-    dense : list of 4 columns (dim)
-        Coefficients of the interpolated tangent vector from the start (`polynomial`).
-    residual : scalar
-        As in `Step`.
-    """
-
-    x: Any
-    velocity: Any
-    error: Any
-    dense: Any
-    residual: Any
+    x: Any  # state at the end
+    velocity: Any  # field there: the first slope of the next step
+    error: Any  # estimate of the error, as a tangent vector
+    dense: Any  # coefficients of the interpolated tangent vector from the start (`polynomial`)
+    residual: Any  # as in `Step`
 
 
 class Method(ABC):

@@ -148,25 +148,6 @@ class Constrained:
 class Problem(Memo):
     """A motion ``Ẋ = X f(t, X, u, p)`` as methods see it.
 
-    Attributes
-    ----------
-    group : LieGroup
-    field : callable
-        ``(t, x, u, p) → tangent``.
-    derivatives : callable or None
-        ``(t, x, u, p) → Df, Bf``: ``Df = ∂f(x exp d)/∂d`` at d = 0 and ``∂f/∂u``. If it is None,
-        methods differentiate the field themselves.
-    mechanical : Mechanical or None
-        Its structure, where it has one.
-    n_inputs, n_parameters : int
-        Lengths of u and p.
-    symbol : type
-        ``casadi.SX``, or ``casadi.MX`` for fields that need it.
-    constrained : Constrained or None
-        Its constraints apart, where it has some and methods may solve for their forces.
-    is_symbolic : bool
-        Whether the field takes CasADi values; false for plain NumPy functions.
-
     Examples
     --------
     >>> from lgcontrol.groups import SO2
@@ -175,14 +156,14 @@ class Problem(Memo):
     """
 
     group: LieGroup
-    field: Field
-    derivatives: Callable[..., Any] | None = None
-    mechanical: Mechanical | None = None
-    n_inputs: int = 0
+    field: Field  # `(t, x, u, p) → tangent`
+    derivatives: Callable[..., Any] | None = None  # `→ ∂f(x exp d)/∂d, ∂f/∂u`; None: traced
+    mechanical: Mechanical | None = None  # its structure, where it has one
+    n_inputs: int = 0  # length of u
     n_parameters: int = 0
-    symbol: type = ca.SX
-    is_symbolic: bool = True
-    constrained: Constrained | None = None
+    symbol: type = ca.SX  # `casadi.SX`, or `casadi.MX` for fields that need it
+    is_symbolic: bool = True  # False for plain NumPy functions
+    constrained: Constrained | None = None  # constraints apart, where a method may solve them
 
     @classmethod
     def of(cls, group: LieGroup, field: Callable[..., Any], args: Sequence[Any] = ()) -> Problem:

@@ -167,27 +167,14 @@ Item: TypeAlias = Panel | Strip | VerdictTable
 
 @dataclass(frozen=True)
 class Cell:
-    """An item with its axes.
-
-    Attributes
-    ----------
-    item : Panel, Strip or VerdictTable
-    axes : list
-        One, or one for each signal.
-    bottom, left : range or set of int
-        Which of the axes have numbers below and beside them.
-    is_named : bool
-        Whether the axis of times has its name.
-    names_events : bool
-        Whether events are named here.
-    """
+    """An item with its axes."""
 
     item: Item
-    axes: list[Any]
-    bottom: set[int]
+    axes: list[Any]  # one, or one for each signal
+    bottom: set[int]  # which of the axes have numbers below and beside them
     left: set[int]
-    is_named: bool
-    names_events: bool
+    is_named: bool  # whether the axis of times has its name
+    names_events: bool  # whether events are named here
 
 
 @dataclass(frozen=True)

@@ -34,72 +34,35 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 class PassingBand(NamedTuple):
-    """A limit of a signal while it counts.
+    """A limit of a signal while it counts."""
 
-    Attributes
-    ----------
-    start, end : float
-        Times between which the signal counts, s.
-    lower, upper : float
-        Values that pass.
-    at : float or None
-        Time of the sample that decides, s; None for the mean of all.
-    value : float
-        Signal that is compared with the limits.
-    passed : bool
-    text : str
-        The limits in words.
-    """
-
-    start: float
+    start: float  # times between which the signal counts, s
     end: float
-    lower: float
+    lower: float  # values that pass
     upper: float
-    at: float | None
-    value: float
+    at: float | None  # of the sample that decides, s; None for the mean of all
+    value: float  # signal that is compared with the limits
     passed: bool
-    text: str
+    text: str  # the limits in words
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Signals of one unit, in one axes or, where there are many, in an axes each.
-
-    Attributes
-    ----------
-    title, unit : str
-    labels : tuple of str
-        A name for each of k signals.
-    t : ndarray, shape (n,)
-    values : ndarray, shape (n, k), or (n - 1, k) with steps
-    dashed : ndarray, shape (n, k), optional
-        What the signals are to follow.
-    band : ndarray, shape (n, k), optional
-        Half-width of a band about zero.
-    bounds : ndarray, shape (2, k), optional
-    steps : bool
-        Whether values are held over the intervals between times.
-    joint : str
-        Path of the block, if it has one degree of freedom and may share a panel with others.
-    tolerances : tuple of PassingBand
-        Of the only signal.
-    t_between, between : ndarray, shapes (m,) and (m, k), optional
-        The signals as they are between the times, in pieces with NaN after each.
-    """
+    """Signals of one unit, in one axes or, where there are many, in an axes each."""
 
     title: str
     unit: str
-    labels: tuple[str, ...]
-    t: np.ndarray
-    values: np.ndarray
-    dashed: np.ndarray | None = None
-    band: np.ndarray | None = None
-    bounds: np.ndarray | None = None
-    steps: bool = False
-    joint: str = ""
-    tolerances: tuple[PassingBand, ...] = ()
-    t_between: np.ndarray | None = None
-    between: np.ndarray | None = None
+    labels: tuple[str, ...]  # a name for each of k signals
+    t: np.ndarray  # (n,)
+    values: np.ndarray  # (n, k), or (n - 1, k) with steps
+    dashed: np.ndarray | None = None  # (n, k) what the signals are to follow
+    band: np.ndarray | None = None  # (n, k) half-width of a band about zero
+    bounds: np.ndarray | None = None  # (2, k)
+    steps: bool = False  # whether values are held over the intervals between times
+    joint: str = ""  # path of a block with one degree of freedom, which may share a panel
+    tolerances: tuple[PassingBand, ...] = ()  # of the only signal
+    t_between: np.ndarray | None = None  # shape (m,)
+    between: np.ndarray | None = None  # shape (m, k), the signals there, in pieces with NaN after
 
     @property
     def is_split(self) -> bool:

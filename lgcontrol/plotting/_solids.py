@@ -35,29 +35,14 @@ APART = 0.9  # sizes of a body between two of its places
 
 
 class RoundObstacle(NamedTuple):
-    """Capsule in space, a ball where both ends are the same, or a half-space.
+    """Capsule in space, a ball where both ends are the same, or a half-space."""
 
-    Attributes
-    ----------
-    ends : ndarray, shape (2, 3)
-        Of the axis, m; of a half-space a point of its plane twice.
-    radius : float
-        m, 0 of a half-space.
-    name : str
-    normal : ndarray, shape (3,), or None
-        Out of a half-space.
-    is_past : bool
-        Whether one that moves was there at the start.
-    is_gate : bool
-        Whether it is to be kept in, not out of.
-    """
-
-    ends: np.ndarray
-    radius: float
+    ends: np.ndarray  # (2, 3) of the axis, m; of a half-space a point of its plane twice
+    radius: float  # m, 0 of a half-space
     name: str = ""
-    normal: np.ndarray | None = None
-    is_past: bool = False
-    is_gate: bool = False
+    normal: np.ndarray | None = None  # (3,) out of a half-space
+    is_past: bool = False  # whether one that moves was there at the start
+    is_gate: bool = False  # whether it is to be kept in, not out of
 
 
 def obstacles_of(given: Obstacles, t: np.ndarray) -> list[RoundObstacle]:
@@ -225,24 +210,14 @@ def triad(along: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class Solids(NamedTuple):
-    """Bodies at some times of a scene.
+    """Bodies at some times of a scene."""
 
-    Attributes
-    ----------
-    moving, still, wanted, gates : sequence of SceneBody
-        Bodies that move, stay, are to be reached; gates, and cones about the last place.
-    places : ndarray of int
-        Frames at which those that move are drawn.
-    scale : float
-        Times as large as they are.
-    """
-
-    moving: Sequence[SceneBody]
+    moving: Sequence[SceneBody]  # drawn at the frames `places`
     still: Sequence[SceneBody]
-    wanted: Sequence[SceneBody]
-    gates: Sequence[SceneBody]
-    places: np.ndarray
-    scale: float
+    wanted: Sequence[SceneBody]  # to be reached
+    gates: Sequence[SceneBody]  # and cones about the last place
+    places: np.ndarray  # frames at which those that move are drawn
+    scale: float  # times as large as they are
 
     @property
     def is_planar(self) -> bool:

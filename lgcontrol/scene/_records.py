@@ -459,33 +459,17 @@ class SceneJoint:
     """How a body is carried, so that a page can move it: ``T = before · exp(q · twist) · after``.
 
     With ``q = scale · value of the leader + shift``.
-
-    Parameters
-    ----------
-    name : str
-        Of the joint.
-    body, carrier : str
-        Bodies of the scene; joints of carriers come first.
-    before, after : ndarray, shape (7,)
-    twist : ndarray, shape (6,)
-        For a unit of the coordinate; zero for joints that pages do not move.
-    value : float
-        Coordinate as the scene shows it.
-    lower, upper : float
-        Limits; infinite where there are none.
-    leader : str
-        Joint that it follows, or itself.
     """
 
-    name: str
-    body: str
+    name: str  # of the joint
+    body: str  # bodies of the scene; joints of carriers come first
     carrier: str
-    before: np.ndarray
-    after: np.ndarray
-    twist: np.ndarray
-    value: float
-    lower: float
+    before: np.ndarray  # (7,)
+    after: np.ndarray  # (7,)
+    twist: np.ndarray  # (6,) for a unit of the coordinate; zero for joints that pages do not move
+    value: float  # coordinate as the scene shows it
+    lower: float  # limits; infinite where there are none
     upper: float
-    leader: str
+    leader: str  # joint that it follows, or itself
     scale: float = 1.0
     shift: float = 0.0

@@ -257,24 +257,12 @@ def _flipped(mesh: Mesh) -> Mesh:
 
 @dataclass(frozen=True, eq=False)
 class Scenery:
-    """Knowledge of how a run looks, besides its states.
+    """Knowledge of how a run looks, besides its states."""
 
-    Parameters
-    ----------
-    look : ModelLook, optional
-        Of the plant.
-    obstacles : sequence of SceneBody
-        With one pose, or one for each state of the run; see `obstacle_bodies`.
-    goals : sequence of SceneGoal
-        Drawn in place of the reference.
-    hull : (center or ends, radius), optional
-        What a body takes of space, in its axes.
-    """
-
-    look: ModelLook | None = None
-    obstacles: Sequence[SceneBody] = ()
-    goals: Sequence[SceneGoal] = ()
-    hull: tuple[Any, float] | None = None
+    look: ModelLook | None = None  # of the plant
+    obstacles: Sequence[SceneBody] = ()  # one pose, or one for each state of the run
+    goals: Sequence[SceneGoal] = ()  # drawn in place of the reference
+    hull: tuple[Any, float] | None = None  # what a body takes of space, in its axes
     events: Sequence[SceneEvent] = ()
 
 

@@ -235,31 +235,15 @@ class Sensor:
 
 @dataclass(frozen=True, eq=False)
 class BoundSensor:
-    """A sensor on a system.
-
-    Attributes
-    ----------
-    sensor : Sensor
-    system : System
-    function : ModelFunction
-        ``(t, x, u, p) → y``, without noise.
-    group : LieGroup
-        Of y.
-    noise_factor : ndarray, shape (dim, dim)
-        L with ``L Lᵀ`` the covariance.
-    scale : ModelFunction or None
-        ``(t, x, u, p) → factor`` on the rows of L.
-    limits : tuple of ndarray, or None
-        Lower and upper end of its range, shape (nq,).
-    """
+    """A sensor on a system."""
 
     sensor: Sensor
     system: SystemDefinition
-    function: ModelFunction
-    group: LieGroup
-    noise_factor: np.ndarray
-    scale: ModelFunction | None = None
-    limits: tuple[np.ndarray, np.ndarray] | None = None
+    function: ModelFunction  # `(t, x, u, p) → y`, without noise
+    group: LieGroup  # of y
+    noise_factor: np.ndarray  # (dim, dim) L with `L Lᵀ` the covariance
+    scale: ModelFunction | None = None  # `(t, x, u, p) → factor` on the rows of L
+    limits: tuple[np.ndarray, np.ndarray] | None = None  # both ends of its range, (nq,)
 
     def __getstate__(self) -> dict[str, Any]:
         """With the sensor as `traced`: functions of Python do not all pickle."""

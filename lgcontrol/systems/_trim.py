@@ -732,39 +732,20 @@ def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
 class TrimDescent:
     """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
 
-    Attributes
-    ----------
-    group : LieGroup
-        Of x.
-    equations : callable
-    target : pair of ndarray
-        x and u to stay near to; u only where x leaves it free.
-    free : ndarray of int
-        Positions of the free inputs in u.
-    bounds : pair of ndarray
-        Of the free inputs.
-    limits : TrimLimits
-    scale : ndarray
-        Size of a change of each free input that counts like one rad, m, m/s of the state.
-    row_scale : ndarray
-        Factor of each equation; see `row_scales`.
-    holds : bool
-        Whether x stays what it is, bit by bit.
-    onto : callable, optional
-        Projection of x onto the constraints: steps end on them. Redundant rows have one rank there
-        and another one beside them, where the accelerations are no smooth function of x.
+    With constraints, steps end on them: redundant rows have one rank there and another one beside
+    them, where the accelerations are no smooth function of x.
     """
 
-    group: LieGroup
+    group: LieGroup  # of x
     equations: Evaluate
-    target: tuple[np.ndarray, np.ndarray]
-    free: np.ndarray
-    bounds: tuple[np.ndarray, np.ndarray]
+    target: tuple[np.ndarray, np.ndarray]  # x and u to stay near to; u only where x leaves it free
+    free: np.ndarray  # positions of the free inputs in u
+    bounds: tuple[np.ndarray, np.ndarray]  # of the free inputs
     limits: TrimLimits
-    scale: np.ndarray
-    row_scale: np.ndarray
-    holds: bool = False
-    onto: Callable[[np.ndarray], np.ndarray] | None = None
+    scale: np.ndarray  # change of each free input that counts like one rad, m or m/s of the state
+    row_scale: np.ndarray  # factor of each equation; see `row_scales`
+    holds: bool = False  # whether x stays what it is, bit by bit
+    onto: Callable[[np.ndarray], np.ndarray] | None = None  # projection onto the constraints
 
     def solve(self, start: tuple[np.ndarray, np.ndarray]) -> Nearest:
         """Descend with one weight of the distance after the other."""
