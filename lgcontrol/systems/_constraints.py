@@ -37,7 +37,7 @@ def on_constraints(
 
     The warning says which, by how much, and what moves most; measured states, whose noise violates
     the constraints, need none. States without one near them that keeps the constraints are refused.
-    Where nothing is off, the same array is returned.
+    It is the same array if none is off.
     """
     if system.errors is None or system.errors.constraints is None or system.project is None:
         return x

@@ -20,7 +20,6 @@ from ._tracing import (
     check_state,
     complete_parameters,
     matrix_function,
-    shapes_of,
     symbols_of,
 )
 
@@ -63,7 +62,8 @@ def step_function(
         motion = Motion(system.problem, u, p)
         after, _ = _steps(system, scheme, substeps, motion, t, x, dt)
         is_kept = scheme.keeps_constraints or system.project is None
-        return _function(
+        # Stages are calls of one field, with next to nothing in common.
+        return matrix_function(
             system,
             "step",
             [t, x, u, p, dt],
@@ -92,7 +92,7 @@ def resolved_step(
         motion = Motion(system.problem, u, p)
         after, residual = _steps(system, scheme, substeps, motion, t, x, dt)
         results = {"x_next": after, "residual": residual}
-        return _function(system, "step", [t, x, u, p, dt], results)
+        return matrix_function(system, "step", [t, x, u, p, dt], results)
 
     return system.memo(("residual", scheme, substeps), make)
 
@@ -189,7 +189,7 @@ def step_derivatives(
             A, B, P = E @ A, E @ B, E @ P
         results = {"x_next": after.value, "A": A, "B": B} | ({"P": P} if parameters else {})
         symbols = [t, x, u, p, dt]
-        return _function(system, "step_derivatives", symbols, results)
+        return matrix_function(system, "step_derivatives", symbols, results)
 
     return system.memo(key, make)
 
@@ -293,40 +293,6 @@ def _steps(
         known = None if slope is None else lambda t, x, u, p: slope(x, p)
         x = motion.map(lambda t, x, u, p: project(x, p), t, x, known)
     return x, residual
-
-
-def _function(
-    system: SystemDefinition,
-    name: str,
-    symbols: list[Any],
-    results: dict[str, Any],
-    *,
-    is_shared: bool = True,
-    made_as: type[SystemFunction] = SystemFunction,
-) -> ModelFunction:
-    # Stages of a step are calls of one field: they have next to nothing in common, and looking for
-    # it takes longer than all else.
-    kind = type(symbols[1])
-    expressions: Any = [kind(value) for value in results.values()]
-    if is_shared and kind is ca.SX:
-        expressions = ca.cse(expressions)
-    n, m = system.n_errors, system.n_inputs
-    shapes = {
-        "x_next": (system.state.nq,),
-        "residual": (),
-        "A": (n, n),
-        "B": (n, m),
-        "P": (n, system.n_parameters),
-    }
-    defaults: dict[str, Any] = {"p": system.nominal_parameters}
-    if system.is_discrete:
-        defaults["dt"] = system.dt
-    return made_as(
-        system,
-        ca.Function(name, symbols, expressions, ["t", "x", "u", "p", "dt"], list(results)),
-        shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},
-        defaults,
-    )
 
 
 @memoized

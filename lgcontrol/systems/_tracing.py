@@ -292,25 +292,29 @@ def matrix_function(
     results: dict[str, Any],
     *,
     is_shared: bool = True,
+    made_as: type[SystemFunction] = SystemFunction,
 ) -> ModelFunction:
     """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices.
 
     Results are expressions of the symbols. To look for common subexpressions takes thirty times as
-    long as making the function: not where what the results have in common is little and calls are
-    few.
+    long as making the function: not where calls are few or results have little in common.
     """
-    expressions: Any = [system.symbol(value) for value in results.values()]
-    if is_shared and system.symbol is ca.SX:
+    kind: Any = type(symbols[1])
+    expressions: Any = [kind(value) for value in results.values()]
+    if is_shared and kind is ca.SX:
         expressions = ca.cse(expressions)
     names = ["t", "x", "u", "p", "dt"][: len(symbols)]
-    shapes = shapes_of(system)
-    used = {key: shapes[key] for key in names} | {
+    shapes = shapes_of(system) | {"residual": ()}
+    used = {key: shapes[key] for key in (*names, *results) if key in shapes} | {
         key: value.shape
         for key, value in zip(results, expressions, strict=True)
         if key[0].isupper()
     }
+    defaults: dict[str, Any] = {"p": nominal_of(system.parameters)}
+    if system.dt and "dt" in names:
+        defaults["dt"] = system.dt
     function = ca.Function(name, symbols, expressions, names, list(results))
-    return SystemFunction(system, function, used, {"p": nominal_of(system.parameters)})
+    return made_as(system, function, used, defaults)
 
 
 def _is_traced(build: Any, name: str, shapes: Mapping[str, Shape]) -> TypeGuard[ModelFunction]:

@@ -271,7 +271,7 @@ def _starts(
 class TrimLimits:
     """Limits of coordinates that are entries of the tangent vector as well, such as joints.
 
-    Those of `quantities` are of what is no coordinate.
+    Limits of other values stand in `quantities`.
     """
 
     coordinates: np.ndarray
@@ -732,8 +732,8 @@ def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
 class TrimDescent:
     """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
 
-    With constraints, steps end on them: redundant rows have one rank there and another one beside
-    them, where the accelerations are no smooth function of x.
+    With constraints, steps end on them. Redundant rows have one rank there and another one beside
+    them, where accelerations are no smooth function of x.
     """
 
     group: LieGroup  # of x
