@@ -358,6 +358,11 @@ class Controller(ABC):
             State that is expected then.
         reference : optional
             As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the state has the wrong size.
         """
         self._p = self._values.at(clock_time(t))
         if x is not None:

@@ -328,6 +328,11 @@ class RigidBody:
         -------
         ModelFunction
             (X, v, u, p) → (..., 6); u are all inputs of the body.
+
+        Raises
+        ------
+        KeyError
+            If no force has this name.
         """
         names = [entry.name for entry in self.forces]
         check_known("force", names, force, where=self.name)
@@ -446,6 +451,11 @@ class RigidBody:
         velocity : "momentum" or UnifiedVelocity
         frame, generalized_force
             As for `system`.
+
+        Raises
+        ------
+        ValueError
+            If the velocity is unknown, or the twist, which needs no conversion.
         """
         return body_velocity_form(self, velocity, frame, generalized_force)
 

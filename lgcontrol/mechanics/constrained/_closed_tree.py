@@ -94,6 +94,11 @@ class ClosedTree(Linkage):
         joint, axis, axis2, length
             See `LoopJoint`.
 
+        Raises
+        ------
+        KeyError
+            If a frame or kind of joint is unknown.
+
         Warns
         -----
         UserWarning

@@ -162,7 +162,13 @@ class Constraints:
         return sum(len(entry.rows) for entry in self.members if entry.kind == "position")
 
     def rows_of(self, name: str) -> list[int]:
-        """Places of a constraint among the rows."""
+        """Places of a constraint among the rows.
+
+        Raises
+        ------
+        KeyError
+            If there is no such constraint.
+        """
         owners = [entry.name for entry in self.members for _ in entry.rows]
         check_known("constraint", dict.fromkeys(owners), name)
         return [i for i, owner in enumerate(owners) if owner == name]

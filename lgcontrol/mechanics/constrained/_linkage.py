@@ -89,6 +89,11 @@ class Linkage(Immutable, ABC):
         *names : str
             "crank.mass", "crank.inertia", or entries such as "crank.inertia.xx"; of a mechanism
             also forces, "strut.stiffness"; of a tree what `Multibody.symbolic` takes.
+
+        Raises
+        ------
+        KeyError
+            If a name is unknown.
         """
 
     @abstractmethod

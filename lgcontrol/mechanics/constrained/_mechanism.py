@@ -337,6 +337,11 @@ class Mechanism(Linkage):
             bodies whose joints tie them to the ground alone and leave a subgroup of motions, as
             lower pairs do. Other bodies get "SO3xR3": ``docs/theory/mechanisms.md``.
 
+        Raises
+        ------
+        KeyError
+            If a body or a formulation is unknown; the message lists those there are.
+
         References
         ----------
         Müller, Terze 2013: sections 5 and 6.

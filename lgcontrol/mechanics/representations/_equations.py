@@ -31,6 +31,11 @@ def inertia_matrix(
     -------
     ndarray or CasADi matrix, shape (..., 6, 6)
 
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or a shape is wrong.
+
     References
     ----------
     Müller 2018, eq. 35 (spatial), 41 (body), 52 (hybrid); 57 and 58 (mixed).
@@ -59,6 +64,11 @@ def rigid_body_momentum(
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
+
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -95,6 +105,11 @@ def rigid_body_momentum_rate(
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
+
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -137,6 +152,11 @@ def newton_euler_wrench(
     Returns
     -------
     ndarray or CasADi column, shape (..., 6)
+
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or a shape is wrong.
 
     References
     ----------
@@ -191,6 +211,11 @@ def newton_euler_wrench_in_frames(
     -------
     ndarray or CasADi column, shape (..., 6)
         [f; m] at the frame's origin, along the axes.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong.
 
     References
     ----------

@@ -364,6 +364,11 @@ def conversion_matrix(pose: Value, source: Reference, target: Reference) -> Any:
     ndarray or CasADi matrix, shape (..., 6, 6)
         From "body" to "spatial" it is the adjoint matrix of the pose.
 
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or a shape is wrong.
+
     References
     ----------
     Müller, "Screw and Lie group theory in multibody kinematics" (2018), table 3.
