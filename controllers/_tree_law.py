@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen import ModelFunction, Value, trace
 from lgcontrol.codegen._internal import Shape, solve_symmetric
 from lgcontrol.groups._internal import group_difference
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
@@ -179,11 +179,7 @@ def configuration_to_judge(tree: Multibody, reference: ReferenceLike | None) -> 
 def _at_state(x: Value, matrix: Value) -> Callable[[np.ndarray], np.ndarray]:
     """A matrix that depends on the state alone, in numbers."""
     function = ca.Function("matrix", [x], [ca.densify(matrix)])
-
-    def value(at: np.ndarray) -> np.ndarray:
-        return function(at).full()
-
-    return value
+    return lambda at: function(at).full()
 
 
 def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:
@@ -248,15 +244,12 @@ def within_bounds(
 @cache
 def _limit(count: int, size: int) -> ModelFunction:
     """`limited` as a function of a number of terms."""
-    terms = [ca.SX.sym(f"term{i}", size) for i in range(count)]
-    lower, upper = (ca.SX.sym(name, size) for name in ("lower", "upper"))
-    u, is_whole = limited(terms, lower, upper)
     names = [*(f"term{i}" for i in range(count)), "lower", "upper"]
-    shapes: dict[str, Shape] = {name: (size,) for name in (*names, "u")}
-    function = ca.Function(
-        "within_bounds", [*terms, lower, upper], [ca.densify(u), is_whole], names, ["u", "is_whole"]
+    results: dict[str, Shape] = {"u": (size,), "is_whole": ()}
+    shapes = dict.fromkeys(names, (size,))
+    return trace(
+        "within_bounds", lambda *values: limited(values[:-2], *values[-2:]), shapes, results
     )
-    return ModelFunction(function, shapes=shapes | {"is_whole": ()})
 
 
 def limited(terms: Sequence[Value], lower: Value, upper: Value) -> tuple[Value, Value]:

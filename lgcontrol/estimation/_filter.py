@@ -80,6 +80,33 @@ class FilterOptions(TypedDict, total=False):
     window: float | None
 
 
+class Span(NamedTuple):
+    """A state, and the interval that it moves over: the arguments of a step."""
+
+    t: Value
+    x: Value
+    u: Value
+    p: Value
+    dt: Value
+
+
+class Reading(NamedTuple):
+    """A measurement y with covariance R, and the state that it is compared with."""
+
+    bound: BoundSensor
+    t: Value
+    x: Value
+    u: Value
+    p: Value
+    y: Value
+    R: Value
+
+    @property
+    def at(self) -> tuple[Value, Value, Value, Value]:
+        """Arguments of the sensor."""
+        return self.t, self.x, self.u, self.p
+
+
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -686,7 +713,8 @@ class Filter(ABC):
         P_later = ca.tril2symm(self.layout.lower(packed))
         P = self._full(lower)
         h: Value = self.system.dt or dt
-        x_next, P_next, cross = self._crossed(t, x, lower, u, p, h, q)
+        noise = self._noise_covariance(q, h)
+        x_next, P_next, cross = self._crossed(lower, Span(t, x, u, p, h), noise)
         if self.system.is_discrete:
             stepped = dt > h / 2
             x_next = ca.if_else(stepped, x_next, x)
@@ -772,7 +800,8 @@ class Filter(ABC):
                 taken[i] = ca.fmin(ca.fmax(taken[i], entry.lower), entry.upper)
         given = ca.vertcat(*taken) if taken else held
         h: Value = self.system.dt or dt
-        x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
+        noise = self._noise_covariance(q, h)
+        x_next, lower_next = self._predicted(lower, Span(t, x, given, p, h), noise)
         made = self.layout.join(x_next, lower_next, gates, given)
         if self.system.is_discrete:  # its step knows no length: intervals of none are no step
             stays = self.layout.join(x, lower, gates, given)
@@ -802,15 +831,15 @@ class Filter(ABC):
         if bound.limits is not None:
             inside = _all([*ca.vertsplit(y > bound.limits[0]), *ca.vertsplit(y < bound.limits[1])])
         L = bound.white_factor_at(t, x, u, p) * r
-        R = L @ L.T
-        nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
+        seen = Reading(bound, t, x, u, p, usable, L @ L.T)
+        nu, S = self._innovation(lower, seen)
         said = whiten(S, nu)
         weighed = weigh(
             said, self._dim(name), gates[k], gates[at], self._weights.get(name),
             self._gates.get(name), self.lockout,
         )  # fmt: skip
         x_next, lower_next = self._corrected(
-            bound, t, x, self._inflated(lower, weighed.inflation), u, p, usable, weighed.R * R
+            self._inflated(lower, weighed.inflation), seen._replace(R=weighed.R * seen.R)
         )
         gates[k], gates[at] = weighed.counter, weighed.width
         made = self.layout.join(x_next, lower_next, gates, u)
@@ -829,18 +858,16 @@ class Filter(ABC):
     # Steps
 
     def _noise_covariance(self, q: Value, dt: Value) -> Value:
-        """Variances of the noisy inputs, held over dt, as a column."""
-        return q * q / ca.fmax(dt, SMALLEST_STEP)
+        """Covariance of the noisy inputs, held over dt."""
+        return ca.diag(q * q / ca.fmax(dt, SMALLEST_STEP))
 
-    def _step(
-        self, method: str | Method, t: Value, x: Value, u: Value, p: Value, dt: Value
-    ) -> tuple[Value, Value, Value]:
+    def _step(self, method: str | Method, span: Span) -> tuple[Value, Value, Value]:
         """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
-        made = _expanded(step_derivatives(self.system, method, backwards=True))(t, x, u, p, dt)
+        made = _expanded(step_derivatives(self.system, method, backwards=True))(*span)
         A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
             forth = self.system.state.Ad(made.x_next)
-            A, G = forth @ A @ self._errors.to_left(x), forth @ G
+            A, G = forth @ A @ self._errors.to_left(span.x), forth @ G
         return made.x_next, A, G
 
     def _is_finite(self, x: Value, lower: Value) -> Value:
@@ -866,9 +893,7 @@ class Filter(ABC):
         """Triangle of the covariance times a factor."""
 
     @abstractmethod
-    def _predicted(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value]:
+    def _predicted(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value]:
         """State and triangle after an interval."""
 
     @abstractmethod
@@ -876,23 +901,15 @@ class Filter(ABC):
         """Covariance of the kept triangle, as an expression."""
 
     @abstractmethod
-    def _crossed(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value, Value]:
+    def _crossed(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value, Value]:
         """State and covariance after an interval, and that of the error before with that after."""
 
     @abstractmethod
-    def _innovation(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
+    def _innovation(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
         """Innovation and its covariance."""
 
     @abstractmethod
-    def _corrected(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
+    def _corrected(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
         """State and triangle after a measurement."""
 
 

@@ -14,7 +14,7 @@ from ..groups import Rn
 from ..integrators import Method
 from ..systems import Sensor, System
 from ..systems._internal import BoundSensor, symbols_of
-from ._filter import Filter, FilterOptions
+from ._filter import Filter, FilterOptions, Reading, Span
 from ._innovations import cholesky, triangular, whiten
 from ._smoothing import symmetric
 
@@ -117,57 +117,44 @@ class EKF(Filter):
     def _inflated(self, lower: Value, factor: Value) -> Value:
         return (ca.sqrt(factor) if self.square_root else factor) * lower
 
-    def _predicted(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value]:
+    def _predicted(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value]:
         if not self.square_root:
-            x_next, P, _ = self._crossed(t, x, lower, u, p, dt, q)
+            x_next, P, _ = self._crossed(lower, span, noise)
             return x_next, P
-        x_next, A, G = self._moved(t, x, u, p, dt)
-        noise = G @ ca.diag(ca.sqrt(self._noise_covariance(q, dt)))
-        return x_next, triangular(ca.horzcat(A @ lower, noise))
+        x_next, A, G = self._moved(span)
+        return x_next, triangular(ca.horzcat(A @ lower, G @ ca.sqrt(noise)))
 
-    def _moved(
-        self, t: Value, x: Value, u: Value, p: Value, dt: Value
-    ) -> tuple[Value, Value, Value]:
+    def _moved(self, span: Span) -> tuple[Value, Value, Value]:
         """State after an interval, and derivatives by the error and by the noisy inputs."""
-        x_next, A, G = self._step(self.covariance_method or self.method, t, x, u, p, dt)
+        x_next, A, G = self._step(self.covariance_method or self.method, span)
         if self.covariance_method is not None:
-            x_next = self.system.step(self.method)(t, x, u, p, dt)
+            x_next = self.system.step(self.method)(*span)
         return x_next, A, G
 
     def _full(self, lower: Value) -> Value:
         return lower @ lower.T if self.square_root else ca.tril2symm(lower)
 
-    def _crossed(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value, Value]:
+    def _crossed(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value, Value]:
         P = self._full(lower)
-        x_next, A, G = self._moved(t, x, u, p, dt)
-        Q = ca.diag(self._noise_covariance(q, dt))
-        return x_next, congruence(A, P) + G @ Q @ G.T, P @ A.T
+        x_next, A, G = self._moved(span)
+        return x_next, congruence(A, P) + G @ noise @ G.T, P @ A.T
 
-    def _innovation(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
+    def _innovation(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
         P = self._full(lower)
-        nu, C, _ = self._last_round(bound, t, x, P, u, p, y, R)
-        return nu, C @ (P @ C.T) + R
+        nu, C, _ = self._last_round(P, seen)
+        return nu, C @ (P @ C.T) + seen.R
 
-    def _last_round(
-        self, bound: BoundSensor, t: Value, x: Value, P: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value, Value]:  # fmt: skip
+    def _last_round(self, P: Value, seen: Reading) -> tuple[Value, Value, Value]:
         """Innovation and its derivative as the last round of Gauss–Newton sees them from x; d.
 
         Each round linearizes at the present correction d. If the cost of the next one,
         ``½ dᵀ P⁻¹ d + ½ νᵀ R⁻¹ ν``, is higher, d stays and the step from it is shortened. The last
         step is taken if its cost is not higher.
         """
-        nu, C = self._residual(bound, t, x, u, p, y)
+        x, p, R = seen.x, seen.p, seen.R
+        nu, C = self._residual(seen)
         goal, pull = _gauss_newton(P, C, R, nu)
-        if self.iterations == 1 or self._is_affine(bound):
+        if self.iterations == 1 or self._is_affine(seen.bound):
             return nu, C, goal
         # the pull is P⁻¹ d, which needs no inverse of P
         d, held = 0 * goal, 0 * pull
@@ -175,7 +162,7 @@ class EKF(Filter):
         for _ in range(self.iterations - 1):
             d_next, held_next = d + length * (goal - d), held + length * (pull - held)
             x_next = self._errors.retracted(x, d_next, p)
-            nu_next, C_next = self._residual(bound, t, x_next, u, p, y)
+            nu_next, C_next = self._residual(seen._replace(x=x_next))
             cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
             # the error about x is d + J⁻¹ (that about the present point)
             C_next = C_next @ self._errors.reset_jacobian(x, d_next, p)
@@ -191,7 +178,7 @@ class EKF(Filter):
             goal, pull = _gauss_newton(P, C, R, nu)
         d_next, held_next = d + length * (goal - d), held + length * (pull - held)
         x_next = self._errors.retracted(x, d_next, p)
-        nu_next = self._residual(bound, t, x_next, u, p, y)[0]
+        nu_next = self._residual(seen._replace(x=x_next))[0]
         cost_next = ca.dot(d_next, held_next) + whiten(R, nu_next).squared
         return nu, C, ca.if_else(cost_next > cost * (1 + COST_ROUNDING), d, d_next)
 
@@ -205,19 +192,17 @@ class EKF(Filter):
         C = C @ self._errors.reset_jacobian(x, d, p)
         return not ca.depends_on(C, ca.vertcat(x, d))
 
-    def _residual(
-        self, bound: BoundSensor, t: Value, x: Value, u: Value, p: Value, y: Value
-    ) -> tuple[Value, Value]:
-        made = bound.derivatives(t, x, u, p)
-        return bound.group.minus(y, made.y), ca.sparsify(made.C @ self._errors.to_left(x))
+    def _residual(self, seen: Reading) -> tuple[Value, Value]:
+        made = seen.bound.derivatives(*seen.at)
+        C = ca.sparsify(made.C @ self._errors.to_left(seen.x))
+        return seen.bound.group.minus(seen.y, made.y), C
 
-    def _corrected(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
+    def _corrected(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
         P = self._full(lower)
-        _, C, d = self._last_round(bound, t, x, P, u, p, y, R)
-        K = _gain(P, C, R)
+        x, p, R = seen.x, seen.p, seen.R
+        _, C, d = self._last_round(P, seen)
+        PC = P @ C.T
+        K = solve_symmetric(C @ PC + R, PC.T).T
         x_next = self.system.state.normalize(self._errors.retracted(x, d, p))
         keep = ca.DM.eye(P.shape[0]) - K @ C
         if self.has_reset:
@@ -234,11 +219,6 @@ def _gauss_newton(P: Value, C: Value, R: Value, nu: Value) -> tuple[Value, Value
     PC = P @ C.T
     white = solve_symmetric(C @ PC + R, nu)
     return PC @ white, C.T @ white
-
-
-def _gain(P: Value, C: Value, R: Value) -> Value:
-    PC = P @ C.T
-    return solve_symmetric(C @ PC + R, PC.T).T
 
 
 class UKF(Filter):
@@ -297,10 +277,10 @@ class UKF(Filter):
         scaled = self.alpha**2 * self.system.n_errors
         return np.sqrt(scaled), 1 / (2 * scaled), 4 - self.alpha**2 - 1 / self.alpha**2
 
-    def _points(self, x: Value, lower: Value, p: Value) -> tuple[list[Value], list[Value]]:
+    def _points(self, lower: Value, at: Span | Reading) -> tuple[list[Value], list[Value]]:
         spread, _, _ = self._weights_of_points
         errors = [sign * spread * column for column in ca.horzsplit(lower) for sign in (1, -1)]
-        return errors, [self._errors.retracted(x, e, p) for e in errors]
+        return errors, [self._errors.retracted(at.x, e, at.p) for e in errors]
 
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
         return lower @ np.swapaxes(lower, -1, -2)
@@ -314,25 +294,21 @@ class UKF(Filter):
     def _inflated(self, lower: Value, factor: Value) -> Value:
         return ca.sqrt(factor) * lower
 
-    def _predicted(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value]:
-        x_next, P, _ = self._crossed(t, x, lower, u, p, dt, q)
+    def _predicted(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value]:
+        x_next, P, _ = self._crossed(lower, span, noise)
         return x_next, cholesky(P)
 
     def _full(self, lower: Value) -> Value:
         return lower @ lower.T
 
-    def _crossed(
-        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
-    ) -> tuple[Value, Value, Value]:
+    def _crossed(self, lower: Value, span: Span, noise: Value) -> tuple[Value, Value, Value]:
         step = self.system.step(self.method)
-        x_next, _, G = self._step(self.method, t, x, u, p, dt)
-        errors, points = self._points(x, lower, p)
-        after = [self._errors.difference(step(t, point, u, p, dt), x_next) for point in points]
+        x_next, _, G = self._step(self.method, span)
+        errors, points = self._points(lower, span)
+        after = [self._errors.difference(step(*span._replace(x=point)), x_next) for point in points]
         _, P = self._moments(after, after)
         _, cross = self._moments(errors, after)
-        return x_next, P + G @ ca.diag(self._noise_covariance(q, dt)) @ G.T, cross
+        return x_next, P + G @ noise @ G.T, cross
 
     def _moments(self, a: list[Value], b: list[Value]) -> tuple[Value, Value]:
         """Mean of b, and covariance of a with b; both are zero in the middle."""
@@ -343,30 +319,22 @@ class UKF(Filter):
         away_b = ca.horzcat(*(entry - mean_b for entry in b))
         return mean_b, weight * away_a @ away_b.T + middle * (mean_a @ ca.transpose(mean_b))
 
-    def _seen(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value, Value]:  # fmt: skip
+    def _moments_of(self, lower: Value, seen: Reading) -> tuple[Value, Value, Value]:
         """Innovation, its covariance, and that of the error with it."""
-        expected = bound.function(t, x, u, p)
-        errors, points = self._points(x, lower, p)
-        seen = [bound.group.minus(bound.function(t, point, u, p), expected) for point in points]
-        mean, S = self._moments(seen, seen)
-        _, cross = self._moments(errors, seen)
-        return bound.group.minus(y, expected) - mean, S + R, cross
+        sensor, minus = seen.bound.function, seen.bound.group.minus
+        expected = sensor(*seen.at)
+        errors, points = self._points(lower, seen)
+        away = [minus(sensor(*seen._replace(x=point).at), expected) for point in points]
+        mean, S = self._moments(away, away)
+        _, cross = self._moments(errors, away)
+        return minus(seen.y, expected) - mean, S + seen.R, cross
 
-    def _innovation(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
-        nu, S, _ = self._seen(bound, t, x, lower, u, p, y, R)
-        return nu, S
+    def _innovation(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
+        return self._moments_of(lower, seen)[:2]
 
-    def _corrected(
-        self, bound: BoundSensor, t: Value, x: Value, lower: Value, u: Value, p: Value,
-        y: Value, R: Value,
-    ) -> tuple[Value, Value]:  # fmt: skip
-        nu, S, cross = self._seen(bound, t, x, lower, u, p, y, R)
+    def _corrected(self, lower: Value, seen: Reading) -> tuple[Value, Value]:
+        x, p = seen.x, seen.p
+        nu, S, cross = self._moments_of(lower, seen)
         K = solve_symmetric(S, cross.T).T
         d = K @ nu
         P = lower @ lower.T - K @ cross.T

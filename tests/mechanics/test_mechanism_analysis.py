@@ -441,7 +441,7 @@ REFUSED = {
     ),
     "equations that are none": (
         lambda: MechanismJoint("pin", ["x"]),  # type: ignore[list-item]
-        "joint 'pin': expected DP1",
+        r"rows\[0\] must be a BasicConstraint or a FreeConstraint or a VelocityConstraint",
     ),
     "direction of zeros": (
         lambda: mc.DP1("r", "ground", [0, 0, 0], "disc", [1, 0, 0]),

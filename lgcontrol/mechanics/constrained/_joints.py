@@ -242,23 +242,11 @@ class MechanismJoint:
             raise ValueError(f"joint {name!r}: the name must be of letters, digits and underscores")
         if not own:
             raise ValueError(f"joint {name!r} has no equations")
-        for row in own:
-            if not isinstance(row, Row):
-                raise TypeError(
-                    f"joint {name!r}: expected DP1, DP2, D, CD, FreeConstraint or "
-                    f"VelocityConstraint as equations, not {row!r}"
-                )
         names = {c.name for c in valued}
         left = (
             *(c.rate for c in valued),
             *(free for free in self.degrees_of_freedom if getattr(free, "row", "") not in names),
         )
-        for free in left:
-            if not isinstance(free, VelocityConstraint):
-                raise TypeError(
-                    f"joint {name!r}: expected VelocityConstraint as degrees of freedom, not "
-                    f"{free!r}"
-                )
         own = tuple(sorted(own, key=lambda row: row.kind == "velocity"))
         names = [row.row for row in own]
         twice = sorted({row for row in names if names.count(row) > 1})

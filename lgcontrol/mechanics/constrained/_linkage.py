@@ -146,14 +146,11 @@ class Linkage(Immutable, ABC):
         """Points of joints on every body in world axes, shape (k, 3), by body."""
 
     def _mass_matrix(self, q: Value, p: Value) -> Value:
-        structure = self.mechanics.base.structure
-        assert structure is not None
+        structure = self.mechanics.structure
         return structure.mass_matrix(ca.vertcat(q, ca.DM(self.mechanics.configuration.dim, 1)), p)
 
     def _force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
-        structure = self.mechanics.base.structure
-        assert structure is not None
-        return structure.force(t, ca.vertcat(q, v), u, p)
+        return self.mechanics.structure.force(t, ca.vertcat(q, v), u, p)
 
     def _first_speeds(self, q: np.ndarray, speeds: dict[str, Any]) -> np.ndarray:
         """Velocities near which `state` looks; takes out of the speeds what it uses."""
@@ -170,6 +167,20 @@ class Linkage(Immutable, ABC):
     def _hint(self, q: np.ndarray) -> str:
         """Why coordinates are singular in a configuration; empty where they are not."""
         return ""
+
+    # Sparse algorithms of linkages of many bodies; None where there are none
+
+    def _sparse_assembly(self, guess: Any, t: float) -> np.ndarray | None:
+        return None
+
+    def _sparse_state(self, q: Any, speeds: dict[str, Any], t: float) -> np.ndarray | None:
+        return None
+
+    def _sparse_kinematics(self, t: Any, q: Any, tolerance: float) -> KinematicsResult | None:
+        return None
+
+    def _sparse_march(self, x0: Any, dt: float, steps: int, method: Index3Method) -> March | None:
+        return None
 
     # What all have
 
@@ -231,6 +242,8 @@ class Linkage(Immutable, ABC):
             If the joints cannot be closed from there; names the rows that stay open.
         """
         where = dict(where or {})
+        if p is None and not where and (found := self._sparse_assembly(guess, t)) is not None:
+            return found
         start, q = self._guess(guess, where), ca.SX.sym("q", self.mechanics.configuration.nq)
         self._check_inertia(start)
         held = [entry for name, value in where.items() for entry in self._held(name, value, q)]
@@ -270,6 +283,8 @@ class Linkage(Immutable, ABC):
             If q does not keep the constraints, or no velocity has these speeds; says which is off
             by how much.
         """
+        if p is None and (found := self._sparse_state(q, dict(speeds or {}), t)) is not None:
+            return found
         values = self._parameters(p)
         q = self.assemble(t=t, p=values) if q is None else self._configuration(q)
         refuse_open(self.mechanics, np.array(t), q, values)
@@ -355,6 +370,8 @@ class Linkage(Immutable, ABC):
             If the drives leave degrees of freedom: says how many; or if there are rows on
             velocities.
         """
+        if p is None and (found := self._sparse_kinematics(t, q, tolerance)) is not None:
+            return found
         values = self._parameters(p)
 
         def start(time: float) -> np.ndarray:
@@ -583,9 +600,13 @@ class Linkage(Immutable, ABC):
                 "march takes an Index3Method such as generalized_alpha(), or "
                 f'"charts", not {chosen!r}; other methods are for rollout of system()'
             )
+        check_step(dt, steps)
+        if u is None and p is None and isinstance(chosen, Index3Method):  # else it takes neither
+            found = self._sparse_march(x0, float(dt), int(steps), chosen)
+            if found is not None:
+                return found
         own, values = self.mechanics, self._parameters(p)
         start = check_shape("x0", x0, (own.state.nq,))
-        check_step(dt, steps)
         held = own.base.nominal_input if u is None else u
         held = check_shape("u", held, (own.base.n_inputs,))
         if not self._hint(start[: own.configuration.nq]):  # else the march ends at once, says so

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -24,7 +24,6 @@ from ...codegen._internal import (
     check_shape,
 )
 from ...groups import SE3, SO3, Product, check_element
-from ...integrators import generalized_alpha
 from ...integrators._internal import Index3Method
 from ...io._internal import check_file, with_ending
 from ...systems import Input, System
@@ -45,7 +44,7 @@ from ._kinematics import KinematicsResult
 from ._large import LargeMechanism, has_closed_forms
 from ._linkage import Linkage
 from ._look import mechanism_look
-from ._march import March, check_step
+from ._march import March
 from ._marker_forces import MarkerForce, MechanismMotor
 from ._mechanism_file import read_mechanism, written
 from ._mobility import refuse_gap, refuse_singular_mass, refuse_zero_lengths, singular_angles
@@ -567,52 +566,22 @@ class Mechanism(Linkage):
             return None
         return LargeMechanism(self.bodies, self.joints.values(), self.gravity)
 
-    @named_options(own="method")
-    def march(  # noqa: D102
-        self,
-        x0: Any,
-        dt: float,
-        steps: int,
-        method: Index3Method | Literal["charts"] | None = None,
-        *,
-        u: Any = None,
-        p: FixedParameters | None = None,
-    ) -> March:
-        chosen = generalized_alpha() if method is None else method
-        given = u is not None or p is not None  # there is nothing that takes them
-        if self._sparse is None or given or not isinstance(chosen, Index3Method):
-            return super().march(x0, dt, steps, method, u=u, p=p)
-        check_step(dt, steps)
-        return self._sparse.march(x0, float(dt), int(steps), chosen)
+    def _sparse_march(self, x0: Any, dt: float, steps: int, method: Index3Method) -> March | None:
+        return None if self._sparse is None else self._sparse.march(x0, dt, steps, method)
 
-    @named_options
-    def assemble(  # noqa: D102
-        self,
-        guess: Any = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        t: float = 0.0,
-        p: FixedParameters | None = None,
-    ) -> np.ndarray:
-        if self._sparse is not None and not where and p is None:
-            found = self._sparse.assemble(self._guess(guess, {}), t)
-            q = ca.SX.sym("q", self.equations.configuration.nq)
-            off = ca.vertcat(ca.SX(0, 1), *(entry.off for entry in self._driven_angles(q, t)))
-            if found is not None and (abs(ca.Function("off", [q], [off])(found).full()) < 1).all():
-                return found  # a drive's row holds half a turn off as well
-        return super().assemble(guess, where=where, t=t, p=p)
+    def _sparse_assembly(self, guess: Any, t: float) -> np.ndarray | None:
+        found = None if self._sparse is None else self._sparse.assemble(self._guess(guess, {}), t)
+        if found is None:
+            return None
+        q = ca.SX.sym("q", self.equations.configuration.nq)
+        off = ca.vertcat(ca.SX(0, 1), *(entry.off for entry in self._driven_angles(q, t)))
+        # A drive's row holds half a turn off as well.
+        is_near = (abs(ca.Function("off", [q], [off])(found).full()) < 1).all()
+        return found if is_near else None
 
-    @named_options
-    def state(  # noqa: D102
-        self,
-        q: Any = None,
-        *,
-        speeds: Mapping[str, Any] | None = None,
-        t: float = 0.0,
-        p: FixedParameters | None = None,
-    ) -> np.ndarray:
-        if self._sparse is None or p is not None or not set(speeds or {}) <= set(self.bodies):
-            return super().state(q, speeds=speeds, t=t, p=p)
+    def _sparse_state(self, q: Any, speeds: dict[str, Any], t: float) -> np.ndarray | None:
+        if self._sparse is None or not set(speeds) <= set(self.bodies):
+            return None
         q = self.assemble(t=t) if q is None else self._configuration(q)
         rows = self._sparse.basic
         units = [row.unit for row in rows.rows]
@@ -621,17 +590,9 @@ class Mechanism(Linkage):
         v = self._sparse.velocity(q, self.velocities(q, speeds), t)
         return np.concatenate([q, v, [t] * rows.is_driven])
 
-    @named_options
-    def kinematics(  # noqa: D102
-        self,
-        t: Any,
-        *,
-        q: Any = None,
-        p: FixedParameters | None = None,
-        tolerance: float = 1e-13,
-    ) -> KinematicsResult:
-        if self._sparse is None or p is not None:
-            return super().kinematics(t, q=q, p=p, tolerance=tolerance)
+    def _sparse_kinematics(self, t: Any, q: Any, tolerance: float) -> KinematicsResult | None:
+        if self._sparse is None:
+            return None
         times = check_increasing("t", t)
         start = self.assemble(t=float(times[0])) if q is None else self._configuration(q)
         rows, message = self._sparse.kinematics(times, start, tolerance)

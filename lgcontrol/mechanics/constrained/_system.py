@@ -27,7 +27,7 @@ from ...codegen._internal import (
 )
 from ...groups import LieGroup, Product, Rn
 from ...groups._internal import group_difference
-from ...integrators import Constrained
+from ...integrators import Constrained, Mechanical
 from ...scene._internal import HeldLook
 from ...systems import Quantity, System
 from ...systems._internal import ErrorCoordinates, TracedLater
@@ -266,12 +266,8 @@ class ConstrainedMechanics:
     further: tuple[Coordinate, ...] = ()
 
     def __post_init__(self) -> None:
-        base, structure = self.base, self.base.structure
-        if structure is None:
-            raise ValueError(
-                f"{base.name} has no structure (M v̇ = F) that constraints could act on; bodies and "
-                "trees make systems that have one, with their velocities as second block"
-            )
+        base = self.base
+        _ = self.structure  # refuses a base without
         if len(base.state.blocks) != 2:
             further = list(base.state.blocks)[2:]
             raise ValueError(
@@ -283,6 +279,16 @@ class ConstrainedMechanics:
                 f"the constraints are not on the configuration of {base.name}: "
                 f"{group_difference(self.constraints.group, self.configuration)}"
             )
+
+    @property
+    def structure(self) -> Mechanical:
+        """Mass matrix and forces of the base."""
+        if self.base.structure is None:
+            raise ValueError(
+                f"{self.base.name} has no structure (M v̇ = F) that constraints could act on; "
+                "bodies and trees make systems that have one, with their velocities as second block"
+            )
+        return self.base.structure
 
     @property
     def configuration(self) -> LieGroup:
@@ -349,8 +355,7 @@ class ConstrainedMechanics:
     @property
     def constrained(self) -> Constrained:
         """What methods need that solve for multipliers, each a function."""
-        rows, structure, base = self.constraints, self.base.structure, self.base
-        assert structure is not None
+        rows, structure, base = self.constraints, self.structure, self.base
         nv = self.configuration.dim
         arguments: dict[str, Shape] = {
             "t": (),
@@ -482,9 +487,7 @@ class ConstrainedMechanics:
         return self.constraints.terms(clock, q, v, p)
 
     def _mass(self, x: Value, p: Value) -> Value:
-        structure = self.base.structure
-        assert structure is not None
-        return structure.mass_matrix(x[: self.base.state.nq], p)
+        return self.structure.mass_matrix(x[: self.base.state.nq], p)
 
     def _target(self, x: Value, p: Value) -> Value:
         """γ with the pull of a stabilization."""
@@ -509,10 +512,8 @@ class ConstrainedMechanics:
         return self._kernel("constrained_dynamics", "t x u p", list(made), at)
 
     def _solved(self, t: Any, x: Any, u: Any, p: Any) -> tuple[Saddle, tuple[Any, Any]]:
-        structure = self.base.structure
-        assert structure is not None
         saddle = Saddle(self._mass(x, p), self._terms(x, p).G)
-        force = structure.force(t, x[: self.base.state.nq], u, p)
+        force = self.structure.force(t, x[: self.base.state.nq], u, p)
         return saddle, saddle.solve(force, self._target(x, p))
 
     @cached_property
@@ -522,10 +523,9 @@ class ConstrainedMechanics:
         Balance and constraints are differentiated at fixed v̇ and λ, then solved for theirs.
         """
         t, x, u, p = self._symbols()
-        structure, own = self.base.structure, self.base.state
-        assert structure is not None
+        own = self.base.state
         saddle, (a, multipliers) = self._solved(t, x, u, p)
-        by_x, by_u = structure.balance_derivatives(t, x[: own.nq], a, u, p)
+        by_x, by_u = self.structure.balance_derivatives(t, x[: own.nq], a, u, p)
         force_by_x, rows_by_x = self._constraint_slopes(x, p, a, multipliers)
         rest = self.state.dim - own.dim
         by_x = ca.horzcat(by_x, type(by_x)(by_x.shape[0], rest)) - force_by_x
@@ -695,10 +695,8 @@ class ConstrainedMechanics:
     ) -> IndependentCoordinates:
         """Independent coordinates: the named ones, judged, or the best entries, inputs first."""
         base, x, p = self.base, self.complete(q), self.base.nominal_parameters
-        structure = base.structure
-        assert structure is not None
         _, G, M = self.terms_of(x, p)
-        reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+        reach = self.structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
         driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
         still = _Freedoms(M, null_space(G[: self.constraints.n_position], M), driven)
         moving = _Freedoms(M, null_space(G, M), driven)

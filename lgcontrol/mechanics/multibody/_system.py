@@ -130,63 +130,41 @@ def multibody_system(
         mechanics = tree_mechanics(
             tree, inputs, input_matrix, wrenches, forces, added_mass, current, symbolic
         )
-        form = None if is_usual else _velocity_form(mechanics, velocity, frame)
-        is_plain = not (mechanics.surroundings.bodies or added_mass)
-        return _system(mechanics, form, name or tree.name, h, output, quantities or {}, is_plain)
+        known: dict[str, Any] = {
+            "kinetic_energy": mechanics.kinetic_energy,
+            "potential_energy": mechanics.potential_energy,
+        }
+        known |= {key: mechanics.quantity(key, given) for key, given in (quantities or {}).items()}
+        options: dict[str, Any] = {
+            "inputs": mechanics.inputs,
+            "quantities": known,
+            "limits": state_limits(mechanics.tree),
+            "h": h,
+            "output": output,
+            "look": TreeLook(mechanics.tree, mechanics.surroundings.forces),
+        }
+        if not is_usual:
+            return _velocity_form(mechanics, velocity, frame).system(name or tree.name, **options)
+        state, own = state_of(mechanics.tree), (mechanics.inputs, mechanics.parameters)
+        structure = mechanical(
+            mechanics,
+            state,
+            *own,
+            loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
+            losses=mechanics.losses if mechanics.has_friction else None,
+            kinetic_gradient=mechanics.kinetic_gradient,
+            carried_momentum=mechanics.carried_momentum,
+            model=mechanics.tree,
+            is_plain=not (mechanics.surroundings.bodies or added_mass),
+            momenta=mechanics,
+        )
+        options |= {"parameters": own[1], "structure": structure}
+        return System(name or tree.name, state, mechanics.field, **options)
 
     if not is_usual or any(option is not None for option in said):
         return build()
     # Controllers and simulations of one tree ask for it again.
     return tree.memo(("system", name or tree.name), build)
-
-
-def _system(
-    mechanics: TreeMechanics,
-    form: VelocityForm | None,
-    name: str,
-    h: Any,
-    output: LieGroup | None,
-    quantities: Mapping[str, Any],
-    is_plain: bool,
-) -> System[Product]:
-    tree = mechanics.tree
-    state = state_of(tree)
-    known: dict[str, Any] = {
-        "kinetic_energy": mechanics.kinetic_energy,
-        "potential_energy": mechanics.potential_energy,
-    }
-    for label, given in quantities.items():
-        known[label] = mechanics.quantity(label, given)
-    options: dict[str, Any] = {
-        "inputs": mechanics.inputs,
-        "quantities": known,
-        "limits": state_limits(tree),
-        "h": h,
-        "output": output,
-        "look": TreeLook(tree, mechanics.surroundings.forces),
-    }
-    if form is not None:
-        return form.system(name, **options)
-    return System(
-        name,
-        state,
-        mechanics.field,
-        parameters=mechanics.parameters,
-        **options,
-        structure=mechanical(
-            mechanics,
-            state,
-            mechanics.inputs,
-            mechanics.parameters,
-            loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
-            losses=mechanics.losses if mechanics.has_friction else None,
-            kinetic_gradient=mechanics.kinetic_gradient,
-            carried_momentum=mechanics.carried_momentum,
-            model=tree,
-            is_plain=is_plain,
-            momenta=mechanics,
-        ),
-    )
 
 
 def velocity_form(
