@@ -74,7 +74,7 @@ def make_guess(
         pass
     except TypeError as error:
         raise TypeError(f"guess must take (t, x, reference): {error}") from None
-    return follow(problem, guess, x0, times, inputs, setting, reference)
+    return follow(problem, guess, x0, times, inputs, setting, reference, settings)
 
 
 def _within(problem: OptimalControlProblem, inputs: np.ndarray, setting: Setting) -> np.ndarray:
@@ -232,15 +232,52 @@ def _rolled_out(
     system, controls = problem.system, transcription.controls
     step = system.step(problem.method, problem.substeps)
     p = setting.p[: system.n_parameters]
-    states, inputs = [x0], _allowed(transcription, setting, settings)
-    limits = setting.box.inside(settings.push)
+    states, allowed = [x0], _allowed(transcription, setting, settings)
+    limits, inputs = setting.box.inside(settings.push), allowed.copy()
+    bound = _RolloutBound(system, x0, setting, settings)
     for k in range(len(times) - 1):
         x = states[-1]
         if feedback is not None:
             inputs[k, controls] = np.clip(feedback(k, x), *limits)
         x = step(times[k], x, inputs[k], p, problem.steps[k])
-        states.append(x if np.isfinite(x).all() else states[-1])
-    return Nodes(times, np.array(states), inputs)
+        states.append(x)
+        if bound.is_left(x, k + 1):
+            break
+    return bound.kept(Nodes(times, np.array(states), inputs), allowed)
+
+
+class _RolloutBound:
+    """Tells where a rollout diverges, and ends it where it was near the last time."""
+
+    def __init__(
+        self, system: System, x0: np.ndarray, setting: Setting, settings: Settings
+    ) -> None:
+        self.system, self.setting, self.near, self.left = system, setting, 0, False
+        self.before = 0.0
+        off = np.abs(system.error(np.repeat(x0[None], len(setting.x_ref), axis=0), setting.x_ref))
+        size = max(1.0, float(off.max(initial=0.0)))
+        # Beyond, half of the digits of what it does are lost.
+        self.close, self.most = settings.size_free * size, size / np.sqrt(np.finfo(float).eps)
+
+    def is_left(self, x: np.ndarray, k: int) -> bool:
+        """Whether the state of a node is out of all bounds."""
+        off = np.inf
+        if np.isfinite(x).all():
+            off = np.abs(self.system.error(x, self.setting.x_ref[k])).max(initial=0.0)
+        self.left = not off <= self.most
+        if not self.left:
+            self.near = k - 1 if max(self.before, off) <= self.close else self.near
+            self.before = off
+        return self.left
+
+    def kept(self, nodes: Nodes, inputs: np.ndarray) -> Nodes:
+        """The rollout; if it diverged, its last near state stays, under other inputs."""
+        if not self.left:
+            return nodes
+        x = np.concatenate([nodes.x[: self.near + 1], np.repeat(nodes.x[self.near][None],
+                            len(nodes.t) - self.near - 1, axis=0)])  # fmt: skip
+        u = np.concatenate([nodes.u[: self.near], inputs[self.near :]])
+        return Nodes(nodes.t, x, u)
 
 
 def follow(
@@ -251,11 +288,12 @@ def follow(
     inputs: np.ndarray,
     setting: Setting,
     reference: Any,
+    settings: Settings = DEFAULT,
 ) -> Nodes:
     """Nodes of the closed loop with a controller, which runs at its own rate.
 
     Each node's input is the mean over its step, so that the defects between the nodes are small. If
-    the loop diverges, the last finite state is kept from there on.
+    the loop diverges, the last state that is near stays from there on.
 
     Parameters
     ----------
@@ -269,6 +307,7 @@ def follow(
     setting : Setting
     reference : optional
         Handed to the controller.
+    settings : Settings
 
     Returns
     -------
@@ -278,7 +317,8 @@ def follow(
     system = problem.system
     controls, p = system.input_index("control"), setting.p[: system.n_parameters]
     period = getattr(controller, "dt", None) or problem.dt
-    states, inputs = [x0], inputs.copy()
+    states, given, inputs = [x0], inputs, inputs.copy()
+    bound = _RolloutBound(system, x0, setting, settings)
     for k in range(len(times) - 1):
         x, total, span = states[-1], np.zeros(len(controls)), problem.steps[k]
         substeps = 1 if system.is_discrete else max(1, round(span / period))
@@ -289,10 +329,11 @@ def follow(
             u[controls] = np.clip(controller(t, x, reference), *setting.box[:2])
             total += u[controls]
             x = step(t, x, u, p, h)
-        alive = np.isfinite(x).all() and np.isfinite(total).all()
-        inputs[k, controls] = total / substeps if alive else inputs[max(k - 1, 0), controls]
-        states.append(x if alive else states[-1])
-    return Nodes(times, np.array(states), inputs)
+        inputs[k, controls] = total / substeps
+        states.append(x)
+        if bound.is_left(x if np.isfinite(total).all() else np.full_like(x, np.nan), k + 1):
+            break
+    return bound.kept(Nodes(times, np.array(states), inputs), given)
 
 
 def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:

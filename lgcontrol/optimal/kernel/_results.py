@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._causes import LastIterate, causes_of, dependent_rows, not_finite_at
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -23,7 +24,6 @@ from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, Values
-from ._causes import LastIterate, causes_of, dependent_rows, not_finite_at
 from ._solver import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, STATUS
 
 # Violation of a hard constraint that still counts as kept, in real-time steps.

@@ -130,13 +130,26 @@ static void policy_mean(const lg_model *m, const lg_task *q, lg_state *s, const 
   }
 }
 
+/* How far a state is from the reference at a node. */
+static double away_from(const lg_model *m, const lg_task *q, lg_state *s, const double *x, int64_t k)
+{
+  double e[m->nx];
+  const double *in[] = {x, q->x_ref + k * m->nq};
+  double *const out[] = {e};
+  call(&m->error, 1, in, out, s->scratch);
+  return largest(e, m->nx, 0);
+}
+
 /* The motion from x0 under the inputs of the trial with feedback: of regulators, of the policy, or
- * none. */
+ * none. One that diverges ends where it was near the last time, and its step too: that state stays,
+ * under the inputs of the reference. */
 static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
                    int64_t feedback)
 {
   const int64_t nx = m->nx, nv = m->nv, nq = m->nq;
-  double e[nx], own[nv + 1];
+  double e[nx], own[nv + 1], size = 1, before = 0;
+  int64_t near = 0;
+  for (int64_t k = 0; k <= q->horizon; k++) size = larger(size, away_from(m, q, s, q->x0, k));
   copy(s->trial.x, q->x0, nq);
   for (int64_t k = 0; k < q->horizon; k++) {
     const double *x = s->trial.x + k * nq, *u_ref = q->u_ref + k * m->nu;
@@ -154,7 +167,18 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
     if (feedback == LG_REGULATORS || feedback == LG_FOLLOWED)
       for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = inside_of(q, o, i, own[i]);
     one_step(m, q, s, q->t[k], x, u, q->steps[k], after);
-    if (!all_finite(after, nq)) copy(after, x, nq);
+    const double off = all_finite(after, nq) ? away_from(m, q, s, after, k + 1) : INFINITY;
+    if (off * sqrt(2.220446049250313e-16) <= size) { /* beyond, half of its digits are lost */
+      if (larger(before, off) <= o->size_free * size) near = k;
+      before = off;
+      continue;
+    }
+    for (int64_t j = near; j < q->horizon; j++) {
+      copy(s->trial.x + (j + 1) * nq, s->trial.x + near * nq, nq);
+      for (int64_t i = 0; i < nv && feedback; i++)
+        s->trial.u[j * m->nu + m->controls[i]] = inside_of(q, o, i, q->u_ref[j * m->nu + m->controls[i]]);
+    }
+    return;
   }
 }
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from .._plan import Plan
-from .._stage_model import Expansion, StageModel
-from .._terms import TermWeights
-from .._transcription import Nodes, Setting
+from ._plan import Plan
+from ._stage_model import Expansion, StageModel
+from ._terms import TermWeights
+from ._transcription import Nodes, Setting
 
 # A guess or rollout whose numbers are larger than this has diverged.
 DIVERGED = 1e12
