@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from math import ceil, inf
 
 import casadi as ca
@@ -110,7 +111,9 @@ class EqualSteps(PlantMotion):
         self.plant, self.method = plant, method.name
         self.longest_step = plant.dt if plant.is_discrete else max_step
         resolved = resolved_step(plant, method, 1)
-        self.solves, self.function = resolved is not None, resolved or plant.step(method)
+        self.solves, step = resolved is not None, resolved or plant.step(method)
+        # The steps of a run do not depend on who takes them; those of others may be fused.
+        self.function = plant.memo(("exact step", step), lambda: exactly(copy(step)))
         self.calls = ceil(seconds / self.longest_step)
         prepare(self.function, calls=self.calls)
 

@@ -24,6 +24,7 @@ from lgcontrol.simulation import (
     simulate,
     simulate_many,
 )
+from lgcontrol.simulation._internal import one_of
 from lgcontrol.simulation._scaled_plant import Late
 from lgcontrol.systems import Input, Parameter, Sensor, System
 
@@ -591,3 +592,20 @@ def test_many_runs_end_with_the_loop_that_takes_them():
 
 def broken_law(t, x, reference):
     raise ZeroDivisionError("no gain")
+
+
+def test_equal_steps_have_the_same_bits_before_and_after_they_are_compiled():
+    """A process that has done enough runs compiles the steps; a chaotic plant tells every bit."""
+    lorenz = System(
+        "lorenz", Rn(3),
+        lambda t, x, u, p: ca.vertcat(
+            10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]
+        ),
+    )  # fmt: skip
+    options = {"x0": [1.0, 1.0, 1.0], "seconds": 40.0, "dt": 0.5, "method": "rk4"}
+    first = simulate(lorenz, None, **options)
+    with one_of(10**6):
+        many = simulate(lorenz, None, **options)
+    assert first.settings["execution"] == "compiled; interpreted: the plant"
+    assert many.settings["execution"] == "compiled"
+    np.testing.assert_array_equal(first.x, many.x)
