@@ -183,10 +183,10 @@ class Campaign:
         return CampaignResult(self, archive)
 
     def open(self, store: str | os.PathLike[str]) -> CampaignResult:
-        """What a store has of this campaign, without running anything."""
+        """What a store has of this campaign, without running or writing anything."""
         if not Path(store).is_file():
             raise ValueError(f"there is no store {store}")
-        return CampaignResult(self, Store(store))
+        return CampaignResult(self, Store(store, reads=True))
 
     def replay(self, key: str | int) -> SimulationResult:
         """Run one case here and keep everything of it.

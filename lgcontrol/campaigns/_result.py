@@ -327,10 +327,17 @@ class CampaignResult:
 
     def summary(self) -> list[str]:
         """Lines that say how sure one can be."""
-        lines = [f"success: {self.success()}"]
-        missing = len(self._keys) - len(self)
+        lines = [f"success: {self.success()}"] if len(self) else []
+        missing, others = len(self._keys) - len(self), len(self._store) - len(self)
         if missing:
             lines.append(f"{missing} cases are missing: run the campaign again to go on")
+        if missing and others:
+            lines.append(
+                f"{others} outcomes in the store are of other cases, settings or code, and do not "
+                "count here"
+            )
+        if not len(self):
+            return lines
         for reason, times in list(self.failures().items())[:MOST_REASONS]:
             lines.append(f"failed {times} ×: {reason}")
         for one in self.campaign.all_criteria():

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from ._case import CaseOutcome
 from ._design import CampaignError
@@ -41,17 +42,34 @@ class Store:
     ----------
     path : path-like, optional
         An SQLite file, made if it does not exist; in memory if left out.
+    reads : bool
+        Whether nothing will be written: the file may be on a medium that is read-only.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, reads: bool = False) -> None:
         self.path = None if path is None else Path(path)
         with self.explained():
             self._db = sqlite3.connect(
-                ":memory:" if self.path is None else self.path, timeout=BUSY, isolation_level=None
+                self._address(reads), timeout=BUSY, isolation_level=None, uri=True
             )
             self._check_version()
             self._db.row_factory = sqlite3.Row
             self._machines: dict[str, int] = {}
+
+    def _address(self, reads: bool) -> str:
+        """What SQLite opens; beside a store that it cannot write to it can make no files."""
+        if self.path is None:
+            return ":memory:"
+        address = f"file:{quote(str(self.path))}"
+        if not reads or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
+            return address
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise CampaignError(
+                f"the store {self.path} has outcomes in {log.name} that are not merged into it: "
+                "copy both files to a folder that can be written to, and open the copy"
+            )
+        return f"{address}?immutable=1"
 
     def close(self) -> None:
         """Close the file."""
@@ -138,6 +156,14 @@ class Store:
         """Forget an outcome, to run the case again."""
         with self.explained():
             self._db.execute("delete from outcome where key = ?", (key,))
+
+    def __len__(self) -> int:
+        """Number of outcomes, of whatever campaign."""
+        with self.explained():
+            found = self._db.execute("select count(*) from sqlite_master where name = 'outcome'")
+            if not found.fetchone()[0]:
+                return 0
+            return self._db.execute("select count(*) from outcome").fetchone()[0]
 
     def row(self, key: str) -> sqlite3.Row | None:
         """Record under a key."""

@@ -351,7 +351,7 @@ def test_a_store_that_cannot_be_written_to_says_so_and_is_read(tmp_path, result,
     before = sqlite3.connect
 
     def connect(path, **options):
-        return before(f"file:{path}?mode=ro", uri=True, **options)
+        return before(f"{path}?mode=ro", **options)
 
     monkeypatch.setattr(sqlite3, "connect", connect)
     with pytest.raises(CampaignError, match="cannot be (written to|opened)"):
@@ -591,3 +591,26 @@ def test_a_case_has_the_bits_of_a_single_run(cases):
         seed=case.seed, **task.options,
     )  # fmt: skip
     assert outcome.values == {one.name: one.value(run) for one in task.criteria}
+
+
+def test_a_store_that_is_read_only_is_read(tmp_path, monkeypatch):
+    """SQLite can make no files beside it; outcomes of a log that was never merged are not lost."""
+    campaign, file = Campaign(designs.design, cases=4), tmp_path / "a #1.db"
+    whole = campaign.run(executor=Here(), store=file)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    whole._store.close()
+    assert bits(campaign.open(file)) == bits(whole)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a #1.db", "a #1.db.lock"]
+    (tmp_path / "a #1.db-wal").write_bytes(b"x")
+    with pytest.raises(CampaignError, match=r"outcomes in a #1.db-wal that are not merged"):
+        campaign.open(file)
+
+
+def test_outcomes_of_other_code_are_told(tmp_path):
+    file = tmp_path / "a.db"
+    Campaign(designs.design, cases=4).run(executor=Here(), store=file)
+    other = Campaign(designs.design, cases=3, arguments={"gain": 3.0})
+    assert str(other.open(file)).splitlines()[1:] == [
+        "  3 cases are missing: run the campaign again to go on",
+        "  4 outcomes in the store are of other cases, settings or code, and do not count here",
+    ]
