@@ -72,20 +72,16 @@ def _case_options(parser: argparse.ArgumentParser) -> None:
 
 def tune_command(options: argparse.Namespace) -> int:
     """Search, and judge what was found on cases that were held out."""
-    from ..campaigns import Campaign, CampaignError, tune
+    from ..campaigns import CampaignError, tune
 
     given = _settings(options)
     unused = sorted({"store", "report", "trajectories"} & set(given))
     if unused:
         raise CommandError(f"a search takes no {unused[0]}: leave it out")
     executor = _executor(given.pop("executor", None))
-    variations = given.pop("vary", None)
     try:
-        campaign = Campaign(
-            **given, variations=None if variations is None else [_vary(one) for one in variations]
-        )
         found = tune(
-            campaign,
+            _campaign(given),
             [_vary(one) for one in options.search],
             minimize=options.minimize or "failures",
             trials=options.trials,
@@ -100,7 +96,7 @@ def tune_command(options: argparse.Namespace) -> int:
 
 def campaign_command(options: argparse.Namespace) -> int:
     """Run or resume a campaign, print what it tells and write the report."""
-    from ..campaigns import Campaign, CampaignError
+    from ..campaigns import CampaignError
 
     given = _settings(options)
     named = options.design if options.design.endswith(".toml") else str(given["design"])
@@ -109,12 +105,8 @@ def campaign_command(options: argparse.Namespace) -> int:
     store = given.pop("store", f"{stem}.db")
     report = given.pop("report", f"{stem}.html")
     trajectories = given.pop("trajectories", "none")
-    variations = given.pop("vary", None)
     try:
-        campaign = Campaign(
-            **given, variations=None if variations is None else [_vary(one) for one in variations]
-        )
-        result = campaign.run(
+        result = _campaign(given).run(
             executor=_executor(executor),
             store=store,
             trajectories=trajectories,
@@ -156,6 +148,13 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def _campaign(given: dict[str, Any]) -> Any:
+    from ..campaigns import Campaign
+
+    vary = given.pop("vary", None)
+    return Campaign(**given, variations=None if vary is None else [_vary(one) for one in vary])
+
+
 def _vary(given: Any) -> Any:
     """A variation from its text, or from a table of a TOML file."""
     from ..simulation import Vary
@@ -170,9 +169,7 @@ def _vary(given: Any) -> Any:
         return Vary(name, float(low), float(high), relative=bool(star), unit=unit or "")
     if found := NORMAL_TEXT.fullmatch(text):
         star, mean, std, unit = found.groups()
-        return Vary(
-            name, mean=float(mean), std=float(std), relative=bool(star), unit=unit or ""
-        )  # fmt: skip
+        return Vary(name, mean=float(mean), std=float(std), relative=bool(star), unit=unit or "")
     return Vary(name, values=tuple(_value(one) for one in text.split(",")))
 
 

@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import unknown_name
 from ..groups import Rn
 from ..groups._internal import leaves
 from ._registry import (
     DESIGNS,
     MECHANISMS,
     MODELS,
+    NAMED,
     CommandError,
     entries,
+    find,
     guarded,
     load,
     summary,
     table,
+    unknown,
 )
 
 # What can be done with the cache.
@@ -32,9 +34,9 @@ CACHE_ACTIONS = {
 
 def list_command(options: argparse.Namespace) -> int:
     """Names with the first line of what they say of themselves."""
-    for title, group in (("designs", DESIGNS), ("models", MODELS), ("mechanisms", MECHANISMS)):
+    for group in NAMED:
         found = entries(group)
-        print(f"{title}:")
+        print(f"{group.partition('.')[2]}:")
         width = max(map(len, found), default=0)
         for name, entry in sorted(found.items()):
             try:
@@ -50,34 +52,27 @@ def list_command(options: argparse.Namespace) -> int:
 def info_command(options: argparse.Namespace) -> int:
     """A design, a model, a mechanism, or a file of a robot or a mechanism in text."""
     name = options.name
-    designs, models, mechanisms = (entries(group) for group in (DESIGNS, MODELS, MECHANISMS))
-    if name in designs:
-        design = load(designs[name])
-        task = guarded(name, lambda: design(seed=0))
+    group, entry = find(name)
+    if entry is not None:
+        design = load(entry)
+        made = guarded(name, lambda: design(seed=0) if group == DESIGNS else design())
         print(f"{name}: {summary(design)}\n")
-        print(_describe(task.plant))
-        print(f"\ncontroller  {type(task.controller).__name__}\nseconds     {task.seconds:g}")
-        print("criteria")
-        for criterion in task.criteria:
-            print(f"  {criterion}")
-    elif name in models:
-        factory = load(models[name])
-        print(f"{name}: {summary(factory)}\n")
-        print(_describe(guarded(name, factory)))
-    elif name in mechanisms:
-        factory = load(mechanisms[name])
-        print(f"{name}: {summary(factory)}\n")
-        print(_describe_linkage(guarded(name, factory)))
+        if group == MECHANISMS:
+            print(_describe_linkage(made))
+        elif group == MODELS:
+            print(_describe(made))
+        else:
+            print(_describe(made.plant))
+            print(f"\ncontroller  {type(made.controller).__name__}\nseconds     {made.seconds:g}")
+            print("criteria")
+            for criterion in made.criteria:
+                print(f"  {criterion}")
     elif Path(name).suffix.lower() == ".json":
         print(_describe_mechanism_file(Path(name)))
     elif Path(name).suffix.lower() == ".urdf" or Path(name).is_file():
         print(_describe_urdf(Path(name)))
     else:
-        valid = sorted(designs | models | mechanisms)
-        text = unknown_name("design, model or mechanism", name, valid)
-        raise CommandError(
-            f"{text.removesuffix('.')}. Robot files end in .urdf, files of mechanisms in .json."
-        )
+        raise unknown(name, "Robot files end in .urdf, files of mechanisms in .json.")
     return 0
 
 

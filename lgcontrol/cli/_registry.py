@@ -9,8 +9,11 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from ..codegen._internal import unknown_name
+
 DESIGNS, MODELS, PAPERS = "lgcontrol.designs", "lgcontrol.models", "lgcontrol.papers"
 MECHANISMS = "lgcontrol.mechanisms"
+NAMED = (DESIGNS, MODELS, MECHANISMS)
 
 
 def safe_name(name: str) -> str:
@@ -49,6 +52,18 @@ def entries(group: str) -> dict[str, EntryPoint]:
                 f"{entry.value}; uninstall one"
             )
     return found
+
+
+def find(name: str) -> tuple[str, EntryPoint | None]:
+    """Group and entry of a design, a model or a mechanism; of other names there is none."""
+    return next(((group, e[name]) for group in NAMED if name in (e := entries(group))), ("", None))
+
+
+def unknown(name: str, files: str) -> CommandError:
+    """Error for a name that is none of these, with what files are taken."""
+    valid = sorted({name for group in NAMED for name in entries(group)})
+    text = unknown_name("design, model or mechanism", name, valid)
+    return CommandError(f"{text.removesuffix('.')}. {files}")
 
 
 def load(entry: EntryPoint) -> Any:

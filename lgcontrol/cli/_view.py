@@ -8,20 +8,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..codegen._internal import unknown_name
 from ..scene import Scene
 from ..scene._internal import open_pages, write_page
 from ._registry import (
     DESIGNS,
-    MECHANISMS,
-    MODELS,
     CommandError,
     end_progress,
-    entries,
+    find,
     guarded,
     load,
     progress,
     safe_name,
+    unknown,
 )
 
 
@@ -44,26 +42,21 @@ def show_scenes(scenes: list[Scene], out: Path | None) -> None:
 
 
 def _scene_of(name: str, options: argparse.Namespace) -> Scene:
-    known = {group: entries(group) for group in (DESIGNS, MODELS, MECHANISMS)}
+    group, entry = find(name)
     ending = Path(name).suffix.lower()
-    if name in known[DESIGNS]:
-        run = _made(name, lambda: _run_of(name, known[DESIGNS][name], options))
+    if group == DESIGNS:
+        run = _made(name, lambda: _run_of(name, entry, options))
         return _made(name, lambda: replace(run.scene(), title=name))
-    for group in (MODELS, MECHANISMS):
-        if name in known[group]:
-            made = guarded(name, load(known[group][name]))
-            return _made(name, made.scene)
+    if entry is not None:
+        made = guarded(name, load(entry))
+        return _made(name, made.scene)
     if ending == ".npz":
         from ..simulation import SimulationResult
 
         return _made(name, lambda: SimulationResult.load(name).scene())
     if ending == ".urdf" or Path(name).is_file():
         return _made(name, lambda: _robot(name, options).scene())
-    valid = sorted({**known[DESIGNS], **known[MODELS], **known[MECHANISMS]})
-    text = unknown_name("design, model or mechanism", name, valid)
-    raise CommandError(
-        f"{text.removesuffix('.')}. Files of runs end in .npz, those of robots in .urdf."
-    )
+    raise unknown(name, "Files of runs end in .npz, those of robots in .urdf.")
 
 
 def _run_of(name: str, entry: Any, options: argparse.Namespace) -> Any:

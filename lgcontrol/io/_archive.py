@@ -9,8 +9,8 @@ import time
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -98,19 +98,27 @@ def write_archive(
     path = with_ending(path, [ENDING], table)
     text = json.dumps({"schema": schema, "version": version, **description})
     members = {**arrays, "description": np.array(text)}
+    with part_of(path) as part, open(part, "xb") as file:
+        np.savez_compressed(file, **cast(dict[str, Any], members))
+    return path
+
+
+@contextmanager
+def part_of(path: Path) -> Iterator[Path]:
+    """A file to write to that becomes the one at a path, complete or not at all.
+
+    Threads and processes of several machines may write at once, each to a part of its own.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     _remove_abandoned(path)
-    # Threads and processes of several machines may write at once: each to a part of its own.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with open(part, "xb") as file:
-            np.savez_compressed(file, **cast(dict[str, Any], members))
+        yield part
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    return path
 
 
 def read_archive(

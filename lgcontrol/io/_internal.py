@@ -4,6 +4,7 @@ from ._archive import DAMAGE as DAMAGE
 from ._archive import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from ._archive import check_file as check_file
 from ._archive import damage_reason as damage_reason
+from ._archive import part_of as part_of
 from ._archive import read_archive as read_archive
 from ._archive import read_arrays as read_arrays
 from ._archive import with_ending as with_ending

@@ -191,44 +191,18 @@ Geometry = BoxShape | CylinderShape | CapsuleShape | SphereShape | MeshShape
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Geometry fixed to a link.
+    """Geometry fixed to a link."""
 
-    Parameters
-    ----------
-    geometry : BoxShape, CylinderShape, CapsuleShape, SphereShape or MeshShape
-        What to draw.
-    origin : Origin
-        Frame of the geometry in the link frame.
-    name : str, optional
-        Name of the shape.
-    color : tuple of float, shape (4,), optional
-        Red, green, blue, opacity, each from 0 to 1.
-    line : int, optional
-        Line in the file; not compared.
-    """
-
-    geometry: Geometry
-    origin: Origin = Origin()
+    geometry: Geometry  # what to draw
+    origin: Origin = Origin()  # of the geometry in the link frame
     name: str | None = None
-    color: tuple[float, float, float, float] | None = None
-    line: int | None = field(default=None, compare=False)
+    color: tuple[float, float, float, float] | None = None  # red, green, blue, opacity, 0 to 1
+    line: int | None = field(default=None, compare=False)  # in the file
 
 
 @dataclass(frozen=True, slots=True)
 class InertialDescription:
     """Mass, centre of mass and inertia about it.
-
-    Parameters
-    ----------
-    mass : float
-        Kilograms.
-    origin : Origin
-        Inertial frame in the link frame; its origin is the centre of mass.
-    ixx, ixy, ixz, iyy, iyz, izz : float
-        Inertia about the centre of mass in the axes of the inertial frame, kg m². The products
-        are the entries of the matrix (ixy = -∫ x y dm).
-    line : int, optional
-        Line in the file; not compared.
 
     Examples
     --------
@@ -238,15 +212,15 @@ class InertialDescription:
            [0.  , 0.  , 0.05]])
     """
 
-    mass: float
-    origin: Origin = Origin()
-    ixx: float = 0.0
-    ixy: float = 0.0
+    mass: float  # kg
+    origin: Origin = Origin()  # inertial frame in the link frame, at the centre of mass
+    ixx: float = 0.0  # about the centre of mass, kg m²
+    ixy: float = 0.0  # entry of the matrix, -∫ x y dm
     ixz: float = 0.0
     iyy: float = 0.0
     iyz: float = 0.0
     izz: float = 0.0
-    line: int | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)  # in the file
 
     @property
     def inertia(self) -> np.ndarray:
@@ -262,25 +236,13 @@ class InertialDescription:
 
 @dataclass(frozen=True, slots=True)
 class LinkDescription:
-    """A link: a body with mass and shapes, or a bare frame without.
+    """A link: a body with mass and shapes, or a bare frame without."""
 
-    Parameters
-    ----------
-    name : str
-        Unique among the links.
-    inertial : InertialDescription, optional
-        None where the file gives none: the link has no mass.
-    visuals, collisions : tuple of Shape
-        Shapes to draw and to collide.
-    line : int, optional
-        Line in the file; not compared.
-    """
-
-    name: str
-    inertial: InertialDescription | None = None
+    name: str  # unique among the links
+    inertial: InertialDescription | None = None  # None: the link has no mass
     visuals: tuple[Shape, ...] = ()
     collisions: tuple[Shape, ...] = ()
-    line: int | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)  # in the file
 
     @property
     def mass(self) -> float:
@@ -318,25 +280,13 @@ JOINT_TYPES = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class JointLimits:
-    """Limits of a joint; None where the file gives none.
+    """Limits of a joint; None where the file gives none."""
 
-    Parameters
-    ----------
-    lower, upper : float, optional
-        Least and greatest position, m or rad.
-    velocity : float, optional
-        Greatest speed, m/s or rad/s.
-    effort : float, optional
-        Greatest force or torque, N or N m.
-    acceleration, deceleration, jerk : float, optional
-        Greatest magnitudes (URDF 1.2), in SI units and radians.
-    """
-
-    lower: float | None = None
+    lower: float | None = None  # position, m or rad
     upper: float | None = None
-    velocity: float | None = None
-    effort: float | None = None
-    acceleration: float | None = None
+    velocity: float | None = None  # m/s or rad/s
+    effort: float | None = None  # N or N m
+    acceleration: float | None = None  # greatest magnitudes (URDF 1.2), SI units and radians
     deceleration: float | None = None
     jerk: float | None = None
 
@@ -354,24 +304,12 @@ class JointDynamics:
 
 @dataclass(frozen=True, slots=True)
 class JointMimic:
-    """q = multiplier · q_leader + offset.
+    """q = multiplier · q_leader + offset."""
 
-    Parameters
-    ----------
-    joint : str
-        The leader, a joint that mimics none.
-    multiplier : float
-        Factor on the leader's position.
-    offset : float
-        Position at the leader's zero, m or rad.
-    line : int, optional
-        Line in the file; not compared.
-    """
-
-    joint: str
+    joint: str  # the leader, which mimics none
     multiplier: float = 1.0
-    offset: float = 0.0
-    line: int | None = field(default=None, compare=False)
+    offset: float = 0.0  # m or rad
+    line: int | None = field(default=None, compare=False)  # in the file
 
 
 @dataclass(frozen=True, slots=True)

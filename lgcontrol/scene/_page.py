@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import re
-import secrets
 import sys
 import tempfile
 import webbrowser
@@ -20,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from ..codegen._internal import check_shape
-from ..io._internal import BoxShape, CapsuleShape, CylinderShape, SphereShape, with_ending
+from ..io._internal import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    SphereShape,
+    part_of,
+    with_ending,
+)
 from ._records import (
     BodyShape,
     ConeShape,
@@ -265,15 +271,8 @@ def page_of(scenes: Sequence[Any], *, play: bool = True) -> str:
 def write_page(path: str | os.PathLike[str], scenes: Sequence[Any], *, play: bool = True) -> Path:
     """Write a page; the file appears complete or not at all."""
     path = with_ending(Path(path), [".html"], "pages are HTML files")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
+    with part_of(path) as part:
         part.write_text(page_of(scenes, play=play), encoding="utf-8", errors="replace")
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
     return path
 
 
