@@ -47,6 +47,7 @@ from lgcontrol.optimal._internal import (
     moves,
     prepare_sampling,
     sample_reference,
+    sensitivities_of,
     starts_of,
     takes_problem_options,
 )
@@ -473,6 +474,47 @@ class MPC(Controller, metaclass=Fixed):
         is not part of it.
         """
         return state_of(self)
+
+    def sensitivities(self) -> Any:
+        """Derivatives of the plan of the last call; those of its first controls are of the answer.
+
+        The plan is solved to convergence first, which takes some iterations. So derivatives are
+        those of the optimal answer, of which a call with few iterations falls a little short. They
+        are by the state that the plan begins with: the measured one, with a delay the one predicted
+        for the time of effect, with rates of inputs followed by the inputs that act then.
+
+        Returns
+        -------
+        Sensitivities
+            As of `OptimalSolution.sensitivities`: ``by("x0").u[0]`` is the feedback at the active
+            limits, ``by("reference").u[0]`` and ``by("mass").u[0]`` are those by goal and mass.
+
+        Raises
+        ------
+        RuntimeError
+            If there was no call before.
+        NotImplementedError
+            If the controller estimates disturbances: its target moves with the estimate.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=["push"])
+        >>> mpc = MPC(cart, 10, 0.1, reference=[0.0, 0.0])
+        >>> u = mpc(0.0, [0.5, 0.0])
+        >>> mpc.sensitivities().by("x0").u[0].shape  # push by position and speed
+        (1, 2)
+        """
+        found = self._loop.plan.found
+        if found is None:
+            raise RuntimeError("there is no plan yet: call the controller, or prepare(x=…), first")
+        if self._estimator is not None:
+            raise NotImplementedError(
+                "sensitivities of an MPC with disturbance= are not there, its target moves with "
+                "the estimate: take those of mpc.problem.solve(x, reference=…)"
+            )
+        return sensitivities_of(found)
 
     def reset(self, state: Plan | None = None) -> None:
         """Begin a new loop, for which the problem's functions are compiled.

@@ -39,3 +39,4 @@ from .kernel._loop import LoopDisturbance as LoopDisturbance
 from .kernel._loop import LoopRates as LoopRates
 from .kernel._loop import queue_size as queue_size
 from .kernel._loop import status_of as status_of
+from .kernel._sensitivity import sensitivities_of as sensitivities_of

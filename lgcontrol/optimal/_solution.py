@@ -190,10 +190,10 @@ class OptimalSolution(Result):
         p: Mapping[str, float] | None = None,
         reference: ArrayLike | None = None,
     ) -> OptimalSolution:
-        """Where the solution moves for another start, parameters or reference, to first order.
+        """The solution for another start, other parameters or another reference, to first order.
 
         A guess for `solve`, which goes on from it with its multipliers; its status is that of the
-        solution it is predicted from. What is active stays so, see `sensitivities`.
+        solution it is predicted from. Active limits stay active, see `sensitivities`.
 
         Parameters
         ----------

@@ -89,9 +89,10 @@ class FoundChanges(NamedTuple):
     x, u, lam, nu : ndarray
         Of states (k, N + 1, n), controls (k, N, m), multipliers of the dynamics (k, N, n) and of
         held rows (k, N + 1, rows).
-    left_first, left_u, left_rows : ndarray
-        What is left of stationarity by the first state (k, n) and by controls (k, N, m), and minus
-        the change of rows that are not held (k, N + 1, rows).
+    left_first, left_u : ndarray
+        Remaining stationarity by the first state (k, n) and by controls (k, N, m).
+    left_rows : ndarray, shape (k, N + 1, rows)
+        Minus the change of rows that are not held.
     cost : ndarray, shape (k,)
     data : tuple of ndarray
         Gradients by x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np), for right-hand
@@ -156,8 +157,8 @@ class ChangeSolver:
         ----------
         at : Optimum
         data : tuple of ndarray
-            Changes of x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs), p (k, np), and of the
-            prices (k, N + 1, rows) of rows that are exceeded.
+            Changes of x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np). The last one
+            is that of the multipliers of exceeded rows (k, N + 1, rows).
         x, u : ndarray
             Changes of the first state (k, n), and of controls that stay at their limits (k, N, m).
         """

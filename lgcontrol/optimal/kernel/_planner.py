@@ -547,7 +547,13 @@ class InteriorPointSolver:
         """
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, found.t, found.x[0], self._weight(setting))
-        is_warm = self._take_solution(found, found.x[0], found.t, setting)
+        plan, hard = found.plan, np.isinf(memory.arrays["weight"])
+        is_warm = plan.layout == self.plan_layout and plan.number("content") == GAINS
+        is_warm = is_warm and not plan.number("is_elastic") and bool(np.isfinite(plan["zl"]).all())
+        is_warm = is_warm and bool(np.isfinite(plan["zu"]).all())
+        if is_warm:  # steps of a loop put prices on hard rows
+            memory.take(plan)
+            memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
         with memory.beginning_at(self.settings.real_time_mu):
             status = memory.run(

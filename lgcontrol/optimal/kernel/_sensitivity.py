@@ -427,6 +427,14 @@ def _changes_of(problem: OptimalControlProblem) -> tuple[InteriorPointSolver, Ch
     return kept[1:]
 
 
+def sensitivities_of(solution: OptimalSolution) -> Sensitivities:
+    """Sensitivities of what real-time steps planned, which is solved to convergence first."""
+    if not solution.is_success:
+        solver, _ = _changes_of(solution.problem)
+        solution = solver.resolved(solution, solution._setting, TOLERANCE)
+    return Sensitivities(solution)
+
+
 def predicted(solution: OptimalSolution, **changes: Any) -> OptimalSolution:
     """See `OptimalSolution.predicted`."""
     return Sensitivities(solution).predicted(**changes)
