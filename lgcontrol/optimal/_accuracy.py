@@ -25,6 +25,8 @@ MOST_NAMED = 3  # violations in a sentence
 # Inputs with the second derivative c are off linear ones by c² h⁵ / 720 in the square, in a step of
 # length h; what `_saved` says of their rates is twenty times as much.
 RATES_SAVE = 1 / 20
+# The same by what inputs of phases are between nodes; polynomials are taken as they are.
+SAVED_BY = {"plain": 1.0, "blocks": 1.0, "linear": RATES_SAVE, "points": 0.0}
 # Messages tell of steps whose parts end this share of the range of a state elsewhere, violate a
 # bound by this share of the range of the bounded quantity, or change the cost by that share.
 COARSE_STATE, COARSE_COST, FEW_PARTS = 1e-2, 5e-2, 4
@@ -103,8 +105,9 @@ def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionErro
         off = np.asarray(system.state.minus(ends, nodes.x[1:]))
         states = np.asarray(system.error(ends, nodes.x[1:]))
         of_steps = costs - stage.cost + part.cost_of(off)
-        held = _saved(part, stage)
+        held = SAVED_BY[part.kind] * _saved(part, stage)
         violations, beyond = between.violations()
+    states = states[:, : part.errors]
     worst = _worst(system, nodes.t, states)
     text = _sentence(worst, of_steps.sum(), held.sum(), cost, violations)
     return TranscriptionError(states, of_steps, held, violations, beyond, cost, text)

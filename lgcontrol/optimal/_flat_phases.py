@@ -10,15 +10,16 @@ import casadi as ca
 import numpy as np
 
 from ..groups import LieGroup, Product, Rn
-from ..integrators import Method
-from ..systems import Parameter, System
-from ..systems._internal import TrajectoryPoint, check_state
-from ._bounds import ALONG, Bound, NamedRows, check_numbers, with_known_limits
+from ..integrators import Method, get_method
+from ..systems import Input, Parameter, System
+from ..systems._internal import TrajectoryPoint, check_state, point_states
+from ._bounds import ALONG, Bound, NamedRows, PointRows, check_numbers, with_known_limits
 from ._phase import Phase
+from ._phase_shapes import PhaseShape
 from ._places import free_errors
 from ._problem import OptimalControlProblem
 from ._rows import expression_of
-from ._statement import QUADRATURES
+from ._statement import AT_POINTS, QUADRATURES, collocation_of
 from ._terms import Cost, Residual, of_quantity
 from ._weights import WeightLike, error_weight, input_weight
 
@@ -54,8 +55,8 @@ class FlatPhases:
 
     Parameters
     ----------
-    phases : tuple of Phase
-        Named.
+    shapes : tuple of PhaseShape
+        Of named phases, with what their inputs are between nodes.
     extra : tuple of Parameter
         Of costs, residuals and bounds, after those of the systems.
     time_weight, reference, is_periodic, method, quadrature, free, arrival
@@ -63,6 +64,8 @@ class FlatPhases:
 
     Attributes
     ----------
+    phases : tuple of Phase
+        Whose controls are those of the problem: the inner ones of the shapes.
     starts : ndarray of int, shape (phases + 1,)
         First nodes of the phases, and the last of all.
     free : list of int
@@ -82,14 +85,15 @@ class FlatPhases:
     """
 
     def __init__(
-        self, phases: tuple[Phase, ...], extra: tuple[Parameter, ...], *,
+        self, shapes: tuple[PhaseShape, ...], extra: tuple[Parameter, ...], *,
         time_weight: float | str, reference: Any, is_periodic: bool, method: str | Method,
         quadrature: str, free: str | Iterable[str], arrival: WeightLike | None,
     ) -> None:  # fmt: skip
-        self.phases, self.extra = phases, extra
+        self.shapes, self.extra = shapes, extra
+        self.phases = phases = tuple(shape.inner for shape in shapes)
         self.is_periodic, self.method, self.quadrature = is_periodic, method, quadrature
-        first = phases[0].system
-        chosen = free_errors(first, free)
+        first = shapes[0].phase.system
+        chosen = free_errors(first, free).tolist()
         if len(chosen) and first.errors is not None:
             raise ValueError(f"free: {first.name} has constraints, its start cannot be free")
         self.is_open = is_periodic or len(chosen) > 0
@@ -101,12 +105,19 @@ class FlatPhases:
                 self.groups.append(phase.system.state)
         self.split = self._places()
         self.own = [self.split.motions[self._group_of(i)] for i in range(len(phases))]
-        entries = {e.name: e for phase in phases[::-1] for e in phase.system.inputs}
-        names = dict.fromkeys(n for phase in phases for n in phase.system.input_names)
-        self.inputs = [entries[name] for name in names]
-        index = {name: k for k, name in enumerate(names)}
-        self.used = [[index[n] for n in phase.system.input_names] for phase in phases]
-        self.points = [self._reference_of(phase, reference) for phase in phases]
+        entries: dict[str, Input] = {}
+        for shape in shapes:
+            filled = shape.filled(0, 0, [0] * len(shape.controls))
+            for entry in shape.inner.system.inputs:
+                if entry.name not in filled:
+                    entries.setdefault(entry.name, entry)
+        # Inputs that are linear begin anew in each phase.
+        self.begins = [self._begins(i, entries) for i in range(len(phases))]
+        self.inputs = [*entries.values()]
+        index = {name: k for k, name in enumerate(entries)}
+        self.used = [[index[n] for n in phase.system.input_names if n in index] for phase in phases]
+        self.index = index
+        self.points = [reference_of(phase, self.groups[0], reference) for phase in phases]
         system = self._system()
         limits = {phase.name: phase.limits for phase in phases if phase.is_free}
         ends = [
@@ -116,9 +127,12 @@ class FlatPhases:
         haste = Cost(lambda t, x, u, p: self.elapsed(x, len(phases)), None, time_weight, "time")
         spans = range(len(phases))
         loop = [self._closing()] if is_periodic else []
+        if shapes[0].kind == "linear":
+            n = first.n_errors
+            chosen += range(n, n + shapes[0].more)
         names = [*(system.error_names[i] for i in chosen), *([DURATION] if self.free else [])]
         self.problem = OptimalControlProblem(
-            system, int(self.starts[-1]), Q=0.0, R=least_effort(system), terminal=0.0,
+            system, int(self.starts[-1]), Q=0.0, R=self._effort(system), terminal=0.0,
             reference=self._point(system), parameters=extra,
             free="all" if is_periodic else names,
             arrival=None if arrival is None else self.beside(system, arrival),
@@ -130,12 +144,20 @@ class FlatPhases:
     def __getstate__(self) -> dict[str, Any]:
         """With the functions of its phases as CasADi's: those of Python do not all pickle."""
         count = len(self.problem.all_parameters)
-        return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
+        shapes = tuple(shape.traced(count) for shape in self.shapes)
+        return self.__dict__ | {"shapes": shapes, "phases": tuple(one.inner for one in shapes)}
 
     def tangent_of(self, i: int) -> slice:
         """Where the motion of a phase is among the tangent coordinates of all."""
         ends = np.cumsum([0, *(group.dim for group in self.groups)]).tolist()
         return slice(*ends[self._group_of(i) : self._group_of(i) + 2])
+
+    @property
+    def _points(self) -> int:
+        """How many points integrals over a step take."""
+        if self.quadrature == AT_POINTS:
+            return len(collocation_of(self.method).points)
+        return len(QUADRATURES[self.quadrature])
 
     @property
     def limits(self) -> list[tuple[float, float]]:
@@ -164,6 +186,10 @@ class FlatPhases:
             blocks[FIRST] = self.groups[0]
         return Product(**blocks)
 
+    def start(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
+        """State of the whole at a start of the first phase."""
+        return self.state(self.shapes[0].begun(x), times)
+
     def state(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
         """State of the whole at the start, or at the reference; other groups wait at theirs."""
         waiting = [
@@ -177,27 +203,19 @@ class FlatPhases:
         """A weight on the first state of the first phase, as one on that of the whole."""
         if not self.is_open:
             raise ValueError("arrival weighs initial states that are free: name them, free=…")
-        own = error_weight("arrival", weight, self.phases[0].system)
+        own = error_weight("arrival", weight, self.shapes[0].phase.system)
         whole = np.zeros((system.n_errors, system.n_errors))
         whole[: len(own), : len(own)] = own
         return whole
 
-    def _reference_of(self, phase: Phase, reference: Any) -> TrajectoryPoint:
-        """State and inputs that a phase's errors and efforts are of."""
-        system = phase.system
-        own = phase.reference
-        if own is None and system.state == self.groups[0]:
-            own = reference
-        own = system.state.identity if own is None else own
-        x = check_state(system, "reference", getattr(own, "x", own))
-        u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
-        return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)
-
     def _point(self, system: System) -> Any:
         middle = [sum(limits) / 2 for limits in self.limits]
         u = np.array([entry.nominal for entry in self.inputs])
-        for point, used in list(zip(self.points, self.used, strict=True))[::-1]:
-            u[used] = point.u
+        for i in reversed(range(len(self.phases))):
+            names = self.phases[i].system.input_names
+            for k, name in enumerate(names):
+                if name in self.index:
+                    u[self.index[name]] = self.points[i].u[k]
         return TrajectoryPoint(self.state(self.points[0].x, middle), u)
 
     def _seconds(self, x: Any, i: int) -> Any:
@@ -235,30 +253,118 @@ class FlatPhases:
     ) -> list[tuple[float, Any, Any]]:
         """Weight, time and state of the points at which integrals over a step are taken."""
         system, length = self.phases[i].system, self._length(i, t, x)
-        now, state, before, found = self._time(i, t, x), self._begun(i, t, x, p), 0.0, []
+        now, state, before, found = self._time(i, t, x), self._begun(i, t, x, u, p), 0.0, []
         if self.quadrature == "left":
             return [(1.0, now, state)]
+        given = self._inputs_of(i, t, x, u)
+        if self.quadrature == AT_POINTS:
+            method = collocation_of(self.method)
+            X = point_states(system, method)(now, state, given, p[: system.n_parameters], length)[0]
+            points = enumerate(method.points.items())
+            return [(share, now + c * length, X[:, j]) for j, (c, share) in points]
         step, own = system.step(self.method).function, p[: system.n_parameters]
         for place, share in QUADRATURES[self.quadrature]:
             part = (place - before) * length
-            state = step(now + before * length, state, u[self.used[i]], own, part)
+            state = step(now + before * length, state, given, own, part)
             found.append((share, now + place * length, state))
             before = place
         return found
+
+    def _inputs_of(self, i: int, t: Any, x: Any, u: Any) -> Any:
+        """Inputs of a phase in the step that begins at node t."""
+        may = self._may_change(i, t)
+        known = self.shapes[i].filled(self._time(i, t, x), self._length(i, t, x), may)
+        names = self.phases[i].system.input_names
+        if not known:
+            return u[self.used[i]]
+        return ca.vertcat(
+            *(known[name] if name in known else u[self.index[name]] for name in names)
+        )
+
+    def _may_change(self, i: int, t: Any) -> list[Any]:
+        """Whether each control of a phase may change at node t, of blocks."""
+        may = self.shapes[i].may_change
+        if may is None:
+            return []
+        edges = [float(self.starts[i] + k) - 0.5 for k in range(1, len(may))]
+        return [ca.pw_const(t, edges, column.tolist()) for column in may.T]
+
+    def inputs_along(self, i: int, t: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Inputs (steps, n) of a phase with nodes at times t, for those of all."""
+        first, last = self.starts[i], self.starts[i + 1]
+        shape, N = self.shapes[i], self.phases[i].steps
+        may = [] if shape.may_change is None else shape.may_change.T
+        known = shape.filled(t[:-1], np.diff(t), may)
+        names = self.phases[i].system.input_names
+        columns = [
+            known[name] if name in known else u[first:last, self.index[name]] for name in names
+        ]
+        return np.column_stack([np.broadcast_to(one, (N,)) for one in columns])
+
+    def _begins(self, i: int, entries: dict[str, Input]) -> list[str]:
+        """Controls that say where linear inputs of a phase after the first begin."""
+        shape = self.shapes[i]
+        if i == 0 or shape.kind != "linear":
+            return []
+        found = []
+        for k in shape.controls:
+            entry = shape.phase.system.inputs[k]
+            name = f"{entry.name}.begin"
+            entries.setdefault(name, replace(entry, name=name))
+            found.append(name)
+        return found
+
+    def _effort(self, system: System) -> np.ndarray:
+        """Weights that tell plans apart: of rates by what they change in a step."""
+        found, scale = least_effort(system), {}
+        for shape in self.shapes:
+            if shape.kind in ("linear", "blocks"):
+                step = max(sum(shape.inner.limits) / 2 / shape.inner.steps, 1e-9)
+                own = least_effort(shape.phase.system)
+                for k, j in enumerate(shape.controls):
+                    name = f"{shape.phase.system.input_names[j]}.rate"
+                    scale[name] = own[k] * step**2
+        names = [entry.name for entry in system.inputs if entry.role == "control"]
+        return np.array([scale.get(name, w) for name, w in zip(names, found, strict=True)])
 
     def _is_in(self, i: int, t: Any) -> Any:
         """Whether the step that begins at node t belongs to a phase, 1 or 0."""
         after = t > int(self.starts[i]) - 0.5
         return ca.logic_and(after, t < int(self.starts[i + 1]) - 0.5)
 
-    def _begun(self, i: int, t: Any, x: Any, p: Any) -> Any:
+    def _begun(self, i: int, t: Any, x: Any, u: Any, p: Any) -> Any:
         """State of a phase at node t, where it begins that after the jump before it."""
         here = x[self.own[i]]
-        if not i or self.phases[i - 1].jump is None:
+        if not self.begins_anew(i):
             return here
-        before, motion = x[self.own[i - 1]], self.phases[i].system.state
-        jumped = self.phases[i - 1].jumped(self._time(i, t, x), before, p, motion)
-        return ca.if_else(t < int(self.starts[i]) + 0.5, jumped, here)
+        after = self.after_jump(i, self._time(i, t, x), x, u, p)
+        return ca.if_else(t < int(self.starts[i]) + 0.5, after, here)
+
+    def begins_anew(self, i: int) -> bool:
+        """Whether the first state of a phase differs from the last one of the phase before."""
+        return i > 0 and (
+            self.phases[i - 1].jump is not None
+            or bool(self.begins[i])
+            or self.own[i] != self.own[i - 1]
+        )
+
+    def after_jump(self, i: int, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """First state of a phase, at its time and for what all are at its first node."""
+        shape, before, end = self.shapes[i], self.shapes[i - 1], x[self.own[i - 1]]
+        motion = end[: before.nq]
+        if before.phase.jump is not None:
+            motion = before.phase.jumped(t, motion, p, shape.phase.system.state)
+        if not shape.more:
+            return motion
+        if self.begins[i]:
+            return ca.vertcat(motion, *(u[self.index[name]] for name in self.begins[i]))
+        # Blocks change when a phase begins: what acted before matters to nothing but rates.
+        names = before.phase.system.input_names
+        acted = {names[j]: end[before.nq + k] for k, j in enumerate(before.controls)}
+        own = (shape.phase.system.input_names[j] for j in shape.controls)
+        rest = dict(zip(own, shape.point.u[shape.controls], strict=True))
+        last = acted if before.more else {}
+        return ca.vertcat(motion, *(last.get(name, value) for name, value in rest.items()))
 
     def _alike(self) -> list[list[int]]:
         """Phases by their systems: those of one share its step."""
@@ -267,9 +373,10 @@ class FlatPhases:
             found.setdefault(id(phase.system), []).append(i)
         return list(found.values())
 
-    def _step_of(self, i: int, t: Any, x: Any, p: Any) -> list[Any]:
-        """Time, state and length of the step of a phase that begins at node t."""
-        return [self._time(i, t, x), self._begun(i, t, x, p), self._length(i, t, x)]
+    def _step_of(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[Any]:
+        """Time, state, inputs and length of the step of a phase that begins at node t."""
+        given = self._inputs_of(i, t, x, u)
+        return [self._time(i, t, x), self._begun(i, t, x, u, p), given, self._length(i, t, x)]
 
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
@@ -280,13 +387,13 @@ class FlatPhases:
             totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
             for alike in self._alike():
                 i = alike[0]
-                given = self._step_of(i, t, x, p)
+                given = self._step_of(i, t, x, u, p)
                 for j in alike[1:]:
-                    is_in, own = self._is_in(j, t), self._step_of(j, t, x, p)
+                    is_in, own = self._is_in(j, t), self._step_of(j, t, x, u, p)
                     given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
-                now, begin, length = given
+                now, begin, inputs, length = given
                 system = self.phases[i].system
-                after = system.step(self.method).function(now, begin, u[self.used[i]], p, length)
+                after = system.step(self.method).function(now, begin, inputs, p, length)
                 moved = system.state.minus(after, x[self.own[i]])
                 if len(alike) < len(self.phases):
                     moved = ca.if_else(sum(self._is_in(j, t) for j in alike), moved, 0)
@@ -299,13 +406,17 @@ class FlatPhases:
             for entry in self.inputs
         ]
         name = "_then_".join(dict.fromkeys(phase.system.name for phase in self.phases))
-        return System(name, group, change, inputs=inputs, parameters=first.parameters, dt=1.0)
+        symbol = ca.MX if get_method(self.method).solves else first.symbol
+        return System(
+            name, group, change, inputs=inputs, parameters=first.parameters, dt=1.0, symbol=symbol
+        )
 
     def _widest(self) -> dict[str, tuple[float, float]]:
         """Limits of the inputs that every phase keeps."""
         found: dict[str, tuple[float, float]] = {}
-        for phase in self.phases:
-            for entry in phase.system.inputs:
+        systems = [phase.system.inputs for phase in self.phases]
+        for entries in (*systems, self.inputs):
+            for entry in entries:
                 low, high = found.get(entry.name, (np.inf, -np.inf))
                 found[entry.name] = min(low, entry.lower), max(high, entry.upper)
         return found
@@ -317,13 +428,14 @@ class FlatPhases:
 
         Along the phase the value has the factor `over_step` of the length of a step.
         """
-        phase, own, used = self.phases[i], self.own[i], self.used[i]
+        phase, own = self.phases[i], self.own[i]
         first, last = int(self.starts[i]), int(self.starts[i + 1])
         u_ref = ca.DM(self.points[i].u)
 
         def along(t: Any, x: Any, u: Any, p: Any, points: slice = slice(None)) -> Any:
             found = sum(
-                over_step(share * self._length(i, t, x)) * value(*point, u[used], p)
+                over_step(share * self._length(i, t, x))
+                * value(*point, self._inputs_of(i, t, x, u), p)
                 for share, *point in self._points_within(i, t, x, u, p)[points]
             )
             return found if len(self.phases) == 1 else ca.if_else(self._is_in(i, t), found, 0)
@@ -332,7 +444,8 @@ class FlatPhases:
             return lambda t, x, u, p: along(t, x, u, p, slice(k, k + 1))
 
         def at_node(t: Any, x: Any, u: Any, p: Any) -> Any:
-            return value(self._time(i, t, x), self._begun(i, t, x, p), u[used], p)
+            state = self._begun(i, t, x, u, p)
+            return value(self._time(i, t, x), state, self._inputs_of(i, t, x, u), p)
 
         def at_end(t: Any, x: Any, u: Any, p: Any) -> Any:
             del t, u
@@ -341,7 +454,7 @@ class FlatPhases:
         made: list[tuple[Any, Any, range, str]] = []
         end, ended = range(last, last + 1), f"{term.name} at the end of {phase.name}"
         if term.at in ALONG:
-            each_point = range(len(QUADRATURES[self.quadrature]))
+            each_point = range(self._points)
             sums = [along] if isinstance(term, Cost) else [along_at(k) for k in each_point]
             made += [(one, term.weight, range(first, last), term.name) for one in sums]
             made.append((at_end, term.terminal, end, ended))
@@ -422,18 +535,20 @@ class FlatPhases:
 
     def _bounds(self, i: int) -> list[Bound]:
         """Bounds of a phase at its nodes, and what its controls may do less than others'."""
-        phase, used = self.phases[i], self.used[i]
+        phase = self.phases[i]
         first, last = int(self.starts[i]), int(self.starts[i + 1])
         found = []
         known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
         for bound in (*known, *self._tighter(i)):
-            if bound.at == "start" and i == 0 and not self.is_open:
+            names, needs_input, by_state = named_rows(phase.system, bound, len(self.extra))
+            is_open = self.is_open or bool(by_state & self._free_coordinates)
+            if bound.at == "start" and i == 0 and not is_open:
                 raise ValueError(
                     f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
                     "solve(), unless it is free (free=…, is_periodic=True)"
                 )
             at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
-            if bound.at in ALONG and i == 0 and self.is_open and not self.is_periodic:
+            if bound.at in ALONG and i == 0 and is_open and not self.is_periodic:
                 at = range(at.stop)
             if at and not 0 <= min(at) <= max(at) <= phase.steps:
                 raise ValueError(
@@ -442,12 +557,23 @@ class FlatPhases:
                 )
             nodes = range(first + at.start, first + at.stop, at.step)
 
-            def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
-                x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
-                values = now, self._begun(i, t, x, p), u[used], p, x_ref
-                return expression_of(phase.system, bound, *values)[0]
+            of_first = first in nodes or needs_input
 
-            names, needs_input = named_rows(phase.system, bound, len(self.extra))
+            def function(
+                t: Any, x: Any, u: Any, p: Any, bound: Bound = bound, of_first: bool = of_first
+            ) -> Any:
+                x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
+                if isinstance(bound.of, PointRows):
+                    given = self._inputs_of(i, t, x, u)
+                    points = self._points_within(i, t, x, u, p)
+                    every = [(now, state, given, p, x_ref) for _, now, state in points]
+                    return ca.vertcat(*(expression_of(phase.system, bound, *e)[0] for e in every))
+                given = self._inputs_of(i, t, x, u)
+                here = self._begun(i, t, x, u, p) if of_first else x[self.own[i]]
+                return expression_of(phase.system, bound, now, here, given, p, x_ref)[0]
+
+            if isinstance(bound.of, PointRows):
+                names = names * self._points
             if bound.at != "terminal" and needs_input:
                 # Inputs have a value where a step begins.
                 nodes = (
@@ -459,6 +585,13 @@ class FlatPhases:
                 rows = NamedRows(function, names, share)
                 found.append(replace(bound, of=rows, at=part, name=bound.label))
         return found
+
+    @property
+    def _free_coordinates(self) -> set[int]:
+        """Coordinates of the first phase's state that its linear inputs have."""
+        shape = self.shapes[0]
+        more = shape.more if shape.kind == "linear" else 0
+        return {*range(shape.nq, shape.nq + more)}
 
     def _alike_nodes(
         self, i: int, bound: Bound, nodes: range, of_inputs: bool
@@ -519,10 +652,26 @@ class Coordinates(NamedTuple):
     first: slice
 
 
-def named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool]:
-    """Names of a bound's rows, and whether it depends on u; extra parameters are the plan's."""
+def named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool, set[int]]:
+    """Names of a bound's rows, whether it depends on u, and on which coordinates of the state.
+
+    Extra parameters are the plan's.
+    """
     sym = system.symbol.sym
     sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
     column, names = expression_of(system, bound, *symbols)
-    return names, bool(ca.depends_on(column, symbols[2]))
+    needed = np.flatnonzero(ca.which_depends(column, symbols[1]))
+    return names, bool(ca.depends_on(column, symbols[2])), {*needed.tolist()}
+
+
+def reference_of(phase: Phase, first: LieGroup, reference: Any) -> TrajectoryPoint:
+    """State and inputs that a phase's errors and efforts are of."""
+    system = phase.system
+    own = phase.reference
+    if own is None and system.state == first:
+        own = reference
+    own = system.state.identity if own is None else own
+    x = check_state(system, "reference", getattr(own, "x", own))
+    u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
+    return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)

@@ -45,8 +45,6 @@ def solved_with_shapes(
     own, times = values[: system.n_parameters], problem.times(options.get("t0", 0.0))
     known = [check_start(system, "x0", x0, own) for x0 in starts]
     if refine is not None:
-        if problem.may_change is not None:
-            raise ValueError("refine moves nodes, and blocks count them: leave one of the two out")
         given = options | {"solver": solver}
         return [DERIVED["refined"](problem, x0, refine, given) for x0 in known]
     wanted = options.get("reference")

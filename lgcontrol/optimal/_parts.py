@@ -13,6 +13,7 @@ from ..systems._internal import TrajectoryPoint
 from ._bounds import ALONG, with_known_limits
 from ._flat_phases import FlatPhases, least_effort
 from ._input_limits import ControlBox
+from ._phase_motions import nodes_of
 from ._phased_solution import PhasedSolution
 from ._plan import SCALE
 from ._problem import OptimalControlProblem
@@ -38,6 +39,10 @@ class PlanPart(NamedTuple):
         Which steps and coordinates of the plan's flat problem they are.
     is_after_jump : bool
         Whether the first state follows from a jump of that of the flat problem.
+    kind : str
+        What inputs are between nodes, as of `PhaseShape`; that of a problem is "plain".
+    errors : int
+        Error coordinates that the states of the plan have; behind them are inputs.
     """
 
     name: str
@@ -48,6 +53,8 @@ class PlanPart(NamedTuple):
     steps: slice
     motion: slice
     is_after_jump: bool = False
+    kind: str = "plain"
+    errors: int | None = None
 
     @property
     def system(self) -> Any:
@@ -82,14 +89,15 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
         own = prices[:, : problem.system.n_errors]
         nodes = Nodes(found.t, found.x, found.u)
         return [PlanPart("", problem, nodes, setting, own, whole, every)]
-    flat, parts = found.problem._flat, []
-    for i, (name, motion) in enumerate(found.parts.items()):
+    flat, whole, parts = found.problem._flat, found.solution, []
+    times = found.times
+    for i, name in enumerate(found.parts):
         phase, steps = flat.phases[i], slice(*flat.starts[i : i + 2])
-        if len(motion) != phase.steps + 1:  # it vanished
+        nodes = Nodes(*nodes_of(flat, i, times, whole.x, whole.u, setting.p))
+        if len(nodes.t) != phase.steps + 1:  # it vanished
             continue
         of = _alone if is_whole else _stretch
-        problem = of(flat, i, np.diff(motion.t))
-        nodes = Nodes(motion.t, motion.x, motion.input_at_nodes[:-1])
+        problem = of(flat, i, np.diff(nodes.t))
         box = problem.input_limits.at(setting.p) if is_whole else None
         parts.append(
             PlanPart(
@@ -100,7 +108,9 @@ def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False)
                 prices[steps, flat.tangent_of(i)],
                 steps,
                 flat.own[i],
-                i > 0 and flat.phases[i - 1].jump is not None,
+                flat.begins_anew(i),
+                flat.shapes[i].kind,
+                flat.shapes[i].phase.system.n_errors,
             )  # fmt: skip
         )
     return parts

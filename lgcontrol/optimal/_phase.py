@@ -57,6 +57,9 @@ class Phase:
     lengths : array_like, shape (steps,), optional
         Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out. A soft bound
         counts each node as long as its step next to the mean.
+    blocks : int, sequence of int or mapping, optional
+        Steps of the phase over which an input stays, as of `OptimalControlProblem`. The first block
+        begins with the phase.
     duration_prior : tuple of two floats, optional
         ``(T₀, w)``: the expected duration in s and the weight of ``½ w (T − T₀)²``. In estimation w
         is the inverse of the variance.
@@ -80,6 +83,7 @@ class Phase:
     name: str = ""
     reference: Any = None
     lengths: Any = None
+    blocks: Any = None
     duration_prior: Any = None
     _nodes: int = 0  # of the phase that this one refines, which weigh soft bounds
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -13,23 +13,33 @@ from ._flat_phases import FlatPhases
 from ._phased_solution import PhasedSolution
 
 
-def part_of(
+class PartNodes(NamedTuple):
+    """Nodes of a phase for the controls of the flat problem; the end of one that vanished.
+
+    Attributes
+    ----------
+    t, x, u : ndarray
+        Times, states after the jump before the phase, and inputs of the steps.
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+
+
+def nodes_of(
     flat: FlatPhases, i: int, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray
-) -> Trajectory:
-    """Nodes of a phase; one that vanishes has its end alone."""
+) -> PartNodes:
+    """Nodes of a phase, for those of all at times t."""
     first, last = flat.starts[i], flat.starts[i + 1]
-    phase, before = flat.phases[i], flat.phases[i - 1] if i else None
     here = t[first : last + 1]
     states = x[first : last + 1, flat.own[i]].copy()
-    if before is not None and before.jump is not None:
-        end = ca.DM(x[first, flat.own[i - 1]])
-        after = before.jumped(float(here[0]), end, ca.DM(p), phase.system.state)
-        states[0] = np.asarray(ca.DM(after)).ravel()
+    if flat.begins_anew(i):
+        given = ca.DM(x[first]), ca.DM(u[first]), ca.DM(p)
+        states[0] = np.asarray(ca.DM(flat.after_jump(i, float(here[0]), *given))).ravel()
     kept = np.append(np.diff(here) > 0, True)
-    inputs = held(u[first:last][:, flat.used[i]], kept)
-    return Trajectory(
-        phase.system.state, here[kept], states[kept], inputs, inputs=phase.system.inputs
-    )
+    inputs = flat.inputs_along(i, here, u)
+    return PartNodes(here[kept], states[kept], held(inputs, kept))
 
 
 def guess_of_phases(flat: FlatPhases, guess: Any, times: Sequence[float]) -> Any:
@@ -48,14 +58,16 @@ def guess_of_phases(flat: FlatPhases, guess: Any, times: Sequence[float]) -> Any
         return _joined(
             flat,
             [
-                _sampled(guess, *share, phase.nodes, used)
-                for phase, share, used in zip(flat.phases, shares, flat.used, strict=True)
+                _sampled(guess, *share, shape.phase.nodes, used)
+                for shape, share, used in zip(flat.shapes, shares, _stated(flat), strict=True)
             ],
             times,
         )
     u = guess.input_at_nodes[:-1]
     spans = zip(flat.starts[:-1], flat.starts[1:], strict=True)
-    parts = [(guess.x[a : b + 1], u[a:b][:, k]) for (a, b), k in zip(spans, flat.used, strict=True)]
+    parts = [
+        (guess.x[a : b + 1], u[a:b][:, k]) for (a, b), k in zip(spans, _stated(flat), strict=True)
+    ]
     return _joined(flat, parts, times)
 
 
@@ -68,7 +80,7 @@ def _checked(flat: FlatPhases, guess: Any) -> list[tuple[np.ndarray, np.ndarray]
             "has one for each"
         )
     return [
-        (one.x, one.input_at_nodes[:-1])
+        (one.x, one.input_at_nodes[: None if one.hold == "first" else -1])
         if len(one) == phase.steps + 1
         else _sampled(one, 0.0, 1.0, phase.nodes)
         for phase, one in zip(flat.phases, given, strict=True)
@@ -80,6 +92,10 @@ def _joined(
 ) -> Trajectory:
     """A guess for the whole: states wait where their phase begins, and stay where it ends."""
     count = int(flat.starts[-1])
+    parts = [
+        shape.nodes(*part, time * shape.phase.shares)
+        for shape, part, time in zip(flat.shapes, parts, times, strict=True)
+    ]
     x = np.tile(flat.state(parts[0][0][0], times), (count + 1, 1))
     u = np.tile([entry.nominal for entry in flat.inputs], (count, 1))
     for i, (states, inputs) in enumerate(parts):
@@ -87,8 +103,18 @@ def _joined(
         begun = i > 0 and flat.own[i] != flat.own[i - 1]
         x[first + begun : last + 1, flat.own[i]] = states[begun:]
         x[last + 1 :, flat.own[i]] = states[-1]
-        u[first:last, flat.used[i]] = inputs
+        names = flat.phases[i].system.input_names
+        u[first:last, flat.used[i]] = inputs[:, [k for k, n in enumerate(names) if n in flat.index]]
+        for k, name in enumerate(flat.begins[i]):
+            u[first, flat.index[name]] = states[0, flat.shapes[i].nq + k]
     return Trajectory(flat.problem.system.state, np.arange(count + 1), x, u)
+
+
+def _stated(flat: FlatPhases) -> list[list[int]]:
+    """Which of the inputs of all phases, as they were stated, are those of each."""
+    systems = [shape.phase.system for shape in flat.shapes]
+    names = [*dict.fromkeys(name for system in systems for name in system.input_names)]
+    return [[names.index(name) for name in system.input_names] for system in systems]
 
 
 def _sampled(
@@ -96,7 +122,7 @@ def _sampled(
 ) -> tuple[np.ndarray, np.ndarray]:
     """States and inputs of a guess at the nodes of a phase, which has a part of its duration."""
     t = guess.t[0] + guess.duration * (first + (last - first) * nodes)
-    return guess(t).x, guess(t[:-1]).u[:, used]
+    return guess(t).x, guess(t if guess.hold == "first" else t[:-1]).u[:, used]
 
 
 def held(u: np.ndarray, kept: np.ndarray) -> np.ndarray:

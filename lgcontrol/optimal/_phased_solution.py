@@ -43,7 +43,10 @@ class PhasedSolution(Result):
         Solution of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
     whole : Trajectory or None
-        All parts in one; None where phases move on different groups.
+        All parts in one; None where phases move on different groups, or inputs vary in steps and
+        jump between phases.
+    times : ndarray
+        Of the nodes of all phases, s.
     """
 
     durations: dict[str, float]
@@ -52,13 +55,15 @@ class PhasedSolution(Result):
     problem: Problem
     solution: OptimalSolution
     whole: Trajectory | None
+    times: np.ndarray
 
     @property
     def trajectory(self) -> Trajectory:
         """Nodes in time of the state that the phases share; where one ends, before its jump."""
         if self.whole is None:
             raise ValueError(
-                f"phases {', '.join(self.parts)} have states on different groups: take parts"
+                f"phases {', '.join(self.parts)} have states on different groups, or inputs that "
+                "vary in steps and jump between phases: take parts"
             )
         return self.whole
 

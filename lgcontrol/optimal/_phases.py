@@ -13,27 +13,26 @@ from numpy.typing import ArrayLike
 
 from ..codegen import named_options
 from ..codegen._internal import (
-    UnknownNameError,
     check_options,
     check_shape,
     interruptible,
-    unknown_name,
 )
 from ..groups._internal import group_difference
 from ..integrators import Method
 from ..systems import Parameter, Trajectory
 from ..systems._internal import check_name, check_state
 from ._bounds import ALONG, check_consistent, with_known_limits
-from ._flat_phases import FlatPhases, named_rows
+from ._flat_phases import FlatPhases, named_rows, reference_of
 from ._outcome import SolveStatus
 from ._phase import Phase
-from ._phase_motions import guess_of_phases, held, part_of
+from ._phase_motions import guess_of_phases, held, nodes_of
+from ._phase_shapes import PhaseShape
 from ._phased_solution import Durations, PhasedSolution
 from ._problem import OptimalControlProblem
 from ._rows import expression_of
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
-from ._statement import QUADRATURES, check_quadrature
+from ._statement import AT_POINTS, check_input_hold, check_quadrature
 from ._weights import WeightLike
 
 # Violation at the start below which it is rounding of numbers of size one.
@@ -41,6 +40,8 @@ START_TOLERANCE = 1e-9
 # Where the search for free durations begins, by the ratio of their limits: 0 is the least. From the
 # middle first, and where that leads to no plan from these on: tests.benchmarks.literature.
 MIDDLE, LONGER = 0.5, (0.5, 0.75, 1.0)
+# What inputs are between the nodes, by the word of `hold`.
+KINDS = {"zero": "plain", "first": "linear", AT_POINTS: "points"}
 GIVEN_UP = SolveStatus.INFEASIBLE, SolveStatus.STALLED, SolveStatus.FAILED
 USED_UP = SolveStatus.ITERATION_LIMIT
 
@@ -64,10 +65,12 @@ class PhasedProblem:
         Of costs, residuals and bounds, after those of the first system.
     is_periodic : bool
         Whether the state after the end (and its jump) is that at the start, which is found, too.
-    method : str or Method
-        Integrator of the steps.
-    quadrature : {"left", "gauss"}
+    method : str or Method, optional
+        Integrator of the steps; "rk4" if left out, and "radau_iia5" for ``hold="collocation"``.
+    quadrature : {"left", "gauss", "collocation"}, optional
         Integral of costs and residuals over a step, as in `OptimalControlProblem`.
+    hold : {"zero", "first", "collocation"}
+        Controls within a step, as in `OptimalControlProblem`. Linear ones begin anew in each phase.
     free : str or iterable of str
         Initial states of the first phase that are optimised, by name, or ``"all"``, as of
         `OptimalControlProblem`. For these x0 is the initial guess. `System.augment` makes constant
@@ -101,8 +104,9 @@ class PhasedProblem:
         reference: Any = None,
         parameters: Sequence[Parameter | str] = (),
         is_periodic: bool = False,
-        method: str | Method = "rk4",
-        quadrature: str = "left",
+        method: str | Method | None = None,
+        quadrature: str | None = None,
+        hold: str = "zero",
         free: str | Iterable[str] = (),
         arrival: WeightLike | None = None,
     ) -> None:
@@ -113,14 +117,16 @@ class PhasedProblem:
             phase if phase.name else replace(phase, name=f"phase{i}")
             for i, phase in enumerate(given)
         )
+        own = "auto" if method is None else method
+        self.hold = check_input_hold(self.phases[0].system, hold, own)
+        if method is None:
+            method = "radau_iia5" if hold == AT_POINTS else "rk4"
         self.is_periodic, self.method = is_periodic, method
-        if quadrature not in QUADRATURES:
-            raise UnknownNameError(unknown_name("quadrature", str(quadrature), QUADRATURES))
-        self.quadrature = check_quadrature(self.phases[0].system, quadrature)
+        self.quadrature = check_quadrature(self.phases[0].system, quadrature, hold)
         self._statement = {
             "time_weight": time_weight, "reference": reference, "parameters": parameters,
             "is_periodic": is_periodic, "method": method, "quadrature": quadrature, "free": free,
-            "arrival": arrival,
+            "arrival": arrival, "hold": hold,
         }  # fmt: skip
         self._check()
         if not isinstance(time_weight, str) and not np.isfinite(time_weight):
@@ -129,16 +135,40 @@ class PhasedProblem:
                 "the name of a parameter"
             )
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
+        shapes = self._shapes(reference, len(extra))
         self._flat = FlatPhases(
-            self.phases, extra, time_weight=time_weight, reference=reference,
+            shapes, extra, time_weight=time_weight, reference=reference,
             is_periodic=is_periodic, method=method, quadrature=self.quadrature, free=free,
             arrival=arrival,
         )  # fmt: skip
 
+    def _shapes(self, reference: Any, extra: int) -> tuple[PhaseShape, ...]:
+        """Phases of other controls where inputs vary in steps or stay over several."""
+        systems: dict[Any, Any] = {}
+        made, first = [], self.phases[0].system.state
+        for phase in self.phases:
+            kind = KINDS[self.hold]
+            if phase.blocks is not None:
+                if kind != "plain":
+                    raise ValueError(
+                        f"blocks of phase {phase.name!r} hold inputs, and hold={self.hold!r} lets "
+                        "them vary: give one of the two"
+                    )
+                kind = "blocks"
+            if kind != "plain" and self.is_periodic:
+                raise ValueError(
+                    f"a loop (is_periodic=True) has held inputs: leave hold={self.hold!r} and "
+                    "blocks out"
+                )
+            count = phase.system.n_parameters + extra
+            point = reference_of(phase, first, reference)
+            made.append(PhaseShape(phase, kind, self.method, point, count, systems))
+        return tuple(made)
+
     def __getstate__(self) -> dict[str, Any]:
         """With the functions of its phases as CasADi's: those of Python do not all pickle."""
-        flat = self._flat.__getstate__()
-        return self.__dict__ | {"phases": flat["phases"]}
+        count = len(self.problem.all_parameters)
+        return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
 
     @property
     def problem(self) -> OptimalControlProblem:
@@ -225,7 +255,7 @@ class PhasedProblem:
         given = guess_of_phases(self._flat, guess, times)
         solver, began = make_solver(solver, self.problem), perf_counter()
         found = self.problem.solve(
-            self._flat.state(start, times), guess=given, solver=solver, **options
+            self._flat.start(start, times), guess=given, solver=solver, **options
         )
         ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
         if durations is None and self._flat.free and found.status in ended:
@@ -272,7 +302,7 @@ class PhasedProblem:
                     if options["time_limit"] <= 0:
                         return found
                 made = of.problem.solve(
-                    of._flat.state(start, least),
+                    of._flat.start(start, least),
                     guess=guess_of_phases(of._flat, made, least),
                     solver=solver,
                     **options,
@@ -300,18 +330,22 @@ class PhasedProblem:
         t = np.concatenate([[0.0], np.cumsum(np.concatenate(parts))])
         # A phase that vanishes leaves one node: that after it.
         kept = np.append(np.diff(t) > 0, True)
-        whole = None
-        if len(self._flat.groups) == 1:
-            whole = Trajectory(
-                self._flat.groups[0], t[kept], x[kept][:, self._flat.own[0]], held(u, kept),
-                inputs=self._flat.inputs,
-            )  # fmt: skip
+        whole, flat = None, self._flat
         names = [q.name for q in self.phases]
         p = self.problem.parameter_values(options.get("p"))
-        parts = {name: part_of(self._flat, i, t, x, u, p) for i, name in enumerate(names)}
+        parts = {
+            name: shape.read(*nodes_of(flat, i, t, x, u, p), p)
+            for i, (name, shape) in enumerate(zip(names, flat.shapes, strict=True))
+        }
+        if all(shape.kind == "plain" for shape in flat.shapes) and len(flat.groups) == 1:
+            whole = Trajectory(
+                flat.groups[0], t[kept], x[kept][:, flat.own[0]], held(u, kept), inputs=flat.inputs
+            )
+        elif len(parts) == 1:
+            whole = parts[names[0]]
         return PhasedSolution(
             Durations(zip(names, seconds, strict=True)), t[self._flat.starts[1:]], parts, self,
-            self._with_start(_in_seconds(found, t), start, p), whole,
+            self._with_start(_in_seconds(found, t), start, p), whole, t,
         )  # fmt: skip
 
     def _with_start(
@@ -320,12 +354,12 @@ class PhasedProblem:
         """The solution, whose message names hard bounds that the given start violates."""
         if self._flat.is_open or not solution.is_success:
             return solution
-        phase, point = self.phases[0], self._flat.points[0]
+        phase, point = self.phases[0], self._flat.shapes[0].point
         values = ca.DM(0), ca.DM(x0), ca.DM(point.u), ca.DM(p), ca.DM(point.x)
         told = []
         for bound in (with_known_limits(phase.system, bound) for bound in phase.bounds):
             holds_first = bound.at in ALONG or (isinstance(bound.at, range) and 0 in bound.at)
-            _, needs_input = named_rows(phase.system, bound, len(self._flat.extra))
+            _, needs_input, _ = named_rows(phase.system, bound, len(self._flat.extra))
             if bound.soft is not None or not holds_first or needs_input:
                 continue
             found = np.asarray(ca.DM(expression_of(phase.system, bound, *values)[0])).ravel()

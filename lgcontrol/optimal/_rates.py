@@ -113,10 +113,10 @@ def with_rates(
             "rates need inputs that are held or linear and may change in every step: leave "
             'blocks and hold="collocation" out, or limit the rates of its inputs by Bound'
         )
-    view = _View(problem.system, "linear")
+    view = InputView(problem.system, "linear")
     if problem.hold == "zero":
         held = problem.dt if period is None else min(period, problem.dt)
-        view = _View(problem.system, "rates", held)
+        view = InputView(problem.system, "rates", held)
     weight = input_weight("weight of the rates", rates.weight, problem.system)
     return _beside(problem, view, rates, weight)
 
@@ -133,7 +133,7 @@ def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
     -------
     OptimalControlProblem
     """
-    return _beside(problem, _View(problem.system, "linear"), Rates(), _least_rates(problem))
+    return _beside(problem, InputView(problem.system, "linear"), Rates(), _least_rates(problem))
 
 
 def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
@@ -152,7 +152,7 @@ def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
     -------
     OptimalControlProblem
     """
-    view = _View(problem.system, "linear" if problem.hold == "first" else "blocks")
+    view = InputView(problem.system, "linear" if problem.hold == "first" else "blocks")
     return _beside(problem, view, Rates(), _least_rates(problem), is_free=view.kind == "linear")
 
 
@@ -177,7 +177,7 @@ def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
     method = collocation_of(problem.method)
     _refuse_weights(problem)
     points = [*method.points]
-    view = _View(problem.system, "points", points=points)
+    view = InputView(problem.system, "points", points=points)
     reference = problem.reference
     if reference is not None:
         own = problem.nominal_parameters[: problem.system.n_parameters]
@@ -244,7 +244,7 @@ def _called(problem: OptimalControlProblem) -> str:
 
 
 def _beside(
-    problem: OptimalControlProblem, view: _View, rates: Rates, R: np.ndarray, *,
+    problem: OptimalControlProblem, view: InputView, rates: Rates, R: np.ndarray, *,
     is_free: bool = False,
 ) -> OptimalControlProblem:  # fmt: skip
     """The problem whose controls are rates, with their limits and the weight R.
@@ -345,7 +345,7 @@ def beside_inputs(system: System, known: ReferenceSamples) -> ReferenceSamples:
     )
 
 
-class _View:
+class InputView:
     """States, inputs and terms of a system in those of the one with rates.
 
     Parameters

@@ -34,10 +34,12 @@ def refined(
     for stated in problem.phases if is_phased else (problem,):
         tolerance = _checked(stated, tolerance)
     finer: Any = problem
-    if is_phased:
-        finer = problem.with_phases(problem.phases, quadrature="gauss")
-    elif problem.quadrature == "left":
-        finer = problem.with_arguments(quadrature="gauss")
+    if problem.quadrature == "left":
+        finer = (
+            problem.with_phases(problem.phases, quadrature="gauss")
+            if is_phased
+            else problem.with_arguments(quadrature="gauss")
+        )
     given: dict[str, Any] = options
     rounds = failures = 0
     while True:
@@ -97,6 +99,8 @@ def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
         raise ValueError(
             f"refine: {stated.system.name} is discrete, its steps are exact: leave refine out"
         )
+    if stated.blocks is not None:
+        raise ValueError("refine moves nodes, and blocks count them: leave one of the two out")
     placed = [(f"the bound on {bound.label} holds", bound.at) for bound in stated.bounds]
     placed += [
         (f"the {type(term).__name__.lower()} {term.name!r} counts", term.at)
