@@ -156,7 +156,7 @@ class Between:
 def mapped(function: Any, *values: np.ndarray) -> list[np.ndarray]:
     """Results of a function of numbers and vectors for all steps, in one call of CasADi.
 
-    What has one value for all is a vector; of what has one for each step the steps are rows.
+    A value for all is a vector. Values for each step are rows.
     """
     sizes = [function.function.size1_in(i) for i in range(len(values))]
     given = [

@@ -65,7 +65,7 @@ class FlatPhases:
     Attributes
     ----------
     phases : tuple of Phase
-        Whose controls are those of the problem: the inner ones of the shapes.
+        The inner ones of the shapes: their controls are those of the problem.
     starts : ndarray of int, shape (phases + 1,)
         First nodes of the phases, and the last of all.
     free : list of int
@@ -73,7 +73,7 @@ class FlatPhases:
     groups : list of LieGroup
     split : Coordinates
     own : list of slice
-        Where each phase has its state among the coordinates.
+        Places of the states of the phases among the coordinates.
     inputs : list of Input
     used : list of list of int
         Which of them are those of each phase.
@@ -148,7 +148,7 @@ class FlatPhases:
         return self.__dict__ | {"shapes": shapes, "phases": tuple(one.inner for one in shapes)}
 
     def tangent_of(self, i: int) -> slice:
-        """Where the motion of a phase is among the tangent coordinates of all."""
+        """Places of the motion of a phase among the tangent coordinates of all."""
         ends = np.cumsum([0, *(group.dim for group in self.groups)]).tolist()
         return slice(*ends[self._group_of(i) : self._group_of(i) + 2])
 

@@ -130,9 +130,8 @@ class Phase:
     def node_weights(self, *, of_inputs: bool = False) -> np.ndarray:
         """Length of each node's step next to the mean, by which soft bounds count, (steps + 1,).
 
-        The last node's is that of the step before. Of a phase that refines another one: the weights
-        of the trapezoidal rule, of inputs the lengths of their steps, and the mean is that of the
-        other phase.
+        The last node's is that of the step before. A refined phase has the weights of the
+        trapezoidal rule, next to the mean of the other phase; of inputs the lengths of their steps.
         """
         shares = self.shares * (self._nodes or self.steps)
         ends = np.append(shares, shares[-1])

@@ -46,7 +46,7 @@ class PhaseShape:
     Attributes
     ----------
     inner : Phase
-        Whose controls are rates of the inputs, or their values at points.
+        Its controls are rates of the inputs, or their values at points.
     may_change : ndarray, shape (steps, m) or None
         Of blocks: 1 in steps in which a control may change, else 0.
     """
