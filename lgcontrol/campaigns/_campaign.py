@@ -202,11 +202,11 @@ class Campaign:
             Its ``message`` says which criteria fail, with their values and limits.
         """
         number = key if isinstance(key, int) else self._number(key)
-        return replay_case(self._setting("none", self.criteria), self.all_cases()[number])
+        return replay_case(self._setting("none", self.criteria), self._case(number))
 
     def task(self, number: int) -> Task:
         """The closed loop of a case."""
-        return task_of(self._setting("none", self.criteria), self.all_cases()[number])
+        return task_of(self._setting("none", self.criteria), self._case(number))
 
     def all_cases(self) -> list[Case]:
         """Cases with their seeds and values."""
@@ -248,6 +248,12 @@ class Campaign:
     def replaced(self, **changes: Any) -> Campaign:
         """The campaign with other fields."""
         return replace(self, **changes)
+
+    def _case(self, number: int) -> Case:
+        cases = self.all_cases()
+        if not 0 <= number < len(cases):
+            raise ValueError(f"there is no case {number}: give one from 0 to {len(cases) - 1}")
+        return cases[number]
 
     def _number(self, key: str) -> int:
         keys = self.keys()

@@ -190,25 +190,26 @@ def shown(difference: tuple[float, float, float]) -> int:
 def paired_share(only_first: int, only_second: int, count: int) -> tuple[float, float, float]:
     """Share of success of the second minus the first in the same cases, and its 95 % interval.
 
-    The interval is exact given how many cases differ: it holds zero where McNemar's exact test has
-    p > 0.05. Where no case differs, its ends are those of the probability that one does.
+    It holds zero exactly where McNemar's test has p > 0.05. Its ends are those of the probability
+    that the second succeeds where the two differ, times that of the share of cases that differ.
 
     Examples
     --------
     >>> mean, low, high = paired_share(1, 9, 50)
     >>> round(mean, 2), round(low, 3), round(high, 3)
-    (0.16, 0.022, 0.199)
+    (0.16, 0.011, 0.336)
     """
     differing = only_first + only_second
     if not count:
         return float("nan"), float("nan"), float("nan")
-    if not differing:
-        most = float(stats.binomtest(0, count).proportion_ci(0.95, "exact").high)
-        return 0.0, -most, most
-    found = stats.binomtest(only_second, differing).proportion_ci(0.95, "exact")
-    part = differing / count
-    low, high = (part * (2 * float(end) - 1) for end in (found.low, found.high))
-    return (only_second - only_first) / count, low, high
+    part = share(differing, count, method="clopper-pearson")
+    second = share(only_second, differing, method="clopper-pearson")
+    low, high = 2 * second.low - 1, 2 * second.high - 1
+    return (
+        (only_second - only_first) / count,
+        low * (part.low if low > 0 else part.high),
+        high * (part.high if high > 0 else part.low),
+    )
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -115,7 +115,11 @@ class Store:
                 f"begin immediate; pragma application_id = {STORE_APPLICATION}; "
                 f"pragma user_version = {STORE_VERSION}; {_TABLES} commit;"
             )
-            yield
+            try:
+                yield
+            finally:
+                with suppress(sqlite3.Error):  # one file that can be copied; else the log has them
+                    self._db.execute("pragma wal_checkpoint(truncate)")
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
