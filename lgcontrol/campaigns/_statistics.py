@@ -197,7 +197,7 @@ def paired_share(only_first: int, only_second: int, count: int) -> tuple[float, 
     --------
     >>> mean, low, high = paired_share(1, 9, 50)
     >>> round(mean, 2), round(low, 3), round(high, 3)
-    (0.16, 0.011, 0.336)
+    (0.16, 0.011, 0.335)
     """
     differing = only_first + only_second
     if not count:
