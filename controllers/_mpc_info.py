@@ -50,6 +50,11 @@ class MPCInfo(ControlInfo):
         Whether the input is the feedback of a plan that `MPC.preview` made.
     preview_time : float
         In s, of the preview for the next call, where calls make one.
+    defect : float
+        Largest defect of the plan, in error coordinates: how far a step ends off the next state. A
+        call that takes few iterations leaves some, which the next one closes. A watchdog should not
+        trust a plan with a large one, such as 0.1, though it keeps its bounds; NaN where there is
+        no plan.
     """
 
     iterations: int = 0
@@ -59,6 +64,7 @@ class MPCInfo(ControlInfo):
     restart: str = ""
     is_feedback: bool = False
     preview_time: float = 0.0
+    defect: float = np.nan
 
     @classmethod
     def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
@@ -84,6 +90,7 @@ class MPCInfo(ControlInfo):
             qp_time=solution.times.get("qp", 0.0),
             solve=solution.status,
             restart=restart,
+            defect=float(solution.iterations[-1].defect),
         )
         return made
 
@@ -94,5 +101,6 @@ class MPCInfo(ControlInfo):
         made.__dict__.update(
             status=status, solve_time=seconds, message="", qp_time=0.0, restart=restart,
             iterations=calls.struct.iterations, cost=calls.struct.cost, solve=calls.ended,
+            defect=calls.struct.defect,
         )  # fmt: skip
         return made

@@ -287,7 +287,7 @@ def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypat
     solver, N = InteriorPointSolver(task.problem).prepare(), task.problem.horizon
     assert solver.is_compiled
     starts = [
-        task._state(np.array([7 + a, 2.7 + b, np.cos(c), np.sin(c), 0.0, 0.0]), [50**0.5])
+        task._flat.state(np.array([7 + a, 2.7 + b, np.cos(c), np.sin(c), 0.0, 0.0]), [50**0.5])
         for a, b, c in PARKED
     ]
     folder = solver.export_c(tmp_path / "park", name="park", guess="cheapest", first_iterations=200)
@@ -307,6 +307,9 @@ def test_firmware_accepts_the_first_plan_that_python_accepts(tmp_path, monkeypat
     seen = set()
     for x0, row in zip(starts, rows, strict=True):
         plan = solver.solve(x0, guess="cheapest", max_iterations=200)
+        if plan.iterations[-1].number > 200:  # by the other way, which firmware has no time for
+            assert row[1] == 200 and STATUSES[int(row[0])] != "OK"
+            continue
         assert row[1] == plan.iterations[-1].number
         assert (row[3 : 3 + (N + 1) * nq] == plan.x.ravel()).all()
         assert (row[-N * nu :] == plan.plan["u"].ravel()).all()
@@ -338,6 +341,37 @@ def test_what_is_no_state_and_no_time_is_answered_as_python_does(delay, tmp_path
     )
     code, text = ran(folder, tmp_path)
     assert code == 0, text
+
+
+@needs_compiler
+def test_a_call_tells_the_defects_that_its_plan_has_in_python_and_in_c(tmp_path):
+    """A body that turns fast, kicked from call to call: after its steps plans are no motion."""
+    body = spacecraft()
+    rng, group = np.random.default_rng(0), body.state
+    turns, rates = rng.normal(size=(8, 3)), 0.3 * rng.normal(size=(8, 3)).clip(-1, 1)
+    kicks = [group.join(attitude=SO3.exp(w), rate=v) for w, v in zip(turns, rates, strict=True)]
+    controller = MPC(
+        body, 20, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1, solver="interior_point",
+        bounds=[Bound("rate", -0.4, 0.4)], reference=group.identity, real_time=TOLD,
+    )  # fmt: skip
+    folder = controller.export_c(tmp_path / "swing", name="swing", x0=kicks[0])
+    told = []
+    for k, x in enumerate(kicks):
+        controller(0.2 * k, x)
+        plan, step = controller.plan, body.step(controller.problem.method)
+        ends = step(plan.t[:-1], plan.x[:-1], plan.u, [], 0.2)
+        there = np.abs(body.error(ends, plan.x[1:])).max()
+        assert controller.info.defect == pytest.approx(there, rel=1e-6, abs=1e-9)
+        told.append(controller.info.defect)
+    assert max(told) > 1e-3 and controller.info.status == "ok"
+    table = ", ".join(repr(float(value)) for x in kicks for value in x)
+    text = (
+        f"  static const double x[] = {{{table}}};\n  double u[SWING_NU];\n  swing_init(&m);\n"
+        f"  for (int i = 0; i < {len(kicks)}; i++) {{\n"
+        "    swing_step(&m, 0.2 * i, x + i * SWING_NX, u);\n"
+        '    printf("%.17g\\n", m.defect);\n  }\n'
+    )
+    assert printed(folder, text, tmp_path)[:, 0] == pytest.approx(told, rel=1e-4, abs=1e-8)
 
 
 @needs_compiler

@@ -491,6 +491,7 @@ typedef struct {{
   }} plan;
   double cost;      /* of the plan before its last step, with penalties */
   double violation; /* the largest, of a hard bound */
+  double defect;    /* the largest: a step of the plan ends this far off the next state */
   int status, iterations;
   /* memory */
   double x0[LG_MPC_NX], lower[LG_MPC_NU], upper[LG_MPC_NU];
@@ -530,7 +531,7 @@ def _doubles(model: Any, loop: LoopExport, sizes: dict[str, int]) -> int:
     problem, system, m = model.problem, model.problem.system, model.m
     M, nq = problem.horizon + 1, system.state.nq
     own = M * (nq + system.n_inputs) + 2 * model.n**2 + max(1, len(problem.parameter_names)) + M
-    return own + sizes["plan"] + 2 + nq + 4 * m + sum(max(1, sizes[key]) for key in ARRAYS)
+    return own + sizes["plan"] + 3 + nq + 4 * m + sum(max(1, sizes[key]) for key in ARRAYS)
 
 
 _TAKEN_HEAD = """

@@ -125,7 +125,8 @@ class NumpyMemory(KernelMemory):
             solver.begin_warm()
         else:
             solver = self._newton(nodes)
-        found = solver.solve(task.max_iterations - taken, is_elastic=is_elastic, watch=self._watch)
+        most = task.max_iterations - taken + (task.more if is_elastic else 0)
+        found = solver.solve(most, is_elastic=is_elastic, watch=self._watch)
         last = taken + len(found.log) - 1
         self.arrays["log"][taken : last + 1] = found.log
         task.iterations = last

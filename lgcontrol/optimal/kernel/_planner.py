@@ -82,7 +82,12 @@ class Watch:
             self.number += 1
         except BaseException as error:  # of the callback, or Ctrl-C
             self.error = error
-        return int(self.ended is not None or self.error is not None)
+        return int(self.is_over)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended the solve."""
+        return self.ended is not None or self.error is not None
 
     def raise_error(self) -> None:
         """Raise what ended the solve."""
@@ -452,7 +457,8 @@ class InteriorPointSolver:
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
-            At least 0.
+            At least 0. As many again if that ends infeasible or stalled: for the elastic problem
+            first, and for the default guess, if another one leads to no plan.
         time_limit : float
             In s.
         callback : callable, optional
@@ -497,36 +503,60 @@ class InteriorPointSolver:
         if not self.is_prepared:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
-        memory.reserve(max_iterations)
+        memory.reserve(2 * max_iterations)
+        way: dict[str, Any] = {"tolerance": tolerance, "more": max_iterations}
         try:
             memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
             status, left = None, max_iterations
             if isinstance(guess, OptimalSolution) and guess.is_success:
                 with memory.beginning_at(self.settings.real_time_mu):
-                    status = memory.run(
-                        "plan", tolerance=tolerance, max_iterations=left,
-                        resume=WARM if is_warm else FRESH,
-                    )  # fmt: skip
-                left -= memory.task.iterations
+                    resume = WARM if is_warm else FRESH
+                    status = memory.run("plan", max_iterations=left, resume=resume, **way)
+                left = max(0, left - memory.task.iterations)
             if status is None or (status not in (CONVERGED, ITERATIONS) and left > 0):
                 memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
                 is_warm = False
-                status = memory.run("plan", tolerance=tolerance, max_iterations=left, resume=FRESH)
+                status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
+            ended, nodes = self._ended(status, times, first, is_warm=is_warm)
+            other = "cheapest" if self._leads_astray(status, guess) and not watch.is_over else None
+            if other is not None:
+                self._take_guess(other, x0, times, setting, reference)
+                first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
+                status = memory.run("plan", max_iterations=max_iterations, resume=FRESH, **way)
+                if status == CONVERGED:
+                    ended, nodes = self._ended(status, times, first, is_warm=False)
+                else:
+                    other = None
         finally:
             memory.task.watch = None
         watch.raise_error()
+        self.plan = ended[3]
+        made = self._results.solution(
+            *ended, nodes, setting, started, tolerance=tolerance, ended=watch.ended
+        )
+        if other is not None:
+            text = "the guess leads to no plan; this one begins at the default guess"
+            made = made._with_message(f"{made.message}; {text}")
+        return made
+
+    def _leads_astray(self, status: int, guess: Any) -> bool:
+        """Whether a guess led to no plan, and there is another one."""
+        is_last = guess == "cheapest" if isinstance(guess, str) else (
+            guess is None and self.problem.system.policy is None)  # fmt: skip
+        return not is_last and status not in (CONVERGED, ITERATIONS)
+
+    def _ended(
+        self, status: int, times: np.ndarray, first: Nodes, *, is_warm: bool
+    ) -> tuple[tuple[int, np.ndarray, Plan, Plan], Nodes]:
+        """What a solve left: status, log, plan, the plan to go on from; and its nodes."""
+        memory = self.memory
+        log = memory.arrays["log"][: memory.task.iterations + 1].copy()
         if status == NOT_FINITE:
             found = self._plan_of(times[0], content=NODES)
-            memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
             plan = Plan.of(self.plan_layout, t=times[0], x=first.x, u=first.u)
         else:
             plan = found = self._plan_of(times[0], is_warm=is_warm)
-        self.plan = plan
-        log = memory.arrays["log"][: memory.task.iterations + 1].copy()
-        return self._results.solution(
-            status, log, found, plan, Nodes(times, plan["x"], plan["u"]), setting, started,
-            tolerance=tolerance, ended=watch.ended,
-        )  # fmt: skip
+        return (status, log, found, plan), Nodes(times, plan["x"], plan["u"])
 
     @np.errstate(all="ignore")
     @one_at_a_time
@@ -557,7 +587,7 @@ class InteriorPointSolver:
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
         with memory.beginning_at(self.settings.real_time_mu):
             status = memory.run(
-                "plan", tolerance=tolerance, max_iterations=MOST,
+                "plan", tolerance=tolerance, max_iterations=MOST, more=0,
                 resume=WARM if is_warm else FRESH,
             )  # fmt: skip
         plan = self._plan_of(float(found.t[0]), is_warm=is_warm)
@@ -816,7 +846,7 @@ class InteriorPointSolver:
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
         memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
-        status = memory.run("plan", tolerance=0.0, max_iterations=iterations)
+        status = memory.run("plan", tolerance=0.0, max_iterations=iterations, more=0)
         log = memory.arrays["log"][memory.task.iterations][None].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         self.plan = plan if status == NOT_FINITE else found

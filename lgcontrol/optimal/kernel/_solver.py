@@ -321,7 +321,9 @@ class NewtonKKTSolver:
         memory.give(setting, nodes.t, x0, self.model.sides.weight)
         memory.parts["x"][:], memory.parts["u"][:] = nodes.x, nodes.u
         memory.parts["x"][0] = self.model.first_state(x0, nodes.x[0], setting.p)
-        options = {"tolerance": tolerance, "max_iterations": min(most, memory.most)}
+        most = min(most, memory.most)
+        options = {"tolerance": tolerance, "max_iterations": most}
+        options["more"] = min(most, memory.most - most)
         if resume is None:
             status = memory.run("plan", **options)
         else:

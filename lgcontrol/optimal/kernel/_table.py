@@ -125,7 +125,7 @@ back back its second part
 TASK = _table("""
 size horizon steps
 size max_iterations of this call
-size more most further real-time steps where a plan is far from optimal
+size more most further real-time steps if a plan is far off; iterations of the other way of a plan
 size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
 size starts which of the starts are tried
 size exact whether second derivatives are used
@@ -210,6 +210,7 @@ size stepped whether the plan is of steps, not of a solve
 number own_cost of the plan without penalties
 number cost of the plan with them
 number violation largest violation of a hard row
+number defect largest defect of the plan
 """)
 
 # Changes of a solution, as `change.c` has them.

@@ -76,7 +76,7 @@ static int called(lg_mpc *m, double t, const double x[], double u[], int is_anew
   if (is_anew) m->state[LG_PLANNED] = 0;
   lg_loop_call(&lg_problem, &q, &lg_given, &c);
   m->status = (int)c.status, m->iterations = (int)c.iterations;
-  m->cost = c.cost, m->violation = larger(c.violation, contradiction);
+  m->cost = c.cost, m->violation = larger(c.violation, contradiction), m->defect = c.defect;
   if (contradiction > 0 && m->status == LG_OK) m->status = LG_EXCEEDED;
   return m->status;
 }

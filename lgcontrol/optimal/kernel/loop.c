@@ -126,6 +126,7 @@ static int is_over(const lg_task *q) { return q->watch && q->watch(q->log); }
 static void tell(lg_loop *c, int status, const lg_verdict *v, int is_step)
 {
   c->cost = v->cost, c->own_cost = v->own, c->violation = v->worst, c->iterations = v->steps;
+  c->defect = v->defect;
   c->ended = status, c->stepped = is_step;
 }
 
@@ -168,6 +169,7 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   }
   copy(kept, q->plan, sizes[1]);
   q->max_iterations = c->most - taken < c->first_iterations ? c->most - taken : c->first_iterations;
+  q->more = 0;
   const int status = lg_newton_plan(m, q, o);
   v = verdict(m, q, o, q->iterations);
   v.steps += taken;
