@@ -41,7 +41,6 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._internal import (
     CROWDED,
     ProblemOptions,
-    check_equal_steps,
     depends_on_time,
     make_solver,
     moves,
@@ -119,8 +118,9 @@ class MPC(Controller, metaclass=Fixed):
     system : System
     horizon : int
         Number of steps.
-    dt : float, optional
-        Length of a step in s; may be left out for discrete systems.
+    dt : float or array_like, shape (horizon,), optional
+        Length of a step in s; may be left out for discrete systems. Or the lengths of all steps,
+        such as short ones first: a long horizon of few steps. The first one is the period.
     Q, R, terminal, bounds, residuals, costs, parameters, method, substeps
         See `OptimalControlProblem`.
     hold : {"zero", "first"}
@@ -209,7 +209,7 @@ class MPC(Controller, metaclass=Fixed):
         self,
         system: System,
         horizon: int,
-        dt: float | None = None,
+        dt: ArrayLike | None = None,
         *,
         hold: str = "zero",
         rates: Rates | None = None,
@@ -226,7 +226,6 @@ class MPC(Controller, metaclass=Fixed):
         if hold not in HOLDS:
             raise UnknownNameError(unknown_name("hold of an MPC", hold, HOLDS))
         self._stated = stated = OptimalControlProblem(system, horizon, dt, hold=hold, **problem)
-        check_equal_steps(stated, "MPC")
         for name, value, kind, example in (
             ("rates", rates, Rates, "Rates(weight=…, limit=…)"),
             ("real_time", real_time, RealTime, "RealTime(iterations=…, budget=…)"),
@@ -235,16 +234,22 @@ class MPC(Controller, metaclass=Fixed):
             if not (value is None or isinstance(value, kind)):
                 raise TypeError(f"{name} must be {example}, not {value!r}")
         work = RealTime() if real_time is None else real_time
-        period = stated.dt if work.period is None else work.period
+        first = float(stated.steps[0])
+        period = first if work.period is None else work.period
         super().__init__(
             system, dt=period, offset=work.offset, delay=delay, reference=reference, p=p
         )
         self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
+        if rates is not None and hold == "zero" and not stated.has_equal_steps:
+            raise ValueError(
+                f"rates of held controls need steps of one length, got {stated.grid}: give dt as "
+                'one number, or hold="first"'
+            )
         self._rates = InputRates(system, rates, self.dt, hold)
         for what, is_used in (
             ("a delay", self.delay > 0), ("split=True", work.split),
             ("disturbance=", isinstance(disturbance, SteadyDisturbance) or bool(disturbance)),
-            ("a period longer than dt", self.dt > stated.dt * (1 + EARLY)),
+            ("a period longer than dt", self.dt > first * (1 + EARLY)),
         ):  # fmt: skip
             if hold == "first" and is_used:
                 raise ValueError(
@@ -380,6 +385,10 @@ class MPC(Controller, metaclass=Fixed):
         return self.problem.substeps
 
     @property
+    def _first_step(self) -> float:
+        return float(self.problem.steps[0])
+
+    @property
     def _declared(self) -> tuple[Parameter, ...]:
         return self._stated.all_parameters
 
@@ -389,11 +398,11 @@ class MPC(Controller, metaclass=Fixed):
 
     def __repr__(self) -> str:
         """System, horizon, period, weights on the diagonal and bounds."""
-        problem, n = self.problem, self.problem.horizon
-        period = "" if self.dt == problem.dt else f"called every {self.dt:g} s, "
+        problem = self.problem
+        period = "" if self.dt == problem.steps[0] else f"called every {self.dt:g} s, "
         substeps = "" if problem.substeps == 1 else f"{problem.substeps} substeps, "
         return (
-            f"MPC({self.system.name!r}, {n} steps of {problem.dt:g} s, {period}{substeps}"
+            f"MPC({self.system.name!r}, {problem.grid}, {period}{substeps}"
             f"{self._stated.terms}{'' if self.rates is None else f', {self.rates}'}"
             f", {self.info.status})"
         )
@@ -450,7 +459,7 @@ class MPC(Controller, metaclass=Fixed):
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
         found = self._loop.plan.found
-        return None if found is None else self._rates.trajectory(found, self.problem.dt)
+        return None if found is None else self._rates.trajectory(found, self._first_step)
 
     @property
     def applied(self) -> np.ndarray:
@@ -827,7 +836,7 @@ class MPC(Controller, metaclass=Fixed):
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         limits = loop.limits.at(self._stated, self._p)
-        u = limits.applied(self._rates.inputs(state, u, self.problem.dt))
+        u = limits.applied(self._rates.inputs(state, u, self._first_step))
         self._loop = loop._replace(limits=limits, sent=self._delay.send(loop.sent, start, u))
         if self.real_time.split:
             self.preview(t + self.dt, reference)
@@ -1116,7 +1125,7 @@ class MPC(Controller, metaclass=Fixed):
         found = self._loop.plan.found
         if self._last is None and found is not None:
             first = found.u[0, self.problem.input_limits.controls]
-            u = self._rates.inputs(found.x[0], first, self.problem.dt)
+            u = self._rates.inputs(found.x[0], first, self._first_step)
         else:
             u = super()._fallback(t, reference)
         return self._loop.limits.at(self._stated, self._p).applied(u)

@@ -52,7 +52,7 @@ class InputRates:
             return None
         nominal, others = self.system.nominal_input, np.arange(self.system.n_inputs)
         order = [*self._controls, *np.setdiff1d(others, self._controls)]
-        held = min(self.period, stated.dt)
+        held = min(self.period, float(stated.steps[0]))
         return LoopRates(held, stated, nominal[order], self.sampled, self.hold == "first")
 
     def sampled(self, reference: ReferenceLike, t: np.ndarray, p: np.ndarray) -> ReferenceSamples:

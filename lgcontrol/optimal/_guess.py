@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from math import ulp
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -355,6 +355,37 @@ def _elapsed(problem: OptimalControlProblem, before: float, now: float) -> float
     return min(max(now - before, 0.0), problem.horizon * problem.dt)
 
 
+class LaterGrid(NamedTuple):
+    """Which parts of a plan are at the nodes and steps of one that begins later, on its own grid.
+
+    Attributes
+    ----------
+    times : ndarray, shape (N + 1,)
+        Of the new nodes after the start of the old plan, s.
+    nodes : ndarray of int, shape (N + 1,)
+        Nearest old nodes.
+    steps : ndarray of int, shape (N,)
+        Old steps in which the middles of the new ones are.
+    """
+
+    times: np.ndarray
+    nodes: np.ndarray
+    steps: np.ndarray
+
+
+def later_grid(problem: OptimalControlProblem, before: float, now: float) -> LaterGrid:
+    """The same for steps of different lengths, by the starts of two plans in s."""
+    old, N, slack = problem.times(0.0), problem.horizon, SAME_NODE * problem.dt
+    times = old + _elapsed(problem, before, now)
+
+    def step_of(t: np.ndarray) -> np.ndarray:
+        return np.clip(np.searchsorted(old, t + slack, "right") - 1, 0, N - 1)
+
+    begun = step_of(times)
+    share = (times - old[begun]) / problem.steps[begun]
+    return LaterGrid(times, begun + (share >= 0.5), step_of(times[:-1] + problem.steps / 2))
+
+
 def moved_on(
     problem: OptimalControlProblem,
     last: Nodes,
@@ -385,6 +416,10 @@ def moved_on(
         made[:, controls] = u[:, controls]
         return made
 
+    if not problem.has_equal_steps:
+        grid = later_grid(problem, float(last.t[0]), float(times[0]))
+        plan = Trajectory.unchecked(system.state, problem.times(0.0), last.x, last.u)
+        return Nodes(times, plan(grid.times).x, following(last.u[grid.steps]))
     whole, is_shift = steps_later(problem, last, times)
     if is_shift:
         x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))

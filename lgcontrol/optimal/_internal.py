@@ -24,7 +24,6 @@ from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._solutions import recalled as recalled
 from ._solver import GuessLike as GuessLike
 from ._solver import make_solver as make_solver
-from ._statement import check_equal_steps as check_equal_steps
 from ._terminal_set import TerminalSet as TerminalSet
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting

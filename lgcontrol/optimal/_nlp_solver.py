@@ -34,7 +34,6 @@ from ._reference import ReferenceSamples
 from ._solution import OptimalSolution
 from ._solutions import judged, solution_at
 from ._solver import SOLVERS, GuessLike
-from ._statement import check_equal_steps
 from ._transcription import Nodes, Setting, Transcription
 
 # Largest entry of a tangent vector to a result up to which the centre stands: an optimum is one in
@@ -310,7 +309,6 @@ class NLPSolver:
         plan = self.plan if plan is None else plan
         if plan is None:
             raise ValueError("there is nothing to go on from: solve first")
-        check_equal_steps(self.problem, "a real-time step")
         last = nodes_of(self.problem, plan)
         problem = self.problem
         assert self._given is not None

@@ -112,9 +112,8 @@ class OptimalControlProblem(Frozen):
     horizon : int
         Number of steps N.
     dt : float or array_like, shape (N,), optional
-        Length of a step in s, or that of each step; may be left out for discrete systems. Steps of
-        different lengths serve plans; a soft bound then counts each node as long as its step. `MPC`
-        needs equal steps.
+        Length of a step in s, or that of each step; may be left out for discrete systems. With
+        steps of different lengths a soft bound counts each node as long as its step.
     Q : float, array_like or mapping
         Weight on the error, per s: a number, a diagonal, a matrix, or a mapping from blocks and
         tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``. A stack of matrices, shape

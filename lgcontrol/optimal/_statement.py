@@ -135,14 +135,6 @@ def check_steps(system: System, horizon: int, dt: ArrayLike | None) -> np.ndarra
     return steps
 
 
-def check_equal_steps(problem: Any, what: str) -> None:
-    """Refuse steps of different lengths for what needs equal ones."""
-    if not problem.has_equal_steps:
-        raise ValueError(
-            f"{what} needs steps of one length, got {problem.grid}: give dt as one number"
-        )
-
-
 def collocation_of(method: str | Method) -> ImplicitRungeKutta:
     """A collocation method, whose last row of A has the weights of its quadrature."""
     found = get_method(method)

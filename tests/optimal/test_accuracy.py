@@ -14,10 +14,10 @@ from lgcontrol.optimal import (
     Bound,
     Cost,
     InteriorPointSolver,
-    NLPSolver,
     OptimalControlProblem,
     Phase,
     PhasedProblem,
+    Rates,
     Residual,
     Sphere,
     keep_out,
@@ -575,13 +575,9 @@ def test_equal_steps_are_one_number():
     assert unequal().grid != unequal().with_arguments(dt=UNEQUAL[::-1]).grid
 
 
-def test_what_needs_equal_steps_is_refused_by_name():
-    with pytest.raises(ValueError, match="MPC needs steps of one length"):
-        MPC(pendulum(), 24, UNEQUAL)
-    for solver in (InteriorPointSolver(unequal()), NLPSolver(unequal())):
-        found = solver.solve(AWAY)
-        with pytest.raises(ValueError, match="real-time step needs steps of one length"):
-            solver.step(AWAY, plan=found.plan)
+def test_grids_that_mean_nothing_are_refused_by_name():
+    with pytest.raises(ValueError, match="rates of held controls need steps of one length"):
+        MPC(pendulum(), 24, UNEQUAL, rates=Rates())
     with pytest.raises(ValueError, match="dt has 24 lengths for 10 steps"):
         unequal().with_arguments(horizon=10)
     with pytest.raises(ValueError, match="dt must be positive, got 0 s for step 3"):

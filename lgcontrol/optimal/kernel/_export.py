@@ -393,6 +393,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         "next within LG_MPC_PERIOD, the first time from the inputs of the reference.",
     ]
     beside = "" if loop.rates is None else ": without the inputs at the end of a plan's"
+    mean = "" if problem.has_equal_steps else " in the mean; lg_steps has them"
     names = problem.parameter_names
     entries: Any = (*system.parameters, *problem.parameters)
     units = {entry.name: entry.unit for entry in entries}
@@ -412,7 +413,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         vectors.append(CVector("r", "inputs that the controls take", len(taken), taken, limits))
     numbers: list[tuple[str, Any, str]] = [
         ("N", N, "steps of a plan"),
-        ("DT", float(problem.dt), "s, the length of a step"),
+        ("DT", float(problem.dt), "s, the length of a step" + mean),
         ("PERIOD", float(loop.period), "s, between calls"),
         ("NX", state.nq, "coordinates of a state of the plan"),
         ("NS", own.state.nq, "coordinates of the measured state" + beside),

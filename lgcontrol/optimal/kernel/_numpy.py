@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._guess import STARTS, best_start, moved_on, steps_between
+from .._guess import STARTS, best_start, later_grid, moved_on, steps_between
 from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
@@ -156,9 +156,16 @@ class NumpyMemory(KernelMemory):
         problem, nodes, o = model.problem, self._nodes(), self.own_settings
         before = nodes._replace(t=problem.times(task.start))
         parts = {name: self.parts[name].copy() for name in OF_NODES}
-        steps, _ = steps_between(problem, task.start, float(nodes.t[0]))
-        for name, value in parts.items():
-            parts[name] = np.concatenate([value[steps:], *[value[-1:]] * min(steps, len(value))])
+        steps = 0
+        if problem.has_equal_steps:
+            steps, _ = steps_between(problem, task.start, float(nodes.t[0]))
+            for name, value in parts.items():
+                last = [value[-1:]] * min(steps, len(value))
+                parts[name] = np.concatenate([value[steps:], *last])
+        else:
+            grid = later_grid(problem, task.start, float(nodes.t[0]))
+            for name, value in parts.items():
+                parts[name] = value[grid.nodes if len(value) > problem.horizon else grid.steps]
         moved = moved_on(problem, before, nodes.t, setting)
         solver = self._newton(moved, parts | self._numbers)
         solver.extends = steps > 0

@@ -36,7 +36,6 @@ from .._settings import DEFAULT, Settings
 from .._solution import OptimalSolution
 from .._solver import SOLVERS, GuessLike
 from .._stage_model import StageModel
-from .._statement import check_equal_steps
 from .._transcription import Nodes, Setting, Transcription
 from ._export import ExportCase, LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
@@ -779,7 +778,6 @@ class InteriorPointSolver:
             If there is no plan yet, it belongs to another problem, `x0` is no state, or there is
             no iteration.
         """
-        check_equal_steps(self.problem, "a real-time step")
         self._take_built()
         plan = self.plan if plan is None else plan
         if plan is None:

@@ -376,7 +376,12 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   if (c->biased > 0) observe(m, q, c, t, x);
   while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
     drop_first(m, c); /* replaced by a later one */
-  for (int64_t k = 0; k <= q->horizon; k++) q->t[k] = start + q->dt * (double)k;
+  const int is_equal = has_equal_steps(q);
+  double passed = 0;
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    q->t[k] = start + (is_equal ? q->dt * (double)k : passed);
+    if (k < q->horizon) passed += q->steps[k];
+  }
   if (c->delay > 0 && !run_on(m, q, c, t, start, c->biased > 0 ? bias_of(m, c).inputs : 0, x)) {
     c->status = hold(m, q, c);
     remember(m, c, start, c->u);

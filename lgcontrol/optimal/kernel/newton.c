@@ -2011,6 +2011,55 @@ static void shift(const lg_model *m, const lg_task *q, lg_state *s)
   move_on(s->K, N, m->nv * padded(m->nx));
 }
 
+/* Whether all steps have one length. */
+static int has_equal_steps(const lg_task *q)
+{
+  for (int64_t k = 1; k < q->horizon; k++)
+    if (q->steps[k] != q->steps[0]) return 0;
+  return 1;
+}
+
+/* The step in which a time after the start of the plan is, from one before it on, with its begin. */
+static int64_t step_at(const lg_task *q, double t, int64_t k, double *begin)
+{
+  const double slack = LG_SAME_NODE * q->dt;
+  while (k < q->horizon - 1 && *begin + q->steps[k] <= t + slack) *begin += q->steps[k], k++;
+  return k;
+}
+
+static void take_from(double *v, int64_t k, int64_t from, int64_t size)
+{
+  if (from != k) copy(v + k * size, v + from * size, size);
+}
+
+/* The same on steps of different lengths: states between nodes, controls of the steps in which the
+ * middles of the new ones are, multipliers of the nearest nodes and of these steps. */
+static void later_on_grid(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, na = m->ns + m->ne;
+  const double passed = clip(q->t[0] - q->start, 0, (double)N * q->dt);
+  double begin = 0, middle = 0, at = 0;
+  int64_t i = 0, j = 0;
+  lg_point *o = &s->now;
+  for (int64_t k = 0; k <= N; k++) {
+    i = step_at(q, at + passed, i, &begin);
+    const double share = clip((at + passed - begin) / q->steps[i], 0, 1), *x = o->x + i * m->nq;
+    const double *in[] = {x, x + m->nq, &share};
+    double *const out[] = {s->trial.x + k * m->nq};
+    call(&m->between, 1, in, out, s->scratch);
+    const int64_t node = i + ((at + passed - begin) / q->steps[i] >= 0.5);
+    take_from(o->s, k, node, na), take_from(o->z, k, node, na);
+    take_from(o->e, k, node, na), take_from(o->y, k, node, na), take_from(o->nu, k, node, m->ne);
+    if (k == N) break;
+    j = step_at(q, at + passed + q->steps[k] / 2, j, &middle);
+    take_from(o->u, k, j, m->nu), take_from(o->zl, k, j, m->nv), take_from(o->zu, k, j, m->nv);
+    take_from(o->lam, k, j, m->nx), take_from(s->K, k, j, m->nv * padded(m->nx));
+    at += q->steps[k];
+  }
+  copy(o->x, s->trial.x, (N + 1) * m->nq);
+  s->extends = 0;
+}
+
 /* The plan at the times of the task: nodes between those that it has where it is not later by a
  * whole step; beyond its end the last controls are held. Other inputs follow the reference. A clock
  * that jumped says no more than no time, or that of a whole plan. */
@@ -2021,7 +2070,10 @@ static void later(const lg_model *m, lg_task *q, lg_state *s)
   const double slack = larger(LG_SAME_NODE,
     LG_SAME_NODE_ROUNDINGS * 2.220446049250313e-16 * fabs(q->t[0]) / q->dt);
   double *u = s->trial.u;
-  if (fabs(steps - whole) < slack && whole <= 1) {
+  const int is_equal = has_equal_steps(q);
+  if (!is_equal) {
+    later_on_grid(m, q, s);
+  } else if (fabs(steps - whole) < slack && whole <= 1) {
     if (whole == 1) move_on(s->now.x, N + 1, m->nq), move_on(s->now.u, N, m->nu);
   } else {
     for (int64_t k = 0; k <= N; k++) {
@@ -2035,8 +2087,8 @@ static void later(const lg_model *m, lg_task *q, lg_state *s)
     }
     copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, u, N * m->nu);
   }
-  for (int64_t i = 0; i < (int64_t)whole; i++) shift(m, q, s);
-  s->extends = whole > 0;
+  for (int64_t i = 0; is_equal && i < (int64_t)whole; i++) shift(m, q, s);
+  s->extends = is_equal && whole > 0;
   for (int64_t k = 0; k < N && m->nu > m->nv; k++) {
     copy(u, s->now.u + k * m->nu, m->nu);
     copy(s->now.u + k * m->nu, q->u_ref + k * m->nu, m->nu);
