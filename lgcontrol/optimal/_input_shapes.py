@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -36,9 +37,7 @@ def solved_with_shapes(
 ) -> list[OptimalSolution]:
     """See `OptimalControlProblem.solve` and `solve_many`, with hold= or blocks=."""
     system = problem.system
-    if "shape" not in problem._kept:
-        problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else _ByRates)(problem)
-    shape: _InputShape = problem._kept["shape"]
+    shape = shape_of(problem)
     chosen: Any = type(make_solver(solver, shape.inner))
     check_options(options, problem.solve, chosen.solve)
     values = problem.parameter_values(options.get("p"))
@@ -63,7 +62,14 @@ def solved_with_shapes(
     return [shape.read(one, samples, wanted) for one in found]
 
 
-class _InputShape(ABC):
+def shape_of(problem: OptimalControlProblem) -> InputShape:
+    """What inputs of a problem with hold= or blocks= are, made once."""
+    if "shape" not in problem._kept:
+        problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else _ByRates)(problem)
+    return problem._kept["shape"]
+
+
+class InputShape(ABC):
     """What a problem's inputs are between its nodes, and the problem of other controls.
 
     Attributes
@@ -98,6 +104,18 @@ class _InputShape(ABC):
     ) -> OptimalSolution:
         """A plan of the inner problem in states and inputs of the problem, within their limits."""
 
+    @abstractmethod
+    def changes(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Changes (k, …) of a plan of the inner problem as those of states and inputs."""
+
+    @abstractmethod
+    def gradients(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its transpose: gradients by states and inputs as those by the inner ones, and by p."""
+
     def guess(self, guess: Any, times: np.ndarray, nodes: ReferenceSamples) -> Any:
         """A guess of the problem as one of the inner problem."""
         if guess is None or isinstance(guess, str):
@@ -113,7 +131,7 @@ class _InputShape(ABC):
         return self.moved(motion, times, nodes)
 
 
-class _ByRates(_InputShape):
+class _ByRates(InputShape):
     """Inputs that are linear in each step, or change in blocks."""
 
     def __init__(self, problem: OptimalControlProblem) -> None:
@@ -175,8 +193,27 @@ class _ByRates(_InputShape):
             **own,
         )  # fmt: skip
 
+    def changes(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n, m, may = self.system.n_errors, len(self.controls), self.problem.may_change
+        values = x[..., n:]
+        if may is not None:
+            values = values[:, :-1] + self.problem.steps[:, None] * may * u[..., :m]
+        return x[..., :n], values
 
-class _AtPoints(_InputShape):
+    def gradients(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        N, n, may = self.problem.horizon, self.system.n_errors, self.problem.may_change
+        of_x, of_u = np.zeros((N + 1, n + u.shape[1])), np.zeros((N, u.shape[1]))
+        of_x[:, :n], of_x[: len(u), n:] = x, u
+        if may is not None:
+            of_u[:] = self.problem.steps[:, None] * may * u
+        return of_x, of_u, np.zeros(len(self.problem.nominal_parameters))
+
+
+class _AtPoints(InputShape):
     """Inputs that are polynomials through their values at collocation points."""
 
     def __init__(self, problem: OptimalControlProblem) -> None:
@@ -226,6 +263,78 @@ class _AtPoints(_InputShape):
             trajectory=Trajectory.unchecked(group, t, x, u, inputs, "first"),
             reference=Trajectory.unchecked(group, t, reference.x, reference.u, inputs, "first"),
         )  # fmt: skip
+
+    def changes(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        count, N, m, c = len(x), self.problem.horizon, len(self.controls), self.method.c
+        along, own = self._linearized[0], self.system.n_parameters
+        at = self._arguments(found)
+        states = np.empty((count, N, len(c), x.shape[-1]))
+        for k in range(count):
+            dp = np.tile(p[k, :own, None], (1, N))
+            states[k] = np.asarray(along(*at, x[k, :-1].T, u[k].T, dp)).T.reshape(states.shape[1:])
+        states[:, :, -1] = x[:, 1:]
+        values = u.reshape(count, N * len(c), m)
+        begin = np.einsum("s,ksm->km", lagrange_weights(c, 0.0), values[:, : len(c)])
+        states = np.concatenate([x[:, :1], states.reshape(count, N * len(c), -1)], axis=1)
+        return states, np.concatenate([begin[:, None], values], axis=1)
+
+    def gradients(
+        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        N, c = self.problem.horizon, self.method.c
+        of = x[1:].reshape(N, len(c), -1).copy()
+        of_x = np.concatenate([x[:1], of[:, -1]])
+        of[:, -1] = 0.0
+        found_by = self._linearized[1](*self._arguments(found), of.reshape(N, -1).T)
+        by_x, by_u, by_p = (np.asarray(part).T for part in found_by)
+        of_x[:-1] += by_x
+        of_u = u[1:].reshape(N, len(c), -1).copy()
+        of_u[0] += np.outer(lagrange_weights(c, 0.0), u[0])
+        of_p = np.zeros(len(self.problem.nominal_parameters))
+        of_p[: self.system.n_parameters] = by_p.sum(axis=0)
+        return of_x, of_u.reshape(N, -1) + by_u, of_p
+
+    def _arguments(self, found: OptimalSolution) -> tuple[Any, ...]:
+        """Arguments of the steps of a plan of the inner problem."""
+        own = found._setting.p[: self.system.n_parameters]
+        p = np.tile(own[:, None], (1, self.problem.horizon))
+        return found.t[:-1], found.x[:-1].T, found.u.T, p, self.problem.steps
+
+    @cached_property
+    def _linearized(self) -> tuple[ca.Function, ca.Function]:
+        """Changes of states at the points of all steps as tangent vectors, and the transpose.
+
+        ``(t, x, u, p, dt, dx, du, dp) → change`` (points dim,), ``(…, of) → by_x, by_u, by_p``.
+        """
+        group, m = self.system.state, len(self.controls) * len(self.method.c)
+        points, N = point_states(self.inner.system, self.method), self.problem.horizon
+        given: list[Any] = points.sx_in() if points.is_a("SXFunction") else points.mx_in()
+        t, x, u, p, dt = given
+        sym = type(x).sym
+        sizes = group.dim, m, p.shape[0]
+        z = sym("z", sum(sizes))
+        ways = ca.vertsplit(z, np.cumsum([0, *sizes]).tolist())
+        X = points(*given)[0]
+        moved: Any = [group.rate_matrix(x) @ ways[0], ca.vertcat(ways[1], *[0] * (u.shape[0] - m))]
+        change: Any = 0
+        for symbol, way in zip((x, u, p), (*moved, ways[2]), strict=True):
+            change += ca.jtimes(ca.vec(X), symbol, way)
+        places = [
+            group.tangent_matrix(X[:, i]) @ change[i * group.nq : (i + 1) * group.nq]
+            for i in range(X.shape[1])
+        ]
+        told: Any = ca.vertcat(*places)
+        of = sym("of", told.shape[0])
+        by = ca.vertsplit(ca.gradient(ca.dot(of, told), z), np.cumsum([0, *sizes]).tolist())
+        apart = [sym(name, size) for name, size in zip(("dx", "du", "dp"), sizes, strict=True)]
+        told = ca.substitute([told], [z], [ca.vertcat(*apart)])
+        by = ca.substitute([*by], [z], [ca.DM.zeros(*z.shape)])  # linear in z
+        return (
+            ca.Function("along_points", [*given, *apart], told).map(N),
+            ca.Function("against_points", [*given, of], [ca.densify(part) for part in by]).map(N),
+        )
 
 
 def _inputs(system: System, motion: Trajectory, t: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -278,6 +279,55 @@ def test_what_is_derived_serves_all_solutions_of_a_problem():
     fresh = problem.with_arguments().solve(at_angle(0.5)).sensitivities()
     assert np.allclose(b.by("torque.lower").u, fresh.by("torque.lower").u, atol=1e-9)
     assert np.allclose(a.by("x0").u[0], first.sensitivities().by("x0").u[0])
+
+
+TABLE = ca.interpolant(
+    "drag", "bspline", [np.linspace(-3, 3, 13)], 0.1 * np.linspace(-3, 3, 13) ** 3
+)
+DRAGGED = System(
+    "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u / p[0] - TABLE(x[1])),
+    inputs=[Input("push", "", -0.6, 0.6)], parameters=[Parameter("mass", "", 1.0)], symbol=ca.MX,
+)  # fmt: skip
+SHAPED = {
+    "linear inputs": (swing(hold="first"), at_angle(0.35)),
+    "blocks": (swing(blocks=[1, 2, 4, 8, 10]), at_angle(0.35)),
+    "collocation": (swing(hold="collocation"), at_angle(0.35)),
+    "a function of matrices": (
+        OptimalControlProblem(DRAGGED, 10, 0.2, R=0.1, reference=[0.0, 0.0]), [1.0, 0.0],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_inputs_of_all_shapes_have_derivatives_in_their_own_terms(name):
+    """At all points that the solution has, forward against differences, and backward."""
+    problem, x0 = SHAPED[name]
+    system, rng = problem.system, np.random.default_rng(5)
+    found = problem.solve(x0, tolerance=1e-10)
+    slopes, one = found.sensitivities(), problem.parameter_names[0]
+    way, value = 0.1 * rng.normal(size=system.n_errors), problem.nominal_parameters[0]
+    assert slopes.active
+    assert not slopes.message
+    for ask, solved in (
+        ({"x0": way}, lambda h: {"x0": system.retract(x0, h * way)}),
+        ({"p": {one: 1.0}}, lambda h: {"x0": x0, "p": {one: value + h}}),
+    ):
+        ahead, back = (
+            problem.solve(**solved(h), tolerance=1e-10, guess=found) for h in (1e-3, -1e-3)
+        )
+        along = slopes.forward(**ask)
+        want = (system.error(ahead.x, found.x) - system.error(back.x, found.x)) / 2e-3
+        assert np.allclose(along.x, want, atol=2e-5)
+        assert np.allclose(along.u, (ahead.u - back.u) / 2e-3, atol=2e-5)
+        assert along.cost == pytest.approx((ahead.cost - back.cost) / 2e-3, rel=1e-5, abs=1e-5)
+        of_x, of_u = rng.normal(size=along.x.shape), rng.normal(size=along.u.shape)
+        gradient = slopes.adjoint(x=of_x, u=of_u)
+        told = gradient["x0"] @ ask["x0"] if "x0" in ask else gradient[one]
+        assert told == pytest.approx((of_x * along.x).sum() + (of_u * along.u).sum(), rel=1e-7)
+    near = system.retract(x0, 0.01 * way)
+    moved = found.predicted(x0=near)
+    again = problem.solve(near, guess=moved, tolerance=1e-10)
+    assert np.abs(moved.u - again.u).max() < 0.1 * np.abs(found.u - again.u).max()
 
 
 def test_durations_of_phases_have_derivatives():

@@ -101,6 +101,8 @@ class FoundChanges(NamedTuple):
         Largest of the conditions, relative to that of no change.
     rounds : int
     is_found : bool
+    p : ndarray, shape (k, np)
+        Changes of the parameters that were given.
     """
 
     x: np.ndarray
@@ -115,6 +117,7 @@ class FoundChanges(NamedTuple):
     residual: float
     rounds: int
     is_found: bool
+    p: np.ndarray
 
 
 class ChangeSolver:
@@ -217,7 +220,19 @@ class ChangeSolver:
             of = self._split(data, ((M, self.nq), (M, self.nu), (M, self.np)))
             found = of[0], of[1], of[2].sum(axis=1)
         return FoundChanges(
-            x, u, lam, nu, left_x[:, 0], left_u, left_rows, cost, found, residual, rounds, is_found
+            x,
+            u,
+            lam,
+            nu,
+            left_x[:, 0],
+            left_u,
+            left_rows,
+            cost,
+            found,
+            residual,
+            rounds,
+            is_found,
+            np.zeros((len(changes), self.np)),
         )
 
     def _split(self, columns: np.ndarray, shapes: Any) -> list[np.ndarray]:

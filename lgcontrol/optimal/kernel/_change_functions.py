@@ -49,7 +49,8 @@ def _of(
     inputs = symbols_of(values)
     sym: Any = type(inputs["x"]).sym
     is_stage = "x_next" in inputs
-    d, v = sym("d", n), sym("v", m if is_stage else 0)
+    z = sym("z", n + (m if is_stage else 0))
+    d, v = z[:n], z[n:]
     moved = inputs | {"x": system.retract(inputs["x"], d, inputs["p"][: system.n_parameters])}
     if is_stage:
         u: Any = type(v)(inputs["u"])
@@ -64,15 +65,12 @@ def _of(
     lagrangian = found["cost"] + ca.dot(prices["price"], found["rows"])
     if is_stage:
         lagrangian += ca.dot(prices["lam"], gap)
-    z = ca.vertcat(d, v)
     slope = ca.gradient(lagrangian, z)
     at_zero = ca.DM.zeros(*z.shape)
 
     def function(name: str, given: dict[str, Any], results: dict[str, Any]) -> ModelFunction:
-        if isinstance(z, ca.SX):
-            values_of: Any = ca.cse(ca.substitute([*results.values()], [z], [at_zero]))
-        else:
-            values_of = ca.substitute([*results.values()], [d, v], [at_zero[:n], at_zero[n:]])
+        values_of: Any = ca.substitute([*results.values()], [z], [at_zero])
+        values_of = ca.cse(values_of) if isinstance(z, ca.SX) else values_of
         dense: Any = [ca.densify(value) for value in values_of]
         made = ca.Function(
             values.name.replace(word, name if is_stage else f"end_{name}"),
@@ -88,8 +86,11 @@ def _of(
     ways = {f"d{name}": sym(f"d{name}", *inputs[name].shape) for name in data}
     steps = {"dx": sym("dx", n)} | ({"dv": sym("dv", m)} if is_stage else {})
     stacked = ca.vertcat(found["cost"], gap, found["rows"], slope)
-    by = ca.vertcat(z, *(inputs[name] for name in data))
-    change = ca.jtimes(stacked, by, ca.vertcat(*steps.values(), *ways.values()))
+    symbols, moves = [z, *(inputs[name] for name in data)], [ca.vertcat(*steps.values())]
+    moves += [*ways.values()]
+    if isinstance(z, ca.SX):  # together
+        symbols, moves = [ca.vertcat(*symbols)], [ca.vertcat(*moves)]
+    change = sum(map(ca.jtimes, [stacked] * len(moves), symbols, moves), type(z)(0))
     parts = {"cost": found["cost"], "gap": gap, "rows": found["rows"], "slope": slope}
     if not is_stage:
         del parts["gap"]
@@ -107,7 +108,6 @@ def _of(
     if is_stage:
         of["of_u"] = sym("of_u", m)
         total += ca.dot(of["of_gap"], gap)
-    moves = ca.vertcat(of["of_x"], of["of_u"]) if is_stage else of["of_x"]
-    total += ca.jtimes(lagrangian, z, moves)
+    total += ca.jtimes(lagrangian, z, ca.vertcat(of["of_x"], *([of["of_u"]] if is_stage else [])))
     slopes = {f"by_{name}": ca.gradient(total, inputs[name]) for name in data}
     return along, function("against", inputs | prices | of, slopes)

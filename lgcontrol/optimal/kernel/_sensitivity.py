@@ -13,6 +13,7 @@ from ...codegen._internal import UnknownNameError, check_shape, unknown_name
 from ...systems import Trajectory
 from ...systems._internal import check_state
 from .._input_limits import InputLimits
+from .._input_shapes import shape_of
 from .._plan import GAINS, SCALE
 from .._problem import DERIVED, OptimalControlProblem
 from .._solution import OptimalSolution
@@ -38,9 +39,10 @@ class SolutionChange(NamedTuple):
     Attributes
     ----------
     x : ndarray, shape (N + 1, n) or (N + 1, n, k)
-        Of the nodes, in the error coordinates at each of them.
+        Of the states that the solution has, in the error coordinates at each of them. With
+        ``hold="collocation"`` these are more than the nodes.
     u : ndarray, shape (N, m) or (N, m, k)
-        Of the controls.
+        Of the controls that it has.
     cost : float or ndarray, shape (k,)
     """
 
@@ -67,7 +69,9 @@ class Sensitivities:
 
     def __init__(self, solution: OptimalSolution) -> None:
         self.solution, self.problem = solution, solution.problem
-        problem, setting = self.problem, solution._setting
+        self._plain = plain = solution if solution._inner is None else solution._inner
+        problem, setting = plain.problem, plain._setting
+        self._shape = None if plain is solution else shape_of(self.problem)
         if setting is None:
             raise ValueError(
                 "the solution was read without what it was solved for: ask the one that solve() "
@@ -92,15 +96,16 @@ class Sensitivities:
 
     def _find_active(self) -> None:
         """What is at its limits; where it may be either, a smaller barrier parameter tells."""
-        plan, solver = self.solution.plan, self._solver
+        plain, solver = self._plain, self._solver
+        plan = plain.plan
         has_all = plan.layout == solver.plan_layout and plan.number("content") == GAINS
         if has_all and not plan.number("is_elastic"):
-            kinks = self._take(self.solution)
+            kinks = self._take(plain)
             if not kinks:
                 return
-        found = solver.resolved(self.solution, self._setting, TOLERANCE)
+        found = solver.resolved(plain, self._setting, TOLERANCE)
         kinks = self._take(found)
-        off = self.problem.system.error(found.x, self.solution.x)
+        off = plain.problem.system.error(found.x, plain.x)
         size = self._at.scales[self._at.hold.shape[1] :][: solver.model.n]
         if not (found.is_success and np.abs(off / size).max(initial=0.0) <= SAME):
             raise ValueError(
@@ -116,7 +121,7 @@ class Sensitivities:
 
     def _take(self, found: Any) -> list[str]:
         """Multipliers as the problem itself has them, and what is active; names of what may be."""
-        problem, setting, plan = self.problem, self._setting, found.plan
+        problem, setting, plan = self._plain.problem, self._setting, found.plan
         model = self._solver.model
         sides, rows, N = model.sides, model.transcription.rows, problem.horizon
         row = np.r_[sides.row, sides.equal].astype(int)
@@ -196,9 +201,8 @@ class Sensitivities:
         count = system.n_errors if name == "x0" else system.state.dim
         ways: Any = [{name: one} for one in np.eye(count)]
         found = self._found([self._direction(**way) for way in ways])
-        return SolutionChange(
-            *(np.moveaxis(part, 0, -1) for part in (found.x, found.u, found.cost))
-        )
+        parts = *self._told(found), found.cost
+        return SolutionChange(*(np.moveaxis(part, 0, -1) for part in parts))
 
     def forward(
         self,
@@ -223,7 +227,14 @@ class Sensitivities:
         SolutionChange
         """
         found = self._found([self._direction(x0, p, reference)])
-        return SolutionChange(found.x[0], found.u[0], float(found.cost[0]))
+        x, u = self._told(found)
+        return SolutionChange(x[0], u[0], float(found.cost[0]))
+
+    def _told(self, found: FoundChanges) -> tuple[np.ndarray, np.ndarray]:
+        """Changes of states and inputs as the problem has them."""
+        if self._shape is None:
+            return found.x, found.u
+        return self._shape.changes(self._plain, found.x, found.u, found.p)
 
     def _direction(
         self,
@@ -233,11 +244,12 @@ class Sensitivities:
     ) -> tuple[np.ndarray, ...]:
         """Changes of x_ref, u_ref, p, prices of soft rows, first state and limits of controls."""
         system, N, model = self.problem.system, self.problem.horizon, self._solver.model
+        inner = self._plain.problem.system
         first = np.zeros(model.n)
-        change, moves = np.zeros(len(self._setting.p)), np.zeros((N + 1, system.state.nq))
+        change, moves = np.zeros(len(self._setting.p)), np.zeros((N + 1, inner.state.nq))
         limits = np.zeros((N, model.m))
         if x0 is not None:
-            fixed = np.setdiff1d(np.arange(model.n), model.free)
+            fixed = np.setdiff1d(np.arange(system.n_errors), model.free)
             first[fixed] = check_shape("x0", x0, (system.n_errors,))[fixed]
         if p is not None:
             for name, value in p.items():
@@ -258,12 +270,12 @@ class Sensitivities:
                 check_shape("reference", given, (*given.shape[:-1], system.state.dim)),
                 (N + 1, system.state.dim),
             )
-            maps = np.asarray(system.state.rate_matrix(self._setting.x_ref))
-            moves = np.einsum("kij,kj->ki", maps, ways)
+            maps = np.asarray(inner.state.rate_matrix(self._setting.x_ref))
+            moves = np.einsum("kij,kj->ki", maps[:, :, : ways.shape[1]], ways)
         if change.any() or moves.any():
             self._check_terminal()
         slope, own = self._prices_by_weight
-        u_ref = np.zeros((N + 1, system.n_inputs))
+        u_ref = np.zeros((N + 1, inner.n_inputs))
         return moves, u_ref, change, slope * np.append(change, 0.0)[own], first, limits
 
     def _found(self, directions: list[tuple[np.ndarray, ...]]) -> FoundChanges:
@@ -272,7 +284,7 @@ class Sensitivities:
         at = self._at  # a soft row that is exceeded by e costs w (e + e²/2), its price is w (1 + e)
         ratio = np.where(at.hold == EXCEEDED, np.abs(at.price) / at.weight, 1.0)
         share = np.sign(at.price) * (ratio**2 - 1) / (2 * ratio)
-        return found._replace(cost=found.cost + (data[3] * share).sum(axis=(1, 2)))
+        return found._replace(cost=found.cost + (data[3] * share).sum(axis=(1, 2)), p=data[2])
 
     def _checked(self, found: FoundChanges) -> FoundChanges:
         if found.is_found:
@@ -291,7 +303,7 @@ class Sensitivities:
         x : array_like, shape (N + 1, n), optional
             Gradient of the function by the error coordinates of the nodes.
         u : array_like, shape (N, m), optional
-            By the controls.
+            By the controls. Both are as many as the solution has, as in `forward`.
 
         Returns
         -------
@@ -300,14 +312,19 @@ class Sensitivities:
             a limit that is also that of the system.
         """
         problem, system, model = self.problem, self.problem.system, self._solver.model
-        N, n, m = problem.horizon, model.n, model.m
+        n, inner = system.n_errors, self._plain.problem.system
+        sizes = len(self.solution.x), n, len(self.solution.u), len(system.input_index("control"))
         of_x, of_u = (
             np.zeros(shape) if given is None else check_shape(name, given, shape)
-            for name, given, shape in (("x", x, (N + 1, n)), ("u", u, (N, m)))
+            for name, given, shape in (("x", x, sizes[:2]), ("u", u, sizes[2:]))
         )
+        more = np.zeros(len(self._setting.p))
+        if self._shape is not None:
+            of_x, of_u, more = self._shape.gradients(self._plain, of_x, of_u)
         self._check_terminal()
         found = self._checked(self._changes.adjoint(self._at, of_x[None], of_u[None]))
         by_ref, _, by_p = (-part[0] for part in found.data)
+        by_p += more
         slope, own = self._prices_by_weight
         np.add.at(by_p, own[own >= 0], (slope * found.left_rows[0])[own >= 0])
         which, is_kink = self._limits
@@ -315,9 +332,9 @@ class Sensitivities:
         by_p[which[is_kink & (which >= 0)]] = np.nan
         by_x0 = found.left_first[0]
         by_x0[model.free] = 0.0
-        maps = np.asarray(system.state.rate_matrix(self._setting.x_ref))
+        maps = np.asarray(inner.state.rate_matrix(self._setting.x_ref))[:, :, : system.state.dim]
         return {
-            "x0": by_x0, "reference": np.einsum("kij,ki->kj", maps, by_ref),
+            "x0": by_x0[:n], "reference": np.einsum("kij,ki->kj", maps, by_ref),
         } | dict(zip(problem.parameter_names, by_p.tolist(), strict=True))  # fmt: skip
 
     def predicted(
@@ -344,13 +361,16 @@ class Sensitivities:
         changes = {name: step for name, step in steps.items() if step}
         found = self._found([self._direction(start, changes or None, moves)])
         controls, u = system.input_index("control"), solution.u.copy()
-        box = problem.input_limits.at(values)
-        u[:, controls] = np.clip(u[:, controls] + found.u[0], box.lower, box.upper)
-        x = np.asarray(system.retract(solution.x, found.x[0], values[: system.n_parameters]))
-        plan = solution.plan.changed(x=x, u=u)
-        if "lam" in plan.layout.places:
+        box, (dx, du) = problem.input_limits.at(values), self._told(found)
+        u[:, controls] = np.clip(u[:, controls] + du[0], box.lower, box.upper)
+        x = np.asarray(system.retract(solution.x, dx[0], values[: system.n_parameters]))
+        plan = solution.plan
+        if self._shape is None:
+            plan = plan.changed(x=x, u=u)
+        if self._shape is None and "lam" in plan.layout.places:
             plan = plan.changed(lam=plan["lam"] + self._at.scale * found.lam[0])
-        moved = Trajectory.unchecked(system.state, solution.t, x, u, system.inputs)
+        hold = solution.trajectory.hold
+        moved = Trajectory.unchecked(system.state, solution.t, x, u, system.inputs, hold)
         text = "predicted to first order, not solved: a guess for solve()"
         return replace(
             solution, trajectory=moved, plan=plan, cost=solution.cost + float(found.cost[0]),
@@ -362,7 +382,7 @@ class Sensitivities:
     @property
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Which parameter sets the limit that a control is at, −1 for none; if others do, too."""
-        which, count = limits_by(self.problem.input_limits, self._setting.p)
+        which, count = limits_by(self._plain.problem.input_limits, self._setting.p)
         side = (self._side > 0).astype(int)
         column = np.arange(self._solver.model.m)
         is_on = self._side != 0
@@ -379,7 +399,7 @@ class Sensitivities:
         return slope, own
 
     def _check_terminal(self) -> None:
-        if isinstance(self.problem.terminal, str):
+        if isinstance(self._plain.problem.terminal, str):
             raise NotImplementedError(
                 'terminal="riccati" follows from the reference and the parameters, and its '
                 "derivative is not there: give terminal= as a weight; by x0 there is one"
