@@ -11,6 +11,8 @@ import numpy as np
 from ..codegen._internal import Result, UnknownNameError, unknown_name
 from ..plotting import plot_trajectory
 from ..systems import Trajectory
+from ..systems._internal import block_slices
+from ._flat_phases import DURATION
 from ._outcome import SolveStatus, TranscriptionError
 from ._solution import DERIVED, OptimalSolution, Problem
 
@@ -98,6 +100,9 @@ class PhasedSolution(Result):
 
         Examples
         --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.optimal import Phase, PhasedProblem
+        >>> from lgcontrol.systems import System
         >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
         >>> found = PhasedProblem(Phase(lag, 5, 1.0, Q=1.0, R=1.0)).solve([1.0])
         >>> error = found.transcription_error()
@@ -112,21 +117,29 @@ class PhasedSolution(Result):
         Returns
         -------
         Sensitivities
-            Of `solution`, as `OptimalSolution.sensitivities`. Its states have the error coordinates
-            of the groups of the phases, then the free durations in their order.
+            Of `solution`, as `OptimalSolution.sensitivities`. Its changes have ``durations``; its
+            states have the error coordinates of the groups of the phases, then the free durations
+            in their order.
 
         Examples
         --------
-        >>> from lgcontrol.systems import Input
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.optimal import Bound, Phase, PhasedProblem
+        >>> from lgcontrol.systems import Input, System
         >>> pull = Input("u", "", -1, 1)
         >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[pull])
         >>> stop = Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")
         >>> problem = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1)
         >>> slopes = problem.solve([0.1, 0.0]).sensitivities()
-        >>> bool(slopes.by("x0").x[0, -1, 0] < -1)  # seconds per metre that the way is shorter
+        >>> bool(slopes.by("x0").durations["phase0"][0] < -1)  # s per m that the way is shorter
         True
         """
-        return DERIVED["sensitivities"](self.solution)
+        _, places = block_slices(self.solution.problem.system.state)
+        first = places[DURATION].start if DURATION in places else 0
+        names = [phase.name for phase in self.problem.phases if phase.is_free]
+        return DERIVED["sensitivities"](
+            self.solution, {name: first + i for i, name in enumerate(names)}
+        )
 
     def plot(self, *, figure: Any = None) -> Figure:
         """States and inputs over time, as `Trajectory.plot`.

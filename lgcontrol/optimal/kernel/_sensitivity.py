@@ -44,11 +44,14 @@ class SolutionChange(NamedTuple):
     u : ndarray, shape (N, m) or (N, m, k)
         Of the controls that it has.
     cost : float or ndarray, shape (k,)
+    durations : dict
+        Of the free durations of phases, by their names.
     """
 
     x: np.ndarray
     u: np.ndarray
     cost: Any
+    durations: dict[str, Any]
 
 
 class Sensitivities:
@@ -67,8 +70,11 @@ class Sensitivities:
         where the solution is differentiable.
     """
 
-    def __init__(self, solution: OptimalSolution) -> None:
-        self.solution, self.problem = solution, solution.problem
+    def __init__(
+        self, solution: OptimalSolution, durations: Mapping[str, int] | None = None
+    ) -> None:
+        """Factorize; `durations` are places of free durations among error coordinates."""
+        self.solution, self.problem, self._durations = solution, solution.problem, durations or {}
         self._plain = plain = solution if solution._inner is None else solution._inner
         problem, setting = plain.problem, plain._setting
         self._shape = None if plain is solution else shape_of(self.problem)
@@ -201,8 +207,8 @@ class Sensitivities:
         count = system.n_errors if name == "x0" else system.state.dim
         ways: Any = [{name: one} for one in np.eye(count)]
         found = self._found([self._direction(**way) for way in ways])
-        parts = *self._told(found), found.cost
-        return SolutionChange(*(np.moveaxis(part, 0, -1) for part in parts))
+        x, u, cost = (np.moveaxis(part, 0, -1) for part in (*self._told(found), found.cost))
+        return SolutionChange(x, u, cost, {name: x[0, i] for name, i in self._durations.items()})
 
     def forward(
         self,
@@ -227,8 +233,9 @@ class Sensitivities:
         SolutionChange
         """
         found = self._found([self._direction(x0, p, reference)])
-        x, u = self._told(found)
-        return SolutionChange(x[0], u[0], float(found.cost[0]))
+        (x,), (u,) = self._told(found)
+        times = {name: float(x[0, i]) for name, i in self._durations.items()}
+        return SolutionChange(x, u, float(found.cost[0]), times)
 
     def _told(self, found: FoundChanges) -> tuple[np.ndarray, np.ndarray]:
         """Changes of states and inputs as the problem has them."""
@@ -295,7 +302,13 @@ class Sensitivities:
             "active); weigh all controls, and state each limit once"
         )
 
-    def adjoint(self, *, x: ArrayLike | None = None, u: ArrayLike | None = None) -> dict[str, Any]:
+    def adjoint(
+        self,
+        *,
+        x: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        durations: Mapping[str, float] | None = None,
+    ) -> dict[str, Any]:
         """Gradient of a function of the solution by all that it depends on.
 
         Parameters
@@ -304,6 +317,8 @@ class Sensitivities:
             Gradient of the function by the error coordinates of the nodes.
         u : array_like, shape (N, m), optional
             By the controls. Both are as many as the solution has, as in `forward`.
+        durations : mapping of str to float, optional
+            By the free durations of phases.
 
         Returns
         -------
@@ -318,6 +333,11 @@ class Sensitivities:
             np.zeros(shape) if given is None else check_shape(name, given, shape)
             for name, given, shape in (("x", x, sizes[:2]), ("u", u, sizes[2:]))
         )
+        of_x = of_x.copy()
+        for name, value in (durations or {}).items():
+            if name not in self._durations:
+                raise UnknownNameError(unknown_name("free duration", name, self._durations))
+            of_x[0, self._durations[name]] += value
         more = np.zeros(len(self._setting.p))
         if self._shape is not None:
             of_x, of_u, more = self._shape.gradients(self._plain, of_x, of_u)
