@@ -109,8 +109,16 @@ class ModelLook(Protocol):
         ...
 
 
+class _Whole:
+    """Looks whose bodies pages do not move one by one."""
+
+    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
+        """None."""
+        return ()
+
+
 @dataclass(frozen=True, eq=False)
-class RigidLook:
+class RigidLook(_Whole):
     """One body whose pose is a block of the state."""
 
     name: str
@@ -129,13 +137,9 @@ class RigidLook:
         """Of the body."""
         return np.asarray(self.group.embed(q))[:, np.newaxis]
 
-    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class StateLook:
+class StateLook(_Whole):
     """Darts for the blocks of a state that move a body in space, where nothing else is known.
 
     A dart is `size` m long.
@@ -159,13 +163,9 @@ class StateLook:
         found = [b.embed(q[:, where]) for _, b, where, _ in moving_blocks(self.group)]
         return np.stack(found, axis=1) if found else np.zeros((len(q), 0, 7))
 
-    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class HeldLook:
+class HeldLook(_Whole):
     """A look whose bodies hold each other, so that pages do not move one alone."""
 
     of: ModelLook
@@ -182,10 +182,6 @@ class HeldLook:
     def poses(self, q: np.ndarray) -> np.ndarray:
         """As without loops."""
         return self.of.poses(q)
-
-    def joints(self, q: np.ndarray) -> Sequence[SceneJoint]:
-        """None."""
-        return ()
 
 
 def moving_blocks(group: LieGroup) -> list[Leaf]:

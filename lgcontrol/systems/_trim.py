@@ -150,8 +150,7 @@ def trim(
         equations = trim_equations(
             system, wishes, blocks, conditions or {}, symmetry=symmetry, limited=quantities
         )
-        slacks = u[:0] if quantities is None else np.zeros(len(quantities.names))
-        m, count = len(u), len(slacks)
+        m, count = len(u), 0 if quantities is None else len(quantities.names)
         columns = np.concatenate([free, m + np.arange(count)])
         box, full = bounds, starts
         if quantities is not None:
@@ -465,6 +464,12 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
         if part.stop - part.start == 1
     }
     circles = circles_of(system.state)  # one angle each
+
+    def wish(index: int, value: Any, twice: str) -> None:
+        if index in wishes.coordinates:
+            raise ValueError(twice)
+        wishes.coordinates[index] = float(value)
+
     for key, value in where.items():
         of_state = {*names, *blocks, *inner, *circles}
         place, name = place_of("where", key, of_state, system.input_names)
@@ -473,19 +478,15 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             wishes.inputs[system.input_names.index(name)] = _number(what, value)
         elif name in circles and np.size(value) == 1:
             group, part = circles[name]
-            ask_degrees(f"where: {name}", _number(what, np.squeeze(value)))
-            pair = np.asarray(group.exp([_number(what, np.squeeze(value))]))
+            angle = _number(what, np.squeeze(value))
+            ask_degrees(f"where: {name}", angle)
+            pair = np.asarray(group.exp([angle]))
             for index, entry in zip(range(part.start, part.stop), pair, strict=True):
-                if index in wishes.coordinates:
-                    raise ValueError(
-                        f"where gives {names[index]} twice, the second time as {key!r}"
-                    )
-                wishes.coordinates[index] = float(entry)
+                wish(index, entry, f"where gives {names[index]} twice, the second time as {key!r}")
         elif name in names or name in inner and name not in blocks:
             index = names.index(name) if name in names else inner[name]
-            if index in wishes.coordinates:
-                raise ValueError(f"where gives {names[index]} twice, the second time as {key!r}")
-            wishes.coordinates[index] = _number(what, np.squeeze(value))
+            twice = f"where gives {names[index]} twice, the second time as {key!r}"
+            wish(index, _number(what, np.squeeze(value)), twice)
         elif name in blocks:
             group = blocks[name][0]
             is_number = group.nq == 1 and np.ndim(value) == 0
@@ -496,20 +497,15 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             raise UnknownNameError(unknown_name("state, block or input", name, valid) + remedy)
     if position is not None:
         for index, value in _position(system, position).items():
-            if index in wishes.coordinates:
-                raise ValueError(f"{names[index]} is given in position and in where")
-            wishes.coordinates[index] = value
+            wish(index, value, f"{names[index]} is given in position and in where")
     _ask_degrees(system, wishes)
     return wishes
 
 
 def _ask_degrees(system: SystemDefinition, wishes: Wishes) -> None:
     """Ask whether wished angles that are several turns are degrees."""
-    names, units, places = (
-        system.state.coordinate_names,
-        system.state.coordinate_units,
-        blocks_of(system.state),
-    )
+    names, units = system.state.coordinate_names, system.state.coordinate_units
+    places = blocks_of(system.state)
     wished = {names[i]: (value, units[i]) for i, value in wishes.coordinates.items()}
     for block, values in wishes.blocks.items():
         part = places[block][1]
