@@ -346,6 +346,11 @@ def _dependent(last: LastIterate, at: Expansion, jumps: tuple[np.ndarray, ...]) 
                 f"no input changes {one.name} at node {one.node}, whose bound holds there: leave "
                 "this bound out, or free what it depends on"
             )
+    # Inputs at their limits and what they move depend on each other in any plan: equalities alone.
+    equal = [i for i, one in enumerate(held) if one.is_equality]
+    held, by, norms = [held[i] for i in equal], by[equal], norms[equal]
+    if not held:
+        return ""
     left, values, _ = np.linalg.svd(by / norms[:, None])
     rank = int((values > DEPENDENT).sum())
     if rank == len(held):

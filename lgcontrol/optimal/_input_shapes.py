@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen._internal import check_options
+from ..codegen._internal import check_options, check_shape
 from ..systems import System, Trajectory
 from ..systems._internal import check_start, lagrange_weights, point_states
 from ._problem import OptimalControlProblem
@@ -51,6 +51,10 @@ def solved_with_shapes(
     samples, nodes = shape.reference(wanted, times, own)
     guess = options.get("guess")
     options = options | {"reference": nodes, "guess": shape.guess(guess, times, nodes)}
+    if options.get("arrival") is not None:
+        n, weight = system.n_errors, shape.inner.arrival.copy()
+        weight[:n, :n] = check_shape("arrival", options["arrival"], (n, n))
+        options["arrival"] = weight
     first = shape.first(samples, options["guess"], values)
     begun = np.array([[*x0, *first] for x0 in known])
     if len(begun) == 1:

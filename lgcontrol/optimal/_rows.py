@@ -318,7 +318,8 @@ def bounded_along(
 ) -> dict[str, tuple[np.ndarray, float, float]]:
     """Bounded quantities along a trajectory by name, with their lower and upper limits.
 
-    Without a reference, quantities that need one are left out.
+    Without a reference, quantities that need one are left out. Of several quantities of one name
+    the later ones are numbered.
 
     Parameters
     ----------
@@ -330,7 +331,10 @@ def bounded_along(
         the states of the reference (k, nq).
     """
     found: dict[str, tuple[np.ndarray, float, float]] = {}
-    for _, label, row, low, high in rows_along(seen, parameters, points):
+    for _, name, row, low, high in rows_along(seen, parameters, points):
+        label, number = name, 2
+        while label in found and not np.array_equal(found[label][0], row, equal_nan=True):
+            label, number = f"{name} ({number})", number + 1
         _, least, most = found.get(label, (row, -np.inf, np.inf))
         found[label] = (row, max(least, low), min(most, high))
     return found

@@ -315,6 +315,13 @@ def made_parameters(
         least = 0.0
         if name in places:
             i, side = places[name]
+            label = name.rpartition(".")[0]
+            alike = [one for one in bounds if one.label == label and _is_limit(getattr(one, side))]
+            if len(alike) > 1:
+                raise ValueError(
+                    f"symbolic: several bounds called {label!r} have a limit {side!r}: give each "
+                    "Bound a name= of its own"
+                )
             value, least = getattr(limits[i], side), LEAST_WEIGHT if side == "soft" else -np.inf
             limits[i] = replace(limits[i], **{side: name})
         elif name in of_terms:

@@ -720,3 +720,45 @@ def test_no_reference_is_asked_where_nothing_is_weighed_from_it():
     turn = System("turn", SO2, lambda t, x, u, p: u, inputs=["rate"])
     with pytest.raises(ValueError, match="give reference="):
         OptimalControlProblem(turn, 5, 0.1, Q=0.0, bounds=[Bound("rz", -1, 1)]).solve([1.0, 0.0])
+
+
+def heights():
+    """Two bounds of one name, of different quantities."""
+    return [
+        Bound(lambda t, x, u, p: x[0], upper=2.0, name="height"),
+        Bound(lambda t, x, u, p: -x[0], upper=3.0, name="height"),
+    ]
+
+
+def test_limits_of_several_bounds_of_one_name_are_no_parameter():
+    problem = OptimalControlProblem(double_integrator(), 4, 0.1, bounds=heights())
+    with pytest.raises(ValueError, match="several bounds called 'height' have a limit 'upper'"):
+        problem.symbolic("height.upper")
+
+
+def test_figures_show_each_of_several_bounds_of_one_name():
+    problem = OptimalControlProblem(double_integrator(), 4, 0.1, bounds=heights())
+    x = np.array([[1.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
+    told = problem.bounded(np.array([0.0, 0.1]), x, np.zeros((2, 2)))
+    assert [(name, high) for name, (_, _, high) in told.items()] == [
+        ("height", 2.0), ("height (2)", 3.0),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(told["height"][0], -told["height (2)"][0])
+
+
+@pytest.mark.parametrize("shape", [{"hold": "first"}, {"blocks": [1, 3]}])
+def test_priors_of_a_call_and_derivatives_know_shapes_of_inputs(shape):
+    told = {"Q": 1, "R": 0.1, "reference": [0, 0, 0, 0], "free": "x0"}
+    problem = OptimalControlProblem(double_integrator(), 4, 0.1, **told, arrival=5.0, **shape)
+    called = OptimalControlProblem(double_integrator(), 4, 0.1, **told, **shape)
+    weight = np.diag([5.0, 0.0, 0.0, 0.0])
+    x0 = [1.0, 0.0, 0.0, 0.0]
+    found = called.solve(x0, arrival=weight)
+    np.testing.assert_allclose(found.x[0], problem.solve(x0).x[0], atol=1e-6)
+    assert found.x[0, 0] < 0.99
+    with pytest.raises(ValueError, match=r"arrival has shape \(2, 2\), expected \(4, 4\)"):
+        called.solve(x0, arrival=np.eye(2))
+    with pytest.raises(ValueError, match="derivatives are those of a plan whose inputs are held"):
+        found.sensitivities()
+    with pytest.raises(ValueError, match="predictions are those of a plan whose inputs are held"):
+        found.predicted(x0=x0)
