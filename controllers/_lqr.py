@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -36,7 +38,44 @@ EARLY = TIME_ROUNDING
 PERIOD = 0.01  # of feedback of continuous systems unless given, s
 
 
-class LQR(Controller):
+class _LinearLaw(Controller):
+    """``u = u_ref − K minus(x, x_ref)``, whose references and gains are those of `_rows`."""
+
+    _tracked: np.ndarray
+
+    @abstractmethod
+    def _rows(self, times: np.ndarray, goal: ReferenceLike | None) -> dict[str, np.ndarray]:
+        """x_ref, u_ref and the transposed gain K at times, or once for all of them."""
+
+    def tracked_errors(self) -> np.ndarray | None:
+        """Errors with a weight in Q; see `Controller`."""
+        return self._tracked
+
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
+        x_ref, u_ref, K = (rows[0] for rows in self._rows(np.array([t]), reference).values())
+        u = u_ref[self._controls] - K.T @ self.system.error(x, x_ref)
+        return self._saturate(u) if self.saturate else u
+
+    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
+        """The law without Python, for loops; see `FunctionLaw`."""
+        is_own = type(self)._control is _LinearLaw._control
+        fits = self.system.state == plant.state
+        if not is_own or self._values.functions or not fits or not steers(self, plant):
+            return None
+        goal = self.reference if reference is None else reference
+        limits = (self._lower, self._upper) if self.saturate else None
+        rows = partial(self._rows, goal=goal)
+        return static_law(self, _feedback(self.system), rows, limits)
+
+    def _law(self, name: str, given: Mapping[str, Value], u: Value) -> ModelFunction:
+        """Function of the law, its controls within their bounds if asked for."""
+        if self.saturate:
+            u = ca.fmin(ca.fmax(u, self._lower), self._upper)
+        shapes = {key: given[key].shape for key in ("K",) if key in given}
+        return law_function(name, given, {"u": u}, shapes)
+
+
+class LQR(_LinearLaw):
     """``u = u_ref − K minus(x, x_ref)`` with the gain of the linear-quadratic regulator.
 
     Parameters
@@ -133,27 +172,9 @@ class LQR(Controller):
             f"{self.regulator.motion.kind}, largest pole {slowest:.4g} per sample)"
         ).replace("an relative", "a relative")
 
-    def tracked_errors(self) -> np.ndarray | None:
-        """Errors with a weight in Q; see `Controller`."""
-        return self._tracked
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        goal = sample_reference(self.system, reference, np.array([t]), self._own)
-        error = self.system.error(x, goal.x[0])
-        u = goal.u[0, self._controls] - self.regulator.K @ error
-        return self._saturate(u) if self.saturate else u
-
-    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
-        """The law without Python, for loops; see `FunctionLaw`."""
-        if type(self)._control is not LQR._control:
-            return None
-        goal = self.reference if reference is None else reference
-
-        def rows(times: np.ndarray) -> dict[str, np.ndarray]:
-            at = sample_reference(self.system, goal, times if moves(goal) else times[:1], self._own)
-            return {"x_ref": at.x, "u_ref": at.u, "K": self.regulator.K.T[None]}
-
-        return _compiled_law(self, plant, rows)
+    def _rows(self, times: np.ndarray, goal: ReferenceLike | None) -> dict[str, np.ndarray]:
+        at = sample_reference(self.system, goal, times if moves(goal) else times[:1], self._own)
+        return {"x_ref": at.x, "u_ref": at.u, "K": self.regulator.K.T[None]}
 
     def _exported_law(self) -> ModelFunction:
         system, sym = self.system, self.system.symbol.sym
@@ -161,10 +182,10 @@ class LQR(Controller):
         u_ref = sym("u_ref", system.n_inputs)
         error = system.error(x, x_ref)
         u = u_ref[self._controls.tolist()] - ca.DM(self.regulator.K) @ error
-        return _law("lqr", self, {"x": x, "x_ref": x_ref, "u_ref": u_ref}, u)
+        return self._law("lqr", {"x": x, "x_ref": x_ref, "u_ref": u_ref}, u)
 
 
-class TVLQR(Controller):
+class TVLQR(_LinearLaw):
     """Finite-horizon feedback along a trajectory: ``u = u_ref − K(t) minus(x, x_ref)``.
 
     After the end of the trajectory its last state and gain are held, with the inputs that come
@@ -243,18 +264,11 @@ class TVLQR(Controller):
             f"{t[0]:g} to {t[-1]:g} s)"
         )
 
-    def tracked_errors(self) -> np.ndarray | None:
-        """Errors with a weight in Q; see `Controller`."""
-        return self._tracked
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        trajectory = self.regulator.trajectory
-        now = t + EARLY
-        goal = self._goal(np.array([now]))
-        node = np.searchsorted(trajectory.t, now, side="right") - 1
-        gain = self.regulator.K[np.clip(node, 0, len(self.regulator.K) - 1)]
-        u = goal.u[0, self._controls] - gain @ self.system.error(x, goal.x[0])
-        return self._saturate(u) if self.saturate else u
+    def _rows(self, times: np.ndarray, goal: ReferenceLike | None) -> dict[str, np.ndarray]:
+        along, K, now = self.regulator.trajectory, self.regulator.K, times + EARLY
+        at = self._goal(now)
+        gains = K[np.clip(np.searchsorted(along.t, now, side="right") - 1, 0, len(K) - 1)]
+        return {"x_ref": at.x, "u_ref": at.u, "K": gains.transpose(0, 2, 1)}
 
     def _goal(self, times: np.ndarray) -> ReferenceSamples:
         """States of the trajectory, and inputs to be held from each time over a period."""
@@ -264,20 +278,6 @@ class TVLQR(Controller):
             return found
         middle = np.where(times < along.t[-1], np.minimum(times + self.dt / 2, along.t[-1]), times)
         return found._replace(u=sample_reference(self.system, along, middle, self._own).u)
-
-    def compiled_law(self, plant: System, reference: ReferenceLike | None) -> FunctionLaw | None:
-        """The law without Python, for loops; see `FunctionLaw`."""
-        if type(self)._control is not TVLQR._control:
-            return None
-        along, K = self.regulator.trajectory, self.regulator.K
-
-        def rows(times: np.ndarray) -> dict[str, np.ndarray]:
-            at = self._goal(times + EARLY)
-            node = np.searchsorted(along.t, times + EARLY, side="right") - 1
-            gains = K[np.clip(node, 0, len(K) - 1)]
-            return {"x_ref": at.x, "u_ref": at.u, "K": gains.transpose(0, 2, 1)}
-
-        return _compiled_law(self, plant, rows)
 
     def _exported_law(self) -> ModelFunction:
         system, sym = self.system, self.system.symbol.sym
@@ -298,7 +298,7 @@ class TVLQR(Controller):
             is_after = given["t"] >= self._exported_schedule().starts[-1]
             u_ref = ca.if_else(is_after, held[self._controls.tolist()], u_ref)
         u = u_ref - given["K"] @ system.error(given["x"], x_ref)
-        return _law("tvlqr", self, given, u)
+        return self._law("tvlqr", given, u)
 
     def _exported_schedule(self) -> Schedule:
         """Rows of the trajectory: its intervals, its last input, and what holds it there.
@@ -325,25 +325,6 @@ class TVLQR(Controller):
                 "u_ref": u, "K": self.regulator.K[np.minimum(rows, count - 1)],
             },
         )  # fmt: skip
-
-
-def _law(name: str, controller: LQR | TVLQR, given: Mapping[str, Value], u: Value) -> ModelFunction:
-    """Function of a law, its controls within their bounds if asked for."""
-    if controller.saturate:
-        u = ca.fmin(ca.fmax(u, controller._lower), controller._upper)
-    shapes = {key: given[key].shape for key in ("K",) if key in given}
-    return law_function(name, given, {"u": u}, shapes)
-
-
-def _compiled_law(
-    controller: LQR | TVLQR, plant: System, rows: Callable[[np.ndarray], dict[str, np.ndarray]]
-) -> FunctionLaw | None:
-    """A law that is linear in the error, where its parameters stay as they are."""
-    fits = controller.system.state == plant.state
-    if controller._values.functions or not fits or not steers(controller, plant):
-        return None
-    limits = (controller._lower, controller._upper) if controller.saturate else None
-    return static_law(controller, _feedback(controller.system), rows, limits)
 
 
 @memoized
