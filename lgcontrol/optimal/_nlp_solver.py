@@ -270,6 +270,8 @@ class NLPSolver:
         setting = self._given.setting(times, reference, p)
         system = self.problem.system
         x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
+        if len(self.problem.free_start):
+            setting = setting._replace(x0=x0)
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         return self._solved(x0, nodes, setting, tolerance, max_iterations, time_limit, callback)
 

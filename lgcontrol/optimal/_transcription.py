@@ -46,6 +46,8 @@ class Setting(NamedTuple):
         Weights on the last error and on that of the first state from the given start.
     box : ControlBox
         Limits of the controls.
+    x0 : ndarray or None
+        The given start, where a part of the first state is free.
     """
 
     x_ref: np.ndarray
@@ -54,6 +56,7 @@ class Setting(NamedTuple):
     terminal: np.ndarray
     arrival: np.ndarray
     box: ControlBox
+    x0: np.ndarray | None = None
 
 
 class Values(NamedTuple):

@@ -100,6 +100,11 @@ PROBLEMS = {
     ),
     "carts": (carts(), AWAY),
     "carts at a limit": (carts(bounds=LEFT).symbolic("left.lower"), AWAY),
+    "prior": (carts(free="x2", arrival=2.0, bounds=LEFT).symbolic("Q.x0"), AWAY),
+    "prior on a group": (
+        craft(free="all", arrival={"pose": 3.0, "twist": 1.0}),
+        posed(1.0, -0.5, 0.7),
+    ),
     "carts at two": (carts(bounds=BOTH).symbolic("left.lower", "right.upper"), AWAY),
     "free start": (carts(free="x2", bounds=LEFT).symbolic("Q.x0"), AWAY),
     "craft": (craft(), posed(1.0, -0.5, 0.7)),
@@ -199,7 +204,7 @@ def test_the_kernel_finds_what_numpy_finds(name):
     plain = ChangeSolver(fast.model, fast.settings, None)
     given = [np.stack([part]) for part in slopes._direction(**directions(problem, 3))]
     rng = np.random.default_rng(4)
-    along, same = (one.forward(slopes._at, tuple(given[:4]), *given[4:]) for one in (fast, plain))
+    along, same = (one.forward(slopes._at, tuple(given[:4]), *given[4:7]) for one in (fast, plain))
     of = rng.normal(size=along.x.shape), rng.normal(size=along.u.shape)
     against, also = (one.adjoint(slopes._at, *of) for one in (fast, plain))
     assert along.rounds == same.rounds <= 3
@@ -398,8 +403,6 @@ def test_what_has_no_sensitivities_is_refused_by_name():
         slopes.forward(p={"mass": 1.0})
     with pytest.raises(ValueError, match="ended iteration limit: only optimal ones have derivat"):
         problem.solve(x0, max_iterations=1).sensitivities()
-    with pytest.raises(NotImplementedError, match="arrival="):
-        carts(free="x2", arrival=1.0).solve(AWAY).sensitivities()
     end = swing(terminal="riccati").solve(at_angle(0.3)).sensitivities()
     assert end.by("x0").u.shape == (25, 1, 2)
     with pytest.raises(NotImplementedError, match='terminal="riccati" follows'):

@@ -152,8 +152,9 @@ class ChangeSolver:
         self.given = (M, self.nq), (M, self.nu), (self.np,), (M, self.nr)
 
     def forward(
-        self, at: Optimum, data: tuple[np.ndarray, ...], x: np.ndarray, u: np.ndarray
-    ) -> FoundChanges:
+        self, at: Optimum, data: tuple[np.ndarray, ...], first: np.ndarray, x: np.ndarray,
+        u: np.ndarray,
+    ) -> FoundChanges:  # fmt: skip
         """Changes with the data.
 
         Parameters
@@ -162,16 +163,20 @@ class ChangeSolver:
         data : tuple of ndarray
             Changes of x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np). The last one
             is that of the multipliers of exceeded rows (k, N + 1, rows).
+        first : ndarray, shape (k, n)
+            Changes of the slope of what a free first state costs.
         x, u : ndarray
             Changes of the first state (k, n), and of controls that stay at their limits (k, N, m).
         """
         count = len(x)
         changes = np.zeros((count, self._size(self.shapes)))
         changes[:, : self.n] = x
-        first = (self.N + 1) * self.n
-        changes[:, first : first + self.N * self.m] = u.reshape(count, -1)
+        after = (self.N + 1) * self.n
+        changes[:, after : after + self.N * self.m] = u.reshape(count, -1)
+        left = np.zeros_like(changes)
+        left[:, : self.n] = -first
         column = np.hstack([part.reshape(count, -1) for part in data])
-        return self._run(at, changes, np.zeros_like(changes), column, is_adjoint=False)
+        return self._run(at, changes, left, column, is_adjoint=False)
 
     def adjoint(self, at: Optimum, x: np.ndarray, u: np.ndarray) -> FoundChanges:
         """Solutions of the conditions for right-hand sides x (k, N + 1, n), u (k, N, m)."""

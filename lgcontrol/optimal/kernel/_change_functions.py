@@ -111,3 +111,18 @@ def _of(
     total += ca.jtimes(lagrangian, z, ca.vertcat(of["of_x"], *([of["of_u"]] if is_stage else [])))
     slopes = {f"by_{name}": ca.gradient(total, inputs[name]) for name in data}
     return along, function("against", inputs | prices | of, slopes)
+
+
+def prior_derivatives(model: StageModel) -> ca.Function:
+    """``(x, x0, P, p) → slope, bend`` of the cost of a free first state, exactly.
+
+    By error coordinates of x, then of the given start x0: slope (2n,), bend (2n, 2n).
+    """
+    system, n = model.problem.system, model.n
+    x, x0 = (ca.SX.sym(name, system.state.nq) for name in ("x", "x0"))
+    P, p, d = ca.SX.sym("P", n, n), ca.SX.sym("p", system.n_parameters), ca.SX.sym("d", 2 * n)
+    moved = system.retract(x, d[:n], p), system.retract(x0, d[n:], p)
+    error = ca.DM(system.error_selection) @ system.state.minus(*moved)
+    bend, slope = ca.hessian(ca.dot(error, P @ error) / 2, d)
+    at_zero: Any = ca.substitute([slope, bend], [d], [ca.DM.zeros(2 * n)])
+    return ca.Function("prior", [x, x0, P, p], [ca.densify(value) for value in at_zero])

@@ -492,6 +492,8 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         setting = self._given.setting(times, reference, p, arrival)
         x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
+        if len(problem.free_start):
+            setting = setting._replace(x0=x0)
         memory = self.memory
         memory.give(setting, times, x0, self._weight(setting))
         is_warm = self._take_solution(guess, x0, times, setting)
@@ -575,7 +577,8 @@ class InteriorPointSolver:
         OptimalSolution
         """
         memory, started = self.memory, time.perf_counter()
-        memory.give(setting, found.t, found.x[0], self._weight(setting))
+        x0 = found.x[0] if setting.x0 is None else setting.x0
+        memory.give(setting, found.t, x0, self._weight(setting))
         plan, hard = found.plan, np.isinf(memory.arrays["weight"])
         is_warm = plan.layout == self.plan_layout and plan.number("content") == GAINS
         is_warm = is_warm and not plan.number("is_elastic") and bool(np.isfinite(plan["zl"]).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from .._problem import DERIVED, OptimalControlProblem
 from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._change import EXCEEDED, FREE, HELD, ChangeSolver, FoundChanges, Optimum
+from ._change_functions import prior_derivatives
 from ._planner import InteriorPointSolver
 
 # A limit is active whose multiplier is larger than the distance from it, both in the units of the
@@ -88,9 +90,10 @@ class Sensitivities:
                 f"the solution ended {solution.status}: only optimal ones have derivatives, solve "
                 "on from it or start elsewhere"
             )
-        if setting.arrival.any():
-            raise NotImplementedError(
-                "sensitivities of problems with arrival= are not there: add the prior as a Residual"
+        if setting.arrival.any() and setting.x0 is None:
+            raise ValueError(
+                "the solution does not know the start that its prior, arrival=, is about: ask one "
+                "of InteriorPointSolver or NLPSolver"
             )
         self.names = ("x0", "reference", *problem.parameter_names)
         self._setting = setting
@@ -109,6 +112,7 @@ class Sensitivities:
             kinks = self._take(plain)
             if not kinks:
                 return
+        self.__dict__.pop("_prior", None)
         found = solver.resolved(plain, self._setting, TOLERANCE)
         kinks = self._take(found)
         off = plain.problem.system.error(found.x, plain.x)
@@ -128,6 +132,7 @@ class Sensitivities:
     def _take(self, found: Any) -> list[str]:
         """Multipliers as the problem itself has them, and what is active; names of what may be."""
         problem, setting, plan = self._plain.problem, self._setting, found.plan
+        self._first = found.x[0]
         model = self._solver.model
         sides, rows, N = model.sides, model.transcription.rows, problem.horizon
         row = np.r_[sides.row, sides.equal].astype(int)
@@ -170,7 +175,7 @@ class Sensitivities:
         self._at = Optimum(
             Nodes(found.t, found.x, found.u), setting,
             plan["lam"] / scale, price, hold, weight, self._side != 0, scales, scale,
-            np.zeros((n, n)),
+            self._prior[1][:n, :n],
         )  # fmt: skip
         one_sided = hold.astype(bool)
         one_sided[:, sides.equal] = False
@@ -283,15 +288,32 @@ class Sensitivities:
             self._check_terminal()
         slope, own = self._prices_by_weight
         u_ref = np.zeros((N + 1, inner.n_inputs))
-        return moves, u_ref, change, slope * np.append(change, 0.0)[own], first, limits
+        prices, n = slope * np.append(change, 0.0)[own], model.n
+        start = np.zeros(n)
+        if x0 is not None:
+            start[: system.n_errors] = x0
+        return moves, u_ref, change, prices, self._prior[1][:n, n:] @ start, first, limits, start
 
     def _found(self, directions: list[tuple[np.ndarray, ...]]) -> FoundChanges:
-        *data, x, u = (np.stack(part) for part in zip(*directions, strict=True))
-        found = self._checked(self._changes.forward(self._at, tuple(data), x, u))
+        *data, prior, x, u, start = (np.stack(part) for part in zip(*directions, strict=True))
+        found = self._checked(self._changes.forward(self._at, tuple(data), prior, x, u))
         at = self._at  # a soft row that is exceeded by e costs w (e + e²/2), its price is w (1 + e)
         ratio = np.where(at.hold == EXCEEDED, np.abs(at.price) / at.weight, 1.0)
         share = np.sign(at.price) * (ratio**2 - 1) / (2 * ratio)
-        return found._replace(cost=found.cost + (data[3] * share).sum(axis=(1, 2)), p=data[2])
+        cost = found.cost + (data[3] * share).sum(axis=(1, 2))
+        cost += np.hstack([found.x[:, 0], start]) @ self._prior[0]
+        return found._replace(cost=cost, p=data[2])
+
+    @cached_property
+    def _prior(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and bend of the cost of a free first state, by it and by the given start."""
+        model, setting = self._solver.model, self._setting
+        size = 2 * model.n
+        if not setting.arrival.any():
+            return np.zeros(size), np.zeros((size, size))
+        own = setting.p[: model.problem.system.n_parameters]
+        found = prior_derivatives(model)(self._first, setting.x0, setting.arrival, own)
+        return np.asarray(found[0]).ravel(), np.asarray(found[1])
 
     def _checked(self, found: FoundChanges) -> FoundChanges:
         if found.is_found:
@@ -352,6 +374,7 @@ class Sensitivities:
         by_p[which[is_kink & (which >= 0)]] = np.nan
         by_x0 = found.left_first[0]
         by_x0[model.free] = 0.0
+        by_x0 -= self._prior[1][model.n :, : model.n] @ found.x[0, 0]
         maps = np.asarray(inner.state.rate_matrix(self._setting.x_ref))[:, :, : system.state.dim]
         return {
             "x0": by_x0[:n], "reference": np.einsum("kij,ki->kj", maps, by_ref),
