@@ -89,7 +89,7 @@ plt.show()
 # ## Two loops, case by case
 #
 # What does a delay of 40 ms cost? Case k of both campaigns has the same seed and the same gusts, so few cases tell.
-# Each difference has its 95 % interval. Where the interval holds zero, the line says "no difference shown".
+# Each difference has its 95 % interval. If zero is within it, the line says "no difference shown".
 
 # %%
 gusts = Vary("disturbances", 0.0, 3.0, relative=True)

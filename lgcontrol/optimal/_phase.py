@@ -66,6 +66,8 @@ class Phase:
 
     Examples
     --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
     >>> Phase(cart, 20, duration=(0.5, 4.0)).is_free
     True

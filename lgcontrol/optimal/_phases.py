@@ -88,7 +88,9 @@ class PhasedProblem:
     --------
     The least time over one metre from rest to rest with 1 m/s² is two seconds:
 
-    >>> from lgcontrol.systems import Input
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.optimal import Bound, Phase
+    >>> from lgcontrol.systems import Input, System
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("u", "", -1, 1)])
     >>> stop = Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")
     >>> found = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1).solve([0, 0])

@@ -150,6 +150,8 @@ class OptimalSolution(Result):
         Examples
         --------
         >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.optimal import OptimalControlProblem
+        >>> from lgcontrol.systems import System
         >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
         >>> found = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).solve([1.0])
         >>> error = found.transcription_error()
@@ -175,6 +177,8 @@ class OptimalSolution(Result):
         Examples
         --------
         >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.optimal import OptimalControlProblem
+        >>> from lgcontrol.systems import System
         >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
         >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
         >>> found = problem.solve([1.0]).sensitivities().by("R")
@@ -220,6 +224,8 @@ class OptimalSolution(Result):
         Examples
         --------
         >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.optimal import OptimalControlProblem
+        >>> from lgcontrol.systems import System
         >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x + u, inputs=["u"])
         >>> problem = OptimalControlProblem(lag, 5, 0.2, reference=[0.0]).symbolic("R")
         >>> near = problem.solve([1.0]).predicted(x0=[1.2], p={"R": 1.1})
