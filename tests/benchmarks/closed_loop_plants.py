@@ -857,6 +857,7 @@ def run(loop: Loop, calls: int | None = None) -> dict[str, Any]:
     told: list[dict[str, Any]] = []
     statuses: Counter[str] = Counter()
     most, outside, finite = 0, 0.0, True
+    defects: list[float] = []
     for k in range(loop.calls if calls is None else calls):
         t = k * mpc.dt
         goal = loop.reference(t) if callable(loop.reference) else loop.reference
@@ -870,6 +871,7 @@ def run(loop: Loop, calls: int | None = None) -> dict[str, Any]:
         status = str(mpc.info.status)
         statuses[status] += 1
         most = max(most, mpc.info.iterations) if k else 0
+        defects += [mpc.info.defect] if status == "ok" else []
         if status in ("infeasible", "unsolved"):
             entry = {"call": k, "status": status, "said": mpc.info.message}
             told.append(entry | {"solve": str(mpc.info.solve), "plain": plain(mpc, t, goal)})
@@ -900,6 +902,8 @@ def run(loop: Loop, calls: int | None = None) -> dict[str, Any]:
         "inputs finite": finite,
         "inputs beyond limits": max(outside, 0.0),
         "most iterations of a later call": most,
+        "ok, with a defect above 0.1": int((np.array(defects) > 0.1).sum()),
+        "largest defect of an ok call": max(defects, default=0.0),
         "failed": told,
         "end": x.round(4).tolist(),
     }
