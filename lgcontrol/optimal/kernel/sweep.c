@@ -7,24 +7,25 @@
 #pragma GCC optimize("O3")
 #endif
 
-/* L Lᵀ = M for the upper half of a matrix, with 1 / L on the diagonal; 0 unless it is positive
- * definite. Columns of L are padded to whole vectors. */
+/* L D Lᵀ = M for the upper half of a matrix, with 1 / D on the diagonal of L, where it has ones; 0
+ * unless it is positive definite. Columns of L are padded to whole vectors. */
 LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, lg_v *L_)
 {
   const int V = (size + LG_W - 1) / LG_W, Q = V * LG_W;
-  double *L = (double *)L_;
+  lg_v U_[V * size];
+  double *L = (double *)L_, *U = (double *)U_; /* U = L D */
   for (int j = 0; j < size; j++) {
-    for (int i = 0; i < V; i++) L_[i + j * V] = lg_zero;
-    for (int i = j; i < size; i++) L[i + j * Q] = M[j + i * apart];
+    for (int i = 0; i < V; i++) U_[i + j * V] = lg_zero;
+    for (int i = j; i < size; i++) U[i + j * Q] = M[j + i * apart];
     double pivot = M[j * (apart + 1)];
     for (int l = 0; l < j; l++) {
       const double by = L[j + l * Q];
-      pivot -= by * by;
-      for (int i = 0; i < V; i++) L_[i + j * V] -= L_[i + l * V] * by;
+      pivot -= by * U[j + l * Q];
+      for (int i = 0; i < V; i++) U_[i + j * V] -= U_[i + l * V] * by;
     }
     if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    const double over = 1 / sqrt(pivot);
-    for (int i = 0; i < V; i++) L_[i + j * V] *= over;
+    const double over = 1 / pivot;
+    for (int i = 0; i < V; i++) L_[i + j * V] = U_[i + j * V] * over;
     L[j + j * Q] = over;
   }
   return 1;
@@ -42,9 +43,9 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
   const int vv = (nv + LG_W - 1) / LG_W;
   const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
-  lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], T_[zv * nx];
+  lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], S_[xv * nv], T_[zv * nx];
   double *P = (double *)P_, *M = (double *)M_, *PF = (double *)PF_, *R = (double *)R_;
-  double *T = (double *)T_;
+  double *S = (double *)S_, *T = (double *)T_;
   s->sweeps++;
   for (int j = 0; j < nx; j++) {
     for (int i = 0; i < xp; i++) P[i + j * xp] = 0;
@@ -108,7 +109,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     for (int j = 0; j < nz; j++) M[j * (zp + 1)] += diagonal * s->metric[j];
     for (int j = 0; j < nv && !identity; j++)
       M[(nx + j) * (zp + 1)] += s->box[k * nv + j];
-    /* R = L⁻¹ M_ux by columns of the state, K = -L⁻ᵀ R, P = M_xx - Rᵀ R */
+    /* R = L⁻¹ M_ux by columns of the state, S = D⁻¹ R, K = -L⁻ᵀ S, P = M_xx - Rᵀ S */
     lg_v *L_ = (lg_v *)(void *)(s->L + (int64_t)k * vv * LG_W * nv);
     const double *L = (const double *)L_;
     if (!SWEEP(cholesky)(nv, M + nx * (zp + 1), zp, L_)) return 0;
@@ -116,22 +117,20 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int j = 0; j < xv; j++) R_[j + i * xv] = M_[j + (nx + i) * zv];
       for (int l = 0; l < i; l++)
         for (int j = 0; j < xv; j++) R_[j + i * xv] -= R_[j + l * xv] * L[i + l * vv * LG_W];
-      for (int j = 0; j < xv; j++) R_[j + i * xv] *= L[i * (vv * LG_W + 1)];
+      for (int j = 0; j < xv; j++) S_[j + i * xv] = R_[j + i * xv] * L[i * (vv * LG_W + 1)];
     }
-    product(xv, nv, nx, R, xp, R, xp, 1, -1, 1, M, zp, P, xp);
+    product(xv, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
     for (int j = 0; j < nx; j++)
       for (int i = 0; i < j; i++) P[j + i * xp] = P[i + j * xp];
     if (xp > nx)
       for (int j = 0; j < nx; j++)
         for (int i = nx; i < xp; i++) P[i + j * xp] = 0;
     double *K = s->K + (int64_t)k * nv * xp;
-    for (int i = nv - 1; i >= 0; i--) {
+    for (int i = nv - 1; i >= 0; i--)
       for (int l = i + 1; l < nv; l++)
-        for (int j = 0; j < xv; j++) R_[j + i * xv] -= R_[j + l * xv] * L[l + i * vv * LG_W];
-      for (int j = 0; j < xv; j++) R_[j + i * xv] *= L[i * (vv * LG_W + 1)];
-    }
+        for (int j = 0; j < xv; j++) S_[j + i * xv] -= S_[j + l * xv] * L[l + i * vv * LG_W];
     for (int i = 0; i < nv; i++)
-      for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -R[j + i * xp] : 0;
+      for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -S[j + i * xp] : 0;
   }
   for (int i = 0; i < nx * nx; i++)
     if (!isfinite(P[i / nx * xp + i % nx])) return 0;
@@ -178,16 +177,15 @@ LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, cons
     for (int l = 0; l < nx; l++)
       for (int i = 0; i < zv; i++) along_[i] += load(F + l * nz + i * LG_W) * pull[l];
     for (int i = 0; i < nv; i++) {
-      double sum = along[nx + i];
+      double sum = -along[nx + i];
       for (int l = 0; l < i; l++) sum -= step[l] * L[i + l * vp];
-      step[i] = sum * L[i * (vp + 1)];
+      step[i] = sum;
     }
     for (int i = nv - 1; i >= 0; i--) {
-      double sum = step[i];
+      double sum = step[i] * L[i * (vp + 1)];
       for (int l = i + 1; l < nv; l++) sum -= step[l] * L[l + i * vp];
-      step[i] = sum * L[i * (vp + 1)];
+      step[i] = sum;
     }
-    for (int i = 0; i < nv; i++) step[i] = -step[i];
     for (int i = 0; i < xp; i++) p[i] = i < nx ? along[i] : 0;
     for (int i = 0; i < nv; i++)
       for (int j = 0; j < xv; j++) p_[j] += load(K + i * xp + j * LG_W) * along[nx + i];
