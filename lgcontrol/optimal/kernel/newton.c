@@ -1210,7 +1210,7 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
 static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
 {
   const int64_t N = q->horizon, k = N - 1, nx = m->nx, nv = m->nv, xp = padded(nx);
-  double best = INFINITY, e[nx], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
+  double best = INFINITY, e[nx + LG_W], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
   const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x, *x_ref = q->x_ref;
   const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {q->t + N, x + N * m->nq,
                          q->u_ref + N * m->nu, x_ref + N * m->nq, q->p, q->w_end, q->P};
@@ -1247,7 +1247,7 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   const int stepped = how == LG_STEPPED;
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
-  double away[nx];
+  double away[nx + LG_W];
   if (stepped && m->nf > 0) {
     const double *in[] = {s->now.x, s->eps, q->p};
     double *const out[] = {s->trial.x};

@@ -132,14 +132,26 @@ LG_INLINE double added(lg_v v)
 #endif
 }
 
+/* The first numbers of a vector, zeros behind them. */
+LG_INLINE lg_v first_of(const int n, lg_v v)
+{
+#if LG_W > 1
+  lg_m place;
+  for (int i = 0; i < LG_W; i++) place[i] = i;
+  return (lg_v)((lg_m)v & (place < n));
+#else
+  return n > 0 ? v : 0;
+#endif
+}
+
+/* What is read beyond the end, by less than a vector, does not count. */
 LG_INLINE double dot(const int n, const double *a, const double *b)
 {
   lg_v sum = lg_zero;
-  double total = 0;
   int i = 0;
   for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
-  for (; i < n; i++) total += a[i] * b[i];
-  return total + added(sum);
+  if (i < n) sum += first_of(n - i, load(a + i)) * first_of(n - i, load(b + i));
+  return added(sum);
 }
 
 static void copy(double *to, const double *from, int64_t count)
