@@ -89,6 +89,9 @@ class Mechanical:
         ``(q, v, a, j, s, p) → x, rate, u``: state, its rate and inputs for a trajectory of the
         configuration up to the snap, if it determines the further blocks (motors behind springs).
         None if those blocks rest.
+    acceleration_hessian : callable or None
+        ``(t, x, u, p, w) → H``: second derivatives of ``wᵀ v̇`` by the state, a vector of
+        configuration and velocity alone, then the inputs. None where they are not known so.
     """
 
     configuration: str
@@ -103,6 +106,7 @@ class Mechanical:
     is_plain: bool = False
     lagrangian: Lagrangian | None = None
     motion: Callable[..., Any] | None = None
+    acceleration_hessian: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,7 @@ def mechanical(
     kinetic_gradient: Callable[..., Value] | None = None,
     carried_momentum: Callable[..., Value] | None = None,
     motion: Callable[..., Any] | None = None,
+    acceleration_hessian: Callable[..., Value] | None = None,
     speeds: str = "",
     model: Any,
     is_plain: bool = False,
@@ -95,7 +96,7 @@ def mechanical(
         "x": (state.nq,),
         "y": (state.nq,),
         "q": (state.blocks[configuration].nq,),
-        **dict.fromkeys("vajs", (nv,)),
+        **dict.fromkeys("vajsw", (nv,)),
     }
 
     def function(name: str, arguments: str, results: dict[str, Shape], build: Any) -> TracedLater:
@@ -143,5 +144,10 @@ def mechanical(
         if motion is None
         else function(
             "motion", "q v a j s p", {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)}, motion
+        ),
+        None
+        if acceleration_hessian is None
+        else function(
+            "acceleration_hessian", "t x u p w", {"H": (state.dim + m,) * 2}, acceleration_hessian
         ),
     )

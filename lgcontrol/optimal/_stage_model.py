@@ -420,13 +420,21 @@ class StageModel:
         third of the operations: off by the step's length squared.
         """
         problem, system, group = self.problem, self.problem.system, self.group
+        structure, method = system.structure, get_method(problem.method)
+        known = None if structure is None else structure.acceleration_hessian
         if self._tableau is not None:
             march = _StepHessians(system, self._tableau, problem.substeps, inputs, moved, d)
             y = march.end
             w = group.tangent_matrix(y).T @ prices
             hessian = march.hessian(w)
+        elif known and problem.substeps == 1 and method == get_method("semi_implicit_euler"):
+            y, w, n = inputs["x"], prices, self.n // 2
+            own, dt = inputs["p"][: system.n_parameters], inputs["dt"]
+            force = dt * (prices[n:] + dt * prices[:n])  # a change of v̇ moves both halves
+            hessian = known(inputs["t"], inputs["x"], inputs["u"], own, force)
+            places = [*range(self.n), *(self.n + i for i in self.controls.tolist())]
+            hessian = hessian[places, places]
         else:
-            method = get_method(problem.method)
 
             def step(at: dict[str, Any]) -> Any:
                 t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
@@ -573,7 +581,13 @@ class _StepHessians:
         rate = system.state.rate_matrix(y) @ system.f(time, y, input_, z)
         given, both = [time, y, input_, z], ca.vertcat(y, input_)
         field = ca.Function("field", given, [rate, ca.jacobian(rate, both)])
-        bent: Any = ca.hessian(ca.dot(price, rate), both)[0]
+        structure = system.structure
+        known = None if structure is None else structure.acceleration_hessian
+        bent: Any = (
+            ca.hessian(ca.dot(price, rate), both)[0]
+            if known is None
+            else known(time, y, input_, z, price[price.shape[0] // 2 :])
+        )
         self._bent, self._p = ca.Function("bent", [*given, price], [bent]), p
         slope = ca.substitute(ca.jacobian(ca.vertcat(moved["x"], moved["u"]), d), d, 0 * d)
         X, U = ca.vertsplit(ca.sparsify(slope), [0, x.shape[0], slope.shape[0]])

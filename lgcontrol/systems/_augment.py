@@ -186,6 +186,7 @@ def _with_walks(system: Any, names: list[str], rows: list[int], seconds: float) 
             force=inside(inner.force),
             balance_derivatives=balance_derivatives,
             input_map=input_map,
+            acceleration_hessian=None,
         )
     return system.replaced(
         inputs=[*system.inputs, *walks],
@@ -432,6 +433,7 @@ class Augmented:
             losses=self._static(inner.losses),
             is_plain=inner.is_plain and not self.stages,
             lagrangian=None,  # lags and integrals are no motion
+            acceleration_hessian=None,
         )
 
     def _derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:

@@ -759,6 +759,7 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
             {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)},
             {"q": (blocks[structure.configuration].nq,)} | dict.fromkeys("vajs", (nv,)),
         ),
+        "acceleration_hessian": ("t x u p w", {"H": (state.dim + m,) * 2}, {"w": (nv,)}),
     }
 
     made, inner = _all_traced(system, structure, members), structure.lagrangian

@@ -1,14 +1,16 @@
 """The planning kernel: in C as in NumPy, against IPOPT, infeasible problems, its fields."""
 
 import ctypes
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction, set_compile_policy
-from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver
+from lgcontrol.groups import SE3
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver, OptimalControlProblem
 from lgcontrol.optimal._settings import Settings
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
@@ -26,6 +28,7 @@ from lgcontrol.optimal.kernel._table import (
     Task,
     header,
 )
+from lgcontrol.systems import Input
 
 from .test_interior_point import HANGING, PROBLEMS, slew, swing, turned
 from .user_tasks import TASKS
@@ -308,6 +311,41 @@ def test_second_derivatives_of_long_steps_are_exact():
     second = (defect(step * d) - 2 * defect(0 * d) + defect(-step * d)) / step**2
     costs = _cost_bend(model, nodes, ready.setting, k, d, step) - d @ cost.H[k] @ d
     assert d @ own @ d - costs == pytest.approx(second, rel=1e-4, abs=1e-6)
+
+
+def _arm(method, substeps=1):
+    """Two joints with damping, friction and gravity; one input is a disturbance."""
+    body = SpatialInertia(1.0, [0.1, 0.2, -0.5], 0.1 * np.eye(3))
+    losses = JointProperties(damping=0.3, friction=0.2)
+    tree = (
+        Multibody()
+        .add_body("upper", body, "revolute", axis="y", properties=losses)
+        .add_body("lower", body, "revolute", "upper", SE3.from_position([0, 0, -1]), axis="x",
+                  properties=losses)
+    )  # fmt: skip
+    push = Input("push", "N m", role="disturbance")
+    system = tree.system([*tree.system().inputs, push], input_matrix=[[1, 0, 0.5], [0, 1, 1]])
+    return OptimalControlProblem(
+        system, 4, 0.1, reference=np.zeros(4), method=method, substeps=substeps
+    )
+
+
+@pytest.mark.parametrize("method, substeps", [("semi_implicit_euler", 1), ("euler", 1), ("rk4", 2)])
+def test_arms_bend_as_the_closed_form_says(method, substeps):
+    problem = _arm(method, substeps)
+    system, structure = problem.system, problem.system.structure
+    assert structure.acceleration_hessian is not None
+    other = system.replaced(structure=replace(structure, acceleration_hessian=None))
+    found, wanted = (
+        InteriorPointSolver(each).model.curvature
+        for each in (problem, problem.with_arguments(system=other))
+    )
+    assert found.function.n_instructions() != wanted.function.n_instructions()
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=size) for size in found.program.sizes_in]
+    for have, want in zip(found.function.call(given), wanted.function.call(given), strict=True):
+        have, want = np.array(have), np.array(want)
+        np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-9 * np.abs(want).max(initial=0))
 
 
 def _cost_bend(model, nodes, setting, k, d, step):

@@ -26,6 +26,7 @@ from ._spatial import Pose
 from .compiled._added_forces import joint_force_rates, joint_losses
 from .compiled._compiled_tree import CompiledTree, compiled
 from .derivatives._first import inverse_dynamics_derivatives
+from .derivatives._second import forward_dynamics_hessian
 from .dynamics._dynamics import forward_dynamics, inverse_dynamics, mass_matrix, refuse_singular
 from .dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
 from .kinematics._recursions import NodeMotion, node_motion
@@ -146,6 +147,8 @@ def multibody_system(
         if not is_usual:
             return _velocity_form(mechanics, velocity, frame).system(name or tree.name, **options)
         state, own = state_of(mechanics.tree), (mechanics.inputs, mechanics.parameters)
+        is_plain = not (mechanics.surroundings.bodies or added_mass)
+        bends = is_plain and _is_vector(mechanics.tree.configuration)
         structure = mechanical(
             mechanics,
             state,
@@ -154,8 +157,9 @@ def multibody_system(
             losses=mechanics.losses if mechanics.has_friction else None,
             kinetic_gradient=mechanics.kinetic_gradient,
             carried_momentum=mechanics.carried_momentum,
+            acceleration_hessian=mechanics.acceleration_hessian if bends else None,
             model=mechanics.tree,
-            is_plain=not (mechanics.surroundings.bodies or added_mass),
+            is_plain=is_plain,
             momenta=mechanics,
         )
         options |= {"parameters": own[1], "structure": structure}
@@ -354,6 +358,18 @@ class TreeMechanics:
             by_v += node.J.T @ (by_twist[k] @ node.J)
         return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
 
+    def acceleration_hessian(self, t: Value, x: Value, u: Value, p: Value, w: Value) -> Value:
+        """Second derivatives of ``wᵀ v̇`` where nothing acts on the links."""
+        q, v = self._split(x)
+        n, m = v.shape[0], u.shape[0]
+        made = forward_dynamics_hessian(self._compiled(p), q, v, self.B @ u, w)
+        by_u = made.qa @ self.B
+        return ca.vertcat(
+            ca.horzcat(made.qq, made.qv, by_u),
+            ca.horzcat(made.qv.T, made.vv, ca.SX(n, m)),
+            ca.horzcat(by_u.T, ca.SX(m, n + m)),
+        )
+
     def losses(self, x: Value, p: Value) -> Value:
         """Damping and friction in the joints."""
         return joint_losses(self._compiled(p), self._split(x)[1])
@@ -498,6 +514,12 @@ def state_of(tree: Tree) -> Product:
     names = tuple(q.tangent_names)
     units = tuple(f"{unit}/s" for unit in q.tangent_units)
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
+
+
+def _is_vector(group: LieGroup) -> bool:
+    """Whether coordinates are added."""
+    x, d = ca.SX.sym("x", group.nq), ca.SX.sym("d", group.dim)
+    return group.nq == group.dim and ca.is_equal(group.plus(x, d), x + d, 2)
 
 
 def state_limits(tree: Tree) -> dict[str, tuple[float, float]]:

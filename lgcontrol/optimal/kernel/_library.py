@@ -43,7 +43,7 @@ SHARED_TEXT, SWEEP, NEWTON, START, BIAS, LOOP, CHANGE = (
 SELDOM = ("end", "end_values", "end_curvature", "arrival", "between", "policy", "element")
 OFTEN_LEVEL = '"O2"'
 # Of functions of more operations: gcc takes two thirds of the time of -O2, they 4 % more.
-LONGEST_OFTEN = 20_000
+LONGEST_OFTEN = 25_000
 LONG_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
