@@ -117,10 +117,9 @@ static double largest(const double *v, int64_t n, double most)
 static int all_finite(const double *v, int64_t n)
 {
   int64_t i = 0;
-  for (; i + LG_W <= n; i += LG_W) {
-    const lg_v size = sizes_of(load(v + i));
-    if (is_any((size != size) | (size == INFINITY))) return 0;
-  }
+  lg_m odd = {0};
+  for (; i + LG_W <= n; i += LG_W) odd |= ~(lg_m)(sizes_of(load(v + i)) < INFINITY) & 1;
+  if (is_any(odd)) return 0;
   for (; i < n; i++)
     if (!isfinite(v[i])) return 0;
   return 1;
@@ -397,19 +396,24 @@ static double sum_of(const double *v, int64_t n)
   return sum + added(sums);
 }
 
-/* The sum of sizes of defects, each by the size of its coordinate. What is read beyond the last row
- * is memory of its own. */
-static double sum_of_gaps(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
+/* The sum of sizes in rows of n numbers, each times that of its column. What is read beyond the last
+ * row is memory of its own. */
+static double weighed_sum(const double *v, int64_t rows, int64_t n, const double *by)
 {
-  const int64_t nx = m->nx;
   double sum = 0, own[LG_W];
-  for (int64_t i = 0; i < nx; i += LG_W) {
+  for (int64_t i = 0; i < n; i += LG_W) {
     lg_v sums = lg_zero;
-    for (int64_t k = 0; k < q->horizon; k++) sums += sizes_of(load(gap + k * nx + i));
+    for (int64_t k = 0; k < rows; k++) sums += sizes_of(load(v + k * n + i));
     *(lg_u *)(void *)own = sums;
-    for (int64_t l = 0; l < LG_W && i + l < nx; l++) sum += own[l] * s->rate[i + l];
+    for (int64_t l = 0; l < LG_W && i + l < n; l++) sum += own[l] * by[i + l];
   }
   return sum;
+}
+
+/* The sum of sizes of defects, each by the size of its coordinate. */
+static double sum_of_gaps(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
+{
+  return weighed_sum(gap, q->horizon, m->nx, s->rate);
 }
 
 /* The larger of a number and the largest size in rows of n numbers, each times that of its column. */
@@ -551,6 +555,18 @@ static void pull_back(const lg_model *m, const double *F, const double *lam, dou
   put(own, (double *)sum, nz);
 }
 
+/* own += Gᵀ price for the rows of a stage; what has no price may be no number. */
+static void pull_rows(const lg_model *m, const double *G, const double *price, double *own)
+{
+  const int64_t nz = m->nx + m->nv, nr = m->nr;
+  for (int64_t i = 0; i < nz && nr > 0; i += LG_W) {
+    lg_v sum = load(own + i);
+    for (int64_t r = 0; r < nr; r++)
+      if (price[r] != 0) sum += load(G + r * nz + i) * price[r];
+    put(own + i, (double *)&sum, i + LG_W <= nz ? LG_W : nz - i);
+  }
+}
+
 /* Stationarity, violation, and what scales the errors. */
 static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
 {
@@ -562,11 +578,7 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
   for (int64_t k = 0; k < N; k++) {
     const double *F = s->F + k * nx * nz, *G = s->G + k * nr * nz, *lam = s->now.lam + k * nx;
     for (int64_t i = 0; i < nz; i++) along[i] = s->scale * s->g[k * nz + i];
-    for (int64_t r = 0; r < nr; r++) {
-      const double price = s->price[k * nr + r];
-      if (price != 0)
-        for (int64_t i = 0; i < nz; i++) along[i] += G[r * nz + i] * price;
-    }
+    pull_rows(m, G, s->price + k * nr, along);
     pull_back(m, F, lam, along);
     for (int64_t j = 0; j < nv; j++)
       stat = widest(stat, (along[nx + j] + s->now.zu[k * nv + j] - s->now.zl[k * nv + j]) * size[nx + j]);
@@ -600,14 +612,10 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
       r_viol = widest(r_viol, s->missed[k * m->ne + j] / s->d[m->row[m->ns + j]]);
     }
   }
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      if (isfinite(s->lower[j])) s->zsum += s->now.zl[k * nv + j] * size[nx + j], s->zcount++;
-      if (isfinite(s->upper[j])) s->zsum += s->now.zu[k * nv + j] * size[nx + j], s->zcount++;
-    }
-  s->lsum = 0, s->lcount = (double)(N * nx);
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t i = 0; i < nx; i++) s->lsum += fabs(s->now.lam[k * nx + i]) * size[i];
+  for (int64_t j = 0; j < nv; j++)
+    s->zcount += (double)(N * (isfinite(s->lower[j]) + isfinite(s->upper[j])));
+  s->zsum += weighed_sum(s->now.zl, N, nv, size + nx) + weighed_sum(s->now.zu, N, nv, size + nx);
+  s->lsum = weighed_sum(s->now.lam, N, nx, size), s->lcount = (double)(N * nx);
   if (!s->mem->elastic)
     s->lsum += sum_of(s->now.nu, (N + 1) * m->ne), s->lcount += (double)((N + 1) * m->ne);
   s->stat = stat, s->viol = widest(viol, widest_gap(m, q, s, s->gap));
@@ -618,24 +626,20 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
 /* Largest distance of a product of a multiplier and its distance from mu. */
 static double complementarity(const lg_model *m, const lg_task *q, const lg_state *s, double mu)
 {
-  const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
-  double most = 0;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      if (isfinite(s->lower[j]))
-        most = widest(most, s->now.zl[k * nv + j] * (v - s->lower[j]) - mu);
-      if (isfinite(s->upper[j]))
-        most = widest(most, s->now.zu[k * nv + j] * (s->upper[j] - v) - mu);
-    }
-  for (int64_t k = 0; k <= N; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
-      most = widest(most, s->now.s[i] * s->now.z[i] - mu);
-      if (s->elastic[j] != 0) most = widest(most, s->now.e[i] * s->now.y[i] - mu);
-    }
-  return most;
+  const int64_t n = q->horizon * m->nv, na = (q->horizon + 1) * (m->ns + m->ne);
+  const double *const below = s->below, *const above = s->above, *const zl = s->now.zl;
+  const double *const zu = s->now.zu, *const slack = s->now.s, *const z = s->now.z;
+  const double *const e = s->now.e, *const y = s->now.y;
+  const double *const holds = s->holds, *const gives = s->gives;
+  double *restrict off = s->t_below, *restrict term = s->term, most;
+  for (int64_t i = 0; i < n; i++) off[i] = below[i] < INFINITY ? zl[i] * below[i] - mu : 0;
+  most = largest(off, n, 0);
+  for (int64_t i = 0; i < n; i++) off[i] = above[i] < INFINITY ? zu[i] * above[i] - mu : 0;
+  most = largest(off, n, most);
+  for (int64_t i = 0; i < na; i++) term[i] = holds[i] != 0 ? slack[i] * z[i] - mu : 0;
+  most = largest(term, na, most);
+  for (int64_t i = 0; i < na; i++) term[i] = gives[i] != 0 ? e[i] * y[i] - mu : 0;
+  return largest(term, na, most);
 }
 
 /* What stationarity and products are divided by where multipliers are large, equation (5). */
@@ -713,11 +717,7 @@ static void gradients(const lg_model *m, const lg_task *q, lg_state *s, const do
   for (int64_t i = 0; i < N * nz; i++) s->full[i] = s->scale * s->g[i];
   for (int64_t k = 0; k < N; k++) {
     double *own = s->full + k * nz;
-    for (int64_t r = 0; r < nr; r++) {
-      const double by = price[k * nr + r], *row = s->G + (k * nr + r) * nz;
-      if (by != 0)
-        for (int64_t i = 0; i < nz; i++) own[i] += row[i] * by;
-    }
+    pull_rows(m, s->G + k * nr * nz, price + k * nr, own);
     for (int64_t j = 0; j < nv && mu > 0; j++)
       own[nx + j] += mu / s->above[k * nv + j] - mu / s->below[k * nv + j];
     for (int64_t j = 0; j < nv && !(mu > 0); j++)
@@ -1688,7 +1688,9 @@ static double least_curved(const lg_model *m, const lg_task *q, lg_state *s, con
       for (int64_t i = 0; i < nz; i++)
         s->full[k * nz + i] = s->metric[i] * (i < nx ? s->eps[k * nx + i] : s->du[k * nv + i - nx]);
     for (int64_t i = 0; i < nx; i++) s->full_end[i] = s->metric[i] * s->eps[N * nx + i];
-    for (int64_t i = 0; i < N * nz; i++) before += s->full[i] * s->full[i] / s->metric[i % nz];
+    for (int64_t k = 0; k < N; k++)
+      for (int64_t i = 0; i < nz; i++)
+        before += s->full[k * nz + i] * s->full[k * nz + i] / s->metric[i];
     for (int64_t i = 0; i < nx; i++) before += s->full_end[i] * s->eps[N * nx + i];
     back(m, q, s, s->full, s->full_end, s->move);
     for (int64_t k = 0; k < N; k++) {

@@ -94,10 +94,30 @@ LG_INLINE lg_v roots(lg_v a)
 #endif
 }
 
+/* All lanes in one: one half with the other, until one is left. */
+#ifdef __clang__
+#define LG_TURNED(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define LG_TURNED(v, ...) __builtin_shuffle(v, (lg_m){__VA_ARGS__})
+#endif
+#if LG_W == 8
+#define LG_FOLD(v, with) \
+  v with LG_TURNED(v, 4, 5, 6, 7, 0, 1, 2, 3); \
+  v with LG_TURNED(v, 2, 3, 0, 1, 6, 7, 4, 5); \
+  v with LG_TURNED(v, 1, 0, 3, 2, 5, 4, 7, 6)
+#elif LG_W == 4
+#define LG_FOLD(v, with) \
+  v with LG_TURNED(v, 2, 3, 0, 1); \
+  v with LG_TURNED(v, 1, 0, 3, 2)
+#endif
+
 /* Whether a mask holds anywhere. */
 LG_INLINE int is_any(lg_m where)
 {
-#if LG_W > 1
+#ifdef LG_FOLD
+  LG_FOLD(where, |=);
+  return where[0] != 0;
+#elif LG_W > 1
   int64_t any = 0;
   for (int i = 0; i < LG_W; i++) any |= where[i];
   return any != 0;
@@ -106,22 +126,10 @@ LG_INLINE int is_any(lg_m where)
 #endif
 }
 
-/* All lanes added up: one half to the other, until one is left. */
-#ifdef __clang__
-#define LG_ADD(v, ...) v += __builtin_shufflevector(v, v, __VA_ARGS__)
-#else
-#define LG_ADD(v, ...) v += __builtin_shuffle(v, (lg_m){__VA_ARGS__})
-#endif
 LG_INLINE double added(lg_v v)
 {
-#if LG_W == 8
-  LG_ADD(v, 4, 5, 6, 7, 0, 1, 2, 3);
-  LG_ADD(v, 2, 3, 0, 1, 6, 7, 4, 5);
-  LG_ADD(v, 1, 0, 3, 2, 5, 4, 7, 6);
-  return v[0];
-#elif LG_W == 4
-  LG_ADD(v, 2, 3, 0, 1);
-  LG_ADD(v, 1, 0, 3, 2);
+#ifdef LG_FOLD
+  LG_FOLD(v, +=);
   return v[0];
 #elif LG_W > 1
   double total = 0;
