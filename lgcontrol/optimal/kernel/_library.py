@@ -48,7 +48,6 @@ LONG_LEVEL = (
     '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
     '"no-tree-dominator-opts"'
 )
-SELDOM_LEVEL = '"Og"'
 # A rollout takes one step after the other, with one number in a register.
 SERIAL_LEVEL = '"O2", "schedule-insns", "sched-pressure"'
 LONG = 100_000
@@ -390,7 +389,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     curved = curved_parts(model)
     if curved:
         yield unit(only(curved, ("curvature",)), OFTEN_LEVEL)
-    yield unit(only(plain | curved, SELDOM), SELDOM_LEVEL)
+    yield unit(only(plain | curved, SELDOM), LONG_LEVEL)
     yield (
         f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
         + "".join(

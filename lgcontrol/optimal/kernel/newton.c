@@ -118,7 +118,10 @@ static int all_finite(const double *v, int64_t n)
 {
   int64_t i = 0;
   lg_m odd = {0};
-  for (; i + LG_W <= n; i += LG_W) odd |= ~(lg_m)(sizes_of(load(v + i)) < INFINITY) & 1;
+  for (; i + LG_W <= n; i += LG_W) {
+    const lg_v size = sizes_of(load(v + i));
+    odd |= (size != size) | (size == INFINITY);
+  }
   if (is_any(odd)) return 0;
   for (; i < n; i++)
     if (!isfinite(v[i])) return 0;

@@ -17,84 +17,18 @@ static double inside_of(const lg_task *q, const lg_settings *o, int64_t j, doubl
   return clip(v, low + off, high - off);
 }
 
-/* Solve `own K = cross` for a positive definite own (nv by nv), which is overwritten. */
-static int solve_gains(int64_t nv, int64_t nx, double *own, const double *cross, double *K)
+/* Gains of the regulator about the expansion; none from where the model is singular on. */
+static void regulate(const lg_model *m, lg_task *q, lg_state *s)
 {
-  for (int64_t j = 0; j < nv; j++) {
-    double d = own[j + j * nv];
-    for (int64_t l = 0; l < j; l++) d -= own[j + l * nv] * own[j + l * nv];
-    if (!(d > 0)) return 0;
-    own[j + j * nv] = d = sqrt(d);
-    for (int64_t i = j + 1; i < nv; i++) {
-      double e = own[i + j * nv];
-      for (int64_t l = 0; l < j; l++) e -= own[i + l * nv] * own[j + l * nv];
-      own[i + j * nv] = e / d;
-    }
-  }
-  for (int64_t c = 0; c < nx; c++) {
-    double *k = K + c * nv;
-    for (int64_t i = 0; i < nv; i++) {
-      k[i] = cross[i + c * nv];
-      for (int64_t l = 0; l < i; l++) k[i] -= own[i + l * nv] * k[l];
-      k[i] /= own[i + i * nv];
-    }
-    for (int64_t i = nv - 1; i >= 0; i--) {
-      for (int64_t l = i + 1; l < nv; l++) k[i] -= own[l + i * nv] * k[l];
-      k[i] /= own[i + i * nv];
-    }
-  }
-  return all_finite(K, nv * nx);
-}
-
-/* Gains (nv by nx a stage) of the regulator about the expansion, controls costing more by a factor. */
-static void regulate(const lg_model *m, const lg_task *q, lg_state *s, double caution)
-{
-  const int64_t nx = m->nx, nv = m->nv, nz = nx + nv;
-  double P[nx * nx], PA[nx * nx], PB[nx * nv + 1], own[nv * nv + 1], cross[nv * nx + 1];
-  for (int64_t i = 0; i < q->horizon * nv * nx; i++) s->K[i] = 0;
-  for (int64_t i = 0; i < nx * nx; i++) P[i] = s->H_end[i];
-  for (int64_t k = q->horizon - 1; k >= 0; k--) {
-    const double *A = s->F + k * nx * nz, *B = A + nx, *H = s->H + k * nz * nz;
-    double *K = s->K + k * nv * nx;
-    for (int64_t i = 0; i < nx; i++) {
-      for (int64_t j = 0; j < nx; j++) {
-        double sum = 0;
-        for (int64_t l = 0; l < nx; l++) sum += P[i + l * nx] * A[j + l * nz];
-        PA[i + j * nx] = sum;
-      }
-      for (int64_t j = 0; j < nv; j++) {
-        double sum = 0;
-        for (int64_t l = 0; l < nx; l++) sum += P[i + l * nx] * B[j + l * nz];
-        PB[i + j * nx] = sum;
-      }
-    }
-    for (int64_t i = 0; i < nv; i++) {
-      for (int64_t j = 0; j < nv; j++) {
-        double sum = caution * H[nx + i + (nx + j) * nz];
-        for (int64_t l = 0; l < nx; l++) sum += B[i + l * nz] * PB[l + j * nx];
-        own[i + j * nv] = sum;
-      }
-      for (int64_t j = 0; j < nx; j++) {
-        double sum = H[nx + i + j * nz];
-        for (int64_t l = 0; l < nx; l++) sum += B[i + l * nz] * PA[l + j * nx];
-        cross[i + j * nv] = sum;
-      }
-    }
-    if (!solve_gains(nv, nx, own, cross, K)) { /* the reference is where the model is singular */
-      for (int64_t i = 0; i < nv * nx; i++) K[i] = 0;
-      return;
-    }
-    for (int64_t j = 0; j < nx; j++)
-      for (int64_t i = 0; i < nx; i++) {
-        double sum = H[i + j * nz];
-        for (int64_t l = 0; l < nx; l++) sum += A[i + l * nz] * PA[l + j * nx];
-        for (int64_t l = 0; l < nv; l++) sum -= K[l + i * nv] * cross[l + j * nv];
-        P[i + j * nx] = sum;
-      }
-    for (int64_t j = 0; j < nx; j++)
-      for (int64_t i = 0; i < j; i++)
-        P[i + j * nx] = P[j + i * nx] = (P[i + j * nx] + P[j + i * nx]) / 2;
-  }
+  const int64_t N = q->horizon, size = N * m->nv, xp = padded(m->nx);
+  memset(s->K, 0, (size_t)(size * xp) * sizeof(double));
+  memset(s->box, 0, (size_t)size * sizeof(double));
+  memset(s->weight, 0, (size_t)((N + 1) * m->nr) * sizeof(double));
+  memset(s->metric, 0, (size_t)(m->nx + m->nv) * sizeof(double));
+  q->scale = 1;
+  factor(m, q, s, 0, 0, 0);
+  for (int64_t i = 0; i < size; i++)
+    if (!all_finite(s->K + i * xp, xp)) memset(s->K + i * xp, 0, (size_t)xp * sizeof(double));
 }
 
 /* A step of the system. */
@@ -146,8 +80,8 @@ static double away_from(const lg_model *m, const lg_task *q, lg_state *s, const 
 static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
                    int64_t feedback)
 {
-  const int64_t nx = m->nx, nv = m->nv, nq = m->nq;
-  double e[nx], own[nv + 1], size = 1, before = 0;
+  const int64_t nx = m->nx, nv = m->nv, nq = m->nq, xp = padded(nx);
+  double e[nx + LG_W], own[nv + 1], size = 1, before = 0;
   int64_t near = 0;
   for (int64_t k = 0; k <= q->horizon; k++) size = larger(size, away_from(m, q, s, q->x0, k));
   copy(s->trial.x, q->x0, nq);
@@ -158,10 +92,8 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
       const double *both[] = {x, q->x_ref + k * nq};
       double *const off[] = {e};
       call(&m->error, 1, both, off, s->scratch);
-      for (int64_t i = 0; i < nv; i++) {
-        own[i] = u_ref[m->controls[i]];
-        for (int64_t j = 0; j < nx; j++) own[i] -= s->K[k * nv * nx + i + j * nv] * e[j];
-      }
+      for (int64_t i = 0; i < nv; i++)
+        own[i] = u_ref[m->controls[i]] + dot((int)nx, s->K + (k * nv + i) * xp, e);
     }
     if (feedback == LG_FOLLOWED) policy_mean(m, q, s, o, k, own);
     if (feedback == LG_REGULATORS || feedback == LG_FOLLOWED)
@@ -201,9 +133,9 @@ static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
 /* The cheapest of some starts, to the plan's states and inputs; returns its largest defect. */
 LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_settings *o)
 {
-  const int64_t N = q->horizon, which = q->starts;
+  const int64_t N = q->horizon, nz = m->nx + m->nv, which = q->starts;
   lg_state own, *s = &own;
-  double best = 0, gap = 0, caution = 1; /* how much dearer controls are to a regulator */
+  double best = 0, gap = 0;
   int taken = 0;
   open_task(m, q, s);
   if (which & LG_REGULATORS) {
@@ -232,8 +164,10 @@ LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_setting
       }
     } else {
       if (what == LG_REGULATORS) {
-        regulate(m, q, s, caution);
-        caution *= o->regulator_caution;
+        regulate(m, q, s);
+        for (int64_t k = 0; k < N; k++) /* dearer controls for the next one */
+          for (int64_t i = m->nx; i < nz; i++)
+            for (int64_t j = m->nx; j < nz; j++) s->H[(k * nz + j) * nz + i] *= o->regulator_caution;
       }
       follow(m, q, s, o, what);
     }
