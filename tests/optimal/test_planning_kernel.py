@@ -313,6 +313,21 @@ def test_second_derivatives_of_long_steps_are_exact():
     assert d @ own @ d - costs == pytest.approx(second, rel=1e-4, abs=1e-6)
 
 
+def test_a_call_of_several_items_leaves_none_out():
+    problem, x0 = PROBLEMS["swing, stopped"]
+    model = InteriorPointSolver(problem).model
+    stages = _library.load_stages(model)
+    assert stages is not None
+    rng, items = np.random.default_rng(0), 3
+    a, b = (x0 + rng.normal(size=(items, model.group.nq)) for _ in range(2))
+    found, scratch = np.full((items, model.n), np.nan), np.zeros(stages.scratch + 8)
+    inputs = (ctypes.c_void_p * 2)(a.ctypes.data, b.ctypes.data)
+    outputs = (ctypes.c_void_p * 1)(found.ctypes.data)
+    at = scratch.ctypes.data + -scratch.ctypes.data % 64
+    _library._ENTRY(stages.functions["error"].call)(None, items, inputs, outputs, at)
+    np.testing.assert_allclose(found, model.error(a, b), rtol=1e-12, atol=1e-12)
+
+
 def _arm(method, substeps=1):
     """Two joints with damping, friction and gravity; one input is a disturbance."""
     body = SpatialInertia(1.0, [0.1, 0.2, -0.5], 0.1 * np.eye(3))

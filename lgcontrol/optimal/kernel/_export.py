@@ -32,7 +32,16 @@ from .._input_limits import LEAST_WIDTH
 from .._reference import CLOCK_ROUNDING, TIME_ROUNDING
 from .._settings import Settings
 from .._transcription import Setting
-from ._library import BIAS, NEWTON, SHARED_TEXT, START, curved_parts, plain_parts, sweep_text
+from ._library import (
+    BIAS,
+    NEWTON,
+    SHARED_TEXT,
+    START,
+    curved_parts,
+    entry_text,
+    plain_parts,
+    sweep_text,
+)
 from ._library import LOOP as LOOP_TEXT
 from ._loop import NUMBERS, LoopDisturbance, LoopRates, queue_size
 from ._solver import KernelMemory
@@ -163,7 +172,7 @@ def export_kernel(
         START,
         BIAS,
         LOOP_TEXT,
-        "".join(map(_entry, named)),
+        "".join(entry_text(part, "static") for part in named),
         _problem(memory, scratch, {part.name[3:] for part in named}),
         _settings(settings),
         _constants(model, loop),
@@ -237,18 +246,6 @@ def _estimate(model: Any, loop: LoopExport) -> int:
     if loop.disturbance is None:
         return 0
     return 3 + model.group.nq + sum(loop.disturbance.sizes)
-
-
-def _entry(part: Part) -> str:
-    program = part.function.program
-    given = [f"in[{i}]" for i in range(len(program.sizes_in))]
-    given += [f"out[{i}]" for i in range(len(program.sizes_out))]
-    items = "items, " if part.shared is not None else ""
-    head = f"static void {part.name}_entry(const void *own, int64_t items, "
-    return (
-        f"{head}const double *const *in, double *const *out,\n    double *scratch)\n"
-        f"{{\n  (void)own, (void)items;\n  {part.name}({items}{', '.join(given)}, scratch);\n}}\n"
-    )
 
 
 def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:

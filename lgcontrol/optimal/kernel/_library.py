@@ -375,7 +375,7 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
         named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
         text, own = unit_source(named, compiler)
         scratch = max(scratch, own)
-        return f"#pragma GCC optimize({level})\n{text}{''.join(map(_entry, named))}"
+        return f"#pragma GCC optimize({level})\n{text}{''.join(map(entry_text, named))}"
 
     def only(parts: Parts, names: tuple[str, ...]) -> Parts:
         return {name: value for name, value in parts.items() if name in names}
@@ -400,16 +400,17 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     )
 
 
-def _entry(part: Part) -> str:
-    """The entry that the kernel calls by pointer."""
-    program = part.function.program
-    given = [f"in[{i}]" for i in range(len(program.sizes_in))]
-    given += [f"out[{i}]" for i in range(len(program.sizes_out))]
-    items = "items, " if part.shared is not None else ""
-    head = f"void {part.name}_entry(const void *own, int64_t items, const double *const *in, "
+def entry_text(part: Part, kind: str = VISIBLE) -> str:
+    """The entry that the kernel calls by pointer: any number of items, one after the other."""
+    program, loops = part.function.program, part.shared is None
+    numbers = [("in", i, n) for i, n in enumerate(program.sizes_in)]
+    numbers += [("out", i, n) for i, n in enumerate(program.sizes_out)]
+    given = ", ".join(f"{key}[{i}]" + f" + k * {n}" * loops for key, i, n in numbers)
+    loop = "for (int64_t k = 0; k < items; k++) " * loops
     return (
-        f"{VISIBLE} {head}double *const *out, double *scratch)\n"
-        f"{{\n  (void)own, (void)items;\n  {part.name}({items}{', '.join(given)}, scratch);\n}}\n"
+        f"{kind} void {part.name}_entry(const void *own, int64_t items, const double *const *in,\n"
+        "    double *const *out, double *scratch)\n"
+        f"{{\n  (void)own;\n  {loop}{part.name}({'items, ' * (not loops)}{given}, scratch);\n}}\n"
     )
 
 
@@ -550,7 +551,7 @@ def load_functions(parts: Parts, *, is_compiled: bool = True) -> Stages:
         named = [Part(f"lg_{name}", *value) for name, value in parts.items()]
         text, scratch = unit_source(named, compiler)
         end = f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
-        entries = "".join(map(_entry, named))
+        entries = "".join(map(entry_text, named))
         yield f"#pragma GCC optimize({OFTEN_LEVEL})\n{text}{entries}{end}"
 
     if compiler is not None:

@@ -1457,14 +1457,12 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
   double *size = s->size, others[nv + 1], with[nx];
-  double away[nx], *const out[] = {away};
+  const double *in[] = {s->now.x, q->x_ref};
+  double *const out[] = {s->move};
   for (int64_t i = 0; i < nx; i++) size[i] = 0;
-  for (int64_t k = 0; k <= N; k++) {
-    const double *in[] = {s->now.x + k * m->nq, q->x_ref + k * m->nq};
-    call(&m->error, 1, in, out, s->scratch);
-    for (int64_t i = 0; i < nx; i++)
-      if (isfinite(away[i])) size[i] = widest(size[i], away[i]);
-  }
+  call(&m->error, N + 1, in, out, s->scratch);
+  for (int64_t i = 0; i < (N + 1) * nx; i++)
+    if (isfinite(s->move[i])) size[i % nx] = widest(size[i % nx], s->move[i]);
   for (int64_t j = 0; j < nv; j++) {
     size[nx + j] = size_of_control(m, q, s, j);
     others[j] = size[nx + j] > 0 ? 0 : 1;
