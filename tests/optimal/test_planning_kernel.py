@@ -86,6 +86,17 @@ class Ready:
             return NewtonKKT(*given).solve(most)
 
 
+def _by_rounding(ready, oracle):
+    """How much the log of the oracle differs if its nodes change by their last digit."""
+    nodes, rng, found = ready.nodes, np.random.default_rng(0), []
+    for _ in range(3):
+        x, u = (v + np.spacing(v) * rng.choice([-1, 1], size=v.shape) for v in (nodes.x, nodes.u))
+        ready.nodes = Nodes(nodes.t, x, u)
+        found.append(np.abs(ready.in_numpy().log - oracle.log))
+    ready.nodes = nodes
+    return np.max(found, axis=0)
+
+
 @pytest.mark.compiled
 @pytest.mark.usually(name=("swing, stopped", "slew, too fast", "cart-pole, tight"))
 @pytest.mark.parametrize("name", CASES)
@@ -94,9 +105,16 @@ def test_c_goes_the_way_of_numpy(name):
     ours, oracle = ready.one_way(), ready.in_numpy()
     assert ours.status == STATUS[oracle.status]
     assert len(ours.log) == len(oracle.log)
-    np.testing.assert_allclose(ours.log[:, 0], oracle.log[:, 0], rtol=SAME_LOG)
-    np.testing.assert_allclose(ours.log[:, 4:8], oracle.log[:, 4:8], rtol=SAME_LENGTHS)
-    np.testing.assert_allclose(ours.log[:, 8], oracle.log[:, 8], SAME_LENGTHS, ROUNDED)
+    # Midway a reduced Hessian of this one is nearly singular: rounding grows by ten digits.
+    rounded = _by_rounding(ready, oracle) if name == "swing, no slope" else 0.0 * oracle.log
+    for column, share, least in (
+        (0, SAME_LOG, 0),
+        (slice(4, 8), SAME_LENGTHS, 0),
+        (8, SAME_LENGTHS, ROUNDED),
+    ):
+        have, want = ours.log[:, column], oracle.log[:, column]
+        allowed = share * np.abs(want) + least + 10 * rounded[:, column]
+        assert np.all((np.abs(have - want) <= allowed) | (np.isnan(have) & np.isnan(want)))
     np.testing.assert_allclose(ours.x, oracle.iterate.x, atol=SAME_NODES)
     np.testing.assert_allclose(ours.u, oracle.iterate.u, atol=SAME_NODES)
 
