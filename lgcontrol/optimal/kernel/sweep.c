@@ -113,11 +113,13 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     lg_v *L_ = (lg_v *)(void *)(s->L + (int64_t)k * vv * LG_W * nv);
     const double *L = (const double *)L_;
     if (!SWEEP(cholesky)(nv, M + nx * (zp + 1), zp, L_)) return 0;
+    lg_v sum[xv];
     for (int i = 0; i < nv; i++) {
-      for (int j = 0; j < xv; j++) R_[j + i * xv] = M_[j + (nx + i) * zv];
+      for (int j = 0; j < xv; j++) sum[j] = M_[j + (nx + i) * zv];
       for (int l = 0; l < i; l++)
-        for (int j = 0; j < xv; j++) R_[j + i * xv] -= R_[j + l * xv] * L[i + l * vv * LG_W];
-      for (int j = 0; j < xv; j++) S_[j + i * xv] = R_[j + i * xv] * L[i * (vv * LG_W + 1)];
+        for (int j = 0; j < xv; j++) sum[j] -= R_[j + l * xv] * L[i + l * vv * LG_W];
+      for (int j = 0; j < xv; j++) R_[j + i * xv] = sum[j];
+      for (int j = 0; j < xv; j++) S_[j + i * xv] = sum[j] * L[i * (vv * LG_W + 1)];
     }
     product(xv, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
     for (int j = 0; j < nx; j++)
@@ -126,9 +128,12 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int j = 0; j < nx; j++)
         for (int i = nx; i < xp; i++) P[i + j * xp] = 0;
     double *K = s->K + (int64_t)k * nv * xp;
-    for (int i = nv - 1; i >= 0; i--)
+    for (int i = nv - 1; i >= 0; i--) {
+      for (int j = 0; j < xv; j++) sum[j] = S_[j + i * xv];
       for (int l = i + 1; l < nv; l++)
-        for (int j = 0; j < xv; j++) S_[j + i * xv] -= S_[j + l * xv] * L[l + i * vv * LG_W];
+        for (int j = 0; j < xv; j++) sum[j] -= S_[j + l * xv] * L[l + i * vv * LG_W];
+      for (int j = 0; j < xv; j++) S_[j + i * xv] = sum[j];
+    }
     for (int i = 0; i < nv; i++)
       for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -S[j + i * xp] : 0;
   }
