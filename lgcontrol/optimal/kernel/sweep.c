@@ -15,17 +15,19 @@ LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, 
   lg_v U_[V * size];
   double *L = (double *)L_, *U = (double *)U_; /* U = L D */
   for (int j = 0; j < size; j++) {
+    lg_v sum[V];
     for (int i = 0; i < V; i++) U_[i + j * V] = lg_zero;
     for (int i = j; i < size; i++) U[i + j * Q] = M[j + i * apart];
+    for (int i = 0; i < V; i++) sum[i] = U_[i + j * V];
     double pivot = M[j * (apart + 1)];
     for (int l = 0; l < j; l++) {
       const double by = L[j + l * Q];
       pivot -= by * U[j + l * Q];
-      for (int i = 0; i < V; i++) U_[i + j * V] -= U_[i + l * V] * by;
+      for (int i = 0; i < V; i++) sum[i] -= U_[i + l * V] * by;
     }
     if (!(pivot > 0) || !isfinite(pivot)) return 0;
     const double over = 1 / pivot;
-    for (int i = 0; i < V; i++) L_[i + j * V] = U_[i + j * V] * over;
+    for (int i = 0; i < V; i++) U_[i + j * V] = sum[i], L_[i + j * V] = sum[i] * over;
     L[j + j * Q] = over;
   }
   return 1;
@@ -130,7 +132,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     double *K = s->K + (int64_t)k * nv * xp;
     for (int i = nv - 1; i >= 0; i--) {
       for (int j = 0; j < xv; j++) sum[j] = S_[j + i * xv];
-      for (int l = i + 1; l < nv; l++)
+      for (int l = nv - 1; l > i; l--) /* the latest last, which waits for nothing else */
         for (int j = 0; j < xv; j++) sum[j] -= S_[j + l * xv] * L[l + i * vv * LG_W];
       for (int j = 0; j < xv; j++) S_[j + i * xv] = sum[j];
     }
@@ -188,7 +190,7 @@ LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, cons
     }
     for (int i = nv - 1; i >= 0; i--) {
       double sum = step[i] * L[i * (vp + 1)];
-      for (int l = i + 1; l < nv; l++) sum -= step[l] * L[l + i * vp];
+      for (int l = nv - 1; l > i; l--) sum -= step[l] * L[l + i * vp];
       step[i] = sum;
     }
     for (int i = 0; i < xp; i++) p[i] = i < nx ? along[i] : 0;
