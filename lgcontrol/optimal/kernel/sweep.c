@@ -12,10 +12,9 @@
 LG_INLINE int SWEEP(cholesky)(const int size, const double *M, const int apart, lg_v *L_)
 {
   const int V = (size + LG_W - 1) / LG_W, Q = V * LG_W;
-  lg_v U_[V * size];
+  lg_v U_[V * size], sum[V];
   double *L = (double *)L_, *U = (double *)U_; /* U = L D */
   for (int j = 0; j < size; j++) {
-    lg_v sum[V];
     for (int i = 0; i < V; i++) U_[i + j * V] = lg_zero;
     for (int i = j; i < size; i++) U[i + j * Q] = M[j + i * apart];
     for (int i = 0; i < V; i++) sum[i] = U_[i + j * V];
@@ -45,7 +44,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
   const int vv = (nv + LG_W - 1) / LG_W;
   const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
-  lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], S_[xv * nv], T_[zv * nx];
+  lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], S_[xv * nv], T_[zv * nx], held[xv];
   double *P = (double *)P_, *M = (double *)M_, *PF = (double *)PF_, *R = (double *)R_;
   double *S = (double *)S_, *T = (double *)T_;
   s->sweeps++;
@@ -115,13 +114,12 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     lg_v *L_ = (lg_v *)(void *)(s->L + (int64_t)k * vv * LG_W * nv);
     const double *L = (const double *)L_;
     if (!SWEEP(cholesky)(nv, M + nx * (zp + 1), zp, L_)) return 0;
-    lg_v sum[xv];
     for (int i = 0; i < nv; i++) {
-      for (int j = 0; j < xv; j++) sum[j] = M_[j + (nx + i) * zv];
+      for (int j = 0; j < xv; j++) held[j] = M_[j + (nx + i) * zv];
       for (int l = 0; l < i; l++)
-        for (int j = 0; j < xv; j++) sum[j] -= R_[j + l * xv] * L[i + l * vv * LG_W];
-      for (int j = 0; j < xv; j++) R_[j + i * xv] = sum[j];
-      for (int j = 0; j < xv; j++) S_[j + i * xv] = sum[j] * L[i * (vv * LG_W + 1)];
+        for (int j = 0; j < xv; j++) held[j] -= R_[j + l * xv] * L[i + l * vv * LG_W];
+      for (int j = 0; j < xv; j++) R_[j + i * xv] = held[j];
+      for (int j = 0; j < xv; j++) S_[j + i * xv] = held[j] * L[i * (vv * LG_W + 1)];
     }
     product(xv, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
     for (int j = 0; j < nx; j++)
@@ -131,10 +129,10 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         for (int i = nx; i < xp; i++) P[i + j * xp] = 0;
     double *K = s->K + (int64_t)k * nv * xp;
     for (int i = nv - 1; i >= 0; i--) {
-      for (int j = 0; j < xv; j++) sum[j] = S_[j + i * xv];
+      for (int j = 0; j < xv; j++) held[j] = S_[j + i * xv];
       for (int l = nv - 1; l > i; l--) /* the latest last, which waits for nothing else */
-        for (int j = 0; j < xv; j++) sum[j] -= S_[j + l * xv] * L[l + i * vv * LG_W];
-      for (int j = 0; j < xv; j++) S_[j + i * xv] = sum[j];
+        for (int j = 0; j < xv; j++) held[j] -= S_[j + l * xv] * L[l + i * vv * LG_W];
+      for (int j = 0; j < xv; j++) S_[j + i * xv] = held[j];
     }
     for (int i = 0; i < nv; i++)
       for (int j = 0; j < xp; j++) K[j + i * xp] = j < nx ? -S[j + i * xp] : 0;
