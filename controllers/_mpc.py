@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from abc import ABCMeta
 from collections.abc import Iterable
 from dataclasses import replace
-from inspect import Signature, signature
 from math import ulp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +39,7 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._internal import (
     CROWDED,
     ProblemOptions,
-    depends_on_time,
     make_solver,
-    moves,
     prepare_sampling,
     sample_reference,
     sensitivities_of,
@@ -56,17 +52,19 @@ from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory
 from lgcontrol.systems._internal import Parameters, ParameterValues, on_constraints
 
 from ._base import CLOCK_ROUNDING, Controller, clock_time, steers
+from ._fixed import CURRENT, Fixed, check_settable
 from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_export import export_mpc
 from ._mpc_info import MPCInfo
 from ._mpc_kernel import ANSWERS, ODD, KernelCalls, kernel_law
 from ._mpc_loop import Loop, Preview, follows
-from ._mpc_plan import Ask, Planner, PlanState
+from ._mpc_parts import LoopParts
+from ._mpc_plan import Ask, Planner
 from ._mpc_rates import InputRates
 from ._mpc_state import loop_of, state_layout, state_of
 from ._real_time import RealTime
-from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, SteadyDisturbance
+from ._steady_disturbance import DisturbanceEstimator, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
@@ -75,30 +73,10 @@ SETTINGS = Settings()  # where none are given
 SLOW, MOST_SLOW = 1e-3, 20
 # What controls do between two calls.
 HOLDS = ("zero", "first")
-# What changes from call to call; all else is fixed when an MPC is made.
-CURRENT = ("parameters", "reference", "applied", "info")
 
 
 def _of_problem(name: str, doc: str) -> property:
     return property(lambda self: getattr(self._stated, name), doc=doc)
-
-
-class Fixed(ABCMeta):
-    """Lets what is made know that it is: its attributes are those that it has then."""
-
-    if not TYPE_CHECKING:  # type checkers would take its result for that of the constructor
-
-        def __call__(cls, *values: Any, **options: Any) -> Any:
-            """Make one."""
-            made = super().__call__(*values, **options)
-            object.__setattr__(made, "_is_made", True)
-            return made
-
-        @property
-        def __signature__(cls) -> Signature:
-            """That of the constructor, for help."""
-            own = signature(cls.__init__)
-            return own.replace(parameters=[*own.parameters.values()][1:])
 
 
 class MPC(Controller, metaclass=Fixed):
@@ -245,7 +223,7 @@ class MPC(Controller, metaclass=Fixed):
                 f"rates of held controls need steps of one length, got {stated.grid}: give dt as "
                 'one number, or hold="first"'
             )
-        self._rates = InputRates(system, rates, self.dt, hold)
+        view = InputRates(system, rates, self.dt, hold)
         for what, is_used in (
             ("a delay", self.delay > 0), ("split=True", work.split),
             ("disturbance=", isinstance(disturbance, SteadyDisturbance) or bool(disturbance)),
@@ -256,14 +234,14 @@ class MPC(Controller, metaclass=Fixed):
                     f'hold="first" moves controls within a period, and {what} is for held ones: '
                     'leave it out, or take hold="zero"'
                 )
-        planned = self._rates.problem(stated)
+        planned = view.problem(stated)
         if system.is_discrete:
             for name, value in (("period", self.dt), ("delay", self.delay)):
                 _check_multiple(system, name, value)
         check_quotient("steps of the delay", self.delay / planned.dt, MOST_SUBSTEPS)
         if isinstance(guess, str) and guess != "auto":
             starts_of(planned.system, guess)
-        if not self._rates.is_plain and not isinstance(guess, str):
+        if not view.is_plain and not isinstance(guess, str):
             raise TypeError(
                 f"with {'linear controls' if rates is None else 'rates'} plans start from a word, "
                 f"as guess='cheapest', not {guess!r}"
@@ -277,18 +255,20 @@ class MPC(Controller, metaclass=Fixed):
                 f"split=True needs the feedback of a plan, which {type(chosen).__name__} does "
                 "not have: take solver='interior_point'"
             )
-        self._planner = Planner(planned, chosen, numbers, work, guess)
-        self._delay, self._slow = Delay(system, self.delay, self.dt), 0
-        self._estimator: DisturbanceEstimator | None = None
+        estimator, self._slow = None, 0
         if isinstance(disturbance, SteadyDisturbance) or disturbance:
             if not isinstance(disturbance, SteadyDisturbance):
                 disturbance = SteadyDisturbance(disturbance)
-            self._estimator = DisturbanceEstimator(
+            estimator = DisturbanceEstimator(
                 system, disturbance, numbers.bias_settling * self.dt, method=planned.method,
                 substeps=planned.substeps,
                 Q=stated.weight("Q").at(stated.nominal_parameters),
                 unobservable=numbers.bias_unobservable,
             )  # fmt: skip
+        self._parts = LoopParts(
+            system, view, Delay(system, self.delay, self.dt),
+            Planner(planned, chosen, numbers, work, guess), estimator,
+        )  # fmt: skip
         self._forget()
         self._warn_of_limits()
 
@@ -311,68 +291,45 @@ class MPC(Controller, metaclass=Fixed):
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what would have no effect: all but the current state is fixed."""
         if name[0] != "_" and name not in CURRENT and self.__dict__.get("_is_made"):
-            own = getattr(type(self), name, None)
-            is_settable = isinstance(own, property) and own.fset is not None
-            is_a_subclass_s = name in self.__dict__ and name not in self._fixed
-            if not (is_settable or is_a_subclass_s):
-                self._refuse(name)
+            check_settable(self, name, self._fixed)
         super().__setattr__(name, value)
-
-    def _refuse(self, name: str) -> None:
-        """Say why an attribute is not set."""
-        if name == "state":
-            raise AttributeError("state is read only: mpc.reset(state) goes on from a state")
-        if name in _REAL_TIME:
-            raise AttributeError(
-                f"{name} is fixed when an MPC is made: make a new one, "
-                f"MPC(…, real_time=RealTime({name}=…))"
-            )
-        if name in self.__dict__ or hasattr(type(self), name):
-            raise AttributeError(
-                f"{name} is fixed when an MPC is made, its functions are built for it: make a new "
-                f"one, MPC(…, {name}=…)"
-            )
-        others = {*CURRENT, *self._fixed}
-        own = [key for key in vars(self) if key[0] != "_" and key not in others]
-        known = (*CURRENT[:-1], *own)
-        raise AttributeError(unknown_name("attribute of MPC to set", name, known))
 
     # What it is
 
     @property
     def problem(self) -> OptimalControlProblem:
         """The problem that is solved; with rates its controls are those of the inputs."""
-        return self._planner.problem
+        return self._parts.planner.problem
 
     @property
     def solver(self) -> Solver:
         """What solves it."""
-        return self._planner.solver
+        return self._parts.planner.solver
 
     @property
     def settings(self) -> Settings:
         """Tuned numbers of the loop."""
-        return self._planner.settings
+        return self._parts.planner.settings
 
     @property
     def real_time(self) -> RealTime:
         """Times of the calls, and the work of a call."""
-        return self._planner.real_time
+        return self._parts.planner.real_time
 
     @property
     def rates(self) -> Rates | None:
         """Weight and limit of the inputs' rates."""
-        return self._rates.rates
+        return self._parts.rates.rates
 
     @property
     def hold(self) -> str:
         """Whether controls are held between calls ("zero"), or move to the answer ("first")."""
-        return self._rates.hold
+        return self._parts.rates.hold
 
     @property
     def guess(self) -> Controller | Trajectory | str:
         """Initial guess of new plans."""
-        return self._planner.guess
+        return self._parts.planner.guess
 
     horizon = _of_problem("horizon", "Number of steps.")
     Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
@@ -417,7 +374,7 @@ class MPC(Controller, metaclass=Fixed):
         """Copy in which limits, weights are parameters; see `OptimalControlProblem.symbolic`."""
         other = self._copy()
         other._stated = self._stated.symbolic(*names)
-        other._take(self._rates.problem(other._stated))
+        other._take(self._parts.rates.problem(other._stated))
         own = self._values.constant
         nominal = np.concatenate([own, other._nominal_parameters[len(own) :]])
         other._values = ParameterValues(other._declared, nominal, self._values.functions)
@@ -426,13 +383,13 @@ class MPC(Controller, metaclass=Fixed):
 
     def _take(self, problem: OptimalControlProblem) -> None:
         """Solve this problem from now on, from nothing."""
-        self._planner, self._last = self._planner.for_problem(problem), None
+        self._parts, self._last = self._parts.of(problem), None
         self._forget()
 
     def _forget(self) -> None:
         """Know nothing of earlier calls."""
         self.info, self._kernel = MPCInfo(), KernelCalls()
-        self._rules = Loop(DisturbanceEstimate(np.zeros(self.system.n_inputs)))
+        self._rules = self._parts.began()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without memory of the kernel, which the next call finds again."""
@@ -441,7 +398,7 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def _loop(self) -> Loop:
         """What changes from call to call."""
-        self._rules = self._kernel.caught_up(self._rules, self._estimator)
+        self._rules = self._kernel.caught_up(self._rules, self._parts.estimator)
         return self._rules
 
     @_loop.setter
@@ -453,13 +410,17 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def disturbance(self) -> dict[str, float]:
         """Estimates of the disturbances, in their units."""
-        return {} if self._estimator is None else self._estimator.by_name(self._loop.disturbance)
+        return (
+            {}
+            if self._parts.estimator is None
+            else self._parts.estimator.by_name(self._loop.disturbance)
+        )
 
     @property
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
         found = self._loop.plan.found
-        return None if found is None else self._rates.trajectory(found, self._first_step)
+        return None if found is None else self._parts.rates.trajectory(found, self._first_step)
 
     @property
     def applied(self) -> np.ndarray:
@@ -518,7 +479,7 @@ class MPC(Controller, metaclass=Fixed):
         found = self._loop.plan.found
         if found is None:
             raise RuntimeError("there is no plan yet: call the controller, or prepare(x=…), first")
-        if self._estimator is not None:
+        if self._parts.estimator is not None:
             raise NotImplementedError(
                 "sensitivities of an MPC with disturbance= are not there, its target moves with "
                 "the estimate: take those of mpc.problem.solve(x, reference=…)"
@@ -557,8 +518,8 @@ class MPC(Controller, metaclass=Fixed):
             )
         self.solver.reset()
         self.solver.prepare()
-        if self._estimator is not None:
-            self._estimator.prepare()
+        if self._parts.estimator is not None:
+            self._parts.estimator.prepare()
         if state is not None:
             self._time, self._last, self._loop = loop_of(self, state)
 
@@ -611,15 +572,14 @@ class MPC(Controller, metaclass=Fixed):
                 state = on_constraints(self.system, "x", state, self._own, warn=False)
             except ValueError:  # the first call will say so
                 return
-            start, loop, state = self._at_effect(self._loop, float(t), state)
+            start, loop, state = self._parts.at_effect(self._loop, float(t), state, self._own)
             if not np.isfinite(state).all():
                 return
             began = time.perf_counter()
             state = self._whole(loop, state, start, goal)
             loop = self._keep_up(loop, state, start, goal)
-            loop, ask = self._asked(loop, state, start, goal, began, np.inf)
-            plan, self.info = self._planner.first(ask, "first")
-            self._loop = loop._replace(plan=plan)
+            ask = Ask(state, start, goal, goal, self._p, began, np.inf)
+            self._loop, self.info = self._parts.first(loop, ask)
 
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
         """Do before a call what can be done before: plan from the state that is expected then.
@@ -656,11 +616,12 @@ class MPC(Controller, metaclass=Fixed):
             if not self._follows(seen, t):  # nothing says where the state will be then
                 return
             start = t + self.delay
-            state = self._predicted(loop, seen, x, start)
+            state = self._parts.predicted(loop, seen, x, start, self._own)
             if not np.isfinite(state).all():
                 return
             state = self._whole(loop, state, start, goal)
-            loop, info = self._planned(loop, state, start, goal, began, np.inf)
+            ask = Ask(state, start, goal, goal, self._p, began, np.inf)
+            loop, info = self._planned(loop, ask)
             found = loop.plan.found
             assert found is not None
             if found.status is SolveStatus.FAILED:
@@ -809,17 +770,14 @@ class MPC(Controller, metaclass=Fixed):
         loop = self._loop.at(t, self._seconds)
         preview, loop = loop.preview, loop._replace(preview=None)
         loop, outrun = self._keep_to_known(loop, t, x)
-        if self._estimator is not None and loop.seen is not None and t > loop.seen[0] + EARLY:
-            pieces = self._delay.pieces(loop.sent, loop.seen[0], t)
-            known = self._estimator.observe(loop.disturbance, loop.seen[1], pieces, x, self._own)
-            loop = loop._replace(disturbance=known)
-        start, loop, state = self._at_effect(loop, t, x)
+        loop = self._parts.observed(loop, t, x, self._own)
+        start, loop, state = self._parts.at_effect(loop, t, x, self._own)
         if state is not x and not np.isfinite(state).all():
             self._loop = loop
             text = f"the state predicted for t = {start:g} s is not finite"
             return self._held_from(start, t, reference, text)
         loop = loop._replace(seen=(t, x))
-        if self._delay.is_full(loop.sent, start):
+        if self._parts.delay.is_full(loop.sent, start):
             self._loop = loop
             return self._hold(t, reference, CROWDED)
         state = self._whole(loop, state, start, reference)
@@ -829,15 +787,16 @@ class MPC(Controller, metaclass=Fixed):
             self.info = replace(preview.info, is_feedback=True, solve_time=spent)
         else:
             budget = self.real_time.budget
-            loop, self.info = self._planned(loop, state, start, reference, began, budget)
+            ask = Ask(state, start, reference, reference, self._p, began, budget)
+            loop, self.info = self._planned(loop, ask)
             assert loop.plan.found is not None
             u = loop.plan.found.u[0].take(self.problem.input_limits.controls)
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         limits = loop.limits.at(self._stated, self._p)
-        u = limits.applied(self._rates.inputs(state, u, self._first_step))
-        self._loop = loop._replace(limits=limits, sent=self._delay.send(loop.sent, start, u))
+        u = limits.applied(self._parts.rates.inputs(state, u, self._first_step))
+        self._loop = loop._replace(limits=limits, sent=self._parts.delay.send(loop.sent, start, u))
         if self.real_time.split:
             self.preview(t + self.dt, reference)
         self._look_at(time.perf_counter() - began)
@@ -865,7 +824,7 @@ class MPC(Controller, metaclass=Fixed):
         work = self.real_time
         return (
             self.solver.has_loop
-            and (self._rates.is_plain or self._estimator is None)
+            and (self._parts.rates.is_plain or self._parts.estimator is None)
             and not work.split
             and (isinstance(self.guess, str) or self._is_planned)
             and self._rules.preview is None
@@ -889,14 +848,14 @@ class MPC(Controller, metaclass=Fixed):
         kernel, work = self._kernel, self.real_time
         calls, outrun = self._kernel_loop(), ""
         if not kernel.is_ahead:
-            estimator, known = self._estimator, self._rules.disturbance
+            estimator, known = self._parts.estimator, self._rules.disturbance
             numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
             kernel.take(self._rules, self._last, numbers)
         if self._p is not calls.p:
             self._rules, outrun = self._keep_to_known(self._rules, t, x)
         looks = 0 if self.problem.costs else work.looks
         most = work.most_iterations
-        calls.set(work.iterations, work.first_iterations, most, self._planner.word, looks)
+        calls.set(work.iterations, work.first_iterations, most, self._parts.planner.word, looks)
         u = self._told(t, x, reference, began, outrun)
         assert u is not None  # what comes here is a state
         return u
@@ -905,10 +864,10 @@ class MPC(Controller, metaclass=Fixed):
         """The loop of the kernel, made anew where functions were compiled in between."""
         kernel = self._kernel
         if kernel.calls is None or not kernel.calls.is_current:
-            self._rules = kernel.caught_up(self._rules, self._estimator)
+            self._rules = kernel.caught_up(self._rules, self._parts.estimator)
             solver: Any = self.solver
-            known = None if self._estimator is None else self._estimator.in_kernel
-            rates, nominal = self._rates.in_kernel(self._stated), self.system.nominal_input
+            known = None if self._parts.estimator is None else self._parts.estimator.in_kernel
+            rates, nominal = self._parts.rates.in_kernel(self._stated), self.system.nominal_input
             kernel.calls = solver.loop(self.delay, self.dt, nominal, known, rates)
         return kernel.calls
 
@@ -1010,20 +969,8 @@ class MPC(Controller, metaclass=Fixed):
     ) -> np.ndarray:
         """Controls to go on with when there is no answer, which act from a time on."""
         u = self._hold(t, reference, message)
-        self._loop = self._loop._replace(sent=self._delay.send(self._loop.sent, start, u))
+        self._loop = self._loop._replace(sent=self._parts.delay.send(self._loop.sent, start, u))
         return u
-
-    def _at_effect(self, loop: Loop, t: float, x: np.ndarray) -> tuple[float, Loop, np.ndarray]:
-        """Time at which an answer takes effect, and the state then."""
-        if not self.delay:
-            return t, loop, x
-        loop = loop._replace(sent=self._delay.arrive(loop.sent, t))
-        return t + self.delay, loop, self._predicted(loop, t, x, t + self.delay)
-
-    def _predicted(self, loop: Loop, t: float, x: np.ndarray, end: float) -> np.ndarray:
-        """State later, with the answers that take effect until then."""
-        push = 0.0 if self._estimator is None else loop.disturbance.inputs
-        return self._delay.predict(loop.sent, t, x, end, push, self.problem, self._own)
 
     def _acting(self, loop: Loop, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Controls that act when the next answer takes effect."""
@@ -1033,113 +980,42 @@ class MPC(Controller, metaclass=Fixed):
         self, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
     ) -> np.ndarray:
         """State of the problem."""
-        if self._rates.is_plain:
+        if self._parts.rates.is_plain:
             return x
-        return self._rates.state(x, self._acting(loop, t, reference))
+        return self._parts.rates.state(x, self._acting(loop, t, reference))
 
-    def _aim(
-        self, loop: Loop, reference: ReferenceLike | None, start: float
-    ) -> tuple[DisturbanceEstimate, Any]:
-        """The reference, or what meets it in spite of the disturbances that are known."""
-        known = loop.disturbance
-        is_off = self._estimator is not None and bool(known.inputs.any())
-        if not is_off and self._rates.is_plain:
-            return known, reference
-        times = self.problem.times(start)
-        samples = sample_reference(self.system, reference, times, self._own)
-        if self._estimator is not None:
-            known, samples = self._estimator.target(known, samples, times, self._own)
-        return known, self._rates.reference(samples)
-
-    def _asked(
-        self,
-        loop: Loop,
-        x: np.ndarray,
-        start: float,
-        reference: ReferenceLike | None,
-        began: float,
-        budget: float,
-    ) -> tuple[Loop, Ask]:
-        """What a plan is asked for."""
-        known, aim = self._aim(loop, reference, start)
-        ask = Ask(x, start, reference, aim, self._p, began, budget)
-        return loop._replace(disturbance=known), ask
-
-    def _planned(
-        self,
-        loop: Loop,
-        x: np.ndarray,
-        start: float,
-        reference: ReferenceLike | None,
-        began: float,
-        budget: float,
-    ) -> tuple[Loop, MPCInfo]:
+    def _planned(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
         """The next plan."""
         if loop.plan.found is None:  # nobody prepared this loop
-            loop = self._keep_up(loop, x, start, reference)
-        loop, ask = self._asked(loop, x, start, reference, began, budget)
-        plan, info = self._planner.plan(loop.plan, ask)
-        return loop._replace(plan=plan), info
+            loop = self._keep_up(loop, ask.x, ask.start, ask.reference)
+        return self._parts.planned(loop, ask)
 
     def _keep_to_known(self, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:
-        """Parameters the plan's steps keep up with, and why they are not the given ones.
-
-        Nothing is built in a call: where modes became too fast for the substeps there are, the
-        system's parameters stay as they were in the last call.
-        """
+        """Parameters that the plan's steps keep up with; see `LoopParts.kept_to_known`."""
         if not self._is_planned or self._own.tobytes() == loop.checked.tobytes():
             return loop, ""
-        at = self._whole(loop, x, t, None), self.problem.system.nominal_input, t
-        text = self.problem.too_few_substeps(*at, self._own)
-        if not text or self.problem.too_few_substeps(*at, loop.checked):  # the state is to blame
-            return loop._replace(checked=self._own.copy()), ""
-        self._p = np.concatenate([loop.checked, self._p[len(loop.checked) :]])
-        return loop, (
-            f"{text}. The plan keeps the system's last parameters that it can follow: prepare() "
-            "with the new ones between calls, or make the MPC with substeps=…"
-        )
+        whole = self._whole(loop, x, t, None)
+        loop, self._p, text = self._parts.kept_to_known(loop, t, whole, self._p)
+        return loop, text
 
     def _keep_up(
         self, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None
     ) -> Loop:
-        """Before the first plan: more substeps where modes at its start or goal are too fast."""
-        times = self.problem.times(start)
-        if not moves(reference) and not depends_on_time(self.system):
-            times = times[:2]  # all are alike
-        goal = sample_reference(self.system, reference, times, self._own)
-        goal = self._rates.reference(goal)
-        states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
-        finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
-        if finer is not self.problem:
-            is_ready = self.solver.is_prepared
-            self._planner, self._kernel = self._planner.for_problem(finer), KernelCalls()
-            kept = {name: getattr(loop, name) for name in ("plan", "sent", "seen", "clock")}
-            kept["plan"] = PlanState(loop.plan.found)
-            loop = Loop(DisturbanceEstimate(np.zeros(self.system.n_inputs)), **kept)
-            if is_ready:
-                self.solver.prepare()
-        return loop._replace(checked=self._own.copy())
+        """Before a first plan: substeps that keep up; see `LoopParts.keeping_up`."""
+        loop, parts = self._parts.keeping_up(loop, x, start, reference, self._own)
+        if parts is not self._parts:
+            self._parts, self._kernel = parts, KernelCalls()
+        return loop
 
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Last controls, within limits as they are now; before there are any those of the plan."""
         found = self._loop.plan.found
         if self._last is None and found is not None:
             first = found.u[0, self.problem.input_limits.controls]
-            u = self._rates.inputs(found.x[0], first, self._first_step)
+            u = self._parts.rates.inputs(found.x[0], first, self._first_step)
         else:
             u = super()._fallback(t, reference)
         return self._loop.limits.at(self._stated, self._p).applied(u)
-
-
-_REAL_TIME = (
-    "period",
-    "iterations",
-    "first_iterations",
-    "most_iterations",
-    "budget",
-    "restarts",
-    "split",
-)
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,12 @@ def export_mpc(
     -------
     Path
     """
+    parts = mpc._parts
     for word, is_used, remedy in (
         ("split", mpc.real_time.split, "call _step with split=False here"),
         ("budget in seconds", np.isfinite(mpc.real_time.budget), "C99 has no clock: bound the "
          "iterations of any call, RealTime(most_iterations=…)"),
-        ("disturbance with rates", not mpc._rates.is_plain and mpc._estimator is not None,
+        ("disturbance with rates", not parts.rates.is_plain and parts.estimator is not None,
          "estimate it beside, and write it to u_ref at run time"),
     ):  # fmt: skip
         if is_used:
@@ -50,9 +52,10 @@ def export_mpc(
         )
     if mpc.reference is not None:
         check_constant(mpc.system, mpc.reference)
-    word = mpc._planner.word
+    word = mpc._parts.planner.word
     options: dict[str, Any] = {
-        "name": name, "reference": mpc._aim(mpc._loop, mpc.reference, mpc.offset)[1], "p": mpc._p,
+        "name": name, "p": mpc._p,
+        "reference": parts.aim(mpc._loop, mpc.reference, mpc.offset, mpc._own)[1],
         "period": mpc.dt,
         "iterations": mpc.real_time.iterations, "first_iterations": mpc.real_time.first_iterations,
         "guess": word,
@@ -60,11 +63,11 @@ def export_mpc(
     if mpc.delay:
         options["delay"] = mpc.delay
     if mpc.solver.has_export:
-        options["rates"] = mpc._rates.in_kernel(mpc._stated)
+        options["rates"] = mpc._parts.rates.in_kernel(mpc._stated)
         options["restarts"] = mpc.real_time.looks
         options["most_iterations"] = mpc.real_time.most_iterations
-        if mpc._estimator is not None:
-            options["disturbance"] = mpc._estimator.in_kernel
+        if mpc._parts.estimator is not None:
+            options["disturbance"] = mpc._parts.estimator.in_kernel
     if mpc.reference is None or not mpc.solver.has_loop:  # nothing here answers as firmware does
         return mpc.solver.export_c(folder, **options)
     return mpc.solver.export_c(folder, **options, cases=[_case(mpc, word, x0, calls)])
@@ -74,7 +77,7 @@ def _case(mpc: Any, word: str, x0: ArrayLike | None, calls: int) -> ExportCase:
     """Calls from a fresh start along a nominal closed loop."""
     system, other = mpc.system, mpc._copy()
     other._take(mpc.problem)
-    other._planner = other._planner.from_word(word)
+    other._parts = replace(other._parts, planner=other._parts.planner.from_word(word))
     if mpc.solver.is_prepared:
         other.solver.prepare()
     if x0 is None:

@@ -44,7 +44,7 @@ def state_layout(mpc: Any) -> PlanLayout:
 
 def _disturbance(mpc: Any) -> np.ndarray:
     """The estimate as numbers."""
-    estimator = mpc._estimator
+    estimator = mpc._parts.estimator
     return np.zeros(0) if estimator is None else estimator.numbers(mpc._loop.disturbance)
 
 
@@ -122,6 +122,6 @@ def loop_of(mpc: Any, state: Plan) -> tuple[float, np.ndarray | None, Loop]:
         clock=None if call is None else float(call),
         checked=np.zeros(0) if checked is None else checked,
     )
-    if mpc._estimator is not None:
-        loop = loop._replace(disturbance=mpc._estimator.estimate(state["disturbance"]))
+    if mpc._parts.estimator is not None:
+        loop = loop._replace(disturbance=mpc._parts.estimator.estimate(state["disturbance"]))
     return state.number("clock"), last if last is not None and last.size else None, loop

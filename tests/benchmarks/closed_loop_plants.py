@@ -837,7 +837,8 @@ def plain(mpc: MPC, t: float, reference: Any) -> str:
     """What a plain solve from the state of the last call, and from a new guess, ends with."""
     loop = mpc._loop
     assert loop.plan.found is not None
-    aim = mpc._aim(loop, mpc.reference if reference is None else reference, t + mpc.delay)[1]
+    goal = mpc.reference if reference is None else reference
+    aim = mpc._parts.aim(loop, goal, t + mpc.delay, mpc._own)[1]
     found = InteriorPointSolver(mpc.problem).solve(
         loop.plan.found.x[0], reference=aim, t0=t + mpc.delay, p=mpc._p
     )

@@ -210,7 +210,7 @@ def test_the_target_of_a_push_is_a_rest_and_little_work_where_the_push_stays():
     inputs = [Input("hold", "N", -5, 5), Input("push", "N", role="disturbance")]
     bodies = System("bodies", Product(place=Rn(2), speed=Rn(2)), field, inputs=inputs)
     law = MPC(bodies, 5, 0.1, Q={"place": [1, 3], "speed": 1}, R=0.1, disturbance="push")
-    known, times = law._estimator, np.arange(6) * 0.1
+    known, times = law._parts.estimator, np.arange(6) * 0.1
     state = law._loop.disturbance
 
     def rest(b, push):

@@ -1,0 +1,148 @@
+"""LoopParts: what an MPC is put together of: delay, bias, plan, limits and rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.optimal import OptimalControlProblem
+from lgcontrol.optimal._internal import depends_on_time, moves, sample_reference
+from lgcontrol.systems import ReferenceLike, System
+
+from ._lqr import EARLY
+from ._mpc_delay import Delay
+from ._mpc_info import MPCInfo
+from ._mpc_loop import Loop
+from ._mpc_plan import Ask, Planner, PlanState
+from ._mpc_rates import InputRates
+from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopParts:
+    """Parts of an MPC, and what they do in a call: each takes the `Loop` and hands it on.
+
+    Attributes
+    ----------
+    system : System
+    rates : InputRates
+    delay : Delay
+    planner : Planner
+        Of the problem that is solved.
+    estimator : DisturbanceEstimator or None
+    """
+
+    system: System
+    rates: InputRates
+    delay: Delay
+    planner: Planner
+    estimator: DisturbanceEstimator | None
+
+    def of(self, problem: OptimalControlProblem) -> LoopParts:
+        """The same parts for another problem that is solved."""
+        return replace(self, planner=self.planner.for_problem(problem))
+
+    def began(self) -> Loop:
+        """A loop that knows nothing of earlier calls."""
+        return Loop(DisturbanceEstimate(np.zeros(self.system.n_inputs)))
+
+    def observed(self, loop: Loop, t: float, x: np.ndarray, own: np.ndarray) -> Loop:
+        """With what a state says of the disturbances, after the one that was seen before."""
+        if self.estimator is None or loop.seen is None or not t > loop.seen[0] + EARLY:
+            return loop
+        before, state = loop.seen
+        pieces = self.delay.pieces(loop.sent, before, t)
+        known = self.estimator.observe(loop.disturbance, state, pieces, x, own)
+        return loop._replace(disturbance=known)
+
+    def at_effect(
+        self, loop: Loop, t: float, x: np.ndarray, own: np.ndarray
+    ) -> tuple[float, Loop, np.ndarray]:
+        """Time at which an answer takes effect, and the state then."""
+        if not self.delay.seconds:
+            return t, loop, x
+        loop = loop._replace(sent=self.delay.arrive(loop.sent, t))
+        return t + self.delay.seconds, loop, self.predicted(loop, t, x, t + self.delay.seconds, own)
+
+    def predicted(
+        self, loop: Loop, t: float, x: np.ndarray, end: float, own: np.ndarray
+    ) -> np.ndarray:
+        """State later, with the answers that take effect until then."""
+        push = 0.0 if self.estimator is None else loop.disturbance.inputs
+        return self.delay.predict(loop.sent, t, x, end, push, self.planner.problem, own)
+
+    def aim(
+        self, loop: Loop, reference: ReferenceLike | None, start: float, own: np.ndarray
+    ) -> tuple[DisturbanceEstimate, Any]:
+        """The reference, or what meets it in spite of the disturbances that are known."""
+        known = loop.disturbance
+        is_off = self.estimator is not None and bool(known.inputs.any())
+        if not is_off and self.rates.is_plain:
+            return known, reference
+        times = self.planner.problem.times(start)
+        samples = sample_reference(self.system, reference, times, own)
+        if self.estimator is not None:
+            known, samples = self.estimator.target(known, samples, times, own)
+        return known, self.rates.reference(samples)
+
+    def first(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
+        """The first plan, to convergence."""
+        loop, ask = self._aimed(loop, ask)
+        plan, info = self.planner.first(ask, "first")
+        return loop._replace(plan=plan), info
+
+    def planned(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
+        """The next plan."""
+        loop, ask = self._aimed(loop, ask)
+        plan, info = self.planner.plan(loop.plan, ask)
+        return loop._replace(plan=plan), info
+
+    def _aimed(self, loop: Loop, ask: Ask) -> tuple[Loop, Ask]:
+        """With the reference of the problem."""
+        own = ask.p[: self.system.n_parameters]
+        known, aim = self.aim(loop, ask.reference, ask.start, own)
+        return loop._replace(disturbance=known), ask._replace(aim=aim)
+
+    def kept_to_known(
+        self, loop: Loop, t: float, x: np.ndarray, p: np.ndarray
+    ) -> tuple[Loop, np.ndarray, str]:
+        """Parameters the plan's steps keep up with at a state, and why they are not the given ones.
+
+        Nothing is built in a call: where modes became too fast for the substeps there are, the
+        system's parameters stay as they were in the last call.
+        """
+        own, problem = p[: self.system.n_parameters], self.planner.problem
+        at = x, problem.system.nominal_input, t
+        text = problem.too_few_substeps(*at, own)
+        if not text or problem.too_few_substeps(*at, loop.checked):  # the state is to blame
+            return loop._replace(checked=own.copy()), p, ""
+        p = np.concatenate([loop.checked, p[len(loop.checked) :]])
+        text += (
+            ". The plan keeps the system's last parameters that it can follow: prepare() with the "
+            "new ones between calls, or make the MPC with substeps=…"
+        )
+        return loop, p, text
+
+    def keeping_up(
+        self, loop: Loop, x: np.ndarray, start: float, reference: Any, own: np.ndarray
+    ) -> tuple[Loop, LoopParts]:
+        """Before the first plan: more substeps where modes at its start or goal are too fast."""
+        times = self.planner.problem.times(start)
+        if not moves(reference) and not depends_on_time(self.system):
+            times = times[:2]  # all are alike
+        goal = sample_reference(self.system, reference, times, own)
+        goal = self.rates.reference(goal)
+        states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
+        finer = self.planner.problem.keeping_up(states, inputs, np.r_[times[0], times], own)
+        parts = self
+        if finer is not self.planner.problem:
+            parts = self.of(finer)
+            plan = PlanState(loop.plan.found)
+            loop = self.began()._replace(
+                plan=plan, sent=loop.sent, seen=loop.seen, clock=loop.clock
+            )
+            if self.planner.solver.is_prepared:
+                parts.planner.solver.prepare()
+        return loop._replace(checked=own.copy()), parts
