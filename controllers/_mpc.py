@@ -616,7 +616,7 @@ class MPC(Controller, metaclass=Fixed):
             if not self._follows(seen, t):  # nothing says where the state will be then
                 return
             start = t + self.delay
-            state = self._parts.predicted(loop, seen, x, start, self._own)
+            state = self._predicted(loop, seen, x, start)
             if not np.isfinite(state).all():
                 return
             state = self._whole(loop, state, start, goal)
@@ -971,6 +971,10 @@ class MPC(Controller, metaclass=Fixed):
         u = self._hold(t, reference, message)
         self._loop = self._loop._replace(sent=self._parts.delay.send(self._loop.sent, start, u))
         return u
+
+    def _predicted(self, loop: Loop, t: float, x: np.ndarray, end: float) -> np.ndarray:
+        """State later, with the answers that take effect until then."""
+        return self._parts.predicted(loop, t, x, end, self._own)
 
     def _acting(self, loop: Loop, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Controls that act when the next answer takes effect."""
