@@ -1,14 +1,15 @@
 """Campaigns of five designs, what kills leave of a campaign, and the same bits on a cluster.
 
     python -m tests.benchmarks.campaigns [designs] [held] [kills] [scheduler] [cluster] [rate]
-        [--cases N] [--design NAME] [--workers N] [--kills N]
+        [parts] [--cases N] [--design NAME] [--workers N] [--kills N]
 
 ``designs`` stores what five designs stand and why they fail, with a picture; ``held`` judges those
 that were changed, on cases that taught nothing; ``kills`` sends SIGKILL to workers and campaigns
 at random times and counts what is there in the end; ``scheduler`` does so with the scheduler, the
 workers and the campaign of a cluster of dask.distributed; ``cluster`` compares the bits of
 processes with those of a scheduler and workers of dask.distributed; ``rate`` measures closed loops
-with MPC a second, with one worker and with two, and the parent's memory.
+with MPC a second and the processor time of each, with one worker and with two, and the parent's
+memory; ``parts`` says where a case of the recovery spends its time.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 from distributed import Client
 
-from lgcontrol.campaigns import Campaign
+from lgcontrol.campaigns import Campaign, _case
+from lgcontrol.campaigns._case import run_case
 from lgcontrol.campaigns._design import machine
+from lgcontrol.optimal.kernel._solver import KernelMemory
+from lgcontrol.simulation import _compiled_loop
+from lgcontrol.simulation._internal import one_of
 
 FOLDER = Path(__file__).parent / "results"
 RESULTS = FOLDER / "campaigns.json"
@@ -232,23 +239,83 @@ def cluster(store: dict[str, Any], options: Any) -> None:
 
 
 def rate(store: dict[str, Any], options: Any) -> None:
-    """Closed loops a second, stored as they come."""
+    """Closed loops a second, stored as they come, and the processor time that they take."""
     count, found = options.cases or 10_000, {}
+    load, spent = os.getloadavg()[0], {}
     for workers in (1, 2):
         campaign = Campaign("quadrotor-recovery", cases=count)
         campaign.replaced(cases=2).run(executor=workers)  # compiled before it counts
         with tempfile.TemporaryDirectory() as folder:
-            started = time.perf_counter()
+            started, before = time.perf_counter(), processor()
             campaign.run(executor=workers, store=Path(folder, "a.db"))
             found[str(workers)] = round(count / (time.perf_counter() - started), 1)
+            spent[str(workers)] = {
+                name: round(1e3 * (after - before[name]) / count, 2)
+                for name, after in processor().items()
+            }
     store["rate"] = {
         "cases": count,
         "loops a second by workers": found,
+        "processor time of a case by workers, ms": spent,
         "parent's memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "load before": os.getloadavg()[0],
+        "load before": load,
     }
     print(store["rate"], flush=True)
     keep(store)
+
+
+def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
+    """Processor time of the parts of a case, ms: medians over cases of the least of six rounds."""
+    campaign = Campaign("quadrotor-recovery", cases=options.cases or 40)
+    setting = replace(campaign._setting("none", None), cases=10_000)
+    cases = campaign.all_cases()
+    run_case(setting, cases[0])  # compiles
+    names = ("task", "run", "of it first plan", "of it loop in C", "criteria", "whole case")
+    spent = np.full((6, len(cases), len(names)), np.inf)
+    driver, solve = _compiled_loop.find_driver(build=True), KernelMemory.run
+    assert driver is not None
+    plan, loop = [0.0], [0.0]
+    for one in spent:
+        for k, case in enumerate(cases):
+            _compiled_loop.find_driver = lambda build: driver._replace(go=timed(driver.go, loop))
+            KernelMemory.run = timed(solve, plan)
+            plan[0], loop[0], clock = 0.0, 0.0, [time.thread_time()]
+            task = _case.task_of(setting, case)
+            clock.append(time.thread_time())
+            with one_of(setting.cases):
+                run = task.run(seed=case.seed)
+            clock.append(time.thread_time())
+            _case._judge(task.criteria, run, setting.samples)
+            clock.append(time.thread_time())
+            _compiled_loop.find_driver, KernelMemory.run = lambda build: driver, solve
+            run_case(setting, case)
+            whole = time.thread_time() - clock[-1]
+            made, ran, judged = np.diff(clock)
+            one[k] = [made, ran, plan[0], loop[0], judged, whole]
+    least = 1e3 * np.median(spent.min(axis=0), axis=0)
+    store["parts of a case, ms"] = dict(zip(names, np.round(least, 2).tolist(), strict=True))
+    print(store["parts of a case, ms"], flush=True)
+    keep(store)
+
+
+def timed(function: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    """The function, which adds the processor time of its thread to a number."""
+
+    def call(*given: Any, **options: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return function(*given, **options)
+        finally:
+            spent[0] += time.thread_time() - began
+
+    return call
+
+
+def processor() -> dict[str, float]:
+    """Processor time of this process and of those that it has waited for, s."""
+    kinds = {"parent": resource.RUSAGE_SELF, "workers": resource.RUSAGE_CHILDREN}
+    used = {name: resource.getrusage(kind) for name, kind in kinds.items()}
+    return {name: one.ru_utime + one.ru_stime for name, one in used.items()}
 
 
 def workers_of(process: Any) -> list[int]:
@@ -282,7 +349,7 @@ def main() -> None:
     """Run the parts that are named, all if none is."""
     parts = {
         "designs": designs, "held": held, "kills": kills, "scheduler": scheduler,
-        "cluster": cluster, "rate": rate,
+        "cluster": cluster, "rate": rate, "parts": parts_of_a_case,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", help=", ".join(parts))
