@@ -185,16 +185,7 @@ class OptimalSolution(Result):
         >>> bool(found.u[0, 0] > 0)  # a dearer input pulls less
         True
         """
-        self._check_is_plain("derivatives")
         return DERIVED["sensitivities"](self)
-
-    def _check_is_plain(self, what: str) -> None:
-        if not self.problem.is_plain:
-            raise ValueError(
-                f"{what} are those of a plan whose inputs are held in each step: this one has "
-                f"hold={self.problem.hold!r} or blocks; leave both out, or solve twice and take "
-                "the difference"
-            )
 
     def predicted(
         self,
@@ -232,7 +223,6 @@ class OptimalSolution(Result):
         >>> problem.solve([1.2], p={"R": 1.1}, guess=near).is_success
         True
         """
-        self._check_is_plain("predictions")
         return DERIVED["predicted"](self, x0=x0, p=p, reference=reference)
 
     def _with_message(self, message: str) -> OptimalSolution:
