@@ -124,7 +124,7 @@ def _coordinates(last: LastIterate) -> list[str]:
 
 
 def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Residuals and costs: name, ``(t, x, u, p) → value``, and at which nodes each counts."""
+    """Residuals and costs: name, ``(t, x, u, p) → value``, its weight at nodes, NaN for none."""
     problem, p = last.model.problem, last.setting.p
     system, names, steps = problem.system, problem.parameter_names, problem.steps
     sizes = 1, system.state.nq, system.n_inputs, len(p)
@@ -140,9 +140,17 @@ def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def _counts(weights: TermWeights, steps: int) -> np.ndarray:
-    """At which nodes a term is evaluated."""
-    along = not (weights.path is None is weights.nodes)
-    return np.array([along] * steps + [weights.end is not None])
+    """Largest weight of a term at each node, 1 for a parameter; NaN where it is not evaluated."""
+    found = np.full(steps + 1, np.nan)
+    for weight, nodes in (
+        (weights.path, slice(0, steps)), (weights.nodes, slice(0, steps)), (weights.end, steps),
+    ):  # fmt: skip
+        if weight is None:
+            continue
+        own = np.abs(weight.matrix).max(axis=(-2, -1), initial=0.0)
+        own = np.ones_like(own) if (np.asarray(weight.parameter) >= 0).any() else own
+        found[nodes] = np.fmax(found[nodes], own)
+    return found
 
 
 def _first(bad: np.ndarray) -> tuple[int, ...]:
@@ -170,13 +178,14 @@ def _not_finite(last: LastIterate, at: Expansion) -> str:
             of = f"the derivative of {name} by {names[j]}" if is_slope else name
             return _told(last, of, k)
     for name, function, on in _terms(last):
-        for k in np.flatnonzero(on).tolist():
+        for k in np.flatnonzero(~np.isnan(on)).tolist():
             given = _given(last, k)
             if not np.isfinite(np.asarray(function(*given))).all():
-                return _told(last, name, k)
+                return _told(last, name, k) if on[k] else _idle(name, k)
             slope = _slope(function)(*given)
             if not np.isfinite(np.asarray(slope)).all():
-                return _told(last, f"the derivative of {name}", k)
+                what = f"the derivative of {name}"
+                return _told(last, what, k) if on[k] else _idle(what, k)
     bad = ~np.isfinite(np.vstack([at.g, np.r_[at.g_end, np.zeros(model.m)]]))
     k = _first(bad)[0] if bad.any() else N
     return _told(last, "the cost or one of its derivatives", k)
@@ -215,6 +224,14 @@ def _told(last: LastIterate, what: str, k: int) -> str:
         "norm or logarithm with a guard, as sqrt(a² + 1e-6)"
     )
     return f"{what.rstrip(',')} is not finite at node {k}{where}: {remedy}"
+
+
+def _idle(what: str, k: int) -> str:
+    """The sentence on a term that has no weight at a node."""
+    return (
+        f"{what} is not finite at node {k}, where its weight is zero, but it is computed there, "
+        "too: keep it finite at all nodes, as log(fmax(a, 1e-9)) is"
+    )
 
 
 def _makers(last: LastIterate, k: int) -> list[str]:
@@ -460,7 +477,7 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
     best, worst = "the cost", 0.0
     sides = [_pattern(last, PROBES[1], sign) for sign in (1.0, -1.0)]
     for name, function, on in _terms(last):
-        if not on[k]:
+        if not on[k] > 0:
             continue
         slope = _slope(function)
         up, down = (np.asarray(slope(*_given(last._replace(nodes=s), k))) for s in sides)
