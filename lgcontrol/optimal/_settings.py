@@ -65,7 +65,7 @@ class Settings:
     )  # fmt: skip
     mu_last: float = _number(
         0.02, 1e-6, 1.0,
-        "last barrier parameter, as a share of the tolerance",
+        "last barrier parameter at most, as a share of the tolerance; at least, as a share of that",
         "own", "user_tasks, costs: 1e-4 off with many active constraints at IPOPT's 0.1",
     )  # fmt: skip
     mu_least: float = _number(

@@ -186,7 +186,6 @@ class NewtonKKT:
     ) -> None:
         self.model, self.setting, self.t, self.x0 = model, setting, nodes.t, x0
         self.o, self.tolerance = settings, tolerance
-        self.last = max(settings.mu_least, settings.mu_last * tolerance)
         self.N, self.n, self.m = len(nodes.u), model.n, model.m
         sides = model.sides
         self.ns, self.ne, self.nr = (
@@ -272,8 +271,8 @@ class NewtonKKT:
         self._scale_cost_and_rows()
         self._set_limits()
         bounded = na > 0 or low.any() or high.any()
-        self.mu = o.mu_first if bounded else self.last
         self.elastic, self.penalty = False, 0.0
+        self.mu = o.mu_first if bounded else self.last_most
         self.dw_last = self.dw = 0.0
         self._set_form()
         it = self.fit_slacks(it, ex.rows, with_multipliers=False)
@@ -1112,34 +1111,49 @@ class NewtonKKT:
 
     # -- the solve ---------------------------------------------------------------------------------
 
-    def lower_barrier(self) -> None:
+    @property
+    def last_most(self) -> float:
+        """The last barrier parameter at most."""
+        return max(self.o.mu_least, self.o.mu_last * self.tolerance)
+
+    @property
+    def last(self) -> float:
+        """The last barrier parameter: its terms shift the cost by the tolerance, relative to it."""
+        terms = self.barriers()
+        if self.elastic or not terms > 0 or self.mu > self.last_most:  # first as far as this
+            return self.last_most
+        own = self.tolerance * (self.scale * abs(self.ex.cost) / terms)
+        least = max(self.o.mu_least, self.o.mu_last * self.last_most)
+        return max(least, min(own, self.last_most))
+
+    def lower_barrier(self, last: float) -> None:
         """The next barrier parameter; an empty filter."""
         o = self.o
-        self.mu = max(self.last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
+        self.mu = max(last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
         self.filter.pairs = []
 
     def advance(self) -> int:
         """One more step; ITERATIONS where the solve goes on."""
-        o = self.o
+        o, last = self.o, self.last
         is_whole = self.alpha == 1 and self.dw == 0
         is_fast = self.alpha >= o.fast_step and self.dw == 0
         error = 0.0
-        while self.mu > self.last:
+        while self.mu > last:
             error = self.error(self.mu)
             falls = self.is_free or error <= o.fast_error * self.error_before
             is_fast = is_fast and self.error_before > 0 and falls
             if not error <= o.mu_error * self.mu and not is_fast:
                 break
-            self.lower_barrier()
+            self.lower_barrier(last)
             is_fast = False
-        if not self.mu > self.last:  # whole steps that no longer lower it: rounding
+        if not self.mu > last:  # whole steps that no longer lower it: rounding
             error = self.error(self.mu)
             self.tiny += is_whole and error >= self.error_before
             if self.tiny > o.tiny_most:
                 return STALLED
         self.error_before = error
         # Rounding next to a limit spoils the last steps.
-        self.is_linear = self.is_free and self.mu > self.last
+        self.is_linear = self.is_free and self.mu > last
         while True:
             tau = max(o.boundary, 1 - self.mu)
             fac, b, sigma = self.regularized()
@@ -1165,9 +1179,9 @@ class NewtonKKT:
             if d is None and not self.taken_steps:
                 return NOT_FINITE  # there is no step at all
             self.tiny += 1
-            if not self.mu > self.last or self.tiny > o.tiny_most:
+            if not self.mu > last or self.tiny > o.tiny_most:
                 return STALLED
-            self.lower_barrier()
+            self.lower_barrier(last)
 
     def solve(
         self,
@@ -1181,6 +1195,7 @@ class NewtonKKT:
         A watch is asked after every iteration whether it ends the solve.
         """
         log: list[np.ndarray] = []
+        met: PlanIterate | None = None
         self.K: Any = None
 
         def ended(status: int) -> NewtonOutcome:
@@ -1219,7 +1234,16 @@ class NewtonKKT:
                 if self.elastic and self.leaves():
                     self.residuals()
                 self.taken_steps = len(log) - 1
+                if log[-1][1:4].max() <= self.tolerance and not self.elastic:
+                    met = self.it  # rounding may end it before the last barrier parameter
+                moved = self.nudges + self.doubts
                 status = self.advance()
+                met = met if moved == self.nudges + self.doubts else None
+                if status == STALLED and met is not None and not self.elastic:
+                    self.it, self.ex = met, self.expand(met)
+                    self.residuals()
+                    log[-1] = self.entry()
+                    return ended(CONVERGED)
                 if status != ITERATIONS:
                     return ended(status)
 

@@ -662,10 +662,12 @@ static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest(widest(s->stat / sd, s->viol), complementarity(m, q, s, mu) / sc);
 }
 
-/* The last barrier parameter. */
-static double last_of(const lg_task *q, const lg_settings *o)
+/* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. */
+static double last_of(const lg_task *q, const lg_state *s, const lg_settings *o)
 {
-  return larger(o->mu_least, o->mu_last * q->tolerance);
+  const double most = larger(o->mu_least, o->mu_last * q->tolerance);
+  if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
+  return clip(q->tolerance * (s->scale * fabs(s->f) / s->terms), larger(o->mu_least, o->mu_last * most), most);
 }
 
 /* ---- the Newton system ------------------------------------------------------------------------*/
@@ -1589,7 +1591,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     s->d[r] = size > 0 ? clip(size, least, most) / size : 1;
   }
   set_limits(m, q, s, o);
-  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, o);
+  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, s, o);
   mem->scale = q->scale = s->scale;
   set_form(m, q, s);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
@@ -1817,7 +1819,7 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   lg_memory *mem = s->mem;
-  const double last = last_of(q, o);
+  double last = last_of(q, s, o);
   const int whole = mem->alpha == 1 && mem->dw == 0;
   int fast = mem->alpha >= o->fast_step && mem->dw == 0;
   double error = 0;
@@ -1970,13 +1972,15 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     take_up(m, q, s, o);
     expand(m, q, s);
   }
+  int has_met = 0; /* whether an iterate met the tolerance, which is kept */
   for (;; q->iterations++) {
     int status = LG_ITERATIONS;
+    double error;
     residuals(m, q, s);
     for (;;) {
-      const double error = note(m, q, s, o);
+      error = note(m, q, s, o);
       if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
-      if (!(error <= q->tolerance && s->mu <= last_of(q, o))) break;
+      if (!(error <= q->tolerance && s->mu <= last_of(q, s, o))) break;
       if (!s->mem->elastic) { /* an optimum, unless the last sweep needed a regularization */
         if (!(s->mem->dw > 0) || q->iterations >= q->max_iterations || !regularize(m, q, s, o)
             || !leave_saddle(m, q, s, o, 1))
@@ -1993,7 +1997,20 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     if (q->iterations >= q->max_iterations || (q->watch && q->watch(q->log + q->iterations * LG_LOG)))
       return close_task(m, q, s, LG_ITERATIONS);
     if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s);
+    if (error <= q->tolerance && !s->mem->elastic) { /* rounding may end it before the last barrier */
+      copy(s->saved_memory, s->now.x, s->plan);
+      has_met = 1;
+    }
+    const int64_t moved = s->mem->nudges + s->mem->doubts;
     status = advance(m, q, s, o);
+    has_met = has_met && moved == s->mem->nudges + s->mem->doubts;
+    if (status == LG_STALLED && has_met && !s->mem->elastic) {
+      copy(s->now.x, s->saved_memory, s->plan);
+      expand(m, q, s);
+      residuals(m, q, s);
+      note(m, q, s, o);
+      status = LG_CONVERGED;
+    }
     if (status != LG_ITERATIONS) return close_task(m, q, s, status);
   }
 }

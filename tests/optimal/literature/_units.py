@@ -36,7 +36,7 @@ def in_units(statement: Statement, factor: float) -> Statement | None:
     (haste,) = (cost for cost in problem.problem.costs if cost.name == "time")
     made = PhasedProblem(phases, time_weight=haste.terminal, method=problem.method)
     effort = problem.problem.R / factor  # its default has units of its own
-    made.problem = made.problem.with_arguments(R=effort)
+    made._flat.problem = made.problem.with_arguments(R=effort)
     return Statement(made, factor * np.asarray(statement.x0, float))
 
 
