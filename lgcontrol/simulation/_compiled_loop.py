@@ -10,16 +10,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..codegen import ModelFunction
-from ..codegen._internal import MachineCall, check_interrupt, was_interrupted
+from ..codegen._internal import MachineCall, address_of, check_interrupt, was_interrupted
 from ..integrators._internal import error_matrix
-from ._clock import Timing
+from ._compiled_memory import LoopFrame, LoopMemory, kept_loops
 from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
-from ._compiled_record import CompiledRecord, LoopMemory
-from ._compiled_table import ASKS, LoopStruct, SensorStruct, SourceStruct
+from ._compiled_record import CompiledRecord
+from ._compiled_table import ASKS, SensorStruct, SourceStruct
+from ._contract import RunStatus
 from ._controllers import own_offer
 from ._driver import Driver, find_driver
 from ._loop import RunLoop
 from ._motion import MOTION_SHARE, Adaptive, EqualSteps
+from ._result import SimulationResult
 from ._run import FEEDBACKS, SimulationSetup
 
 NEVER = 2**60  # ticks: no loop is as long
@@ -28,6 +30,7 @@ MOST_NOISE = 1024  # values of noise that are drawn at once
 FIRST_ROOM = 4096  # rows of a record that there is memory for at first
 MOST_NUMBER = 2**53  # whole numbers that doubles hold
 STATUSES = 16
+SENSED, CALLED = 7, -1  # places in the sizes of a loop
 
 
 class CompiledLoop(RunLoop):
@@ -41,39 +44,88 @@ class CompiledLoop(RunLoop):
 
     def __init__(self, run: SimulationSetup, driver: Driver) -> None:
         super().__init__(run)
-        self._driver, self._loop = driver, LoopMemory(LoopStruct())
-        self._bound: list[MachineCall] = []
-        self._steps: dict[ModelFunction, MachineCall] = {}
+        self._driver, self._kept = driver, kept_loops(run.plant)
         self._law: FunctionLaw | KernelLaw | None = None
         self._filter: CompiledFilter | None = None
-        self._in_python: list[str] = []  # parts that Python has
-        self._interpreted: list[str] = []
-        self._set_clock()
-        self._set_plant()
-        self._set_motion()
-        self._set_disturbances()
-        self._sensors = [self._set_sensor(k) for k in range(len(run.sensors))]
-        self._set_sensors()
-        self._set_calls(0)
-        self.record: Any = CompiledRecord(run, self._loop, self._sensors)
+        sizes = self._sizes()
+        frame = self._kept.take(sizes)
+        self._use(LoopFrame(sizes) if frame is None else frame)
+
+    def _sizes(self) -> tuple[Any, ...]:
+        """All that memory depends on which is there before the first call."""
+        run, motion, end = self.run, self.run.motion, self.run.end
+        if isinstance(motion, Adaptive):
+            moved: tuple[Any, ...] = motion.h, motion.max_step, motion.start, motion.tolerance
+        else:
+            assert isinstance(motion, EqualSteps)
+            moved = motion.longest_step, motion.solves
+        called: tuple[int, ...] = ()
+        if run.stages:
+            timing = self._calls[0]
+            room = max(0, -(-(end - timing.offset) // timing.period))
+            called = min(timing.delay, end) // timing.period + 2, min(room + 1, FIRST_ROOM)
+        sensed = []
+        for sensor, timing in zip(run.sensors, self._samples, strict=True):
+            queue = min(timing.delay, end) // timing.period + 2
+            room = min(FIRST_ROOM, end // timing.period + 1)
+            ends = None if sensor.limits is None else np.array(sensor.limits).tobytes()
+            sensed.append((queue, room, sensor.sensor.name, sensor.group, sensor.reading, ends))
+        pushes = run.disturbances
+        return (
+            min(FIRST_ROOM, end + 2), run.bounds is not None, bool(run.parameters.functions),
+            motion.function, moved, len(pushes.draws), len(pushes.parts), tuple(sensed),
+            run.feedback, run.estimator is not None, called,
+        )  # fmt: skip
+
+    def _use(self, frame: LoopFrame) -> None:
+        """Begin with new memory, or with that of a run before."""
+        self._frame, self._loop = frame, frame.loop
+        self._sensors, self._sources = frame.sensors, frame.sources
+        if frame.is_complete:
+            frame.restore()
+        else:
+            self._set_plant()
+            self._set_motion()
+            self._set_disturbances()
+            for k in range(len(self.run.sensors)):
+                self._set_sensor(k)
+            self._set_sensors()
+            self._set_calls(0)
+        self._begin()
+        self.record: Any = CompiledRecord(self.run, self._loop, self._sensors)
 
     # What the loop is told before it begins
 
-    def _set_clock(self) -> None:
-        run, tick = self.run, self.run.clock.tick
-        self._loop.set(
+    def _begin(self) -> None:
+        """Times and values of this run."""
+        run, loop, tick, pushes = self.run, self._loop, self.run.clock.tick, self.run.disturbances
+        loop.set(
             numerator=float(tick.numerator), denominator=float(tick.denominator), end=run.end,
-            record_period=run.record_period, pause=NEVER, budget=BUDGET, measured_at=np.nan,
+            record_period=run.record_period, next_kick=_tick(pushes.next_kick(-1)),
+            next_switch=_tick(pushes.next_switch(-1)),
         )  # fmt: skip
+        arrays, nominal = loop.arrays, run.plant.nominal_input
+        arrays["p"][:], arrays["u"][:], arrays["known"][:] = self.p, nominal, nominal
+        arrays["x"][:] = arrays["measured"][: len(run.start)] = run.start
+        self.x, self.u, self.known, self.p = (arrays[key] for key in ("x", "u", "known", "p"))
+        pushes.parts, pushes.total = arrays["part_inputs"], arrays["total"]
+        parts = [*zip(self._sources, pushes.draws, strict=True)]
+        parts += [*zip(self._sensors, self._samples, strict=True)]
+        for memory, timing in parts:
+            memory.set(period=_tick(timing.period), offset=_tick(timing.offset))
+        for memory, timing, sensor in zip(self._sensors, self._samples, run.sensors, strict=True):
+            memory.set(delay=_tick(timing.delay), dropout=sensor.sensor.dropout)
+        for timing in self._calls:
+            loop.set(period=timing.period, offset=timing.offset, delay=timing.delay)
 
     def _set_plant(self) -> None:
         run, loop, plant = self.run, self._loop, self.run.plant
         nq, nu, controls = plant.state.nq, plant.n_inputs, self._controls
-        loop.set(nq=nq, nu=nu, nm=len(controls), saturates=run.bounds is not None)
-        self.x = loop.put("x", run.start.copy())
-        self.u = loop.put("u", self.known.copy())
-        self.known = loop.put("known", self.known.copy())
-        self.p = loop.put("p", self.p.copy())
+        loop.set(
+            nq=nq, nu=nu, nm=len(controls), saturates=run.bounds is not None, pause=NEVER,
+            budget=BUDGET, measured_at=np.nan,
+        )  # fmt: skip
+        loop.zeros(x=(nq,), u=(nu,), known=(nu,), p=(len(self.p),))
         loop.put("controls", controls, np.int64)
         lower, upper = run.bounds or (np.zeros(len(controls)), np.zeros(len(controls)))
         loop.put("lower", lower)
@@ -101,14 +153,15 @@ class CompiledLoop(RunLoop):
     def _bind_step(self) -> None:
         """Let the loop take steps of the method that the motion has chosen."""
         loop, motion = self._loop, self.run.motion
-        made = self._steps.get(motion.function)
+        steps = self._frame.steps
+        made = steps.get(motion.function)
         if made is None:
             found = loop.arrays["stepped"], loop.arrays["error"]
             memory = dict(zip(motion.function.results, found, strict=False))
             memory |= {name: loop.arrays[name] for name in ("x", "u", "p")}
             memory |= {"t": loop.at("step_t"), "dt": loop.at("step_dt")}
             made = self._bind("step", motion.function, memory, "the plant", motion.calls)
-            self._steps[motion.function] = made
+            steps[motion.function] = made
         loop.struct.step.run, loop.struct.step.table = made.run, made.table
         if isinstance(motion, Adaptive):
             loop.set(order=float(motion.order), patience=motion.patience, looks=motion.is_explicit)
@@ -135,52 +188,42 @@ class CompiledLoop(RunLoop):
         made = MachineCall(function, memory, self._driver.interpret, calls * self.run.batch.runs)
         code = getattr(at.struct, name)
         code.run, code.table = made.run, made.table
-        self._bound.append(made)
-        if not made.is_compiled and what not in self._interpreted:
-            self._interpreted.append(what)
+        self._frame.bound.append(made)
+        if not made.is_compiled and what not in self._frame.interpreted:
+            self._frame.interpreted.append(what)
         return made
 
     def _set_disturbances(self) -> None:
         run, loop = self.run, self._loop
         pushes, nu = run.disturbances, run.plant.n_inputs
         sources = (SourceStruct * max(1, len(pushes.draws)))()
-        self._sources = []
-        for k, timing in enumerate(pushes.draws):
+        for k in range(len(pushes.draws)):
             memory = LoopMemory(sources[k])
-            memory.set(period=_tick(timing.period), offset=_tick(timing.offset))
             memory.put("rows", np.zeros((1, nu)))
             self._sources.append(memory)
-        self._source_array = sources
-        pushes.parts = loop.put("part_inputs", pushes.parts)
-        pushes.total = loop.put("total", pushes.total)
+        self._frame.structs.append(sources)
+        loop.zeros(part_inputs=pushes.parts.shape, total=(nu,))
         loop.set(
-            source=ctypes.addressof(sources), sources=len(self._sources), parts=len(pushes.parts),
-            next_kick=_tick(pushes.next_kick(-1)), next_switch=_tick(pushes.next_switch(-1)),
-        )  # fmt: skip
+            source=ctypes.addressof(sources), sources=len(self._sources), parts=len(pushes.parts)
+        )
 
     def _set_sensors(self) -> None:
         loop, run = self._loop, self.run
         most = max([run.plant.state.nq, *(s.group.nq for s in run.sensors)])
-        measured = np.zeros(most)
-        measured[: len(run.start)] = run.start
-        loop.put("measured", measured)
+        loop.zeros(measured=(most,))
         loop.set(feedback=FEEDBACKS.index(run.feedback), sensors=len(self._sensors))
 
-    def _set_sensor(self, k: int) -> LoopMemory:
+    def _set_sensor(self, k: int) -> None:
         run = self.run
         if k == 0:
-            self._sensor_array = (SensorStruct * len(run.sensors))()
-            self._loop.set(sensor=ctypes.addressof(self._sensor_array))
+            self._frame.structs.append((SensorStruct * len(run.sensors))())
+            self._loop.set(sensor=ctypes.addressof(self._frame.structs[-1]))
         sensor, timing = run.sensors[k], self._samples[k]
-        memory = LoopMemory(self._sensor_array[k])
+        memory = LoopMemory(self._frame.structs[-1][k])
+        self._sensors.append(memory)
         ny, dim = sensor.group.nq, sensor.group.dim
-        queue = min(timing.delay, run.end) // timing.period + 2
-        room = min(FIRST_ROOM, run.end // timing.period + 1)
-        memory.set(
-            period=_tick(timing.period), offset=_tick(timing.offset),
-            delay=_tick(timing.delay), ny=ny, dim=dim,
-            queue=queue, room=room, dropout=sensor.sensor.dropout,
-        )  # fmt: skip
+        queue, room = self._frame.sizes[SENSED][k][:2]
+        memory.set(ny=ny, dim=dim, queue=queue, room=room)
         memory.zeros(
             errors=(0, dim), chances=(0,), error=(dim,), y=(ny,), taken=(queue,), ys=(queue, ny),
             delivered_t=(room,), delivered_y=(room, ny), y_est=(ny,),
@@ -191,8 +234,8 @@ class CompiledLoop(RunLoop):
             memory.put(name, np.zeros(size, dtype=np.int64), np.int64)
         read = sensor.reading
         if read is None:
-            self._in_python.append(f"the sensor {sensor.sensor.name}")
-            return memory
+            self._frame.in_python.append(f"the sensor {sensor.sensor.name}")
+            return
         loop = self._loop
         given = {
             "error": memory.arrays["error"], "t": loop.at("t"), "y": memory.arrays["y"],
@@ -202,26 +245,23 @@ class CompiledLoop(RunLoop):
             count = run.end // timing.period
             self._bind("read", read, given, f"the sensor {sensor.sensor.name}", count, memory)
         except NotImplementedError:
-            self._in_python.append(f"the sensor {sensor.sensor.name}")
-            return memory
+            self._frame.in_python.append(f"the sensor {sensor.sensor.name}")
+            return
         memory.set(here=1)
         if sensor.limits is not None:
             memory.set(limited=1)
             memory.put("lower", sensor.limits[0])
             memory.put("upper", sensor.limits[1])
-        return memory
 
-    def _set_estimator(self) -> None:
+    def _set_estimator(self, found: CompiledFilter | None) -> None:
         estimator, loop = self.run.estimator, self._loop
         if estimator is None:
-            loop.put("estimate", self.x.copy())
+            loop.zeros(estimate=self.x.shape)
             return
-        offer = own_offer(estimator, "compiled_filter", "predict", "update")
-        found = offer() if offer is not None else None
         loop.set(estimator=2)
         loop.put("estimate", np.array(estimator.x, dtype=np.float64))
         if found is None:
-            self._in_python.append("the estimator")
+            self._frame.in_python.append("the estimator")
             return
         z, _, _ = found.state()
         rows = loop.struct.row_room
@@ -251,33 +291,25 @@ class CompiledLoop(RunLoop):
                 memory.put("said", made.memory["said"])
                 memory.set(says=made.memory["said"].size, updates=1)
         except NotImplementedError:
-            self._in_python.append("the estimator")
+            self._frame.in_python.append("the estimator")
             return
         loop.put("estimate", loop.arrays["z"])
         loop.set(
             estimator=1, nz=z.size, est_nq=estimator.x.size, successes=found.successes,
             est_same=found.rounding[0], est_ulps=found.rounding[1], statuses=STATUSES,
         )  # fmt: skip
-        self._filter = self.record.filter = found
-        self._load_filter()
+        self._filter = found
 
-    def _set_stage(self) -> None:
+    def _set_stage(self, law: FunctionLaw | KernelLaw | None) -> None:
         loop, run = self._loop, self.run
         m = loop.struct.nm
         loop.put("answer", np.zeros(m))
         if not run.stages:
             return
-        timing: Timing = self._calls[0]
-        queue = min(timing.delay, run.end) // timing.period + 2
-        room = max(0, -(-(run.end - timing.offset) // timing.period))
-        room = min(room + 1, FIRST_ROOM)
-        loop.set(
-            staged=1, period=_tick(timing.period), offset=_tick(timing.offset),
-            delay=_tick(timing.delay), effects=queue, call_room=room,
-        )  # fmt: skip
+        queue, room = self._frame.sizes[CALLED]
+        loop.set(staged=1, effects=queue, call_room=room)
         loop.put("effect_ticks", np.zeros(queue), np.int64)
         loop.put("effect_answers", np.zeros((queue, m)))
-        law = run.stages[0].compiled_law(run.plant, run.reference)
         try:
             if isinstance(law, FunctionLaw):
                 self._set_function_law(law)
@@ -286,8 +318,8 @@ class CompiledLoop(RunLoop):
         except NotImplementedError:
             law = None
         if law is None:
-            self._in_python.append(run.stages[0].name)
-        self._law = self.record.law = law
+            self._frame.in_python.append(run.stages[0].name)
+        self._law = law
         self._set_calls(room)
 
     def _set_calls(self, room: int) -> None:
@@ -306,10 +338,10 @@ class CompiledLoop(RunLoop):
         count = self.run.end // loop.struct.period
         made = self._bind("feedback_law", function, memory, self.run.stages[0].name, count)
         names = function.arguments[1:]
-        self._tables = {name: made.memory[name] for name in names}
-        addresses = [array.ctypes.data for array in self._tables.values()]
-        loop.put("table_to", addresses, np.int64)
-        loop.put("table_sizes", [array.size for array in self._tables.values()], np.int64)
+        tables = self._frame.tables
+        tables.update({name: made.memory[name] for name in names})
+        loop.put("table_to", [address_of(array) for array in tables.values()], np.int64)
+        loop.put("table_sizes", [array.size for array in tables.values()], np.int64)
         parts = group.unit_parts
         loop.put("unit_from", [part.start for part in parts], np.int64)
         loop.put("unit_to", [part.stop for part in parts], np.int64)
@@ -347,18 +379,16 @@ class CompiledLoop(RunLoop):
     def execution(self) -> str:
         """What runs where, for people."""
         parts = "compiled"
-        if self._in_python:
-            parts += f", except for {' and '.join(self._in_python)}, in Python"
-        if self._interpreted:
-            parts += f"; interpreted: {', '.join(self._interpreted)}"
+        if self._frame.in_python:
+            parts += f", except for {' and '.join(self._frame.in_python)}, in Python"
+        if self._frame.interpreted:
+            parts += f"; interpreted: {', '.join(self._frame.interpreted)}"
         return parts
 
     def _go(self, progress: Callable[[float], None] | None) -> None:
-        run, loop = self.run, self._loop.struct
-        self.acting = "the estimator"
-        self._set_estimator()
-        self.acting = run.stages[0].name if run.stages else run.plant.name
-        self._set_stage()
+        run = self.run
+        self._set_parts()
+        loop = self._loop.struct
         go, address, shown = self._driver.go, self._loop.address, 0
         if progress is not None:
             loop.pause = -(-run.end // 100)
@@ -388,6 +418,35 @@ class CompiledLoop(RunLoop):
                     progress(loop.now / run.end)
         finally:
             self._catch_up()
+
+    def _set_parts(self) -> None:
+        """Take estimator and controller into the loop, as far as they need no Python."""
+        run, self.acting = self.run, "the estimator"
+        offer = own_offer(run.estimator, "compiled_filter", "predict", "update")
+        found: CompiledFilter | None = offer() if offer is not None else None
+        self.acting = run.stages[0].name if run.stages else run.plant.name
+        law = run.stages[0].compiled_law(run.plant, run.reference) if run.stages else None
+        functions = _functions_of(found), _functions_of(law)
+        if self._frame.is_complete and self._frame.functions != functions:
+            self._use(LoopFrame(self._frame.sizes))
+        if self._frame.is_complete:
+            self._filter, self._law = found, law
+        else:
+            self.acting = "the estimator"
+            self._set_estimator(found)
+            self.acting = run.stages[0].name if run.stages else run.plant.name
+            self._set_stage(law)
+            self._frame.keep(functions)
+        self.record.law, self.record.filter = self._law, self._filter
+        if self._filter is not None:
+            self._load_filter()
+
+    def _result(self, status: RunStatus, message: str) -> SimulationResult:
+        """The result; the next run like this one begins with the memory of it."""
+        result = super()._result(status, message)
+        if self._frame.is_complete and status is not RunStatus.FAILED:
+            self._kept.give(self._frame)
+        return result
 
     @property
     def _sees_a_state(self) -> bool:
@@ -541,7 +600,7 @@ class CompiledLoop(RunLoop):
         except Exception:  # what is wrong with it shows when the controller is called
             loop.set(law=0)
             return
-        arrays = [np.ascontiguousarray(rows[name], dtype=float) for name in self._tables]
+        arrays = [np.ascontiguousarray(rows[name], dtype=float) for name in self._frame.tables]
         loop.put("table_rows", [array.ctypes.data for array in arrays], np.int64)
         steps = [array[0].size if len(array) > 1 else 0 for array in arrays]
         loop.put("table_steps", steps, np.int64)
@@ -619,6 +678,20 @@ class CompiledLoop(RunLoop):
     def _on_failed(self) -> NoReturn:
         self.acting = self.run.plant.name
         raise RuntimeError(f"a function of {self.run.plant.name} could not be evaluated")
+
+
+def _functions_of(part: CompiledFilter | FunctionLaw | KernelLaw | None) -> tuple[Any, ...]:
+    """What memory is bound to of a part of the loop, with the constants in it."""
+    if isinstance(part, CompiledFilter):
+        constants = part.p.tobytes(), part.q.tobytes(), part.successes, part.rounding
+        return part.predict, *part.updates.items(), *part.scales.items(), *constants
+    if isinstance(part, FunctionLaw):
+        ends = None if part.bounds is None else np.array(part.bounds).tobytes()
+        return part.function, ends
+    if isinstance(part, KernelLaw):
+        places = *part.watched, *part.told, len(part.told)
+        return part.entry, *part.arguments, part.x, part.t, part.u, part.odd, *places
+    return ()
 
 
 def _tick(tick: float) -> int:

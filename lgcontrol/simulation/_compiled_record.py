@@ -1,69 +1,19 @@
-"""CompiledRecord: what a loop in C wrote down, as a SimulationResult; memory that it works on."""
+"""CompiledRecord: what a loop in C wrote down, as a SimulationResult."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..codegen._internal import address_of
+from ._compiled_memory import LoopMemory
 from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
 from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements
 from ._record import as_column, as_commands, make_result, plain_values
 from ._result import SimulationResult
 from ._run import SimulationSetup
-
-
-class LoopMemory:
-    """A struct and the arrays that it points to."""
-
-    def __init__(self, struct: ctypes.Structure) -> None:
-        self.struct = struct
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def put(self, name: str, array: Any, kind: Any = np.float64) -> np.ndarray:
-        """Let a field point to memory of these values."""
-        array = np.ascontiguousarray(array, dtype=kind)
-        self.arrays[name] = array
-        setattr(self.struct, name, address_of(array))
-        return array
-
-    def zeros(self, **shapes: tuple[int, ...]) -> None:
-        """Let fields point to zeros of these shapes, in one piece of memory."""
-        sizes = [prod(shape) for shape in shapes.values()]
-        memory = np.zeros(max(1, sum(sizes)))
-        start, place = 0, address_of(memory)
-        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
-            self.arrays[name] = memory[start : start + size].reshape(shape)
-            setattr(self.struct, name, place + 8 * start)
-            start += size
-
-    def at(self, name: str) -> np.ndarray:
-        """A number of the struct, as memory of a function; shape (1,)."""
-        offset = getattr(type(self.struct), name).offset
-        return np.frombuffer(self.struct, np.float64, 1, offset)  # type: ignore[call-overload]
-
-    def set(self, **values: Any) -> None:
-        """Fields that are numbers."""
-        for name, value in values.items():
-            setattr(self.struct, name, value)
-
-    def grow(self, *names: str, room: int) -> None:
-        """More memory for arrays of rows."""
-        for name in names:
-            old = self.arrays[name]
-            new = np.empty((room, *old.shape[1:]), dtype=old.dtype)
-            new[: len(old)] = old
-            self.put(name, new, old.dtype)
-
-    @property
-    def address(self) -> int:
-        """Address of the struct."""
-        return ctypes.addressof(self.struct)
 
 
 class CompiledRecord:

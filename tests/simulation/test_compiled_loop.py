@@ -1,5 +1,6 @@
 """Loops in C: the record of the loop in Python, whatever Python has to do in between."""
 
+import copy
 import dataclasses
 import signal
 
@@ -611,3 +612,60 @@ def test_equal_steps_have_the_same_bits_before_and_after_they_are_compiled(monke
     assert first.settings["execution"] == "compiled; interpreted: the plant"
     assert many.settings["execution"] == "compiled"
     np.testing.assert_array_equal(first.x, many.x)
+
+
+def loops_of_a_drone(plant):
+    """Return options of loops that differ in law, estimator, times, noise and length."""
+    hover = plant.trim()
+    pose = Sensor("pose", "pose", std_discrete=0.02, dt=0.02)
+    short = Sensor("pose", "pose", std_discrete=0.02, dt=0.02, dropout=0.5, delay=0.01)
+    noise = {name: 0.1 for name in plant.input_names}
+    filters = [EKF(plant, [pose], hover.x, std0=std, noise=noise) for std in (0.1, 0.3)]
+    law, mpc = LQR(plant, hover, dt=0.02), MPC(plant, horizon=8, dt=0.05, reference=hover)
+    off = plant.state.plus(hover.x, 0.1 * np.ones(12))
+    pushes = [Kick(0.2, {"twist": np.ones(6)}), Pulse({"wind_x": 0.3}, 0.1, 0.2)]
+    wind = HeldNoise({"wind_y": 0.5}, dt=0.03)
+    return [
+        own | {"x0": own.get("x0", off), "seconds": own.get("seconds", 0.5)}
+        for own in (
+            {"controller": law, "sensors": [pose], "estimator": filters[0]},
+            {"controller": law, "sensors": [pose], "estimator": filters[1], "seed": 5},
+            {"controller": law, "sensors": [pose], "estimator": filters[0], "x0": hover.x},
+            {"controller": law, "sensors": [short], "feedback": "state", "seed": 3},
+            {"controller": LQR(plant, hover, Q=9, dt=0.02), "disturbances": [wind]},
+            {"controller": LQR(plant, hover, dt=0.02, saturate=False), "disturbances": [wind]},
+            {"controller": Late(law, 0.013), "disturbances": pushes},
+            {"controller": Late(law, 0.007), "disturbances": [*pushes, wind], "seed": 1},
+            {"controller": law, "seconds": 0.52},
+            {"controller": law, "tolerance": 1e-4},
+            {"controller": law, "x0": off + 1e13 * np.eye(13)[0]},  # diverges
+            {"controller": mpc}, {"controller": Late(mpc, 0.02), "disturbances": [wind]},
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.compiled
+def test_runs_that_begin_with_the_memory_of_others_have_the_bits_of_first_runs():
+    set_compile_policy("eager")
+    first, shared = [], drone()
+    for k in range(len(loops_of_a_drone(shared))):
+        plant = drone()
+        first.append(simulate(plant, **loops_of_a_drone(plant)[k]))
+    assert {run.execution for run in first} == {"compiled"}
+    assert len({run.x.tobytes() for run in first}) == len(first)
+    options = loops_of_a_drone(shared)
+    order = np.random.default_rng(4).permuted(np.repeat(np.arange(len(first)), 3))
+    for k in order:
+        compare(first[k], simulate(shared, **options[k]))
+
+
+@pytest.mark.compiled
+def test_what_a_run_wrote_stays_when_the_next_one_uses_its_memory():
+    set_compile_policy("eager")
+    plant = drone()
+    options = loops_of_a_drone(plant)[0]
+    one = simulate(plant, **options)
+    kept = copy.deepcopy(one)
+    other = simulate(plant, **options | {"seed": 7})
+    assert not np.array_equal(one.x, other.x)
+    compare(kept, one)
