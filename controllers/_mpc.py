@@ -3,74 +3,52 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterable
-from dataclasses import replace
-from math import ulp
 from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, trace
 from lgcontrol.codegen._internal import (
-    MOST_SUBSTEPS,
     UnknownNameError,
-    check_quotient,
     check_shape,
-    find_compiler,
     interruptible,
-    level_outside,
-    notice,
     unknown_name,
 )
-from lgcontrol.groups import LieGroup, check_element
+from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import (
-    InteriorPointSolver,
     OptimalControlProblem,
     Plan,
     Rates,
-    Residual,
     Settings,
     Solver,
-    SolveStatus,
 )
 from lgcontrol.optimal._internal import (
-    CROWDED,
     ProblemOptions,
-    make_solver,
     prepare_sampling,
     sample_reference,
     sensitivities_of,
-    starts_of,
     takes_problem_options,
 )
-from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import KernelLaw
 from lgcontrol.systems import Parameter, ReferenceLike, System, Trajectory
 from lgcontrol.systems._internal import Parameters, ParameterValues, on_constraints
 
-from ._base import CLOCK_ROUNDING, Controller, clock_time, steers
+from ._base import Controller, steers
 from ._fixed import CURRENT, Fixed, check_settable
-from ._lqr import EARLY
-from ._mpc_delay import Delay
+from ._mpc_call import held_from, make_preview, plan_before, planned_call
 from ._mpc_export import export_mpc
 from ._mpc_info import MPCInfo
-from ._mpc_kernel import ANSWERS, ODD, KernelCalls, kernel_law
-from ._mpc_loop import Loop, Preview, follows
-from ._mpc_parts import LoopParts
-from ._mpc_plan import Ask, Planner
-from ._mpc_rates import InputRates
+from ._mpc_kernel import KernelCalls, acting, answered, called, kernel_law, plans_in_c
+from ._mpc_loop import Loop, follows
+from ._mpc_notices import MOST_SLOW, warn_of_limits
+from ._mpc_parts import put_together
+from ._mpc_record import bounded_with_units, errors_of_residuals, weighted_errors
 from ._mpc_state import loop_of, state_layout, state_of
 from ._real_time import RealTime
-from ._steady_disturbance import DisturbanceEstimator, SteadyDisturbance
+from ._steady_disturbance import SteadyDisturbance
 
-# Names that a message lists before it counts the others.
-MOST_NAMED = 8
-SETTINGS = Settings()  # where none are given
-# Seconds of a call that is slow, and how many without compiled functions lead to a notice.
-SLOW, MOST_SLOW = 1e-3, 20
 # What controls do between two calls.
 HOLDS = ("zero", "first")
 
@@ -218,75 +196,14 @@ class MPC(Controller, metaclass=Fixed):
             system, dt=period, offset=work.offset, delay=delay, reference=reference, p=p
         )
         self._fixed = {name for name in vars(self) if name[0] != "_"} - {*CURRENT}
-        if rates is not None and hold == "zero" and not stated.has_equal_steps:
-            raise ValueError(
-                f"rates of held controls need steps of one length, got {stated.grid}: give dt as "
-                'one number, or hold="first"'
-            )
-        view = InputRates(system, rates, self.dt, hold)
-        for what, is_used in (
-            ("a delay", self.delay > 0), ("split=True", work.split),
-            ("disturbance=", isinstance(disturbance, SteadyDisturbance) or bool(disturbance)),
-            ("a period longer than dt", self.dt > first * (1 + EARLY)),
-        ):  # fmt: skip
-            if hold == "first" and is_used:
-                raise ValueError(
-                    f'hold="first" moves controls within a period, and {what} is for held ones: '
-                    'leave it out, or take hold="zero"'
-                )
-        planned = view.problem(stated)
-        if system.is_discrete:
-            for name, value in (("period", self.dt), ("delay", self.delay)):
-                _check_multiple(system, name, value)
-        check_quotient("steps of the delay", self.delay / planned.dt, MOST_SUBSTEPS)
-        if isinstance(guess, str) and guess != "auto":
-            starts_of(planned.system, guess)
-        if not view.is_plain and not isinstance(guess, str):
-            raise TypeError(
-                f"with {'linear controls' if rates is None else 'rates'} plans start from a word, "
-                f"as guess='cheapest', not {guess!r}"
-            )
-        if settings is not None and solver in (None, "interior_point"):
-            solver = InteriorPointSolver(settings=settings)
-        numbers = SETTINGS if settings is None else settings
-        chosen = make_solver(solver, planned)
-        if work.split and not chosen.has_feedback:
-            raise ValueError(
-                f"split=True needs the feedback of a plan, which {type(chosen).__name__} does "
-                "not have: take solver='interior_point'"
-            )
-        estimator, self._slow = None, 0
-        if isinstance(disturbance, SteadyDisturbance) or disturbance:
-            if not isinstance(disturbance, SteadyDisturbance):
-                disturbance = SteadyDisturbance(disturbance)
-            estimator = DisturbanceEstimator(
-                system, disturbance, numbers.bias_settling * self.dt, method=planned.method,
-                substeps=planned.substeps,
-                Q=stated.weight("Q").at(stated.nominal_parameters),
-                unobservable=numbers.bias_unobservable,
-            )  # fmt: skip
-        self._parts = LoopParts(
-            system, view, Delay(system, self.delay, self.dt),
-            Planner(planned, chosen, numbers, work, guess), estimator,
-        )  # fmt: skip
-        self._forget()
-        self._warn_of_limits()
-
-    def _warn_of_limits(self) -> None:
-        """Warn of limits that the system knows and no bound mentions."""
-        system, ignored = self.system, self._stated.ignored_limits
-        if not ignored:
-            return
-        block = ignored[0].partition(".")[0]
-        shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
-        several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
-        warnings.warn(
-            f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
-            "bounds=[Bound('limits', soft=100)], whose numbers are those of "
-            f"{system.name}.limits, or Bound({block!r}, lower, upper, soft=100) with your own",
-            RuntimeWarning,
-            stacklevel=level_outside(),
+        self._slow, self._parts = (
+            0,
+            put_together(
+                stated, rates, self.dt, self.delay, work, guess, solver, settings, disturbance
+            ),
         )
+        self._forget()
+        warn_of_limits(stated)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what would have no effect: all but the current state is fixed."""
@@ -425,7 +342,7 @@ class MPC(Controller, metaclass=Fixed):
     @property
     def applied(self) -> np.ndarray:
         """Controls that act when the next answer takes effect, at which rates begin."""
-        return self._acting(self._loop, self._time, self.reference).copy()
+        return acting(self, self._loop, self._time, self.reference).copy()
 
     @applied.setter
     def applied(self, controls: ArrayLike) -> None:
@@ -564,22 +481,8 @@ class MPC(Controller, metaclass=Fixed):
         if wait:
             prepare_sampling(self.system, goal, self.problem.horizon + 1)
         self.solver.prepare(wait=wait)
-        if x is None:
-            return
-        with np.errstate(all="ignore"):
-            try:
-                state = check_element("x", x, self.system.state)
-                state = on_constraints(self.system, "x", state, self._own, warn=False)
-            except ValueError:  # the first call will say so
-                return
-            start, loop, state = self._parts.at_effect(self._loop, float(t), state, self._own)
-            if not np.isfinite(state).all():
-                return
-            began = time.perf_counter()
-            state = self._whole(loop, state, start, goal)
-            loop = self._keep_up(loop, state, start, goal)
-            ask = Ask(state, start, goal, goal, self._p, began, np.inf)
-            self._loop, self.info = self._parts.first(loop, ask)
+        if x is not None:
+            plan_before(self, float(t), x, goal)
 
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
         """Do before a call what can be done before: plan from the state that is expected then.
@@ -602,35 +505,7 @@ class MPC(Controller, metaclass=Fixed):
         RuntimeError
             If there was no call before.
         """
-        goal, loop = self.reference if reference is None else reference, self._loop
-        if loop.seen is None or loop.plan.found is None:
-            raise RuntimeError("there is nothing to go on from: call the controller first")
-        if not self.solver.has_feedback:
-            raise RuntimeError(
-                f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
-            )
-        t, began = clock_time(t), time.perf_counter()
-        with np.errstate(all="ignore"):
-            self._p = self._values.at(t)
-            seen, x = loop.seen
-            if not self._follows(seen, t):  # nothing says where the state will be then
-                return
-            start = t + self.delay
-            state = self._predicted(loop, seen, x, start)
-            if not np.isfinite(state).all():
-                return
-            state = self._whole(loop, state, start, goal)
-            ask = Ask(state, start, goal, goal, self._p, began, np.inf)
-            loop, info = self._planned(loop, ask)
-            found = loop.plan.found
-            assert found is not None
-            if found.status is SolveStatus.FAILED:
-                self._loop = loop
-                return
-            K = self.solver.feedback(found.plan)
-        preview = Preview(t, start, state, found, K, goal, self._p.copy(), info)
-        self._loop = loop._replace(preview=preview)
-        self.info = replace(self.info, preview_time=time.perf_counter() - began)
+        make_preview(self, t, reference)
 
     def feedback(self, x: ArrayLike) -> np.ndarray:
         """The call that was previewed: its controls for the state measured then.
@@ -719,40 +594,18 @@ class MPC(Controller, metaclass=Fixed):
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Residuals that say the group of their error; see `Residual`."""
-        system, found = self.system, {}
         p = np.array([self._values.at(float(t)) for t in times])
-        shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": self._p.shape}
-        for residual in self._stated.residuals:
-            group = residual.group
-            if group is None:
-                continue
-
-            def build(
-                t: Value, x: Value, u: Value, p: Value, residual: Residual = residual
-            ) -> Value:
-                return residual.expression(system, t, x, u, p)
-
-            error = trace(
-                "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
-            )
-            found[residual.name] = (error(times, x, system.nominal_input, p), group)
-        return found
+        return errors_of_residuals(self._stated, times, x, p)
 
     def tracked_errors(self) -> np.ndarray | None:
         """Errors with a weight in Q or at the end; see `Controller`."""
-        stated, own = self._stated, self._stated.nominal_parameters
-        weights = [np.asarray(stated.weight("Q").at(own))]
-        if not isinstance(stated.terminal, str):
-            weights.append(np.asarray(stated.weight("terminal").at(own)))
-        return np.any([weight.any(axis=1) for weight in weights], axis=0)
+        return weighted_errors(self._stated)
 
     def bounded_quantities(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float, str]]:
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
-        stated = self._stated
-        found = stated.bounded(times, x, u, self._p, states)
-        return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
+        return bounded_with_units(self._stated, times, x, u, self._p, states)
 
     def obstacles(self) -> tuple[dict[str, Any], np.ndarray]:
         """What plans keep bodies out of, by name, and the parameters that places depend on."""
@@ -764,196 +617,27 @@ class MPC(Controller, metaclass=Fixed):
             x = on_constraints(self.system, "x", x, self._own, warn=False)
         except ValueError as error:
             self._loop = self._loop.at(t, self._seconds)
-            return self._held_from(t + self.delay, t, reference, str(error))
-        if self._plans_in_c:
-            return self._called(t, x, reference, began)
-        loop = self._loop.at(t, self._seconds)
-        preview, loop = loop.preview, loop._replace(preview=None)
-        loop, outrun = self._keep_to_known(loop, t, x)
-        loop = self._parts.observed(loop, t, x, self._own)
-        start, loop, state = self._parts.at_effect(loop, t, x, self._own)
-        if state is not x and not np.isfinite(state).all():
-            self._loop = loop
-            text = f"the state predicted for t = {start:g} s is not finite"
-            return self._held_from(start, t, reference, text)
-        loop = loop._replace(seen=(t, x))
-        if self._parts.delay.is_full(loop.sent, start):
-            self._loop = loop
-            return self._hold(t, reference, CROWDED)
-        state = self._whole(loop, state, start, reference)
-        if preview is not None and not outrun and preview.fits(t, reference, self._p):
-            u = preview.answer(self.problem, state)
-            spent = time.perf_counter() - began
-            self.info = replace(preview.info, is_feedback=True, solve_time=spent)
-        else:
-            budget = self.real_time.budget
-            ask = Ask(state, start, reference, reference, self._p, began, budget)
-            loop, self.info = self._planned(loop, ask)
-            assert loop.plan.found is not None
-            u = loop.plan.found.u[0].take(self.problem.input_limits.controls)
-        if outrun:
-            text = "; ".join(filter(None, [outrun, self.info.message]))
-            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
-        limits = loop.limits.at(self._stated, self._p)
-        u = limits.applied(self._parts.rates.inputs(state, u, self._first_step))
-        self._loop = loop._replace(limits=limits, sent=self._parts.delay.send(loop.sent, start, u))
-        if self.real_time.split:
-            self.preview(t + self.dt, reference)
-        self._look_at(time.perf_counter() - began)
-        return u
-
-    def _look_at(self, seconds: float) -> None:
-        """After some slow calls without compiled functions, say once what makes them faster."""
-        if seconds < SLOW or self._slow >= MOST_SLOW or self.solver.is_prepared:
-            return
-        self._slow += 1
-        if self._slow < MOST_SLOW:
-            return
-        remedy = "mpc.prepare() compiles them, so does simulate before a run"
-        if find_compiler() is None:
-            remedy = f"install a C compiler, gcc or clang; then {remedy}"
-        notice(
-            f"slow calls of {self.system.name}",
-            f"{MOST_SLOW} calls of an MPC of {self.system.name} took more than {1e3 * SLOW:g} ms, "
-            f"the last {1e3 * seconds:.1f} ms: its functions are interpreted: {remedy}",
-        )
-
-    @property
-    def _plans_in_c(self) -> bool:
-        """Whether the kernel has all rules that a call needs."""
-        work = self.real_time
-        return (
-            self.solver.has_loop
-            and (self._parts.rates.is_plain or self._parts.estimator is None)
-            and not work.split
-            and (isinstance(self.guess, str) or self._is_planned)
-            and self._rules.preview is None
-        )
-
-    @property
-    def _is_planned(self) -> bool:
-        """Whether there is a plan to go on from."""
-        return self._kernel.is_ahead or self._rules.plan.found is not None
-
-    def _called(
-        self, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
-    ) -> np.ndarray:
-        """A call of the kernel."""
-        start = t + self.delay
-        if not self._kernel.is_ahead:
-            self._rules = self._rules.at(t, self._seconds)
-            if self._rules.plan.found is None:  # nobody prepared this loop
-                whole = self._whole(self._rules, x, t, reference)
-                self._rules = self._keep_up(self._rules, whole, start, reference)
-        kernel, work = self._kernel, self.real_time
-        calls, outrun = self._kernel_loop(), ""
-        if not kernel.is_ahead:
-            estimator, known = self._parts.estimator, self._rules.disturbance
-            numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
-            kernel.take(self._rules, self._last, numbers)
-        if self._p is not calls.p:
-            self._rules, outrun = self._keep_to_known(self._rules, t, x)
-        looks = 0 if self.problem.costs else work.looks
-        most = work.most_iterations
-        calls.set(work.iterations, work.first_iterations, most, self._parts.planner.word, looks)
-        u = self._told(t, x, reference, began, outrun)
-        assert u is not None  # what comes here is a state
-        return u
-
-    def _kernel_loop(self) -> Any:
-        """The loop of the kernel, made anew where functions were compiled in between."""
-        kernel = self._kernel
-        if kernel.calls is None or not kernel.calls.is_current:
-            self._rules = kernel.caught_up(self._rules, self._parts.estimator)
-            solver: Any = self.solver
-            known = None if self._parts.estimator is None else self._parts.estimator.in_kernel
-            rates, nominal = self._parts.rates.in_kernel(self._stated), self.system.nominal_input
-            kernel.calls = solver.loop(self.delay, self.dt, nominal, known, rates)
-        return kernel.calls
+            return held_from(self, t + self.delay, t, reference, str(error))
+        call = called if plans_in_c(self) else planned_call
+        return call(self, t, x, reference, began)
 
     def compiled_law(self, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:
         """Calls of the kernel without Python, for loops; see `KernelLaw`."""
-        goal = self.reference if reference is None else reference
-        if (
-            type(self)._control is not MPC._control
-            or self.system.project is not None
-            or self.system.state != plant.state
-            or not steers(self, plant)
-            or self._values.functions
-            or self.real_time.budget < np.inf
-            or not self._plans_in_c
-            or not self._kernel_loop().keeps_still(goal)
-        ):
-            return None
-        calls = self._kernel_loop()
-
-        def is_ready() -> bool:
-            kernel = self._kernel
-            return (
-                kernel.is_ahead
-                and kernel.calls is calls
-                and calls.is_current
-                and self._values.constant is self._p
-                and calls.keeps(goal, self._p)
-                and not calls.contradicts
-                and self._plans_in_c
-            )
-
-        def say(t: float, u: np.ndarray, elapsed: float) -> MPCInfo:
-            calls.called(elapsed)
-            restart = self._kernel.began_anew((calls.reference, calls.p), goal, self._p)
-            self._tell(calls.struct.status, elapsed, restart, "")
-            vars(self).update(_time=t, _last=u)
-            return self.info
-
-        return kernel_law(self, calls, is_ready, say)
+        is_own = type(self)._control is MPC._control  # a subclass may do more
+        return kernel_law(self, plant, reference) if is_own and steers(self, plant) else None
 
     def _answer(
         self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
     ) -> np.ndarray:
         """What changed since the last call is looked at in Python, all else in the kernel."""
         with self._kernel.lock:  # of threads that share this controller
-            kernel, u = self._kernel, None
-            calls = kernel.calls
-            if (
-                kernel.is_ahead
-                and type(self)._control is MPC._control  # a subclass may do more
-                and calls.is_current
-                and ulp(t) < CLOCK_ROUNDING * self.dt
-                and values.at(t) is calls.p is self._p
-                and self._plans_in_c
-                and self.system.project is None
-            ):
-                u = self._told(t, x, goal, time.perf_counter(), "")
+            u = None
+            if type(self)._control is MPC._control:  # a subclass may do more
+                u = answered(self, t, x, goal, values)
             if u is None:
                 return super()._answer(t, x, goal, values)
             vars(self).update(_time=t, _last=u)  # the guard of attributes takes a microsecond
             return u.copy()
-
-    def _told(
-        self, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float, outrun: str
-    ) -> np.ndarray | None:
-        """Ask the kernel; None where that finds no state."""
-        kernel, calls = self._kernel, self._kernel.calls
-        budget = self.real_time.budget
-        code, restart = kernel.call(t, x, t + self.delay, reference, self._p, began, budget)
-        if code == ODD:
-            return None
-        self._tell(code, time.perf_counter() - began, restart, outrun)
-        return calls.u.copy()
-
-    def _tell(self, code: int, seconds: float, restart: str, outrun: str) -> None:
-        """Say what the last call of the kernel is worth."""
-        calls = self._kernel.calls
-        vars(self)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
-        self._look_at(seconds)
-        if code or outrun or calls.contradicts:
-            status, text = self.info.status, calls.why()
-            if calls.contradicts and status is not CallStatus.HELD:
-                status = CallStatus.INFEASIBLE
-            if outrun:
-                status, text = CallStatus.UNSOLVED, "; ".join(filter(None, [outrun, text]))
-            self.info = replace(self.info, status=status, message=text)
 
     @property
     def _seconds(self) -> float:
@@ -964,53 +648,6 @@ class MPC(Controller, metaclass=Fixed):
         """Whether a time can follow another."""
         return follows(before, t, self._seconds)
 
-    def _held_from(
-        self, start: float, t: float, reference: ReferenceLike | None, message: str
-    ) -> np.ndarray:
-        """Controls to go on with when there is no answer, which act from a time on."""
-        u = self._hold(t, reference, message)
-        self._loop = self._loop._replace(sent=self._parts.delay.send(self._loop.sent, start, u))
-        return u
-
-    def _predicted(self, loop: Loop, t: float, x: np.ndarray, end: float) -> np.ndarray:
-        """State later, with the answers that take effect until then."""
-        return self._parts.predicted(loop, t, x, end, self._own)
-
-    def _acting(self, loop: Loop, t: float, reference: ReferenceLike | None) -> np.ndarray:
-        """Controls that act when the next answer takes effect."""
-        return loop.sent[-1][1] if loop.sent else self._resting_input(t, reference)
-
-    def _whole(
-        self, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
-    ) -> np.ndarray:
-        """State of the problem."""
-        if self._parts.rates.is_plain:
-            return x
-        return self._parts.rates.state(x, self._acting(loop, t, reference))
-
-    def _planned(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
-        """The next plan."""
-        if loop.plan.found is None:  # nobody prepared this loop
-            loop = self._keep_up(loop, ask.x, ask.start, ask.reference)
-        return self._parts.planned(loop, ask)
-
-    def _keep_to_known(self, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:
-        """Parameters that the plan's steps keep up with; see `LoopParts.kept_to_known`."""
-        if not self._is_planned or self._own.tobytes() == loop.checked.tobytes():
-            return loop, ""
-        whole = self._whole(loop, x, t, None)
-        loop, self._p, text = self._parts.kept_to_known(loop, t, whole, self._p)
-        return loop, text
-
-    def _keep_up(
-        self, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None
-    ) -> Loop:
-        """Before a first plan: substeps that keep up; see `LoopParts.keeping_up`."""
-        loop, parts = self._parts.keeping_up(loop, x, start, reference, self._own)
-        if parts is not self._parts:
-            self._parts, self._kernel = parts, KernelCalls()
-        return loop
-
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Last controls, within limits as they are now; before there are any those of the plan."""
         found = self._loop.plan.found
@@ -1020,13 +657,3 @@ class MPC(Controller, metaclass=Fixed):
         else:
             u = super()._fallback(t, reference)
         return self._loop.limits.at(self._stated, self._p).applied(u)
-
-
-def _check_multiple(system: System, name: str, seconds: float) -> None:
-    """Refuse times that a discrete system does not know."""
-    samples = seconds / system.dt
-    if abs(samples - round(samples)) > EARLY / system.dt:
-        raise ValueError(
-            f"{name} = {seconds:g} s is no multiple of {system.dt:g} s, the sample time of "
-            f"{system.name}"
-        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from dataclasses import replace
+from math import ulp
 from threading import RLock
 from typing import Any
 
@@ -12,10 +14,13 @@ from lgcontrol.optimal import SolveStatus
 from lgcontrol.optimal._internal import status_of
 from lgcontrol.simulation import CallStatus
 from lgcontrol.simulation._internal import KernelLaw
-from lgcontrol.systems import ReferenceLike
+from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.systems._internal import ParameterValues
 
+from ._base import CLOCK_ROUNDING
 from ._mpc_info import MPCInfo
 from ._mpc_loop import Loop
+from ._mpc_notices import notice_slow_call
 from ._mpc_plan import PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
@@ -101,22 +106,179 @@ class KernelCalls:
         return loop._replace(plan=plan, sent=tuple(state.sent), clock=state.clock, seen=seen)
 
 
-def kernel_law(
-    mpc: Any,
-    calls: Any,
-    is_ready: Callable[[], bool],
-    say: Callable[[float, np.ndarray, float], MPCInfo],
-) -> KernelLaw:
-    """Calls of a kernel's loop as a law of loops in C.
+def plans_in_c(mpc: Any) -> bool:
+    """Whether the kernel has all rules that a call of an MPC needs."""
+    parts = mpc._parts
+    return (
+        mpc.solver.has_loop
+        and (parts.rates.is_plain or parts.estimator is None)
+        and not mpc.real_time.split
+        and (isinstance(mpc.guess, str) or _is_planned(mpc))
+        and mpc._rules.preview is None
+    )
+
+
+def _is_planned(mpc: Any) -> bool:
+    """Whether there is a plan to go on from."""
+    return mpc._kernel.is_ahead or mpc._rules.plan.found is not None
+
+
+def called(
+    mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
+) -> np.ndarray:
+    """Controls of a call of the kernel; see `planned_call` for one in Python."""
+    start = t + mpc.delay
+    if not mpc._kernel.is_ahead:
+        mpc._rules = mpc._rules.at(t, mpc._seconds)
+        if mpc._rules.plan.found is None:  # nobody prepared this loop
+            whole = whole_state(mpc, mpc._rules, x, t, reference)
+            mpc._rules = keep_up(mpc, mpc._rules, whole, start, reference)
+    kernel, work = mpc._kernel, mpc.real_time
+    calls, outrun = _kernel_loop(mpc), ""
+    if not kernel.is_ahead:
+        estimator, known = mpc._parts.estimator, mpc._rules.disturbance
+        numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
+        kernel.take(mpc._rules, mpc._last, numbers)
+    if mpc._p is not calls.p:
+        mpc._rules, outrun = keep_to_known(mpc, mpc._rules, t, x)
+    looks = 0 if mpc.problem.costs else work.looks
+    most = work.most_iterations
+    calls.set(work.iterations, work.first_iterations, most, mpc._parts.planner.word, looks)
+    u = _told(mpc, t, x, reference, began, outrun)
+    assert u is not None  # what comes here is a state
+    return u
+
+
+def answered(
+    mpc: Any, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
+) -> np.ndarray | None:
+    """Controls of a call that only goes on; None where Python has to look at something."""
+    kernel = mpc._kernel
+    calls = kernel.calls
+    if (
+        kernel.is_ahead
+        and calls.is_current
+        and ulp(t) < CLOCK_ROUNDING * mpc.dt
+        and values.at(t) is calls.p is mpc._p
+        and plans_in_c(mpc)
+        and mpc.system.project is None
+    ):
+        return _told(mpc, t, x, goal, time.perf_counter(), "")
+    return None
+
+
+def _kernel_loop(mpc: Any) -> Any:
+    """The loop of the kernel, made anew where functions were compiled in between."""
+    kernel = mpc._kernel
+    if kernel.calls is None or not kernel.calls.is_current:
+        mpc._rules = kernel.caught_up(mpc._rules, mpc._parts.estimator)
+        known = None if mpc._parts.estimator is None else mpc._parts.estimator.in_kernel
+        rates, nominal = mpc._parts.rates.in_kernel(mpc._stated), mpc.system.nominal_input
+        kernel.calls = mpc.solver.loop(mpc.delay, mpc.dt, nominal, known, rates)
+    return kernel.calls
+
+
+def _told(
+    mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float, outrun: str
+) -> np.ndarray | None:
+    """Ask the kernel; None where that finds no state."""
+    kernel, calls = mpc._kernel, mpc._kernel.calls
+    budget = mpc.real_time.budget
+    code, restart = kernel.call(t, x, t + mpc.delay, reference, mpc._p, began, budget)
+    if code == ODD:
+        return None
+    _tell(mpc, code, time.perf_counter() - began, restart, outrun)
+    return calls.u.copy()
+
+
+def _tell(mpc: Any, code: int, seconds: float, restart: str, outrun: str) -> None:
+    """Say what the last call of the kernel is worth."""
+    calls = mpc._kernel.calls
+    vars(mpc)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
+    notice_slow_call(mpc, seconds)
+    if code or outrun or calls.contradicts:
+        status, text = mpc.info.status, calls.why()
+        if calls.contradicts and status is not CallStatus.HELD:
+            status = CallStatus.INFEASIBLE
+        if outrun:
+            status, text = CallStatus.UNSOLVED, "; ".join(filter(None, [outrun, text]))
+        mpc.info = replace(mpc.info, status=status, message=text)
+
+
+def acting(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> np.ndarray:
+    """Controls that act when the next answer takes effect."""
+    return loop.sent[-1][1] if loop.sent else mpc._resting_input(t, reference)
+
+
+def whole_state(
+    mpc: Any, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
+) -> np.ndarray:
+    """State of the problem that is solved."""
+    if mpc._parts.rates.is_plain:
+        return x
+    return mpc._parts.rates.state(x, acting(mpc, loop, t, reference))
+
+
+def keep_to_known(mpc: Any, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:
+    """Parameters that the plan's steps keep up with; see `LoopParts.kept_to_known`."""
+    if not _is_planned(mpc) or mpc._own.tobytes() == loop.checked.tobytes():
+        return loop, ""
+    whole = whole_state(mpc, loop, x, t, None)
+    loop, mpc._p, text = mpc._parts.kept_to_known(loop, t, whole, mpc._p)
+    return loop, text
+
+
+def keep_up(
+    mpc: Any, loop: Loop, x: np.ndarray, start: float, reference: ReferenceLike | None
+) -> Loop:
+    """Before a first plan: substeps that keep up; see `LoopParts.keeping_up`."""
+    loop, parts = mpc._parts.keeping_up(loop, x, start, reference, mpc._own)
+    if parts is not mpc._parts:
+        mpc._parts, mpc._kernel = parts, KernelCalls()
+    return loop
+
+
+def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:
+    """Calls of the kernel as a law of loops in C; None where Python has to look at something.
 
     Parameters
     ----------
     mpc : MPC
-    calls : KernelLoop
-    is_ready, say : callable
-        As of `KernelLaw`.
+    plant : System
+    reference : optional
+        As of the run.
     """
+    goal = mpc.reference if reference is None else reference
+    if (
+        mpc.system.project is not None
+        or mpc.system.state != plant.state
+        or mpc._values.functions
+        or mpc.real_time.budget < np.inf
+        or not plans_in_c(mpc)
+        or not _kernel_loop(mpc).keeps_still(goal)
+    ):
+        return None
+    calls = _kernel_loop(mpc)
     entry, arguments = calls.entry
+
+    def is_ready() -> bool:
+        kernel = mpc._kernel
+        return (
+            kernel.is_ahead
+            and kernel.calls is calls
+            and calls.is_current
+            and mpc._values.constant is mpc._p
+            and calls.keeps(goal, mpc._p)
+            and not calls.contradicts
+            and plans_in_c(mpc)
+        )
+
+    def say(t: float, u: np.ndarray, elapsed: float) -> MPCInfo:
+        calls.called(elapsed)
+        restart = mpc._kernel.began_anew((calls.reference, calls.p), goal, mpc._p)
+        _tell(mpc, calls.struct.status, elapsed, restart, "")
+        vars(mpc).update(_time=t, _last=u)
+        return mpc.info
 
     def took(t: float, u: np.ndarray, told: np.ndarray, elapsed: float) -> None:
         calls.called(elapsed)

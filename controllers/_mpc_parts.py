@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import OptimalControlProblem
-from lgcontrol.optimal._internal import depends_on_time, moves, sample_reference
-from lgcontrol.systems import ReferenceLike, System
+from lgcontrol.codegen._internal import MOST_SUBSTEPS, check_quotient
+from lgcontrol.optimal import (
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Rates,
+    Settings,
+    Solver,
+)
+from lgcontrol.optimal._internal import (
+    depends_on_time,
+    make_solver,
+    moves,
+    sample_reference,
+    starts_of,
+)
+from lgcontrol.systems import ReferenceLike, System, Trajectory
 
+from ._base import Controller
 from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_info import MPCInfo
 from ._mpc_loop import Loop
 from ._mpc_plan import Ask, Planner, PlanState
 from ._mpc_rates import InputRates
-from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator
+from ._real_time import RealTime
+from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, SteadyDisturbance
+
+SETTINGS = Settings()  # where none are given
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,3 +164,87 @@ class LoopParts:
             if self.planner.solver.is_prepared:
                 parts.planner.solver.prepare()
         return loop._replace(checked=own.copy()), parts
+
+
+def put_together(
+    stated: OptimalControlProblem,
+    rates: Rates | None,
+    period: float,
+    delay: float,
+    work: RealTime,
+    guess: Controller | Trajectory | str,
+    solver: Solver | str | None,
+    settings: Settings | None,
+    disturbance: str | Iterable[str] | SteadyDisturbance,
+) -> LoopParts:
+    """Parts of an MPC by its options, as it takes them; what does not go together is refused.
+
+    Parameters
+    ----------
+    stated : OptimalControlProblem
+        Of the system's inputs.
+    rates
+    period : float
+        In s.
+    delay, work, guess, solver, settings, disturbance
+    """
+    system, hold, first = stated.system, stated.hold, float(stated.steps[0])
+    if rates is not None and hold == "zero" and not stated.has_equal_steps:
+        raise ValueError(
+            f"rates of held controls need steps of one length, got {stated.grid}: give dt as "
+            'one number, or hold="first"'
+        )
+    is_estimated = isinstance(disturbance, SteadyDisturbance) or bool(disturbance)
+    for what, is_used in (
+        ("a delay", delay > 0), ("split=True", work.split), ("disturbance=", is_estimated),
+        ("a period longer than dt", period > first * (1 + EARLY)),
+    ):  # fmt: skip
+        if hold == "first" and is_used:
+            raise ValueError(
+                f'hold="first" moves controls within a period, and {what} is for held ones: '
+                'leave it out, or take hold="zero"'
+            )
+    view = InputRates(system, rates, period, hold)
+    planned = view.problem(stated)
+    if system.is_discrete:
+        for name, value in (("period", period), ("delay", delay)):
+            _check_multiple(system, name, value)
+    check_quotient("steps of the delay", delay / planned.dt, MOST_SUBSTEPS)
+    if isinstance(guess, str) and guess != "auto":
+        starts_of(planned.system, guess)
+    if not view.is_plain and not isinstance(guess, str):
+        raise TypeError(
+            f"with {'linear controls' if rates is None else 'rates'} plans start from a word, "
+            f"as guess='cheapest', not {guess!r}"
+        )
+    if settings is not None and solver in (None, "interior_point"):
+        solver = InteriorPointSolver(settings=settings)
+    numbers = SETTINGS if settings is None else settings
+    chosen = make_solver(solver, planned)
+    if work.split and not chosen.has_feedback:
+        raise ValueError(
+            f"split=True needs the feedback of a plan, which {type(chosen).__name__} does "
+            "not have: take solver='interior_point'"
+        )
+    estimator = None
+    if is_estimated:
+        if not isinstance(disturbance, SteadyDisturbance):
+            disturbance = SteadyDisturbance(disturbance)
+        estimator = DisturbanceEstimator(
+            system, disturbance, numbers.bias_settling * period, method=planned.method,
+            substeps=planned.substeps,
+            Q=stated.weight("Q").at(stated.nominal_parameters),
+            unobservable=numbers.bias_unobservable,
+        )  # fmt: skip
+    planner = Planner(planned, chosen, numbers, work, guess)
+    return LoopParts(system, view, Delay(system, delay, period), planner, estimator)
+
+
+def _check_multiple(system: System, name: str, seconds: float) -> None:
+    """Refuse times that a discrete system does not know."""
+    samples = seconds / system.dt
+    if abs(samples - round(samples)) > EARLY / system.dt:
+        raise ValueError(
+            f"{name} = {seconds:g} s is no multiple of {system.dt:g} s, the sample time of "
+            f"{system.name}"
+        )

@@ -146,7 +146,8 @@ class PathFollowing(Controller):
         if self._at is None or not self.mpc._follows(self._at[0], t):
             state = self.task.start(x)  # the first call, or the clock jumped
         else:
-            later = self.mpc._predicted(self.mpc._loop, *self._at, t)[-2:]
+            mpc = self.mpc
+            later = mpc._parts.predicted(mpc._loop, *self._at, t, mpc._own)[-2:]
             first, last = float(self.task.path.t[0]), float(self.task.path.t[-1])
             later = np.clip(later, [first, 0.0], [last, self.task.speed])
             state = np.concatenate([x, later])

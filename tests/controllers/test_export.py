@@ -31,7 +31,7 @@ from lgcontrol.controllers import (
     SpringTorqueControl,
     ThrustVectorPD,
 )
-from lgcontrol.controllers._mpc import MPCInfo
+from lgcontrol.controllers._mpc_info import MPCInfo
 from lgcontrol.groups import SO2, SO3, Product, Rn, Translation
 from lgcontrol.mechanics import (
     FrameTask,

@@ -1,0 +1,55 @@
+"""What a run records of an MPC's plans: errors that they weigh, and quantities that they bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lgcontrol.codegen import Value, trace
+from lgcontrol.groups import LieGroup
+from lgcontrol.optimal import OptimalControlProblem, Residual
+
+
+def errors_of_residuals(
+    stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, p: np.ndarray
+) -> dict[str, tuple[np.ndarray, LieGroup]]:
+    """Residuals that say the group of their error, at some states.
+
+    Parameters
+    ----------
+    stated : OptimalControlProblem
+    times : ndarray, shape (k,)
+        In s.
+    x : ndarray, shape (k, nq)
+    p : ndarray, shape (k, n_parameters)
+    """
+    system, found = stated.system, {}
+    shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": p.shape[1:]}
+    for residual in stated.residuals:
+        group = residual.group
+        if group is None:
+            continue
+
+        def build(t: Value, x: Value, u: Value, p: Value, residual: Residual = residual) -> Value:
+            return residual.expression(system, t, x, u, p)
+
+        error = trace("task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol)
+        found[residual.name] = (error(times, x, system.nominal_input, p), group)
+    return found
+
+
+def weighted_errors(stated: OptimalControlProblem) -> np.ndarray:
+    """Which errors have a weight in Q or at the end, shape (dim,)."""
+    own = stated.nominal_parameters
+    weights = [np.asarray(stated.weight("Q").at(own))]
+    if not isinstance(stated.terminal, str):
+        weights.append(np.asarray(stated.weight("terminal").at(own)))
+    return np.any([weight.any(axis=1) for weight in weights], axis=0)
+
+
+def bounded_with_units(
+    stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray,
+    states: np.ndarray | None,
+) -> dict[str, tuple[np.ndarray, float, float, str]]:  # fmt: skip
+    """Bounded quantities by name: values, limits and unit."""
+    found = stated.bounded(times, x, u, p, states)
+    return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}
