@@ -594,6 +594,8 @@ class MPC(Controller, metaclass=Fixed):
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Residuals that say the group of their error; see `Residual`."""
+        if all(residual.group is None for residual in self._stated.residuals):
+            return {}
         p = np.array([self._values.at(float(t)) for t in times])
         return errors_of_residuals(self._stated, times, x, p)
 

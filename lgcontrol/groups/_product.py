@@ -54,7 +54,7 @@ class Product(LieGroup):
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a product of the same blocks with the same names."""
-        return isinstance(other, Product) and self._items == other._items
+        return self is other or (isinstance(other, Product) and self._items == other._items)
 
     def __hash__(self) -> int:
         """Hash by value."""
@@ -119,22 +119,22 @@ class Product(LieGroup):
         """Identities of the blocks, shape (nq,)."""
         return np.concatenate([np.zeros(0), *(group.identity for _, group in self._items)])
 
-    @property
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names with the block in front: ``pose.x``."""
         return tuple(f"{b}.{n}" for b, group in self._items for n in group.coordinate_names)
 
-    @property
+    @cached_property
     def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names with the block in front: ``pose.rx``."""
         return tuple(f"{b}.{n}" for b, group in self._items for n in group.tangent_names)
 
-    @property
+    @cached_property
     def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
         """Units of the coordinates."""
         return tuple(unit for _, group in self._items for unit in group.coordinate_units)
 
-    @property
+    @cached_property
     def tangent_units(self) -> tuple[str, ...]:  # type: ignore[override]
         """Units of tangent vectors."""
         return tuple(unit for _, group in self._items for unit in group.tangent_units)

@@ -124,6 +124,8 @@ def sample_reference(
                 f"finite{' with ' + given if given else ''}: give other parameters or another "
                 "reference, or one with inputs"
             )
+    elif np.ndim(x) == np.ndim(u) == 1:
+        x, u = _constant(system, x, u)
     else:
         x = _check_states(system, x)
     if np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
@@ -153,6 +155,19 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
         if known is not None and known.motion is not None:
             used.append(cast(ModelFunction, known.motion))  # systems trace what they are given
         prepare(*used, calls=CALLS, items=count)
+
+
+def _constant(system: System, x: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A state and its input, checked; those of one point stay for next time."""
+    given, kept = (np.asarray(x).tobytes(), np.asarray(u).tobytes()), system.memo(("held",), dict)
+    last = kept.get("last")  # one value, as in `_driven`
+    if last is None or last[0] != given:
+        x = _check_states(system, x)
+        if len(u) == len(system.input_index("control")) != system.n_inputs:
+            u = system.full_input(u)
+        u = check_shape("the reference's input", u, (system.n_inputs,))
+        kept["last"] = last = given, (x.copy(), u.copy())
+    return last[1]
 
 
 def _driven(

@@ -38,12 +38,7 @@ class Clock:
     @classmethod
     def dividing(cls, seconds: Iterable[float]) -> Clock:
         """The longest tick that divides all given times; zeros do not matter."""
-        times = {as_fraction(value) for value in {*seconds} if value}
-        if not times:
-            raise ValueError("no time step given")
-        denominator = lcm(*(value.denominator for value in times))
-        numerator = gcd(*(value.numerator * denominator // value.denominator for value in times))
-        return cls(Fraction(numerator, denominator))
+        return cls(_longest_tick(frozenset(seconds)))
 
     def ticks(self, name: str, seconds: float) -> int:
         """Whole number of ticks of a time; a time that is no multiple of the tick is refused."""
@@ -146,6 +141,16 @@ class Queue(Generic[Item]):
     def __len__(self) -> int:
         """Count what is still under way."""
         return len(self._heap)
+
+
+@lru_cache(maxsize=256)
+def _longest_tick(seconds: frozenset[float]) -> Fraction:
+    times = {as_fraction(value) for value in seconds if value}
+    if not times:
+        raise ValueError("no time step given")
+    denominator = lcm(*(value.denominator for value in times))
+    numerator = gcd(*(value.numerator * denominator // value.denominator for value in times))
+    return Fraction(numerator, denominator)
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from types import FunctionType, MethodType
 from typing import Any
@@ -99,7 +100,7 @@ class ControlStage:
         offer = own_offer(self.law, "compiled_law", "__call__")
         return None if offer is None else offer(plant, reference)
 
-    @property
+    @cached_property
     def system(self) -> System | None:
         """What the controller was made for; what adapts a controller has no system of its own."""
         own = getattr(self.law, "__dict__", {}).get("system")

@@ -245,7 +245,8 @@ def simulate(
     lower, upper = plant.input_bounds
     goal = as_reference(reference)
     warn_beyond_limits(plant, "x0", start)
-    if reference is not None and not isinstance(reference, FunctionType | MethodType):
+    plain = isinstance(reference, FunctionType | MethodType)
+    if plant.limits and reference is not None and not plain:
         nodes = np.atleast_1d(np.asarray(getattr(reference, "t", 0.0), dtype=np.float64))
         states = states_followed(plant, stages, reference, nodes)
         if states is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import casadi as ca
@@ -52,6 +53,12 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     >>> block_slices(Product(motor=joint, configuration=joint))[1]["elbow"]
     slice(1, 2, None)
     """
+    coordinates, tangents = _block_slices(group)
+    return dict(coordinates), dict(tangents)
+
+
+@lru_cache(64)
+def _block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     found = list(_visit("", group, 0, 0))
     counts = Counter(path.rsplit(".")[-1] for path, _, _ in found)
     paths = {path for path, _, _ in found}

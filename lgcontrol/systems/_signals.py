@@ -27,6 +27,7 @@ Role = Literal["control", "measured", "disturbance", "noise"]
 
 InputChoice = Literal["control", "measured", "disturbance", "noise", "all"]
 """A role, or the inputs of all roles."""
+CHOICES = get_args(InputChoice)
 
 
 @named_options
@@ -235,8 +236,8 @@ def nominal_of(signals: Sequence[Any]) -> np.ndarray:
 
 def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
     """Positions of the inputs with a role, or of all; integers of shape (k,)."""
-    if not isinstance(choice, str) or choice not in get_args(InputChoice):
-        raise UnknownNameError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
+    if not isinstance(choice, str) or choice not in CHOICES:
+        raise UnknownNameError(unknown_name("choice of inputs", choice, CHOICES))
     chosen = [i for i, entry in enumerate(inputs) if choice in (entry.role, "all")]
     return np.array(chosen, dtype=int)
 

@@ -72,9 +72,12 @@ class Watch:
     def _ask(self, entry: Any) -> int:
         try:
             spent = time.perf_counter() - self.started
-            last = iteration_of(entry[: len(LOG)], self.number, spent)
-            self.progress.tell(lambda: f"{self.number} iterations, residual {last.kkt:.1e}")
-            if self.callback is not None and self.callback(last):
+
+            def last() -> Iteration:
+                return iteration_of(entry[: len(LOG)], self.number, spent)
+
+            self.progress.tell(lambda: f"{self.number} iterations, residual {last().kkt:.1e}")
+            if self.callback is not None and self.callback(last()):
                 self.ended = SolveStatus.STOPPED
             elif spent > self.time_limit:
                 self.ended = SolveStatus.TIME_LIMIT
