@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction, set_compile_policy
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.optimal import Bound, InteriorPointSolver, NLPSolver, OptimalControlProblem
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    NLPSolver,
+    OptimalControlProblem,
+    SolveStatus,
+)
 from lgcontrol.optimal._settings import Settings
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
@@ -28,9 +34,9 @@ from lgcontrol.optimal.kernel._table import (
     Task,
     header,
 )
-from lgcontrol.systems import Input
+from lgcontrol.systems import Input, System
 
-from .test_interior_point import HANGING, PROBLEMS, slew, swing, turned
+from .test_interior_point import HANGING, PROBLEMS, in_numpy, slew, swing, turned
 from .user_tasks import TASKS
 
 # Both forms sum in different orders: iterates part by rounding, more so the longer a solve is.
@@ -185,6 +191,22 @@ def test_real_time_steps_lead_to_the_goal():
 
 
 @pytest.mark.usually(name=("swing", "swing, soft", "swing, stopped"))
+@pytest.mark.parametrize("is_compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+def test_controls_that_end_on_their_limits_leave_a_step(is_compiled):
+    """Clipped at a share of 1e-8 of a distance of 1e-8 they have none left, to the last bit."""
+    push = Input("push", "N", -1.0, 1.0)
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=[push])
+    problem = OptimalControlProblem(cart, 20, 0.1, Q=[100.0, 1.0], R=1e-3, reference=[0.0, 0.0])
+    solver = InteriorPointSolver(problem).prepare() if is_compiled else in_numpy(problem)
+    assert solver.is_compiled == is_compiled
+    plan = solver.solve([3.0, 0.0]).plan
+    for k, x in enumerate([[3.0, 0.0], [3.16, 0.25], [2.94, -0.01], [2.9, 0.1]]):
+        found = solver.step(x, plan=plan, t0=0.1 * k, iterations=1)
+        plan = found.plan
+        assert found.status is not SolveStatus.FAILED, k
+        assert np.isfinite([*plan["zl"].ravel(), *plan["zu"].ravel()]).all()
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_finds_the_optimum_that_ipopt_finds(name):
     problem, x0 = PROBLEMS[name]

@@ -21,6 +21,7 @@ from .._transcription import Nodes, Setting
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
+ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
 
 
 @dataclass(frozen=True)
@@ -455,9 +456,13 @@ class NewtonKKT:
         )
 
     def rooms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distances of controls from their limits."""
-        v = u[:, self.model.controls]
-        return v - self.lower, self.upper - v
+        """Distances of controls from their limits, of one rounding where there is none."""
+        v, lower, upper = u[:, self.model.controls], self.lower, self.upper
+        below, above = v - lower, upper - v
+        return (
+            np.where(below == 0, np.abs(lower) * ROUNDING, below),
+            np.where(above == 0, np.abs(upper) * ROUNDING, above),
+        )
 
     def phi(self, it: PlanIterate, cost: float) -> float:
         """The barrier function."""
@@ -745,7 +750,7 @@ class NewtonKKT:
         if not (np.isfinite(theta) and np.isfinite(phi)):
             return False
         self.gain = float((phi - ref.phi) / np.float64(alpha * (1 - alpha / 2) * ref.slope))
-        fuzz = 10 * float(np.finfo(float).eps) * abs(ref.phi)
+        fuzz = 10 * ROUNDING * abs(ref.phi)
         if theta > self.filter.most or not self.filter.accepts(theta, phi - fuzz):
             return False
         switches = ref.slope < 0 and (
@@ -775,7 +780,7 @@ class NewtonKKT:
                 share = ref.theta**o.switch_theta / (-ref.slope) ** o.switch_phi
                 least = min(least, share)
         # A shorter step is lost in rounding; without violation the published least length is zero.
-        least = max(least * o.step_least, float(np.finfo(float).eps))
+        least = max(least * o.step_least, ROUNDING)
         rolls_first = self.is_linear or alpha < o.rollout
         if rolls_first:
             rolled = self.roll_out(fac.K, tau, d)

@@ -584,8 +584,7 @@ class InteriorPointSolver:
         memory.give(setting, found.t, x0, self._weight(setting))
         plan, hard = found.plan, np.isinf(memory.arrays["weight"])
         is_warm = plan.layout == self.plan_layout and plan.number("content") == GAINS
-        is_warm = is_warm and not plan.number("is_elastic") and bool(np.isfinite(plan["zl"]).all())
-        is_warm = is_warm and bool(np.isfinite(plan["zu"]).all())
+        is_warm = is_warm and not plan.number("is_elastic")
         if is_warm:  # steps of a loop put prices on hard rows
             memory.take(plan)
             memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0

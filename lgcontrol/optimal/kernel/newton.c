@@ -213,6 +213,12 @@ LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in
 #pragma GCC optimize("O3")
 #endif
 
+/* A distance from a limit: where rounding leaves none, that of the next number. */
+LG_INLINE double room(double distance, double limit)
+{
+  return distance == 0 ? fabs(limit) * 2.220446049250313e-16 : distance;
+}
+
 /* How far controls are from their limits. */
 static void rooms(const lg_model *m, const lg_task *q, const lg_state *s, const double *u,
                   double *restrict below, double *restrict above)
@@ -222,8 +228,8 @@ static void rooms(const lg_model *m, const lg_task *q, const lg_state *s, const 
   for (int64_t k = 0; k < q->horizon && nu > nv; k++)
     for (int64_t j = 0; j < nv; j++) below[k * nv + j] = u[k * nu + m->controls[j]];
   if (nu > nv) u = below;
-  for (int64_t i = 0; i < n; i++) above[i] = highest[i] - u[i];
-  for (int64_t i = 0; i < n; i++) below[i] = u[i] - lowest[i];
+  for (int64_t i = 0; i < n; i++) above[i] = room(highest[i] - u[i], highest[i]);
+  for (int64_t i = 0; i < n; i++) below[i] = room(u[i] - lowest[i], lowest[i]);
 }
 
 /* The problem about the iterate. */
@@ -2194,13 +2200,10 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
 {
   const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
   const double mu = s->mu, most = o->real_time_sigma;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < nv; j++) {
-      const int64_t i = k * nv + j;
-      const double v = s->trial.u[k * m->nu + m->controls[j]];
-      s->trial.zl[i] = near(s->now.zl[i], v - s->lower[j], mu, most);
-      s->trial.zu[i] = near(s->now.zu[i], s->upper[j] - v, mu, most);
-    }
+  for (int64_t i = 0; i < N * nv; i++) {
+    s->trial.zl[i] = near(s->now.zl[i], s->t_below[i], mu, most);
+    s->trial.zu[i] = near(s->now.zu[i], s->t_above[i], mu, most);
+  }
   for (int64_t k = 0; k <= N; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
