@@ -265,7 +265,7 @@ def _judge(
     """Values of the criteria, and their signals at equal times of the run."""
     values: dict[str, float] = {}
     rows = np.full((len(criteria), samples), np.nan, dtype=np.float32)
-    end = run.t[-1]
+    times = np.linspace(0.0, run.t[-1], samples)
     for k, one in enumerate(criteria):
         try:
             values[one.name], history = one.measured(run)
@@ -274,7 +274,7 @@ def _judge(
                 raise
             values[one.name], history = float("nan"), None
         if history is not None and samples:
-            rows[k] = np.interp(np.linspace(0.0, end, samples), run.t, history)
+            rows[k] = np.interp(times, run.t, history)
     return values, rows
 
 

@@ -622,12 +622,18 @@ class OptimalControlProblem(Frozen):
         if "substeps" not in self._automatic:
             return self
         rule, method = self._steps_rule, self.method
+        asked = tuple(
+            None if value is None else np.asarray(value).tobytes() for value in (x, u, t, p)
+        )
+        if self._kept.get("keeps up") == asked:  # runs from one start follow each other
+            return self
         needed = rule.needed(method, x, u, t, p)
         if needed > MOST_SUBSTEPS and "method" in self._automatic:
             method = rule.method(x, u, t, p)
             if method != self.method:
                 return self.integrated_by(method, None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
+            self._kept["keeps up"] = asked
             return self
         return self.integrated_by(method, needed)
 

@@ -124,8 +124,8 @@ def sample_reference(
                 f"finite{' with ' + given if given else ''}: give other parameters or another "
                 "reference, or one with inputs"
             )
-    elif np.ndim(x) == np.ndim(u) == 1:
-        x, u = _constant(system, x, u)
+    elif np.ndim(x) == np.ndim(u) == 1 and not isinstance(reference, Trajectory):
+        return _along(times, *_constant(system, x, u))
     else:
         x = _check_states(system, x)
     if np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
@@ -133,10 +133,7 @@ def sample_reference(
     u = check_shape("the reference's input", u, (system.n_inputs,), batch=True)
     if isinstance(reference, Trajectory):
         u = _at_rest_after(system, reference, times, u, p)
-    count = len(times)
-    return ReferenceSamples(
-        np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
-    )
+    return _along(times, x, u)
 
 
 def prepare_sampling(system: System, reference: ReferenceLike | None, count: int) -> None:
@@ -155,6 +152,11 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
         if known is not None and known.motion is not None:
             used.append(cast(ModelFunction, known.motion))  # systems trace what they are given
         prepare(*used, calls=CALLS, items=count)
+
+
+def _along(times: np.ndarray, x: np.ndarray, u: np.ndarray) -> ReferenceSamples:
+    """States and inputs, a row for each time; constants are repeated."""
+    return ReferenceSamples(*(np.broadcast_to(a, (len(times), a.shape[-1])) for a in (x, u)))
 
 
 def _constant(system: System, x: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ class RunLoop:
         self.answers: list[Any] = [None] * len(run.stages)  # in effect, of each controller
         self.effects: list[Queue[Any]] = [Queue() for _ in run.stages]
         self.deliveries: Queue[tuple[SimulatedSensor, float, np.ndarray]] = Queue()
-        self.record = Recorder(run)
+        self.record = self._recorder()
         self._controls = plant.input_index("control")
         self._calls = [stage.times.on(run.clock) for stage in run.stages]
         self._samples = [sensor.times.on(run.clock) for sensor in run.sensors]
@@ -82,6 +82,10 @@ class RunLoop:
         if unseen:
             warnings.warn(unseen, RuntimeWarning, stacklevel=level_outside())
         return self._result(status, message)
+
+    def _recorder(self) -> Any:
+        """What the run is written down with."""
+        return Recorder(self.run)
 
     @property
     def execution(self) -> str:

@@ -147,7 +147,7 @@ def check_estimator(
     if not sensors:
         raise ValueError("an estimator needs sensors: simulate(..., sensors=[Sensor(...)])")
     model = getattr(estimator, "plant", getattr(estimator, "system", None))
-    if isinstance(model, System):
+    if isinstance(model, System) and model is not plant:
         _check_estimated(type(estimator).__name__, model, plant, feedback)
 
 
