@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -104,14 +105,34 @@ def with_input_rates(
 
     prefix = "" if isinstance(system.state, Product) else "state."
     limits = {f"{prefix}{name}": pair for name, pair in system.limits.items()}
-    for entry in entries:
-        if np.isfinite([entry.lower, entry.upper]).any():
-            limits[f"{INPUT}.{entry.name}"] = (entry.lower, entry.upper)
-    return System(
-        f"{system.name}_rates", state, field,
-        inputs=[*inputs, *(system.inputs[i] for i in others), *more],
-        parameters=system.parameters, derivatives=derivatives, limits=limits, look=system.look,
+    return with_controls(
+        system, "rates", state, field, derivatives, inputs, more,
+        limits=limits | _limits_of(entries),
     )  # fmt: skip
+
+
+def with_controls(
+    system: System[Any], suffix: str, state: Any, field: Callable[..., Any],
+    derivatives: Callable[..., Any], controls: Sequence[Input], measured: Sequence[Input] = (), *,
+    limits: Mapping[str, Any], **options: Any,
+) -> System[Any]:  # fmt: skip
+    """System with other controls, its other inputs behind them, then measured ones."""
+    kept = set(system.input_index("control").tolist())
+    others = [entry for i, entry in enumerate(system.inputs) if i not in kept]
+    return System(
+        f"{system.name}_{suffix}", state, field, inputs=[*controls, *others, *measured],
+        parameters=system.parameters, derivatives=derivatives, limits=limits, look=system.look,
+        **options,
+    )  # fmt: skip
+
+
+def _limits_of(controls: Sequence[Input]) -> dict[str, tuple[Any, Any]]:
+    """Limits of the block "input", or of the quantity: those of the controls that have some."""
+    return {
+        f"{INPUT}.{entry.name}": (entry.lower, entry.upper)
+        for entry in controls
+        if np.isfinite([entry.lower, entry.upper]).any()
+    }
 
 
 def block_leads(system: System[Any], t: Any, u: Any) -> list[Any]:
@@ -232,14 +253,10 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     ]
     entries = [system.inputs[i] for i in controls]
     limits = {key: pair for key, pair in system.limits.items() if key in state.coordinate_names}
-    for entry in entries:
-        if np.isfinite([entry.lower, entry.upper]).any():
-            limits[f"{INPUT}.{entry.name}"] = (entry.lower, entry.upper)
     m = n + len(others)
-    return System(
-        f"{system.name}_accelerations", state, field,
-        inputs=[*inputs, *(system.inputs[i] for i in others)], parameters=system.parameters,
-        derivatives=derivatives, limits=limits, look=system.look,
+    return with_controls(
+        system, "accelerations", state, field, derivatives, inputs,
+        limits=limits | _limits_of(entries),
         quantities={INPUT: Quantity(taken, names_of(entries), derivatives=slopes)},
         structure=Mechanical(
             configuration, velocity,

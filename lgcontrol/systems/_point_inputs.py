@@ -8,7 +8,7 @@ from typing import Any
 
 import casadi as ca
 
-from ._input_rates import STEP
+from ._input_rates import STEP, with_controls
 from ._signals import Input
 from ._system import System
 
@@ -29,7 +29,6 @@ def with_point_inputs(system: System[Any], points: Sequence[float]) -> System[An
     array([0.5])
     """
     controls = system.input_index("control").tolist()
-    others = [i for i in range(system.n_inputs) if i not in controls]
     inputs = [
         replace(system.inputs[i], name=f"{system.input_names[i]}.{k + 1}")
         for k in range(len(points))
@@ -48,12 +47,9 @@ def with_point_inputs(system: System[Any], points: Sequence[float]) -> System[An
         Df, Bf = system.derivatives.function(t, x, now, p)
         return Df, Bf @ ca.jacobian(now, u)
 
-    return System(
-        f"{system.name}_points", system.state, field,
-        inputs=[*inputs, *(system.inputs[i] for i in others), *measured],
-        parameters=system.parameters, derivatives=derivatives, limits=system.limits,
-        look=system.look,
-    )  # fmt: skip
+    return with_controls(
+        system, "points", system.state, field, derivatives, inputs, measured, limits=system.limits
+    )
 
 
 def polynomial_inputs(system: System[Any], points: Sequence[float], t: Any, u: Any) -> Any:
