@@ -174,12 +174,12 @@ def test_the_narrower_name_of_blocks_counts_in_any_order(order):
     assert problem.may_change.sum(axis=0).tolist() == [2.0, 5.0]
 
 
-def test_rates_take_neither_blocks_nor_linear_inputs():
-    for given in ({"blocks": 5}, {"hold": "first"}):
-        with pytest.raises(ValueError, match="leave hold and blocks out"):
+def test_rates_take_neither_blocks_nor_collocated_inputs():
+    for given in ({"blocks": 5}, {"hold": "collocation"}):
+        with pytest.raises(ValueError, match='leave blocks and hold="collocation" out'):
             with_rates(swing(**given), Rates(weight=0.01))
 
 
 def test_phases_say_which_integrals_they_know():
-    with pytest.raises(UnknownNameError, match="valid names are left, gauss"):
-        PhasedProblem(Phase(TABLE, 5, 1.0), quadrature="collocation")
+    with pytest.raises(UnknownNameError, match="valid names are left, gauss, collocation"):
+        PhasedProblem(Phase(TABLE, 5, 1.0), quadrature="middle")
