@@ -93,7 +93,10 @@ class PhasedProblem:
     >>> from lgcontrol.systems import Input, System
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("u", "", -1, 1)])
     >>> stop = Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")
-    >>> found = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1).solve([0, 0])
+    >>> problem = PhasedProblem(Phase(cart, 20, (0.5, 5), bounds=stop), time_weight=1)
+    >>> problem
+    PhasedProblem(phase0: 20 steps of cart in 0.5 to 5 s, time_weight=1)
+    >>> found = problem.solve([0, 0])
     >>> round(found.durations["phase0"], 3)
     2.0
     """
@@ -143,6 +146,15 @@ class PhasedProblem:
             is_periodic=is_periodic, method=method, quadrature=self.quadrature, free=free,
             arrival=arrival,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Phases with their steps, systems and durations."""
+        told = ", ".join(
+            f"{phase.name}: {phase.steps} steps of {phase.system.name} in "
+            f"{'{:g} to {:g}'.format(*phase.limits) if phase.is_free else f'{phase.duration:g}'} s"
+            for phase in self.phases
+        )
+        return f"PhasedProblem({told}, time_weight={self._statement['time_weight']})"
 
     def _shapes(self, reference: Any, extra: int) -> tuple[PhaseShape, ...]:
         """Phases of other controls where inputs vary in steps or stay over several."""
