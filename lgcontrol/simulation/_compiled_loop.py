@@ -431,8 +431,10 @@ class CompiledLoop(RunLoop):
         self.acting = run.stages[0].name if run.stages else run.plant.name
         law = run.stages[0].compiled_law(run.plant, run.reference) if run.stages else None
         functions = _functions_of(found), _functions_of(law)
-        if self._frame.is_complete and self._frame.functions != functions:
-            self._use(LoopFrame(self._frame.sizes))
+        before = self._frame
+        if before.is_complete and before.functions != functions:
+            self._use(self._kept.take(before.sizes, functions) or LoopFrame(before.sizes))
+            self._kept.give(before)
         if self._frame.is_complete:
             self._filter, self._law = found, law
         else:

@@ -131,11 +131,13 @@ class KeptLoops:
         self._frames: list[LoopFrame] = []
         self._lock = Lock()
 
-    def take(self, sizes: tuple[Any, ...]) -> LoopFrame | None:
-        """Memory of these sizes, which is the caller's alone from now on."""
+    def take(
+        self, sizes: tuple[Any, ...], functions: tuple[Any, ...] | None = None
+    ) -> LoopFrame | None:
+        """Memory of these sizes (and functions), which is the caller's alone from now on."""
         with self._lock:
             for k, frame in enumerate(self._frames):
-                if frame.sizes == sizes:
+                if frame.sizes == sizes and functions in (None, frame.functions):
                     return self._frames.pop(k)
         return None
 

@@ -25,6 +25,7 @@ from lgcontrol.simulation import (
     simulate,
     simulate_many,
 )
+from lgcontrol.simulation._compiled_memory import LoopFrame
 from lgcontrol.simulation._internal import one_of
 from lgcontrol.simulation._scaled_plant import Late
 from lgcontrol.systems import Input, Parameter, Sensor, System
@@ -657,6 +658,18 @@ def test_runs_that_begin_with_the_memory_of_others_have_the_bits_of_first_runs()
     order = np.random.default_rng(4).permuted(np.repeat(np.arange(len(first)), 3))
     for k in order:
         compare(first[k], simulate(shared, **options[k]))
+
+
+@pytest.mark.compiled
+def test_loops_in_turns_make_memory_once_each(monkeypatch):
+    set_compile_policy("eager")
+    plant, made = drone(), []
+    keep = LoopFrame.keep
+    monkeypatch.setattr(LoopFrame, "keep", lambda *given: made.append(given) or keep(*given))
+    options = loops_of_a_drone(plant)
+    for k in (4, 5, 4, 5, 6, 7, 4, 5):  # another gain, other arguments of the law, another delay
+        simulate(plant, **options[k])
+    assert len(made) == 4
 
 
 @pytest.mark.compiled
