@@ -214,7 +214,9 @@ def test_the_kernel_finds_what_numpy_finds(name):
             assert np.allclose(have, want, rtol=ROUNDED, atol=ROUNDED)
 
 
-@pytest.mark.parametrize("name", ["weights", "carts at two", "craft", "free start"])
+@pytest.mark.parametrize(
+    "name", ["weights", "carts at two", "craft", "free start", "prior", "prior on a group"]
+)
 def test_a_prediction_is_right_to_first_order_and_a_guess(name):
     problem, x0 = PROBLEMS[name]
     system, solver, x0 = problem.system, NLPSolver(problem), np.array(x0, dtype=float)
@@ -242,6 +244,17 @@ def test_a_prediction_is_right_to_first_order_and_a_guess(name):
         assert np.allclose(near.trajectory.x, near.x)
     # Of second order, or exact where the problem is linear and quadratic.
     assert (np.array(off[1]) < 0.3 * np.array(off[0]) + 1e-8).all()
+
+
+@pytest.mark.parametrize("name", ["prior", "prior on a group", "free start"])
+def test_a_prediction_from_the_same_start_changes_nothing(name):
+    problem, x0 = PROBLEMS[name]
+    found = problem.solve(x0)
+    assert np.abs(found.x[0] - x0).max() > 1e-2
+    same = found.predicted(x0=x0)
+    assert np.allclose(same.x, found.x, rtol=0.0, atol=1e-12)
+    assert np.allclose(same.u, found.u, rtol=0.0, atol=1e-12)
+    assert same.cost == pytest.approx(found.cost, abs=1e-12)
 
 
 def test_a_prediction_saves_iterations():

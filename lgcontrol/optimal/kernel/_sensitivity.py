@@ -396,7 +396,9 @@ class Sensitivities:
                 raise UnknownNameError(unknown_name("parameter", name, names))
             values[names.index(name)] = value
         if x0 is not None:
-            start = system.error(check_state(system, "x0", x0), solution.x[0])
+            # A prior is about the start that was given, off which a free first state may be.
+            given = solution.x[0] if setting.x0 is None else setting.x0[: system.state.nq]
+            start = system.error(check_state(system, "x0", x0), given)
         if reference is not None:
             goal = check_state(system, "reference", reference)
             moves = np.asarray(system.state.minus(goal, setting.x_ref))
