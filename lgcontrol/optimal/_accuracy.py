@@ -28,7 +28,8 @@ RATES_SAVE = 1 / 20
 # The same by what inputs of phases are between nodes; polynomials are taken as they are.
 SAVED_BY = {"plain": 1.0, "blocks": 1.0, "linear": RATES_SAVE, "points": 0.0}
 # Messages tell of steps whose parts end this share of the range of a state elsewhere, violate a
-# bound by this share of the range of the bounded quantity, or change the cost by that share.
+# bound by this share of the range of the bounded quantity, or change the cost by that share. The
+# experiment is in docs/settings.md; plans do not depend on them.
 COARSE_STATE, COARSE_COST, FEW_PARTS = 1e-2, 5e-2, 4
 DRAWN_PARTS = 12  # of a step in a figure
 HALF_NODE = 0.499  # a time in the middle of a step of phases that belongs to its first node

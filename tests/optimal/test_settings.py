@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import MPC, RealTime
-from lgcontrol.optimal import (
-    Bound,
-    InteriorPointSolver,
-    Settings,
-)
+from lgcontrol.optimal import Bound, InteriorPointSolver, Settings, _accuracy
 
 from ..benchmarks._sqp_peer import SQPSolver
 from .examples import pendulum
@@ -25,7 +21,7 @@ OPTIMAL, CONTROLLERS = ROOT / "lgcontrol" / "optimal", ROOT / "controllers"
 KERNEL = OPTIMAL / "kernel"
 TEXTS = [
     *(OPTIMAL / f"_{name}.py" for name in (
-        "guess", "outcome", "stage_model", "given", "solutions",
+        "accuracy", "guess", "outcome", "stage_model", "given", "solutions",
     )),
     *sorted(KERNEL.glob("*.py")), *sorted(KERNEL.glob("*.[ch]")),
     *(CONTROLLERS / f"_{name}.py" for name in (
@@ -36,6 +32,16 @@ TEXTS = [
 ]  # fmt: skip
 # Numbers that are no settings, and what they are.
 OTHERS = {
+    ("_accuracy.py", 1e-2): "share of a state or bound that a notice tells: docs/settings.md",
+    ("_accuracy.py", 5e-2): "share of the cost that a notice tells: docs/settings.md",
+    ("_accuracy.py", 4): "parts of a step for a notice: docs/settings.md",
+    ("_accuracy.py", 3): "violations in a sentence",
+    ("_accuracy.py", 12): "parts of a step in a figure",
+    ("_accuracy.py", 20): "arithmetic of linear inputs",
+    ("_accuracy.py", 0.499): "which node a time of phases belongs to",
+    ("_accuracy.py", 1e-3): "a range next to the others that is none",
+    ("_accuracy.py", 1e-8): "default of the option `tolerance`",
+    ("_accuracy.py", 1e-12): "a range that is none",
     ("_interpreter.py", 8): "as the interpreter's text has it",
     ("_interpreter.py", 999): "as the interpreter's text has it",
     ("_library.py", 3): "of the code that is written, not of what it finds",
@@ -162,6 +168,12 @@ def test_there_are_few():
 def test_the_page_has_the_table():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert Settings.table() in page
+
+
+@pytest.mark.parametrize("name", ["COARSE_STATE", "COARSE_COST", "FEW_PARTS"])
+def test_the_page_has_the_numbers_of_the_notice(name):
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert f"| `{name}` | {getattr(_accuracy, name):g} |" in page
 
 
 def test_settings_out_of_range_are_refused_by_name():
