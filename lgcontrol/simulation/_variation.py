@@ -163,15 +163,15 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
     if "plant" in left:
         plant = _made(left.pop("plant"), plant)
     _check_values(plant, left)
-    if "perturb" in left:
-        _refuse_relative({"perturb": left["perturb"]}, relative)
-        _perturb(left, float(getattr(controller, "dt", 0.0)))
     given = ParameterValues(plant.parameters, plant.nominal_parameters, options.get("p"))
     numbers: dict[str, Any] = dict(given.by_name())
     own = {name: value for name, value in left.items() if name in plant.parameter_names}
     for name, value in own.items():
         numbers[name] = value * numbers[name] if name in relative else value
         del left[name]
+    _refuse_relative(left, relative)
+    if "perturb" in left:  # of factors: the plant's own "mass" and "drag" are taken out above
+        _perturb(left, float(getattr(controller, "dt", 0.0)))
     if "mass" in left or "drag" in left:
         share, drag = left.pop("mass", 1.0) - 1.0, left.pop("drag", 1.0) - 1.0
         if task.perturbed is None:
@@ -181,7 +181,6 @@ def vary(task: Any, values: Mapping[str, Any], relative: Collection[str]) -> Any
         numbers |= further
     if numbers:
         options["p"] = numbers
-    _refuse_relative(left, relative)
     pushes: Any = options.get("disturbances", ())
     pushes = list(pushes) if isinstance(pushes, list | tuple) else [pushes]
     if "disturbances" in left:

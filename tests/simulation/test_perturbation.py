@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.models import five_bar_tree, panda, quadrotor, underwater_vehicle
+from lgcontrol.models import five_bar_tree, panda, quadrotor, rover, underwater_vehicle
 from lgcontrol.simulation import Criterion, Task, robustness, scaled_inertia
 from lgcontrol.systems import Input, System, Waypoints
 
@@ -192,6 +192,22 @@ def test_the_factor_is_a_variation_like_the_others(factor):
     heavier = base.varied({"perturb": factor, "mass": 1.5, "delay": 0.1})
     assert heavier.run().settings["p"] == [1.5 * (1 + 0.2 * factor), 1 + abs(factor)]
     assert heavier.controller.delay == pytest.approx(0.1 + abs(factor) * PD.dt)
+
+
+def test_a_perturbed_plant_with_a_parameter_called_mass_keeps_its_value_and_is_heavier():
+    """The rover's own "mass" is in kg; the factor scales it with everything else."""
+    base = dataclasses.replace(task(1.0), plant=rover(), x0=rover().home)
+    nominal = base.plant.nominal_parameters[base.plant.parameter_names.index("mass")]
+    for values, mass in (({}, nominal), ({"mass": 20.0}, 20.0)):
+        p = base.varied(values | {"perturb": 1.0}).options["p"]
+        assert p["mass"] == mass and (p["times_inertia"], p["times_drag"]) == (1.2, 2.0)
+    heavier = base.varied({"perturb": 1.0})
+    p = [heavier.options["p"][name] for name in heavier.plant.parameter_names]
+    x, u = base.x0, np.array([3.0, 5.0])
+    driven = base.plant.f(0.0, x, u) - base.plant.f(0.0, x, 0 * u)
+    np.testing.assert_allclose(heavier.plant.f(0.0, x, u, p), driven / 1.2, atol=1e-12)
+    relative = base.varied({"perturb": 1.0, "mass": 1.5}, ("mass",)).options["p"]
+    assert relative["mass"] == 1.5 * nominal and relative["times_inertia"] == 1.2
 
 
 def test_a_factor_without_masses_or_with_a_nominal_value_is_refused():
