@@ -127,6 +127,27 @@ def test_what_cannot_be_kept_is_named():
     assert worst.name.startswith("rate") and worst.amount > 0.1
 
 
+def test_what_led_to_no_plan_is_named():
+    """The policy and the guess end where x³ − 3x has its maximum below the limit, at −1."""
+
+    def made(**more):
+        system = System(
+            "cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("pull", "m/s", -20, 20)], **more
+        )
+        end = Bound(lambda t, x, u, p: x**3 - 3 * x, 3.0, at="terminal", name="end")
+        return InteriorPointSolver(
+            OptimalControlProblem(system, 20, 0.1, Q=0, R=1, reference=[0.0], bounds=[end])
+        )
+
+    away = made(policy=lambda t, x, x_ref, u_ref, p: -5 * (x + 1))
+    text = "leads to no plan; this one begins at guess='cheapest'"
+    found = away.solve([1.5])
+    assert found.status == "converged" and f"; the system's policy {text}" in found.message
+    found = made().solve([1.5], guess=lambda t, x, reference: -5 * (x + 1))
+    assert found.status == "converged" and f"; the guess {text}" in found.message
+    assert "guess" not in made().solve([1.5]).message
+
+
 def test_parameters_limits_and_prices_are_those_of_the_call():
     cart = System(
         "cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u / p[0]],

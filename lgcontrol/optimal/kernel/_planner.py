@@ -539,7 +539,8 @@ class InteriorPointSolver:
             *ended, nodes, setting, started, tolerance=tolerance, ended=watch.ended
         )
         if other is not None:
-            text = "the guess leads to no plan; this one begins at the default guess"
+            led = "the system's policy" if guess is None else "the guess"
+            text = f"{led} leads to no plan; this one begins at guess='cheapest'"
             made = made._with_message(f"{made.message}; {text}")
         return made
 
