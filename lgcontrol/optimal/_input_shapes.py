@@ -255,12 +255,11 @@ class _AtPoints(InputShape):
         t[:, -1] = found.t[1:]
         t = np.concatenate([found.t[:1], t.ravel()])
         values = found.u[:, : len(points) * m].reshape(N, len(points), m)
-        begin = np.array(lagrange_weights(points, 0.0)) @ values[0]
-        weights = np.array([lagrange_weights(points, each) for each in c])
-        values = (weights @ values).reshape(N * s, m)
+        begin, values = self._weights[0] @ values[0], self._weights[1:] @ values
         reference = sample_reference(system, wanted, t, own)
         box, u = problem.input_limits.exactly(setting.p), reference.u.copy()
-        u[:, self.controls] = np.clip(np.concatenate([begin[None], values]), box.lower, box.upper)
+        own = np.concatenate([begin[None], values.reshape(N * s, m)])
+        u[:, self.controls] = np.clip(own, box.lower, box.upper)
         group, inputs = system.state, system.inputs
         return replace(
             found, problem=problem, _inner=found,
@@ -279,10 +278,10 @@ class _AtPoints(InputShape):
             dp = np.tile(p[k, :own, None], (1, N))
             states[k] = np.asarray(along(*at, x[k, :-1].T, u[k].T, dp)).T.reshape(states.shape[1:])
         states[:, :, -1] = x[:, 1:]
-        values = u.reshape(count, N * len(c), m)
-        begin = np.einsum("s,ksm->km", lagrange_weights(c, 0.0), values[:, : len(c)])
+        points = u.reshape(count, N, -1, m)
+        begin, values = self._weights[:1] @ points[:, 0], self._weights[1:] @ points
         states = np.concatenate([x[:, :1], states.reshape(count, N * len(c), -1)], axis=1)
-        return states, np.concatenate([begin[:, None], values], axis=1)
+        return states, np.concatenate([begin, values.reshape(count, N * len(c), m)], axis=1)
 
     def gradients(
         self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
@@ -294,8 +293,8 @@ class _AtPoints(InputShape):
         found_by = self._linearized[1](*self._arguments(found), of.reshape(N, -1).T)
         by_x, by_u, by_p = (np.asarray(part).T for part in found_by)
         of_x[:-1] += by_x
-        of_u = u[1:].reshape(N, len(c), -1).copy()
-        of_u[0] += np.outer(lagrange_weights(c, 0.0), u[0])
+        of_u = self._weights[1:].T @ u[1:].reshape(N, len(c), -1)
+        of_u[0] += np.outer(self._weights[0], u[0])
         of_p = np.zeros(len(self.problem.nominal_parameters))
         of_p[: self.system.n_parameters] = by_p.sum(axis=0)
         return of_x, of_u.reshape(N, -1) + by_u, of_p
@@ -307,12 +306,18 @@ class _AtPoints(InputShape):
         return found.t[:-1], found.x[:-1].T, found.u.T, p, self.problem.steps
 
     @cached_property
+    def _weights(self) -> np.ndarray:
+        """Inputs at the beginning of a step and at its stages, by those at the points."""
+        points = [*self.method.points]
+        return np.array([lagrange_weights(points, share) for share in (0.0, *self.method.c)])
+
+    @cached_property
     def _linearized(self) -> tuple[ca.Function, ca.Function]:
         """Changes of states at the points of all steps as tangent vectors, and the transpose.
 
         ``(t, x, u, p, dt, dx, du, dp) → change`` (points dim,), ``(…, of) → by_x, by_u, by_p``.
         """
-        group, m = self.system.state, len(self.controls) * len(self.method.c)
+        group, m = self.system.state, len(self.controls) * len(self.method.points)
         points, N = point_states(self.inner.system, self.method), self.problem.horizon
         given: list[Any] = points.sx_in() if points.is_a("SXFunction") else points.mx_in()
         t, x, u, p, dt = given

@@ -310,6 +310,9 @@ SHAPED = {
     "linear inputs": (swing(hold="first"), at_angle(0.35)),
     "blocks": (swing(blocks=[1, 2, 4, 8, 10]), at_angle(0.35)),
     "collocation": (swing(hold="collocation"), at_angle(0.35)),
+    "collocation at Gauss's points": (
+        swing(hold="collocation", method="gauss6"), at_angle(0.35),
+    ),
     "a function of matrices": (
         OptimalControlProblem(DRAGGED, 10, 0.2, R=0.1, reference=[0.0, 0.0]), [1.0, 0.0],
     ),
