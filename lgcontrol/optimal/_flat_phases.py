@@ -47,6 +47,12 @@ def least_effort(system: System) -> np.ndarray:
     return np.array([LEAST_EFFORT * (4.0 / r**2 if 0 < r < np.inf else 1.0) for r in ranges])
 
 
+def _pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
+    """Constants between edges, of SX and of MX: CasADi's pw_const knows no MX."""
+    jumps = zip(edges.tolist(), np.diff(values).tolist(), strict=True)
+    return sum((jump * (t >= edge) for edge, jump in jumps if jump), float(values[0]))
+
+
 class FlatPhases:
     """One problem of a discrete system, whose time is the number of a node, for all phases.
 
@@ -245,8 +251,8 @@ class FlatPhases:
             return local / phase.steps, 1 / phase.steps
         first = np.flatnonzero(np.append(True, shares[1:] != shares[:-1]))  # of equal steps
         edges, begun = first[1:] - 0.5, phase.nodes[first] - first * shares[first]
-        length = ca.pw_const(local, edges, shares[first])
-        return ca.pw_const(local, edges, begun) + local * length, length
+        length = _pieces(local, edges, shares[first])
+        return _pieces(local, edges, begun) + local * length, length
 
     def _points_within(
         self, i: int, t: Any, x: Any, u: Any, p: Any
@@ -286,8 +292,8 @@ class FlatPhases:
         may = self.shapes[i].may_change
         if may is None:
             return []
-        edges = [float(self.starts[i] + k) - 0.5 for k in range(1, len(may))]
-        return [ca.pw_const(t, edges, column.tolist()) for column in may.T]
+        edges = self.starts[i] + np.arange(1, len(may)) - 0.5
+        return [_pieces(t, edges, column) for column in may.T]
 
     def inputs_along(self, i: int, t: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Inputs (steps, n) of a phase with nodes at times t, for those of all."""

@@ -19,6 +19,8 @@ HOLDS = {
     "zero": {}, "first": {"hold": "first"}, "radau": {"hold": "collocation"},
     "gauss": {"hold": "collocation", "method": "gauss6"}, "blocks": {},
 }  # fmt: skip
+LENGTHS = [1, 1, 1, 2, 2, 3, 3, 1]
+SHAPES = [(LENGTHS, None), (None, BLOCKS), (LENGTHS, BLOCKS)]
 GAUSS = (0.5 - 3**-0.5 / 2, 0.5 + 3**-0.5 / 2)
 
 
@@ -154,6 +156,48 @@ def test_a_phase_of_a_given_duration_is_a_problem(name):
     assert np.allclose(found.trajectory.u, same.u, atol=SAME_INPUT)
     assert np.allclose(found.trajectory.x, same.x, atol=SAME_INPUT)
     assert found.trajectory.hold == same.trajectory.hold
+
+
+@pytest.mark.parametrize(
+    ("hold", "lengths", "blocks"),
+    [("first", LENGTHS, None), ("collocation", LENGTHS, None), *(("zero", *s) for s in SHAPES)],
+)
+@pytest.mark.parametrize("method", ["radau_iia5", "gauss6"])
+def test_implicit_methods_take_steps_of_other_lengths_and_blocks(method, hold, lengths, blocks):
+    at_end = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
+    terms = {"Q": [1.0, 0.1], "R": 0.3, "bounds": at_end}
+    phase = Phase(cart(0.2), 8, 2.4, lengths=lengths, blocks=blocks, **terms)
+    found = PhasedProblem(phase, method=method, hold=hold).solve([0.3, 0.5], tolerance=1e-7)
+    shares = np.array(lengths or [1] * 8)
+    same = OptimalControlProblem(
+        cart(0.2), 8, 2.4 * shares / shares.sum(), terminal=0.0, reference=[0.0, 0.0],
+        method=method, hold=hold, blocks=blocks, **terms,
+    ).solve([0.3, 0.5], tolerance=1e-7)  # fmt: skip
+    assert found.is_success and same.is_success
+    assert found.cost == pytest.approx(same.cost, rel=10 * SAME_COST)
+    assert np.allclose(found.trajectory.u, same.u, atol=SAME_INPUT)
+    assert np.allclose(found.trajectory.x, same.x, atol=SAME_INPUT)
+
+
+@pytest.mark.parametrize(("lengths", "blocks"), SHAPES)
+def test_implicit_methods_find_free_durations_of_such_phases(lengths, blocks):
+    ends = [[("x0", VIA)], [("x0", 1.0), ("x1", 0.0)]]
+    phases = [
+        Phase(
+            cart(drag), 8, (0.2, 4.0), R=R, lengths=lengths, blocks=blocks,
+            bounds=[Bound(of, at, at, at="terminal") for of, at in end],
+        ) for drag, end in zip((0.0, 0.6), ends, strict=True)
+    ]  # fmt: skip
+    implicit, explicit = (
+        PhasedProblem(phases, time_weight=1.0, method=method).solve([0.0, 0.0], tolerance=1e-8)
+        for method in ("radau_iia5", "rk4")
+    )
+    assert implicit.is_success and explicit.is_success
+    assert implicit.cost == pytest.approx(explicit.cost, rel=10 * SAME_COST)
+    times = [[*found.durations.values()] for found in (implicit, explicit)]
+    assert np.allclose(*times, atol=1e-3)
+    for name, part in implicit.parts.items():
+        assert np.allclose(part.u, explicit.parts[name].u, atol=5 * SAME_INPUT)
 
 
 @pytest.mark.parametrize("name", ["first", "radau"])
