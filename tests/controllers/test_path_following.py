@@ -100,10 +100,10 @@ def test_a_loop_to_the_end_of_a_path_has_answers():
         bounds=[sideways, Bound("steer", -0.6, 0.6), Bound("speed", 0, 12)],
     )  # fmt: skip
     heading = np.cos(np.pi / 4), np.sin(np.pi / 4)
-    run = simulate(car, law, x0=[0, 0.5, *heading, 0, 0], seconds=25.0)
+    run = simulate(car, law, x0=[0, 0.5, *heading, 0, 0], seconds=32.0)
     (record,) = run.controllers.values()
     assert {str(status) for status in record.info["status"]} == {"ok"}
-    assert np.hypot(*(run.x[-1, :2] - eight[-1])) < 0.1
+    assert np.hypot(*(run.x[-1, :2] - eight[-1])) < 0.01
     assert law.progress[0] < s[-1]
 
 

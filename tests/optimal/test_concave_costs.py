@@ -83,5 +83,9 @@ def test_a_saddle_of_a_cost_that_bends_both_ways_is_left():
     assert compiled.status == plain.status == peer.status == "converged"
     assert peer.cost == pytest.approx(-0.31775, abs=1e-5)  # IPOPT stays on the straight
     assert compiled.cost < peer.cost - 0.005
-    assert len(compiled.iterations) == len(plain.iterations) <= 20
+    first, other = (  # further iterations are at the level of rounding
+        next(entry.number for entry in plan.iterations if entry.kkt < 1e-6)
+        for plan in (compiled, plain)
+    )
+    assert first == other <= 20
     np.testing.assert_allclose(compiled.u, plain.u, atol=1e-10)
