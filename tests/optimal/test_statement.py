@@ -762,3 +762,25 @@ def test_priors_of_a_call_and_derivatives_know_shapes_of_inputs(shape):
     along = problem.solve(x0, tolerance=1e-10).sensitivities().by("x0")
     np.testing.assert_allclose(along.x[..., 0], (ahead.x - back.x) / 2e-3, atol=1e-6)
     np.testing.assert_allclose(along.u[..., 0], (ahead.u - back.u) / 2e-3, atol=1e-5)
+
+
+def test_the_cost_is_what_the_page_says():
+    """The half, per s but for the end, inputs from those that hold the reference: 2, not 0.7."""
+    state = Product(angle=SO2, rate=Rn(1))
+    pendulum = System(
+        "pendulum", state, lambda t, x, u, p: ca.vertcat(x[2], u - 2 - x[1]),
+        inputs=[Input("push", nominal=0.7)],
+    )  # fmt: skip
+    Q, goal = np.diag([1.0, 0.5]), np.array([1.0, 0.0, 0.0])
+    found = OptimalControlProblem(
+        pendulum, 3, 0.1, Q=Q, R=0.2, terminal=3.0, reference=goal,
+        residuals=[Residual(lambda t, x, u, p: x[2], 4.0)],
+        costs=[Cost(lambda t, x, u, p: x[2] ** 2, 7.0)],
+    ).solve([0.0, 1.0, 0.5])  # fmt: skip
+    errors = [state.minus(x, goal) for x in found.x]
+    steps = sum(
+        0.5 * (e @ Q @ e + 0.2 * (u[0] - 2) ** 2 + 4 * x[2] ** 2) + 7 * x[2] ** 2
+        for e, u, x in zip(errors, found.u, found.x, strict=False)
+    )
+    last = 0.5 * 3.0 * errors[-1] @ errors[-1]
+    assert found.cost == pytest.approx(0.1 * steps + last, rel=1e-9)
