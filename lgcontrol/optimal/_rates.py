@@ -447,6 +447,7 @@ class InputView:
                 f"bound {bound.label!r} is on a deviation from the reference: with rates, linear "
                 "inputs or blocks bound a function (t, x, u, p) → deviation"
             )
+        of_inputs = ca.which_depends(column, symbols[2], 1, True) if labels else []
         for row, label in enumerate(labels):
 
             def function(t: Value, x: Value, u: Value, p: Value, row: int = row) -> Value:
@@ -460,7 +461,9 @@ class InputView:
             rows: Any = function
             if self.kind == "points" and at != "terminal" and ca.depends_on(column, symbols[2]):
                 rows = PointRows(function, (label,))
-            yield Bound(rows, lower, upper, bound.soft, at, label)
+            # Linear inputs act at the last node, too.
+            whole = self.kind == "linear" and at == "path" and of_inputs[row]
+            yield Bound(rows, lower, upper, bound.soft, "both" if whole else at, label)
 
     def known_limits(self) -> Iterator[Bound]:
         """What the system says of its controls."""

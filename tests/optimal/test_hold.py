@@ -1,5 +1,7 @@
 """Inputs that are linear in each step, next to held ones."""
 
+from typing import Literal
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from lgcontrol.optimal import (
     Cost,
     InteriorPointSolver,
     OptimalControlProblem,
+    Phase,
+    PhasedProblem,
     Residual,
 )
 from lgcontrol.simulation import simulate
@@ -124,6 +128,41 @@ def test_inputs_are_given_or_bounded_at_any_node():
     found = swing(bounds=[power]).solve(AWAY)
     assert found.is_success
     assert np.abs(found.u[:, 0] * found.x[:, 2]).max() < 0.02 + 1e-6
+
+
+def landing(
+    at: Literal["path", "both"], *, is_timed: bool
+) -> OptimalControlProblem | PhasedProblem:
+    """A lander whose thrust has a least and a greatest norm; a row of the height beside it."""
+    lander = System(
+        "lander", Rn(4), lambda t, x, u, p: [x[2], x[3], u[0], u[1] - 3.7], inputs=["ax", "az"]
+    )
+    stated = [
+        Bound(lambda t, x, u, p: ca.vertcat(ca.sumsqr(u), x[1]), [16.0, -np.inf], [256.0, 150.0],
+              at=at),
+        Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal"),
+    ]  # fmt: skip
+    if is_timed:
+        phase = Phase(lander, 20, (1, 20), R=1e-3, bounds=stated)
+        return PhasedProblem(phase, hold="first", time_weight=1.0)
+    return OptimalControlProblem(
+        lander, 20, 0.31, Q=np.zeros(4), R=1e-2, reference=np.zeros(4), bounds=stated, hold="first"
+    )
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_bounds_of_inputs_along_the_path_hold_at_the_last_node(is_timed):
+    above = [20.0, 100.0, 2.0, -10.0]
+    path = landing("path", is_timed=is_timed)
+    found, checked = path.solve(above), path.solve(above, solver="ipopt")
+    whole = landing("both", is_timed=is_timed).solve(above)
+    for plan in (found, checked):
+        assert plan.is_success
+        thrust = np.linalg.norm(plan.trajectory.u, axis=1)
+        assert len(thrust) == 21
+        assert 4.0 - 1e-6 < thrust.min() < thrust.max() < 16.0 + 1e-6
+        assert plan.cost == pytest.approx(whole.cost, rel=1e-6)
+    assert np.allclose(found.trajectory.u, whole.trajectory.u, atol=1e-6)
 
 
 def test_terms_of_users_see_the_input_of_the_moment():
