@@ -71,7 +71,17 @@ class Memo(Immutable):
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
         """Value of ``make()``, computed at the first call with this key.
 
-        The key is a tuple that begins with the name of the value and holds what else it depends on.
+        Parameters
+        ----------
+        key : hashable
+            A tuple that begins with the name of the value and holds what else it depends on.
+        make : callable
+            Computes the value.
+
+        Returns
+        -------
+        object
+            The same object at every call.
         """
         kept: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         if key not in kept:

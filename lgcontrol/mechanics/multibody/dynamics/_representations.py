@@ -66,6 +66,11 @@ def inverse_dynamics_by_recursion(
     wrench_rates : bool
         See `inverse_dynamics_time_derivatives`.
 
+    Raises
+    ------
+    ValueError
+        If there is no such representation, or the order is no integer of at least 0.
+
     References
     ----------
     Müller 2018, section 4: eq. 67–68 (body), 71–72 (spatial), 76–77 (hybrid), 57–58 (mixed);

@@ -64,6 +64,11 @@ def inverse_dynamics_time_derivatives(
         Results are a named tuple: tau (that of `inverse_dynamics`), tau_dot, tau_ddot, then
         tau_3, tau_4, ….
 
+    Raises
+    ------
+    ValueError
+        If the order is no integer of at least 1.
+
     Notes
     -----
     Weight, drives, losses (smooth dry friction, too) and springs are in. Dry friction over a small
@@ -158,6 +163,11 @@ def two_velocity_dynamics(tree: Tree, order: int = 0) -> TreeFunction:
     -------
     TreeFunction
         For order 0 tau; else a named tuple tau, tau_dot, ….
+
+    Raises
+    ------
+    ValueError
+        If the order is no integer of at least 0.
 
     Notes
     -----

@@ -34,6 +34,11 @@ def placement(tree: Tree, frame: str) -> TreeFunction:
     ----------
     frame : str
         One of `frames`.
+
+    Raises
+    ------
+    KeyError
+        If there is no such frame; the message lists them.
     """
     return frame_function(tree, "placement", "q", {"T": "7"}, _placement, frame)
 
@@ -147,6 +152,11 @@ def twist_derivative(
         and "spatial" it is not.
     order : int
         At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If there is no such frame, reference or order.
 
     References
     ----------

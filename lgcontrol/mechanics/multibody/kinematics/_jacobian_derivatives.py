@@ -111,6 +111,11 @@ def geometric_parameters(tree: Tree, joints: Sequence[str] = ()) -> tuple[str, .
     joints : sequence of str
         Names, fixed joints too. By default all joints that move.
 
+    Raises
+    ------
+    KeyError
+        If there is no such joint; the message lists them.
+
     Examples
     --------
     >>> from lgcontrol.mechanics import Multibody
@@ -138,6 +143,11 @@ def calibration_jacobian(
     joints : sequence of str
         Joints whose placements change, fixed ones too; by default all that move. The columns
         are `geometric_parameters` of them.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If there is no such frame, joint or reference.
 
     Notes
     -----

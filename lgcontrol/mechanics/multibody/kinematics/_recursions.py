@@ -104,6 +104,11 @@ def joint_wrench(tree: Tree, joint: str) -> TreeFunction:
     It is what a force-torque sensor in the joint measures: in the joint frame after the
     motion, about its origin. External wrenches act on the body frame's link: beyond a fixed
     joint only those on moving bodies count.
+
+    Raises
+    ------
+    KeyError
+        If there is no such joint; the message lists them.
     """
     joints = [link.joint_name for link in tree._links]
     check_known("joint", joints, joint)

@@ -458,6 +458,11 @@ class Tree(Memo):
         Link
             With ``joint``, ``parent``, ``placement``, ``inertia``, ``properties`` and the like.
 
+        Raises
+        ------
+        KeyError
+            If there is no such link; the message lists them.
+
         Examples
         --------
         >>> from lgcontrol.mechanics import Multibody
