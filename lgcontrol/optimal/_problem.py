@@ -101,7 +101,8 @@ class ProblemOptions(TypedDict, total=False):
 class OptimalControlProblem(Frozen):
     """Steer a system over a finite horizon at the least cost.
 
-    The error is ``e = error(x, x_ref)`` in the system's coordinates, and ``δu = u − u_ref``.
+    The error is ``e = error(x, x_ref)`` in the system's coordinates, and ``δu = u − u_ref``. Of a
+    reference that is a state, ``u_ref`` holds the system there.
     Minimise ``Σₖ dt/2 (eᵀ Q e + δuᵀ R δu + Σ rᵀ W r) + ½ (eᵀ Q_N e + Σ rᵀ W_N r)`` over the
     controls, subject to the dynamics, the bounds of the inputs and further bounds.
 
@@ -161,8 +162,8 @@ class OptimalControlProblem(Frozen):
         Controls within a step: held, linear from node to node, or polynomials through their values
         at the collocation points of the method, ``"radau_iia5"`` if left out. With "first" the
         first input is free. To give it, write ``Bound("push", 0.0, 0.0, at="start")``. Limits hold
-        at all nodes, the last one included; those with inputs at the points. `solve` serves all;
-        `MPC` and a solver of its own take held inputs.
+        at all nodes, the last one included; those with inputs at the points. `solve` serves all,
+        `MPC` "zero" and "first", a solver of its own held inputs.
     blocks : int, sequence of int or mapping, optional
         Move blocking: steps over which an input stays. ``[1, 1, 2, 4, 8]`` has five values over 16
         steps, ``5`` changes every fifth step, ``{"steer": 5}`` leaves the other inputs free. Costs
