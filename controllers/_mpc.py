@@ -368,7 +368,9 @@ class MPC(Controller, metaclass=Fixed):
         The plan is solved to convergence first, which takes some iterations. So derivatives are
         those of the optimal answer, of which a call with few iterations falls a little short. They
         are by the state that the plan begins with: the measured one, with a delay the one predicted
-        for the time of effect, with rates of inputs followed by the inputs that act then.
+        for the time of effect, with ``rates`` or ``hold="first"`` followed by the inputs that act
+        then. There the controls of `solution` are rates; derivatives, those that `adjoint` takes
+        too, are of the inputs that they reach.
 
         Returns
         -------
@@ -401,7 +403,7 @@ class MPC(Controller, metaclass=Fixed):
                 "sensitivities of an MPC with disturbance= are not there, its target moves with "
                 "the estimate: take those of mpc.problem.solve(x, reference=…)"
             )
-        return sensitivities_of(found)
+        return sensitivities_of(found, self._parts.rates.held(found.problem.steps))
 
     def reset(self, state: Plan | None = None) -> None:
         """Begin a new loop, for which the problem's functions are compiled.

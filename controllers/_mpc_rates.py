@@ -70,6 +70,10 @@ class InputRates:
         held = min(self.period, dt)
         return x[self.system.state.nq :] + held * u[: len(self._controls)]
 
+    def held(self, steps: np.ndarray) -> np.ndarray | None:
+        """Times (N, 1) that the rates of a plan act until the inputs of `inputs` are reached."""
+        return None if self.is_plain else np.minimum(self.period, steps)[:, None]
+
     def reference(self, samples: ReferenceSamples) -> ReferenceSamples:
         """A reference of the problem."""
         return samples if self.is_plain else beside_inputs(self.system, samples)

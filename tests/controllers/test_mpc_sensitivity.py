@@ -1,10 +1,13 @@
 """How the answer of an MPC depends on state, reference, parameters and weights."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from lgcontrol import MPC
+from lgcontrol.controllers import RealTime
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound, Rates
 from lgcontrol.systems import Input, Parameter, System
@@ -85,17 +88,91 @@ def test_a_weight_is_tuned_in_a_closed_loop_by_its_gradient():
     assert found.fun < 0.97 * loop([np.log(0.1)])[0]
 
 
-def test_plans_with_delay_and_rates_have_derivatives_by_the_state_that_they_begin_with():
+HELD = {
+    "held": {},
+    "held for less than a step": {"rates": Rates(weight=0.05), "real_time": RealTime(period=0.05)},
+    "rates": {"rates": Rates(weight=0.05)},
+    "limited rates": {"rates": Rates(weight=0.05, limit=1.5)},
+    "linear": {"hold": "first"},
+    "linear with rates": {"hold": "first", "rates": Rates(weight=0.05)},
+}
+
+
+def check_against(answer, slopes, has_acting):
+    """By state, input that acts, goal and mass, against differences; and backward."""
+
+    def slope(**way):
+        ahead, back = ({key: h * np.array(one) for key, one in way.items()} for h in (STEP, -STEP))
+        return (answer(**ahead) - answer(**back)) / (2 * STEP)
+
+    by_x0 = [slope(state=way) for way in np.eye(2)] + [slope(acting=1.0)] * has_acting
+    by_goal = [slope(goal=way) for way in np.eye(2)]
+    pairs = (
+        (slopes.by("x0").u[0], np.stack(by_x0, axis=-1)),
+        (slopes.by("reference").u[0][:, :2], np.stack(by_goal, axis=-1)),
+        (slopes.by("mass").u[0], slope(mass=1.0)),
+    )
+    size = max(1.0, *(np.abs(want).max() for _, want in pairs))  # of the largest change
+    for have, want in pairs:
+        assert np.abs(have - want).max() < CLOSE * size
+    rng, along = np.random.default_rng(2), slopes.by("x0")
+    of_x, of_u = rng.normal(size=along.x.shape[:2]), rng.normal(size=along.u.shape[:2])
+    told = np.einsum("ki,kij->j", of_x, along.x) + np.einsum("ki,kij->j", of_u, along.u)
+    back = slopes.adjoint(x=of_x, u=of_u)
+    assert np.allclose(back["x0"], told, rtol=1e-7, atol=1e-9)
+    by_mass = slopes.by("mass")
+    assert back["mass"] == pytest.approx((of_x * by_mass.x).sum() + (of_u * by_mass.u).sum())
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_derivatives_are_those_of_calls_however_inputs_are_held(name):
+    """Without limits calls are exact once they converge."""
+    mpc = MPC(CART, 20, 0.1, Q=1.0, R=0.3, reference=[0.0, 0.0], **HELD[name])
+
+    def answer(state=STILL, goal=STILL, mass=0.0, acting=0.0):
+        mpc.reset()
+        mpc.parameters = {"mass": 1.0 + mass}
+        x = state + [0.6, 0.1]
+        for k in range(3):
+            mpc.applied = [0.05 + acting]
+            mpc(0.1 * k, x, reference=goal)
+        mpc.applied = [0.05 + acting]
+        return mpc(0.3, x, reference=goal)
+
+    answer()
+    check_against(answer, mpc.sensitivities(), bool(HELD[name]))
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_derivatives_at_limits_are_those_of_solves_however_inputs_are_held(name):
+    mpc = loop_of(SLOW, **HELD[name])
+    mpc.applied = [-0.2]
+    called = mpc(0.0, [1.2, -0.35])
+    slopes, held = mpc.sensitivities(), mpc.dt
+    x0, u_ref = slopes.solution.x[0], slopes.solution._setting.u_ref[0]
+
+    def answer(state=STILL, goal=STILL, mass=0.0, acting=0.0):
+        apart = bool(HELD[name])
+        found = mpc.problem.solve(
+            x0 + (np.append(state, acting) if apart else state),
+            reference=SimpleNamespace(x=np.append(goal, [0.0] * apart), u=u_ref),
+            p={"mass": 1.0 + mass}, tolerance=1e-10, guess=slopes.solution,
+        )  # fmt: skip
+        return found.x[0, 2:] + held * found.u[0] if apart else found.u[0]
+
+    assert slopes.active
+    assert not slopes.message
+    assert np.allclose(answer(), called, atol=2e-3)
+    check_against(answer, slopes, bool(HELD[name]))
+
+
+def test_plans_with_delay_have_derivatives_by_the_state_that_they_begin_with():
     delayed = loop_of(delay=0.05)
     for k in range(3):
         delayed(0.1 * k, [0.9, 0.0])
     plan = delayed.sensitivities()
     assert not np.allclose(plan.solution.x[0], [0.9, 0.0], atol=1e-3)
     assert np.allclose(plan.by("x0").x[0], np.eye(2))
-    slow = loop_of(rates=Rates(weight=0.1, limit=5.0))
-    slow(0.0, [0.9, 0.0])
-    slow(0.1, [0.9, 0.0])
-    assert slow.sensitivities().by("x0").u[0].shape == (1, 3)  # by the input that acts, too
 
 
 def test_what_has_no_sensitivities_says_why():

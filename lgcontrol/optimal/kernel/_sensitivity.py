@@ -73,9 +73,17 @@ class Sensitivities:
     """
 
     def __init__(
-        self, solution: OptimalSolution, durations: Mapping[str, int] | None = None
+        self,
+        solution: OptimalSolution,
+        durations: Mapping[str, int] | None = None,
+        held: np.ndarray | None = None,
     ) -> None:
-        """Factorize; `durations` are places of free durations among error coordinates."""
+        """Factorize; `durations` are places of free durations among error coordinates.
+
+        Where controls are rates that act for the times `held` (N, 1), derivatives are those of the
+        inputs that they reach, which end the state.
+        """
+        self._held = held
         self.solution, self.problem, self._durations = solution, solution.problem, durations or {}
         self._plain = plain = solution if solution._inner is None else solution._inner
         problem, setting = plain.problem, plain._setting
@@ -212,7 +220,7 @@ class Sensitivities:
         count = system.n_errors if name == "x0" else system.state.dim
         ways: Any = [{name: one} for one in np.eye(count)]
         found = self._found([self._direction(**way) for way in ways])
-        x, u, cost = (np.moveaxis(part, 0, -1) for part in (*self._told(found), found.cost))
+        x, u, cost = (np.moveaxis(part, 0, -1) for part in (*self._reached(found), found.cost))
         return SolutionChange(x, u, cost, {name: x[0, i] for name, i in self._durations.items()})
 
     def forward(
@@ -238,9 +246,14 @@ class Sensitivities:
         SolutionChange
         """
         found = self._found([self._direction(x0, p, reference)])
-        (x,), (u,) = self._told(found)
+        (x,), (u,) = self._reached(found)
         times = {name: float(x[0, i]) for name, i in self._durations.items()}
         return SolutionChange(x, u, float(found.cost[0]), times)
+
+    def _reached(self, found: FoundChanges) -> tuple[np.ndarray, np.ndarray]:
+        """The same, with the inputs that rates reach in place of these."""
+        x, u = self._told(found)
+        return x, u if self._held is None else x[:, :-1, -u.shape[-1] :] + self._held * u
 
     def _told(self, found: FoundChanges) -> tuple[np.ndarray, np.ndarray]:
         """Changes of states and inputs as the problem has them."""
@@ -361,6 +374,9 @@ class Sensitivities:
                 raise UnknownNameError(unknown_name("free duration", name, self._durations))
             of_x[0, self._durations[name]] += value
         more = np.zeros(len(self._setting.p))
+        if self._held is not None:
+            of_x[:-1, -of_u.shape[1] :] += of_u
+            of_u = self._held * of_u
         if self._shape is not None:
             of_x, of_u, more = self._shape.gradients(self._plain, of_x, of_u)
         self._check_terminal()
@@ -492,12 +508,15 @@ def _changes_of(problem: OptimalControlProblem) -> tuple[InteriorPointSolver, Ch
     return kept[1:]
 
 
-def sensitivities_of(solution: OptimalSolution) -> Sensitivities:
-    """Sensitivities of what real-time steps planned, which is solved to convergence first."""
+def sensitivities_of(solution: OptimalSolution, held: np.ndarray | None = None) -> Sensitivities:
+    """Sensitivities of what real-time steps planned, which is solved to convergence first.
+
+    `held` are the times that its rates act, if its controls are rates; see `Sensitivities`.
+    """
     if not solution.is_success:
         solver, _ = _changes_of(solution.problem)
         solution = solver.resolved(solution, solution._setting, TOLERANCE)
-    return Sensitivities(solution)
+    return Sensitivities(solution, held=held)
 
 
 def predicted(solution: OptimalSolution, **changes: Any) -> OptimalSolution:
