@@ -127,6 +127,24 @@ def test_what_cannot_be_kept_is_named():
     assert worst.name.startswith("rate") and worst.amount > 0.1
 
 
+@pytest.mark.parametrize("is_one_of_several", [False, True])
+def test_a_second_attempt_that_is_cut_short_keeps_the_verdict_of_the_first(is_one_of_several):
+    solver = InteriorPointSolver(slew(bounds=[Bound("rate", -0.5, 0.5)]))
+    seen = []
+    whole = solver.solve(FAST, guess="rest", callback=lambda entry: seen.append(entry))
+    first = len(whole.iterations)
+    assert whole.status == "infeasible" and len(seen) > first  # there was a second attempt
+    guess = ("rest", "cheapest", "screw") if is_one_of_several else "rest"
+    asked = []
+    cut = solver.solve(FAST, guess=guess, callback=lambda entry: (
+        asked.append(entry) or len(asked) > first + 3))  # fmt: skip
+    assert len(asked) == first + 4
+    assert cut.status == "infeasible" and len(cut.iterations) == first
+    assert np.array_equal(cut.x, whole.x) and cut.violations == whole.violations
+    assert cut.message.startswith(whole.message)
+    assert cut.message.endswith("a second attempt from guess='cheapest' was cut short: stopped")
+
+
 def test_what_led_to_no_plan_is_named():
     """The policy and the guess end where x³ − 3x has its maximum below the limit, at −1."""
 

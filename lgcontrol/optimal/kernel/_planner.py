@@ -459,8 +459,9 @@ class InteriorPointSolver:
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
-            At least 0. As many again if that ends infeasible or stalled: for the elastic problem
-            first, and for the default guess, if another one leads to no plan.
+            At least 0. As many again, with the elastic problem first, if that ends infeasible or
+            stalled; and up to twice as many for "cheapest", if another guess leads to no plan. A
+            solve takes four times as many at most.
         time_limit : float
             In s.
         callback : callable, optional
@@ -522,25 +523,25 @@ class InteriorPointSolver:
                 is_warm = False
                 status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
             ended, nodes = self._ended(status, times, first, is_warm=is_warm)
-            other = "cheapest" if self._leads_astray(status, guess) and not watch.is_over else None
-            if other is not None:
-                self._take_guess(other, x0, times, setting, reference)
+            cut, text = watch.ended, ""
+            if self._leads_astray(status, guess) and not watch.is_over:
+                led = "the system's policy" if guess is None else "the guess"
+                self._take_guess("cheapest", x0, times, setting, reference)
                 first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
                 status = memory.run("plan", max_iterations=max_iterations, resume=FRESH, **way)
                 if status == CONVERGED:
                     ended, nodes = self._ended(status, times, first, is_warm=False)
-                else:
-                    other = None
+                    text = f"{led} leads to no plan; this one begins at guess='cheapest'"
+                elif watch.ended is not None:
+                    text = f"a second attempt from guess='cheapest' was cut short: {watch.ended}"
         finally:
             memory.task.watch = None
         watch.raise_error()
         self.plan = ended[3]
         made = self._results.solution(
-            *ended, nodes, setting, started, tolerance=tolerance, ended=watch.ended
+            *ended, nodes, setting, started, tolerance=tolerance, ended=cut
         )
-        if other is not None:
-            led = "the system's policy" if guess is None else "the guess"
-            text = f"{led} leads to no plan; this one begins at guess='cheapest'"
+        if text:
             made = made._with_message(f"{made.message}; {text}")
         return made
 
@@ -608,7 +609,15 @@ class InteriorPointSolver:
         """The best of solves from several guesses, as far as there is time for them."""
         if not guesses:
             raise ValueError("guess is an empty tuple: give one guess or more")
-        began, best = time.perf_counter(), None
+        began, best, is_stopped, asked = time.perf_counter(), None, False, options["callback"]
+
+        def ask(entry: Iteration) -> bool:
+            nonlocal is_stopped
+            is_stopped = bool(asked(entry))
+            return is_stopped
+
+        if asked is not None:
+            options["callback"] = ask
         for guess in guesses:
             left = seconds - (time.perf_counter() - began)
             if best is not None and left <= 0:
@@ -619,7 +628,7 @@ class InteriorPointSolver:
                 best.cost,
             ):
                 best = other
-            if other.status is SolveStatus.STOPPED:
+            if is_stopped:
                 break
         assert best is not None
         self.plan = best.plan
