@@ -56,7 +56,7 @@ class Phase:
         of the problem, which is of the first phase's group.
     lengths : array_like, shape (steps,), optional
         Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out. A soft bound
-        counts each node as long as its step next to the mean.
+        counts w at each node, not per s, times the length of its step next to the mean.
     blocks : int, sequence of int or mapping, optional
         Steps of the phase over which an input stays, as of `OptimalControlProblem`. The first block
         begins with the phase.
