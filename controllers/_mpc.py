@@ -81,8 +81,10 @@ class MPC(Controller, metaclass=Fixed):
         See `OptimalControlProblem`.
     hold : {"zero", "first"}
         Controls between two calls: held, or linear in time. With "first" an answer is the value at
-        the end of the period: the actuator moves to it from the last answer, or from `applied`.
-        `simulate` does that. Delay, split calls and estimated disturbances are for held controls.
+        the END of the period: the actuator moves to it from the last answer, or from `applied`.
+        `simulate` does that. A loop of your own must ramp as well: read ``start = mpc.applied``
+        before the call, then apply ``start + (answer - start) * s / dt`` at s seconds after it.
+        Delay, split calls and estimated disturbances are for held controls.
     rates : Rates, optional
         Weight and limit of the inputs' rates. The rates start at `applied`: the last answer, or the
         inputs of the reference before there is one. Inputs and their limits stay those of the
