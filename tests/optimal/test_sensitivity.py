@@ -398,6 +398,7 @@ def test_what_is_not_differentiable_is_said():
     assert "push at a limit without a multiplier" in met.message
     active = problem(0.2).solve([1.0]).sensitivities()
     assert active.active == {"push": 3}
+    assert str(active) == "Sensitivities(active: push at 3 nodes)"
     assert not active.message
     assert np.allclose(active.by("push.lower").u, 1.0)
     assert np.allclose(active.by("x0").u, 0.0)

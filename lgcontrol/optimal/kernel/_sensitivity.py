@@ -468,7 +468,9 @@ class Sensitivities:
 
     def __repr__(self) -> str:
         """What is active, and what is not differentiable."""
-        active = ", ".join(f"{name} at {count}" for name, count in self.active.items())
+        active = ", ".join(
+            f"{name} at {count} node{'s' * (count != 1)}" for name, count in self.active.items()
+        )
         return "; ".join(
             filter(None, [f"Sensitivities(active: {active or 'nothing'})", self.message])
         )
