@@ -44,7 +44,8 @@ class Tuning:
         decides where its 95 % interval does not hold zero, else the interval of the first
         objective.
     pareto : tuple of (arguments, scores)
-        Trials that no other one dominates.
+        The Pareto front: trials that no other one dominates, with a score for each objective by
+        name.
     trials, given_up : int
     """
 
@@ -53,7 +54,7 @@ class Tuning:
     best_score: float
     comparison: Comparison
     verdict: str
-    pareto: tuple[tuple[dict[str, Any], tuple[float, ...]], ...]
+    pareto: tuple[tuple[dict[str, Any], dict[str, float]], ...]
     trials: int
     given_up: int
 
@@ -78,10 +79,9 @@ class Tuning:
             f"  {name}: {difference_in_words(one)}" for name, one in cases.differences.items()
         ]
         if len(self.pareto) > 1:
-            lines.append("trials that no other one dominates:")
+            lines.append("Pareto front, the trials that no other one dominates, with their scores:")
             lines += [
-                f"  {_words(arguments)}: scores {', '.join(f'{one:.4g}' for one in scores)}"
-                for arguments, scores in self.pareto
+                f"  {_words(arguments)}: {_words(scores)}" for arguments, scores in self.pareto
             ]
         return "\n".join(lines)
 
@@ -106,7 +106,9 @@ def tune(
 ) -> Tuning:
     """Search for arguments of a design with which a campaign goes best (extra ``tune``).
 
-    All trials meet the same cases, so noise does not decide between them. A trial that is worse
+    All trials meet the same cases, so noise does not decide between them. The design's own
+    arguments are the first trial where the search reaches them: the best is never worse than they
+    are on these cases. A trial that is worse
     than the median of the others after a quarter of its cases is given up. The best one and the
     design's own arguments are judged on other cases.
 
@@ -186,6 +188,9 @@ def tune(
             sampler=sampler(seed=seed),
             pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
         )
+        own = defaults | dict(campaign.arguments or {})
+        if all(_reaches(one, own[one.name]) for one in search):
+            study.enqueue_trial({one.name: own[one.name] for one in search})
         study.optimize(objective, n_trials=trials)
         front = sorted(study.best_trials, key=lambda one: one.values)
         if not front:
@@ -200,7 +205,7 @@ def tune(
         float(front[0].values[0]),
         comparison,
         verdict_of(comparison, goals[0]),
-        tuple((dict(one.params), tuple(one.values)) for one in front),
+        tuple((dict(one.params), dict(zip(goals, one.values, strict=True))) for one in front),
         len(study.trials),
         sum(one.state == optuna.trial.TrialState.PRUNED for one in study.trials),
     )
@@ -211,6 +216,13 @@ def verdict_of(comparison: Comparison, objective: str) -> str:
     objectives = comparison.differences.get(objective, (0.0, 0.0, 0.0))
     gain = shown(comparison.success) or -shown(objectives)
     return {1: BETTER, -1: "worse", 0: "no difference shown"}[gain]
+
+
+def _reaches(one: Vary, value: Any) -> bool:
+    """Whether a search may try this value."""
+    if one.values or one.low is None or one.high is None:
+        return value in one.values
+    return isinstance(value, int | float) and one.low <= value <= one.high
 
 
 def _suggested(trial: Any, one: Vary, default: Any) -> Any:

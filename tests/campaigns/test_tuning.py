@@ -35,6 +35,15 @@ def test_a_search_that_finds_nothing_says_so(campaign):
     assert not found.is_better and found.verdict in str(found)
 
 
+@pytest.mark.parametrize("own", [{}, {"gain": 0.2}])
+def test_the_own_arguments_are_the_first_trial_where_the_search_reaches_them(campaign, own):
+    few = campaign.replaced(arguments=own, cases=4)
+    for search in (Vary("gain", 0.1, 3.0), Vary("gain", values=(0.1, 0.2, 2.0))):
+        found = tune(few, [search], minimize="effort", trials=1, executor=Here(), held_out=2)
+        assert found.best == {"gain": own.get("gain", 2.0)}
+        assert found.best_score == found.nominal_score
+
+
 def test_a_difference_that_chance_explains_is_not_called_better():
     """Five against two of sixty cases (p = 0.45) show nothing; the objective may still decide."""
 
@@ -58,12 +67,14 @@ def test_two_objectives_give_a_front(campaign):
         campaign, [Vary("gain", 0.5, 4.0)], minimize=("effort", "place at the end"), trials=8,
         executor=Here(), held_out=4,
     )  # fmt: skip
-    scores = [point for _, point in found.pareto]
+    assert all(list(point) == ["effort", "place at the end"] for _, point in found.pareto)
+    scores = [tuple(point.values()) for _, point in found.pareto]
     assert len(scores) > 1
     assert scores == sorted(scores) and [b for _, b in scores] == sorted(
         (b for _, b in scores), reverse=True
     )
-    assert f"scores {scores[0][0]:.4g}, {scores[0][1]:.4g}" in str(found)
+    assert "Pareto front" in str(found)
+    assert f": effort = {scores[0][0]:.4g}, place at the end = {scores[0][1]:.4g}" in str(found)
 
 
 def test_arguments_that_are_whole_numbers_stay_whole():
