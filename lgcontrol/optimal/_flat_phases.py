@@ -547,7 +547,7 @@ class FlatPhases:
         known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
         for bound in (*known, *self._tighter(i)):
             names, needs_input, by_state = named_rows(phase.system, bound, len(self.extra))
-            is_open = self.is_open or bool(by_state & self._free_coordinates)
+            is_open = self.is_open or bool(by_state & self._input_coordinates(0))
             if bound.at == "start" and i == 0 and not is_open:
                 raise ValueError(
                     f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
@@ -562,40 +562,44 @@ class FlatPhases:
                     f"{phase.steps}"
                 )
             nodes = range(first + at.start, first + at.stop, at.step)
+            places = [nodes]
+            if self.begins[i] and bound.at in ALONG and by_state & self._input_coordinates(i):
+                places.append(range(first, first + 1))  # linear inputs begin anew at that node
+            for nodes in places:
+                of_first = first in nodes or needs_input
 
-            of_first = first in nodes or needs_input
-
-            def function(
-                t: Any, x: Any, u: Any, p: Any, bound: Bound = bound, of_first: bool = of_first
-            ) -> Any:
-                x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
-                if isinstance(bound.of, PointRows):
+                def function(
+                    t: Any, x: Any, u: Any, p: Any, bound: Bound = bound, of_first: bool = of_first
+                ) -> Any:
+                    x_ref, now = type(x)(ca.DM(self.points[i].x)), self._time(i, t, x)
+                    if isinstance(bound.of, PointRows):
+                        given = self._inputs_of(i, t, x, u)
+                        points = self._points_within(i, t, x, u, p)
+                        every = [(now, state, given, p, x_ref) for _, now, state in points]
+                        return ca.vertcat(
+                            *(expression_of(phase.system, bound, *e)[0] for e in every)
+                        )
                     given = self._inputs_of(i, t, x, u)
-                    points = self._points_within(i, t, x, u, p)
-                    every = [(now, state, given, p, x_ref) for _, now, state in points]
-                    return ca.vertcat(*(expression_of(phase.system, bound, *e)[0] for e in every))
-                given = self._inputs_of(i, t, x, u)
-                here = self._begun(i, t, x, u, p) if of_first else x[self.own[i]]
-                return expression_of(phase.system, bound, now, here, given, p, x_ref)[0]
+                    here = self._begun(i, t, x, u, p) if of_first else x[self.own[i]]
+                    return expression_of(phase.system, bound, now, here, given, p, x_ref)[0]
 
-            if isinstance(bound.of, PointRows):
-                names = names * self._points
-            if bound.at != "terminal" and needs_input:
-                # Inputs have a value where a step begins.
-                nodes = (
-                    range(first, last)
-                    if bound.at in ALONG
-                    else range(nodes.start, min(nodes.stop, last), nodes.step)
-                )
-            for part, share in self._alike_nodes(i, bound, nodes, needs_input):
-                rows = NamedRows(function, names, share)
-                found.append(replace(bound, of=rows, at=part, name=bound.label))
+                if isinstance(bound.of, PointRows):
+                    names = names * self._points
+                if bound.at != "terminal" and needs_input:
+                    # Inputs have a value where a step begins.
+                    nodes = (
+                        range(first, last)
+                        if bound.at in ALONG
+                        else range(nodes.start, min(nodes.stop, last), nodes.step)
+                    )
+                for part, share in self._alike_nodes(i, bound, nodes, needs_input):
+                    rows = NamedRows(function, names, share)
+                    found.append(replace(bound, of=rows, at=part, name=bound.label))
         return found
 
-    @property
-    def _free_coordinates(self) -> set[int]:
-        """Coordinates of the first phase's state that its linear inputs have."""
-        shape = self.shapes[0]
+    def _input_coordinates(self, i: int) -> set[int]:
+        """Coordinates of a phase's state that its linear inputs have."""
+        shape = self.shapes[i]
         more = shape.more if shape.kind == "linear" else 0
         return {*range(shape.nq, shape.nq + more)}
 

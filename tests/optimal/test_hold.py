@@ -165,6 +165,25 @@ def test_bounds_of_inputs_along_the_path_hold_at_the_last_node(is_timed):
     assert np.allclose(found.trajectory.u, whole.trajectory.u, atol=1e-6)
 
 
+def test_bounds_of_inputs_hold_where_a_later_phase_begins():
+    """A mass in the plane, pushed within a disc in the second of two phases alone."""
+    mass = System("mass", Rn(4), lambda t, x, u, p: ca.vertcat(x[2:], u), inputs=["a", "b"])
+    disc = Bound(lambda t, x, u, p: ca.sumsqr(u), upper=16.0, name="disc")
+    rest = Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal")
+    problem = PhasedProblem(
+        [Phase(mass, 8, 0.8, R=10.0), Phase(mass, 12, 1.6, R=0.1, bounds=[disc, rest])],
+        hold="first",
+    )
+    away = [3.0, 1.0, 0.0, 0.0]
+    found, peer = problem.solve(away), problem.solve(away, solver="ipopt")
+    for plan in (found, peer):
+        pushes = np.linalg.norm(plan.parts["phase1"].u, axis=1)
+        assert len(pushes) == 13
+        assert 3.9 < pushes[0] < 4.0 + 1e-6
+        assert pushes.max() < 4.0 + 1e-6
+    assert found.cost == pytest.approx(peer.cost, rel=1e-6)
+
+
 def test_terms_of_users_see_the_input_of_the_moment():
     plain = swing().solve(AWAY, tolerance=1e-9)
     terms = {
