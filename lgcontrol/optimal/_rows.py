@@ -236,7 +236,7 @@ def _leave_determined(
         for i, value in enumerate(columns):
             if i in independent or not active[i][nodes].any() or ca.depends_on(value, u):
                 continue
-            depends = np.unique(ca.jacobian_sparsity(value, x).get_triplet()[1])
+            depends = np.unique(np.array(ca.jacobian_sparsity(value, x).get_triplet()[1], int))
             if not unit[depends].all():
                 continue
             fixed = ca.substitute(value, x, end)

@@ -276,6 +276,12 @@ def test_an_apex_may_be_a_parameter():
     assert held_at_the_end(end, CONE, parameters=[where]) == ["end[0]", "end[1]", "cone"]
 
 
+def test_an_equality_may_have_a_row_that_is_constant():
+    """As the position of an arm that moves in a plane."""
+    flat = Bound(lambda t, x, u, p: ca.vertcat(x[0], 0, x[1]), 0.0, 0.0, at="terminal", name="end")
+    assert held_at_the_end(flat, CONE) == ["end[0]", "end[2]"]
+
+
 def lander():
     """A point mass with three accelerations and its weight."""
     return System(
