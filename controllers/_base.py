@@ -88,7 +88,7 @@ class ControlInfo(Result):
 
 
 def clock_time(t: Any) -> float:
-    """The time of a call in s; refuses what is no number, as a state whose time was forgotten."""
+    """The time of a call in s. What is no number is refused: often the time was left out."""
     try:
         return float(t)
     except (TypeError, ValueError):

@@ -368,7 +368,7 @@ class MPC(Controller, metaclass=Fixed):
         """Derivatives of the plan of the last call; those of its first controls are of the answer.
 
         The plan is solved to convergence first, which takes some iterations. So derivatives are
-        those of the optimal answer, of which a call with few iterations falls a little short. They
+        those of the optimal answer. A call with few iterations comes near that answer. They
         are by the state that the plan begins with: the measured one, with a delay the one predicted
         for the time of effect, with ``rates`` or ``hold="first"`` followed by the inputs that act
         then. There the controls of `solution` are rates; derivatives, those that `adjoint` takes

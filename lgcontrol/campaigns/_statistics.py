@@ -140,7 +140,7 @@ class Comparison:
         Probability of a difference at least as large if both succeed equally often: McNemar's
         exact test.
     success : (float, float, float)
-        Share of success of the second minus that of the first, and its 95 % interval; see
+        Difference of the shares of success, second minus first, with its 95 % interval by
         `paired_share`.
     differences : dict of str to (float, float, float)
         Mean of second minus first of each criterion, and its 95 % interval.

@@ -63,7 +63,7 @@ def compile_policy() -> Policy:
 def pays(operations: int, written: int, calls: int) -> bool:
     """Whether interpreting that many calls takes longer than a build, by operation counts.
 
-    The code consists of the operations `written`: fewer than those of a call, where it has loops.
+    The code has the operations `written`. A call takes more of them if the code has loops.
     """
     interpreted = calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations)
     return interpreted > build_seconds(written)

@@ -308,9 +308,9 @@ def window_doubts(
 ) -> list[str]:
     """The same of the windows of a `MovingHorizon`, by what their costs are left with.
 
-    `total` is the sum of twice the costs of `solved` windows, `count` the entries of all
-    measurements in them, of which `independent` are. Costs that are too small count if `least`, as
-    no weight makes them so.
+    `total` is the sum of twice the costs of `solved` windows. `count` is the number of entries of
+    all measurements in them; `independent` of these are independent. If `least`, costs that are
+    too small count as well: no weight makes them so.
     """
     found = []
     if independent >= FEW_INNOVATIONS:

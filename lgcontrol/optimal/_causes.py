@@ -395,7 +395,7 @@ def _without_slope(last: LastIterate, one: HeldRow) -> str:
 
 
 def _by_inputs(last: LastIterate, at: Expansion, one: HeldRow) -> np.ndarray:
-    """Derivative of a row by all inputs, and by what is free at the start, under feedback."""
+    """Derivative of a row by all inputs and by the free part of the start, under feedback."""
     model, size, K = last.model, _size(last), last.plan["K"]
     n, N, m = model.n, len(last.nodes.u), model.m
     found = np.zeros((N, m))
