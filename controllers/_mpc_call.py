@@ -27,19 +27,7 @@ from ._mpc_plan import Ask
 def planned_call(
     mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
 ) -> np.ndarray:
-    """Controls of a call.
-
-    Parameters
-    ----------
-    mpc : MPC
-    t : float
-        In s.
-    x : ndarray
-        Measured state.
-    reference : optional
-    began : float
-        Clock reading at the beginning of the call, s.
-    """
+    """Controls of a call that began at this reading of the clock, from a measured state."""
     loop, parts = mpc._loop.at(t, mpc._seconds), mpc._parts
     preview, loop = loop.preview, loop._replace(preview=None)
     loop, outrun = keep_to_known(mpc, loop, t, x)
@@ -77,18 +65,7 @@ def planned_call(
 
 
 def plan_before(mpc: Any, t: float, x: ArrayLike, goal: ReferenceLike | None) -> None:
-    """Plan from a state to convergence before a loop; nothing if it is none of the system.
-
-    Parameters
-    ----------
-    mpc : MPC
-    t : float
-        Time of the first call, s.
-    x : array_like
-        State that is expected then.
-    goal : optional
-        Reference.
-    """
+    """Plan from a state to convergence before a loop; nothing if it is none of the system."""
     with np.errstate(all="ignore"):
         try:
             state = check_element("x", x, mpc.system.state)
@@ -106,15 +83,7 @@ def plan_before(mpc: Any, t: float, x: ArrayLike, goal: ReferenceLike | None) ->
 
 
 def make_preview(mpc: Any, t: float, reference: ReferenceLike | None) -> None:
-    """Plan from the state that is expected at a call; see `MPC.preview`.
-
-    Parameters
-    ----------
-    mpc : MPC
-    t : float
-        Time of the call, s.
-    reference : optional
-    """
+    """Plan from the state that is expected at a call; see `MPC.preview`."""
     goal, loop = mpc.reference if reference is None else reference, mpc._loop
     if loop.seen is None or loop.plan.found is None:
         raise RuntimeError("there is nothing to go on from: call the controller first")

@@ -18,14 +18,7 @@ Sent: TypeAlias = tuple[tuple[float, np.ndarray], ...]
 
 
 class Delay:
-    """Time from a call to its effect. The state is what was sent, `Sent`.
-
-    Parameters
-    ----------
-    system : System
-    seconds, period : float
-        Between a call and its effect, and between calls.
-    """
+    """Time in s from a call to its effect, and between calls. The state is what was sent."""
 
     def __init__(self, system: System, seconds: float, period: float) -> None:
         self.system, self.seconds = system, seconds

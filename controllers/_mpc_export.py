@@ -21,20 +21,7 @@ TEST_ERROR = 0.1
 def export_mpc(
     mpc: Any, folder: str | Path, name: str | None, x0: ArrayLike | None, calls: int
 ) -> Path:
-    """Write an MPC as plain C99; see `MPC.export_c`.
-
-    Parameters
-    ----------
-    mpc : MPC
-    folder : path
-    name : str or None
-    x0 : array_like or None
-    calls : int
-
-    Returns
-    -------
-    Path
-    """
+    """Write an MPC as plain C99; see `MPC.export_c`."""
     parts = mpc._parts
     for word, is_used, remedy in (
         ("split", mpc.real_time.split, "call _step with split=False here"),

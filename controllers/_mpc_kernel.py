@@ -30,17 +30,10 @@ ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.
 
 
 class KernelCalls:
-    """Calls of one loop, whose state is in the memory of the kernel while it `is_ahead`.
+    """Calls of one loop, whose state is in the memory of the kernel while that `is_ahead`.
 
-    Attributes
-    ----------
-    calls : KernelLoop or None
-    is_ahead : bool
-        Whether calls of the kernel came after the last `Loop` in Python.
-    due : str
-        Why the next plan is to begin anew.
-    lock : RLock
-        Held by whoever calls: the kernel works without Python's lock.
+    `due` says why the next plan begins anew. Who calls holds `lock`: the kernel works without
+    Python's lock.
     """
 
     def __init__(self) -> None:
@@ -239,15 +232,7 @@ def keep_up(
 
 
 def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:
-    """Calls of the kernel as a law of loops in C; None where Python has to look at something.
-
-    Parameters
-    ----------
-    mpc : MPC
-    plant : System
-    reference : optional
-        As of the run.
-    """
+    """Calls of the kernel as a law of loops in C; None where Python has to look at something."""
     goal = mpc.reference if reference is None else reference
     if (
         mpc.system.project is not None

@@ -19,21 +19,9 @@ from ._steady_disturbance import DisturbanceEstimate
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Preview:
-    """A plan that was made before its state was there.
+    """A plan from an expected `state` for the call at t, which acts from `start` on, s.
 
-    Attributes
-    ----------
-    t, start : float
-        Of the call, and when its answer takes effect, s.
-    state : ndarray
-        That was expected then.
-    plan : OptimalSolution
-    K : ndarray, shape (m, n)
-        Derivative of its first controls by the error of the state.
-    reference : object
-    p : ndarray
-    info : MPCInfo
-        Outcome of the call that planned it.
+    `K` (m, n) is the derivative of its first controls by the error of the state.
     """
 
     t: float
@@ -75,21 +63,8 @@ class ControlLimits(NamedTuple):
 class Loop(NamedTuple):
     """What changes from call to call, besides what all controllers remember.
 
-    Attributes
-    ----------
-    plan : PlanState
-    sent : tuple of (float, ndarray)
-        Answers with the times of their effect.
-    disturbance : DisturbanceEstimate
-    seen : (float, ndarray) or None
-        The last state and its time.
-    clock : float or None
-        Of the last call, s.
-    preview : Preview or None
-        A plan that waits for its state.
-    checked : ndarray
-        Parameters of the system for which there are enough substeps.
-    limits : ControlLimits
+    `sent` are answers with the times of their effect, `seen` the last time and state, `clock` the
+    time of the last call, s. For the parameters in `checked` there are enough substeps.
     """
 
     disturbance: DisturbanceEstimate

@@ -40,17 +40,7 @@ SETTINGS = Settings()  # where none are given
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopParts:
-    """Parts of an MPC, and what they do in a call: each takes the `Loop` and hands it on.
-
-    Attributes
-    ----------
-    system : System
-    rates : InputRates
-    delay : Delay
-    planner : Planner
-        Of the problem that is solved.
-    estimator : DisturbanceEstimator or None
-    """
+    """Parts of an MPC, and what they do in a call: each takes the `Loop` and hands it on."""
 
     system: System
     rates: InputRates
@@ -177,17 +167,7 @@ def put_together(
     settings: Settings | None,
     disturbance: str | Iterable[str] | SteadyDisturbance,
 ) -> LoopParts:
-    """Parts of an MPC by its options, as it takes them; what does not go together is refused.
-
-    Parameters
-    ----------
-    stated : OptimalControlProblem
-        Of the system's inputs.
-    rates
-    period : float
-        In s.
-    delay, work, guess, solver, settings, disturbance
-    """
+    """Parts of an MPC by its options, as it takes them; what does not go together is refused."""
     system, hold, first = stated.system, stated.hold, float(stated.steps[0])
     if rates is not None and hold == "zero" and not stated.has_equal_steps:
         raise ValueError(

@@ -24,16 +24,8 @@ from ._real_time import RealTime
 class WarmStarts(NamedTuple):
     """Recent cost of warm starts, so that the kernel sees jumps of reference, parameters or state.
 
-    Attributes
-    ----------
-    recent, largest : float
-        Largest cost of a warm start, older ones counting less; and of all.
-    p : ndarray
-        Parameters of the last.
-    reference : object
-        Of the last, as given.
-    certified : float
-        Calls for which a certificate holds that hard constraints cannot be satisfied.
+    Older costs count less in `recent`. A certificate that hard constraints cannot be satisfied
+    holds for `certified` calls.
     """
 
     recent: float = 0.0
@@ -44,16 +36,7 @@ class WarmStarts(NamedTuple):
 
 
 class PlanState(NamedTuple):
-    """What planning goes on with from call to call.
-
-    Attributes
-    ----------
-    found : OptimalSolution or None
-        Solution of the last call; its plan is the warm start of the next one.
-    usual : WarmStarts
-    due : str
-        Why the next plan is to begin anew.
-    """
+    """Solution of the last call, the next warm start; why the next plan is `due` to begin anew."""
 
     found: OptimalSolution | None = None
     usual: WarmStarts = WarmStarts()
@@ -61,21 +44,10 @@ class PlanState(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What a plan is asked for.
+    """What a plan is asked for: from the state x of the problem, when it takes effect, at `start`.
 
-    Attributes
-    ----------
-    x : ndarray
-        State of the problem when the plan takes effect.
-    start : float
-        That time, s.
-    reference : object
-        As given.
-    aim : object
-        The reference of the problem.
-    p : ndarray
-    began, budget : float
-        Clock reading at the beginning of the call, and what it may take, s.
+    `aim` is the reference of the problem, `began` a reading of the clock, `budget` what the call
+    may take, s.
     """
 
     x: np.ndarray
@@ -97,16 +69,6 @@ class Planner:
 
     It makes first plans, and the plans of solvers without a loop of their own. The rules by which
     plans begin anew are those of the kernel.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    solver : Solver
-        For this problem.
-    settings : Settings
-    real_time : RealTime
-    guess : Controller, Trajectory or str
-        Initial guess of new plans.
     """
 
     def __init__(

@@ -16,21 +16,9 @@ from lgcontrol.systems import ReferenceLike, System, Trajectory
 
 
 class InputRates:
-    """View of a problem whose controls are rates; without rates nothing changes.
+    """View of a problem whose controls are rates; without rates (`is_plain`) nothing changes.
 
-    Parameters
-    ----------
-    system : System
-    rates : Rates or None
-    period : float
-        Time over which an input is held, or reached, s.
-    hold : {"zero", "first"}
-        Whether an answer is held over a period, or reached linearly at its end.
-
-    Attributes
-    ----------
-    is_plain : bool
-        Whether there are no rates.
+    An answer is held over a period in s (hold "zero"), or reached linearly at its end ("first").
     """
 
     def __init__(

@@ -12,16 +12,7 @@ from lgcontrol.optimal import OptimalControlProblem, Residual
 def errors_of_residuals(
     stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, p: np.ndarray
 ) -> dict[str, tuple[np.ndarray, LieGroup]]:
-    """Residuals that say the group of their error, at some states.
-
-    Parameters
-    ----------
-    stated : OptimalControlProblem
-    times : ndarray, shape (k,)
-        In s.
-    x : ndarray, shape (k, nq)
-    p : ndarray, shape (k, n_parameters)
-    """
+    """Residuals that say the group of their error, at states (k, nq) with parameters (k, n)."""
     system, found = stated.system, {}
     shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": p.shape[1:]}
     for residual in stated.residuals:

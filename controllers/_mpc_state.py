@@ -18,16 +18,7 @@ STATUSES = tuple(SolveStatus)
 
 
 def state_layout(mpc: Any) -> PlanLayout:
-    """Parts of an MPC's state: those of its solver's plans, then those of the loop.
-
-    Parameters
-    ----------
-    mpc : MPC
-
-    Returns
-    -------
-    PlanLayout
-    """
+    """Parts of an MPC's state: those of its solver's plans, then those of the loop."""
     system, m = mpc.system, len(mpc._controls)
     queued = queue_size(mpc.delay, mpc.dt)
     loop = {
@@ -49,16 +40,7 @@ def _disturbance(mpc: Any) -> np.ndarray:
 
 
 def state_of(mpc: Any) -> Plan:
-    """The state of an MPC between two calls.
-
-    Parameters
-    ----------
-    mpc : MPC
-
-    Returns
-    -------
-    Plan
-    """
+    """The state of an MPC between two calls."""
     loop, layout = mpc._loop, state_layout(mpc)
     found, usual, due = loop.plan
     parts: dict[str, Any] = {
@@ -87,18 +69,7 @@ def state_of(mpc: Any) -> Plan:
 
 
 def loop_of(mpc: Any, state: Plan) -> tuple[float, np.ndarray | None, Loop]:
-    """The clock, the last answer and the loop of a state.
-
-    Parameters
-    ----------
-    mpc : MPC
-        That was reset.
-    state : Plan
-
-    Returns
-    -------
-    float, ndarray or None, Loop
-    """
+    """The clock, the last answer and the loop of a state, for an MPC that was reset."""
 
     def known(name: str) -> Any:
         value = state[name]

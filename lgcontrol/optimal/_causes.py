@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
 import numpy as np
 
+from ._outcome import SolveStatus
 from ._plan import Plan
 from ._stage_model import Expansion, StageModel
 from ._terms import TermWeights
@@ -31,17 +34,9 @@ DECADES = 8.0
 ASIDE = 1e-3
 
 
-class LastIterate(NamedTuple):
-    """What a solve left.
-
-    Attributes
-    ----------
-    model : StageModel
-    setting : Setting
-    nodes : Nodes
-    plan : Plan
-    log : ndarray
-    """
+@dataclass(frozen=True)
+class LastIterate:
+    """What a solve left: its nodes, its plan, and a row of numbers for each iterate."""
 
     model: StageModel
     setting: Setting
@@ -49,78 +44,46 @@ class LastIterate(NamedTuple):
     plan: Plan
     log: np.ndarray
 
+    @cached_property
+    def at(self) -> Expansion:
+        """The problem's expansion there."""
+        return self.model.expand(self.nodes, self.setting)
 
-def causes_of(last: LastIterate) -> list[str]:
-    """What kept a solve from converging, the most certain cause first, each with its remedy.
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of error coordinates, then of controls."""
+        system = self.model.problem.system
+        return [*system.error_names, *(system.input_names[i] for i in self.model.controls)]
 
-    Parameters
-    ----------
-    last : LastIterate
+    @property
+    def motion(self) -> str:
+        """What messages call the dynamics."""
+        return f"the motion of {self.model.problem.system.name}"
 
-    Returns
-    -------
-    list of str
-        Empty where nothing was found.
-    """
+    @property
+    def size(self) -> np.ndarray:
+        """Sizes of error coordinates, then of controls."""
+        return self.plan["scales"][len(self.model.transcription.rows.names) :]
+
+    @cached_property
+    def jumps(self) -> tuple[np.ndarray, ...]:
+        """Differences of derivatives between both sides, at the largest displacement."""
+        return _jumps(self, PROBES[0])
+
+
+def causes_of(last: LastIterate, status: SolveStatus) -> list[str]:
+    """What kept a solve from converging, the most certain cause first, each with its remedy."""
+    causes = []
     with np.errstate(all="ignore"):
-        at = last.model.expand(last.nodes, last.setting)
-        if not _is_finite(at):
-            return [_not_finite(last, at)]
-        diverged = _diverged(last)
-        if diverged:
-            return [diverged]
-        jumps = [_jumps(last, share) for share in PROBES]
-        found = [_dependent(last, at, jumps[0]), _kink(last, at, jumps), _sizes(last)]
-    return [text for text in found if text]
-
-
-def dependent_rows(last: LastIterate) -> list[str]:
-    """Bounds that depend on each other, or that no input changes, as a sentence.
-
-    Parameters
-    ----------
-    last : LastIterate
-
-    Returns
-    -------
-    list of str
-    """
-    with np.errstate(all="ignore"):
-        at = last.model.expand(last.nodes, last.setting)
-        if not _is_finite(at):
-            return []
-        text = _dependent(last, at, _jumps(last, PROBES[0]))
-    return [text] if text else []
-
-
-def not_finite_at(last: LastIterate) -> str:
-    """What is not finite at nodes, and which coordinates make it so, with the remedy.
-
-    Parameters
-    ----------
-    last : LastIterate
-
-    Returns
-    -------
-    str
-        Empty where all is finite.
-    """
-    with np.errstate(all="ignore"):
-        at = last.model.expand(last.nodes, last.setting)
-        return "" if _is_finite(at) else _not_finite(last, at)
+        for rule in RULES.get(status, ALL_RULES):
+            if text := rule(last):
+                causes.append(text)
+                if rule in ALONE:
+                    break
+    return causes
 
 
 # -- what is not finite ----------------------------------------------------------------------------
-
-
-def _is_finite(at: Expansion) -> bool:
-    return all(bool(np.isfinite(part).all()) for part in at)
-
-
-def _coordinates(last: LastIterate) -> list[str]:
-    """Names of error coordinates, then of controls."""
-    system = last.model.problem.system
-    return [*system.error_names, *(system.input_names[i] for i in last.model.controls)]
 
 
 def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
@@ -157,11 +120,12 @@ def _first(bad: np.ndarray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(bad)[0])
 
 
-def _not_finite(last: LastIterate, at: Expansion) -> str:
+def _not_finite(last: LastIterate) -> str:
     """Which value or derivative is not finite first, and by which coordinate."""
-    model, names = last.model, _coordinates(last)
-    states, N = names[: model.n], len(last.nodes.u)
-    motion = f"the motion of {model.problem.system.name}"
+    model, at, names = last.model, last.at, last.names
+    if all(np.isfinite(part).all() for part in at):
+        return ""
+    motion, states, N = last.motion, names[: model.n], len(last.nodes.u)
     if not np.isfinite(at.gaps).all():
         k, i = _first(~np.isfinite(at.gaps))
         return _told(last, _rate(last, k) or f"{motion}, {states[i]},", k)
@@ -237,9 +201,9 @@ def _idle(what: str, k: int) -> str:
 def _makers(last: LastIterate, k: int) -> list[str]:
     """Coordinates of a node whose displacement makes all finite that is not, with their values."""
     model, nodes = last.model, last.nodes
-    before = _bad(model.expand(nodes, last.setting), k)
+    before = _bad(last.at, k)
     found, N = [], len(nodes.u)
-    for j, name in enumerate(_coordinates(last)):
+    for j, name in enumerate(last.names):
         z, v = np.zeros((N + 1, model.n)), np.zeros((N, model.m))
         if j >= model.n and k == N:
             break
@@ -283,20 +247,16 @@ def _sizes(last: LastIterate) -> str:
     """Sizes that are far apart, where rounding ends a solve."""
     tail = last.log[-5:]
     is_rounded = len(tail) == 5 and (tail[:, 4] == 1).all() and (tail[:, 5] == 0).all()
-    size = _size(last)
+    size = last.size
     if not is_rounded or np.log10(size.max() / size.min()) < DECADES:
         return ""
-    names = _coordinates(last)
+    names = last.names
     small, large = int(size.argmin()), int(size.argmax())
     return (
         "whole steps do not lower the residual, as rounding of large numbers is left in small "
         f"ones: {names[large]} is of size {size[large]:.1g}, {names[small]} of {size[small]:.1g}; "
         "choose units, or scales of the states, in which both are about 1"
     )
-
-
-def _size(last: LastIterate) -> np.ndarray:
-    return last.plan["scales"][len(last.model.transcription.rows.names) :]
 
 
 # -- constraints that depend on each other ---------------------------------------------------------
@@ -313,11 +273,11 @@ class HeldRow(NamedTuple):
     is_equality: bool
 
 
-def _held(last: LastIterate, at: Expansion, jumps: tuple[np.ndarray, ...]) -> list[HeldRow]:
+def _held(last: LastIterate) -> list[HeldRow]:
     """Hard rows that are equalities or at their limits."""
-    model, plan = last.model, last.plan
-    sides, rows, size = model.sides, model.transcription.rows, _size(last)
-    slopes, bends = (_by_nodes(a, b) * size for a, b in ((at.G, at.G_end), jumps[1:3]))
+    model, plan, at = last.model, last.plan, last.at
+    sides, rows, size = model.sides, model.transcription.rows, last.size
+    slopes, bends = (_by_nodes(a, b) * size for a, b in ((at.G, at.G_end), last.jumps[1:3]))
     count = len(sides.row)
     held = []
     for c, r in enumerate(np.r_[sides.row, sides.equal].astype(int)):
@@ -345,16 +305,16 @@ def _by_nodes(along: np.ndarray, end: np.ndarray) -> np.ndarray:
     return np.concatenate([along, last])
 
 
-def _dependent(last: LastIterate, at: Expansion, jumps: tuple[np.ndarray, ...]) -> str:
+def _dependent(last: LastIterate) -> str:
     """Rows that no input changes, or that say the same."""
-    held = _held(last, at, jumps)
+    held = _held(last)
     if not held:
         return ""
     for one in held:
         # The gradient changes by `bend` over two probes: it vanishes this near.
         if np.abs(one.slope).max() <= NEAR * np.abs(one.bend).max() / (2 * PROBES[0]):
             return _without_slope(last, one)
-    by = np.array([_by_inputs(last, at, one) for one in held])
+    by = np.array([_by_inputs(last, one) for one in held])
     norms = np.linalg.norm(by, axis=1)
     most = max(float(norms.max(initial=0.0)), 1e-300)
     for one, norm in zip(held, norms, strict=True):
@@ -394,9 +354,9 @@ def _without_slope(last: LastIterate, one: HeldRow) -> str:
     return f"{what}: {remedy}"
 
 
-def _by_inputs(last: LastIterate, at: Expansion, one: HeldRow) -> np.ndarray:
+def _by_inputs(last: LastIterate, one: HeldRow) -> np.ndarray:
     """Derivative of a row by all inputs and by the free part of the start, under feedback."""
-    model, size, K = last.model, _size(last), last.plan["K"]
+    model, at, size, K = last.model, last.at, last.size, last.plan["K"]
     n, N, m = model.n, len(last.nodes.u), model.m
     found = np.zeros((N, m))
     slope = one.slope / size
@@ -413,12 +373,10 @@ def _by_inputs(last: LastIterate, at: Expansion, one: HeldRow) -> np.ndarray:
 # -- kinks -----------------------------------------------------------------------------------------
 
 
-def _kink(last: LastIterate, at: Expansion, jumps: list[tuple[np.ndarray, ...]]) -> str:
+def _kink(last: LastIterate) -> str:
     """A derivative that jumps next to the iterate, however near."""
-    model, names = last.model, _coordinates(last)
-    states = names[: model.n]
-    motion = f"the motion of {model.problem.system.name}"
-    rows = model.transcription.rows
+    at, rows = last.at, last.model.transcription.rows
+    jumps = [last.jumps, *(_jumps(last, share) for share in PROBES[1:])]
     known = np.concatenate([at.A, at.B], axis=2), at.G, at.G_end[None], at.g, at.g_end[None]
     worst: tuple[float, str, int] = 0.0, "", 0
     for part, values in enumerate(known):
@@ -433,7 +391,7 @@ def _kink(last: LastIterate, at: Expansion, jumps: list[tuple[np.ndarray, ...]])
                 continue
             k, *place = np.unravel_index(int(share.argmax()), share.shape)
             if part == 0:
-                what = f"{motion}, {states[place[0]]},"
+                what = f"{last.motion}, {last.names[place[0]]},"
             elif part in (1, 2):
                 what = f"the bounded quantity {rows.names[place[0]]}"
             else:
@@ -451,7 +409,7 @@ def _kink(last: LastIterate, at: Expansion, jumps: list[tuple[np.ndarray, ...]])
 
 def _pattern(last: LastIterate, share: float, sign: float) -> Nodes:
     """The iterate, displaced by a share of the sizes, without symmetry."""
-    model, size = last.model, _size(last)
+    model, size = last.model, last.size
     N = len(last.nodes.u)
     place = 0.6180339887498949 * np.arange(1, (N + 1) * (model.n + model.m) + 1)
     move = sign * share * (0.5 + place % 1.0).reshape(N + 1, -1) * size
@@ -480,8 +438,18 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
         if not on[k] > 0:
             continue
         slope = _slope(function)
-        up, down = (np.asarray(slope(*_given(last._replace(nodes=s), k))) for s in sides)
+        up, down = (np.asarray(slope(*_given(replace(last, nodes=s), k))) for s in sides)
         jump = float(np.abs(up - down).max(initial=0.0))
         if jump > worst:
             best, worst = name, jump
     return best
+
+
+Rule: TypeAlias = Callable[[LastIterate], str]
+# Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
+ALL_RULES: tuple[Rule, ...] = _not_finite, _diverged, _dependent, _kink, _sizes
+RULES: dict[SolveStatus, tuple[Rule, ...]] = {
+    SolveStatus.FAILED: (_not_finite,),
+    SolveStatus.INFEASIBLE: (_not_finite, _dependent),
+}
+ALONE = _not_finite, _diverged  # nothing else can be told next to these

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._causes import LastIterate, causes_of, dependent_rows, not_finite_at
+from .._causes import LastIterate, causes_of
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -163,27 +163,26 @@ class KernelResults:
             status = SolveStatus.FAILED
 
         def later() -> dict[str, Any]:
-            ended_at = LastIterate(self.model, setting, nodes, found, log)
-            failed = "" if status is not SolveStatus.FAILED else not_finite_at(ended_at)
-            message = sentence(
-                status, last, tolerance, stalled="no step lowers the cost",
-                failed=failed or "the numbers of the iterates are not finite: start elsewhere",
-            )  # fmt: skip
             is_long = status is SolveStatus.ITERATION_LIMIT and last.number >= SEVERAL
+            is_lost = is_long or status is SolveStatus.STALLED
+            causes: list[str] = []
+            if is_lost or status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
+                causes = causes_of(LastIterate(self.model, setting, nodes, found, log), status)
+            failed = "the numbers of the iterates are not finite: start elsewhere"
+            if status is SolveStatus.FAILED and causes:
+                failed = causes.pop()
+            message = sentence(
+                status, last, tolerance, stalled="no step lowers the cost", failed=failed
+            )
             if is_long and last.kkt <= tolerance:
                 message = f"{message}, of the least violation"
-            if is_long or status is SolveStatus.STALLED:
-                causes = [*causes_of(ended_at), self._at_start_limits(rows)]
-                message = "; ".join([message, *filter(None, causes)] if any(causes) else
-                                    [message, OTHER_START])  # fmt: skip
-            if status is SolveStatus.INFEASIBLE:
-                message = "; ".join([message, *dependent_rows(ended_at)])
-            message = "; ".join(filter(None, [message, *map(str, violations)]))
-            message = "; ".join(filter(None, [message, _of_defects(gap)]))
+            if is_lost:
+                causes.append(self._at_start_limits(rows))
+                causes = causes if any(causes) else [OTHER_START]
+            parts = [message, *causes, *map(str, violations), _of_defects(gap)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
-                own = self._at_limits(nodes, setting, rows), self._kept_against(found)
-                message = "; ".join(filter(None, [message, *own]))
-            return {"message": unknown or message}
+                parts += self._at_limits(nodes, setting, rows), self._kept_against(found)
+            return {"message": unknown or "; ".join(filter(None, parts))}
 
         made = solution_at(
             problem, self._within_limits(nodes, setting), setting, nodes.t, last, later,
