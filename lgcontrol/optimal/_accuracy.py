@@ -224,12 +224,11 @@ def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _saved(part: PlanPart, stage: Any) -> np.ndarray:
     """What inputs save that vary within each step.
 
-    Inputs that are linear in each step: their slope s against a held input has the gradient
-    ``H s (τ − ½)`` at the share τ of the step, with the Hessian H of its Lagrangian by the
-    controls, so that following it saves ``sᵀ H s / 24``. A control that changes between its limits
-    within the step, if H does not keep it from them: the switching function ``∂(λᵀ f)/∂u`` has the
-    slope σ, and the control is at the upper limit for a share a of the step, so that switching
-    saves ``|σ| (upper − lower) dt² a (1 − a) / 2``.
+    Linear inputs of slope s against a held one: the gradient is ``H s (τ − ½)`` at the share τ of
+    the step, with the Hessian H of the Lagrangian by the controls, so the saving is ``sᵀ H s /
+    24``. Between limits, if H does not keep the control from them: the switching function has the
+    slope σ, the control is at the upper limit for a share a of the step, and switching saves ``|σ|
+    (upper − lower) dt² a (1 − a) / 2``.
     """
     problem, nodes, setting, prices = part.problem, part.nodes, part.setting, part.prices
     system, n, steps = problem.system, problem.system.n_errors, problem.steps

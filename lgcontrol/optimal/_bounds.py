@@ -27,15 +27,7 @@ ROUNDING = 1e-9
 
 
 class ShownRow(NamedTuple):
-    """What a person reads of a bound whose row is made for solvers.
-
-    Attributes
-    ----------
-    function : callable
-        ``(t, x, u, p) → number``.
-    lower, upper : float
-    unit : str
-    """
+    """What a person reads of a bound whose row is made for solvers: ``(t, x, u, p) → number``."""
 
     function: StageFunction
     lower: float
@@ -144,15 +136,9 @@ class Bound:
 
 
 class NamedRows(NamedTuple):
-    """A function that a bound is of, with what messages call its rows.
+    """A function ``(t, x, u, p) → column`` that a bound is of, with what messages call its rows.
 
-    Attributes
-    ----------
-    function : callable
-        ``(t, x, u, p) → column``.
-    names : tuple of str
-    share : float
-        Factor of the weight of a soft bound.
+    `share` is a factor of the weight of a soft bound.
     """
 
     function: StageFunction
@@ -194,13 +180,7 @@ def place_text(at: str | range) -> str:
 
 
 def with_known_limits(system: System, bound: Bound) -> Bound:
-    """A bound by name that gives no limits, with those that the system knows.
-
-    Parameters
-    ----------
-    system : System
-    bound : Bound
-    """
+    """A bound by name that gives no limits, with those that the system knows."""
     if not isinstance(bound.of, str):
         return bound
     kind, name = bounded_place(system, bound)
@@ -270,15 +250,7 @@ def limit_rows(label: str, value: Any, size: int) -> np.ndarray:
 
 
 def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None:
-    """Refuse a bound on what nothing is called by, or whose limit is no parameter.
-
-    Parameters
-    ----------
-    system : System
-    bound : Bound
-    parameters : sequence of str
-        Names of p.
-    """
+    """Refuse a bound on what nothing is called by, or whose limit is no parameter."""
     if isinstance(bound.of, str):
         bounded_place(system, bound)
     for what in ("lower", "upper", "soft"):
@@ -295,14 +267,6 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
     """Refuse two hard bounds on the same quantity that leave no value for it at a node.
 
     Limits that are parameters may change, and functions are not compared: solves find out.
-
-    Parameters
-    ----------
-    system : System
-    bounds : sequence of Bound
-        Bounds whose names are known.
-    horizon : int
-        Number of steps.
     """
     limits: dict[tuple[str, str], list[tuple[str, range, float, float]]] = {}
     for entry in system.inputs:
@@ -406,13 +370,7 @@ def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
 
 
 def input_of(system: System, bound: Bound) -> int | None:
-    """Which input a bound is on, by its number; None where it is on something else.
-
-    Parameters
-    ----------
-    system : System
-    bound : Bound
-    """
+    """Which input a bound is on, by its number; None where it is on something else."""
     if not isinstance(bound.of, str):
         return None
     kind, name = bounded_place(system, bound)
@@ -420,15 +378,7 @@ def input_of(system: System, bound: Bound) -> int | None:
 
 
 def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
-    """Whether a bound is a hard limit of a control at all times of a plan.
-
-    Parameters
-    ----------
-    system : System
-    bound : Bound
-    horizon : int
-        Number of steps.
-    """
+    """Whether a bound is a hard limit of a control at all times of a plan."""
     if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
         return False
     nodes = _nodes(bound.at, horizon, is_input=True)

@@ -48,16 +48,7 @@ def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) 
 
 
 class KnownQuantity(NamedTuple):
-    """A quantity of a system whose derivatives are known, and a symbol that stands for it.
-
-    Attributes
-    ----------
-    symbol : casadi.SX or casadi.MX
-    value : casadi.SX or casadi.MX
-        What it stands for.
-    by_x, by_u : casadi.SX or casadi.MX
-        Derivatives of the value by the tangent of the state and by all inputs.
-    """
+    """A symbol for the value of a quantity, whose derivatives by state and inputs are known."""
 
     symbol: Any
     value: Any
@@ -75,14 +66,7 @@ def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) 
 
 
 def entries_of(system: System, name: str) -> tuple[str, ...]:
-    """Entries of a system's quantities that a name stands for; none where it is no quantity.
-
-    Parameters
-    ----------
-    system : System
-    name : str
-        Of a quantity, or of one of its entries.
-    """
+    """Entries of a system's quantities that a name stands for; none where it is no quantity."""
     if name in system.quantity_names:
         return (name,)
     if name not in system.quantities:

@@ -58,36 +58,9 @@ class FlatPhases:
 
     Its state has the motion of each group that phases move on, then the free durations, then the
     first state of a loop. A motion waits until its phase begins, and stays where that ends.
-
-    Parameters
-    ----------
-    shapes : tuple of PhaseShape
-        Of named phases, with what their inputs are between nodes.
-    extra : tuple of Parameter
-        Of costs, residuals and bounds, after those of the systems.
-    time_weight, reference, is_periodic, method, quadrature, free, arrival
-        Of `PhasedProblem`.
-
-    Attributes
-    ----------
-    phases : tuple of Phase
-        The inner ones of the shapes: their controls are those of the problem.
-    starts : ndarray of int, shape (phases + 1,)
-        First nodes of the phases, and the last of all.
-    free : list of int
-        Phases of free durations.
-    groups : list of LieGroup
-    split : Coordinates
-    own : list of slice
-        Places of the states of the phases among the coordinates.
-    inputs : list of Input
-    used : list of list of int
-        Which of them are those of each phase.
-    points : list of TrajectoryPoint
-        State and inputs that errors and efforts of each phase are of.
-    is_open : bool
-        Whether a part of the first state is found.
-    problem : OptimalControlProblem
+    `starts` are the first nodes of the phases, and the last of all; `own` the places of their
+    states, `used` which of `inputs` are theirs, `points` what their errors and efforts are of.
+    `is_open`: a part of the first state is found.
     """
 
     def __init__(
@@ -646,16 +619,7 @@ class FlatPhases:
 
 
 class Coordinates(NamedTuple):
-    """Slices of coordinates.
-
-    Attributes
-    ----------
-    motions : tuple of slice
-        Of the groups that phases move on.
-    durations : slice
-    first : slice
-        First state of a loop.
-    """
+    """Slices of coordinates: motions of groups, free durations, the first state of a loop."""
 
     motions: tuple[slice, ...]
     durations: slice

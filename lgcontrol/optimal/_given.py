@@ -17,12 +17,7 @@ from ._transcription import Setting
 
 
 class Given:
-    """Makes the `Setting` of a solve; what it found stays while the same is asked for.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    """
+    """Makes the `Setting` of a solve; what it found stays while the same is asked for."""
 
     def __init__(self, problem: OptimalControlProblem) -> None:
         self.problem = problem
@@ -43,19 +38,8 @@ class Given:
     ) -> Setting:
         """Reference, parameters and weights of the ends for the times of the nodes.
 
-        Parameters
-        ----------
-        times : ndarray, shape (N + 1,)
-        reference : optional
-            Reference of the problem if left out.
-        p : mapping or array_like, optional
-            Parameters of the system and of the problem; nominal if left out.
-        arrival : array_like, shape (n, n), optional
-            Weight on the error of the first state; that of the problem if left out.
-
-        Returns
-        -------
-        Setting
+        What is left out is the reference of the problem, the nominal parameters, the problem's
+        weight on the error of the first state.
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference

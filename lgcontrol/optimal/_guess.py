@@ -38,13 +38,7 @@ def make_guess(
     reference: Any,
     settings: Settings = DEFAULT,
 ) -> Nodes:
-    """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller.
-
-    Raises
-    ------
-    ValueError
-        If a trajectory does not fit the system, a word is unknown, or there is no such policy.
-    """
+    """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller."""
     problem = transcription.problem
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
@@ -89,20 +83,6 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
 
     None is the policy of a system that carries one, which knows its way better than a cost before
     the first step tells. For other systems None is "cheapest".
-
-    Parameters
-    ----------
-    system : System
-    word : str or None
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    ValueError
-        If there is no such start.
     """
     if word is None and system.policy is not None:
         return ("policy",)
@@ -292,26 +272,9 @@ def follow(
 ) -> Nodes:
     """Nodes of the closed loop with a controller, which runs at its own rate.
 
-    Each node's input is the mean over its step, so that the defects between the nodes are small. If
-    the loop diverges, the last state that is near stays from there on.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    controller : callable
-        ``controller(t, x, reference) → controls``; its ``dt`` is the step length if it has none.
-    x0 : ndarray, shape (nq,)
-    times : ndarray, shape (N + 1,)
-    inputs : ndarray, shape (N, n_inputs)
-        Values of the inputs that are not controls.
-    setting : Setting
-    reference : optional
-        Handed to the controller.
-    settings : Settings
-
-    Returns
-    -------
-    Nodes
+    Each node's input is the mean over its step, so that the defects between the nodes are small.
+    `inputs` are the values of those that are not controls. If the loop diverges, the last state
+    that is near stays from there on.
     """
     getattr(controller, "reset", lambda: None)()
     system = problem.system
@@ -356,16 +319,10 @@ def _elapsed(problem: OptimalControlProblem, before: float, now: float) -> float
 
 
 class LaterGrid(NamedTuple):
-    """Which parts of a plan are at the nodes and steps of one that begins later, on its own grid.
+    """Which parts of a plan are at the nodes of one that begins later, on its own grid.
 
-    Attributes
-    ----------
-    times : ndarray, shape (N + 1,)
-        Of the new nodes after the start of the old plan, s.
-    nodes : ndarray of int, shape (N + 1,)
-        Nearest old nodes.
-    steps : ndarray of int, shape (N,)
-        Old steps in which the middles of the new ones are.
+    `times` are after the old start, s; `nodes` the nearest old ones, `steps` those in which the
+    middles of the new ones are.
     """
 
     times: np.ndarray
@@ -396,17 +353,6 @@ def moved_on(
 
     Inputs that are no controls follow the reference. If the clock went back, the plan stays as it
     is, at the new times.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    last : Nodes
-    times : ndarray, shape (N + 1,)
-    setting : Setting
-
-    Returns
-    -------
-    Nodes
     """
     system = problem.system
     controls = system.input_index("control")

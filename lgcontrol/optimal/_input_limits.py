@@ -17,16 +17,10 @@ LEAST_WIDTH = 1e-6
 
 
 class ControlBox(NamedTuple):
-    """Limits of the controls of one solve.
+    """Limits (m,) of the controls of one solve, a little apart even where they are to be the same.
 
-    Attributes
-    ----------
-    lower, upper : ndarray, shape (m,)
-        A little apart even where they are to be the same.
-    names : tuple of (str, str)
-        What sets each of the two: a bound by its label, or the system, by the input's name.
-    contradictions : tuple of Violation
-        What the value between limits that leave nothing exceeds.
+    `names` says what sets each: a bound by its label, or the system, by the input's name.
+    `contradictions` says what the value between limits that leave nothing exceeds.
     """
 
     lower: np.ndarray
@@ -51,21 +45,10 @@ class ControlBox(NamedTuple):
 
 
 class InputLimits:
-    """Hard limits of controls that are the same at all times of a horizon.
+    """Hard limits of controls, of the system and of bounds, that are the same at all times.
 
-    The limits are those of the system and of bounds on inputs. Of several the tightest counts. If a
-    lower limit exceeds an upper one, which parameters may bring about, both are the value between
-    them, or the next one that the system allows.
-
-    Parameters
-    ----------
-    system : System
-    bounds : sequence of Bound
-        Of all kinds; those that are limits of controls throughout are taken.
-    horizon : int
-        Number of steps.
-    parameters : sequence of str
-        Names of p.
+    Of several the tightest counts. If a lower limit exceeds an upper one, which parameters may
+    bring about, both are the value between them, or the next one that the system allows.
     """
 
     def __init__(
@@ -91,17 +74,7 @@ class InputLimits:
         return bool(self.sides) or bool(np.isfinite([self.lower, self.upper]).any())
 
     def exactly(self, p: np.ndarray) -> ControlBox:
-        """The limits for values of the parameters, none apart from the other.
-
-        Parameters
-        ----------
-        p : ndarray, shape (n,)
-            Of the system and of the problem.
-
-        Returns
-        -------
-        ControlBox
-        """
+        """The limits for values of the parameters, none apart from the other."""
         limits = np.array([self.lower, self.upper], dtype=np.float64)
         names = [[name, name] for name in self.names]
         for i, side, limit, label in self.sides:

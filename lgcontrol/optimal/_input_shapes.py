@@ -74,13 +74,7 @@ def shape_of(problem: OptimalControlProblem) -> InputShape:
 
 
 class InputShape(ABC):
-    """What a problem's inputs are between its nodes, and the problem of other controls.
-
-    Attributes
-    ----------
-    inner : OptimalControlProblem
-        That is solved.
-    """
+    """What a problem's inputs are between its nodes; `inner` is the problem that is solved."""
 
     inner: OptimalControlProblem
 

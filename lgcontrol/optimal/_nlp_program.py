@@ -14,20 +14,10 @@ from ._transcription import Transcription
 
 
 class ProgramLayout(NamedTuple):
-    """Places of the variables and constraints of an NLP.
+    """Places of tangent vectors d, controls u and excesses e by node, and limits, of an NLP.
 
-    Attributes
-    ----------
-    d, u, e : list of slice
-        Tangent vectors, controls and excesses of soft rows, a slice a node.
-    lower, upper : ndarray
-        Limits of the variables, then of the constraints.
-    is_equality : list of bool
-        Of the constraints.
-    nx, nu, ng : list of int
-        Sizes of the stages.
-    soft_rows : list of list of int
-        Rows with an excess, by node.
+    `lower` and `upper` are of the variables, then of the constraints. `nx`, `nu`, `ng` are sizes of
+    the stages, `soft_rows` the rows with an excess, by node.
     """
 
     d: list[slice]
@@ -60,17 +50,8 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     """Functions of the program of a problem, and its layout.
 
     With y the tangent vectors and controls of all stages and v(y) their defects and rows, the
-    constraints are ``E z + M v(S z)``. Derivatives are those of one stage, mapped.
-
-    Parameters
-    ----------
-    transcription : Transcription
-
-    Returns
-    -------
-    tuple of dict and ProgramLayout
-        Of the dict "nlp" is what `casadi.nlpsol` takes, "check" judges results, the others are
-        derivatives.
+    constraints are ``E z + M v(S z)``. Derivatives are those of one stage, mapped. Of the dict
+    "nlp" is what `casadi.nlpsol` takes, "check" judges results.
     """
     problem, rows = transcription.problem, transcription.rows
     system, N = problem.system, problem.horizon

@@ -502,12 +502,7 @@ class NLPSolver:
 
 
 class _Told(ca.Callback):
-    """What IPOPT calls after each iteration, to say how far it is.
-
-    Parameters
-    ----------
-    variables, constraints : int
-    """
+    """What IPOPT calls after each iteration, to say how far it is."""
 
     def __init__(self, variables: int, constraints: int) -> None:
         super().__init__()

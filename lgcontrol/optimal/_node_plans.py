@@ -33,37 +33,12 @@ def plan_layout(
 
 
 def plan_of(problem: OptimalControlProblem, nodes: Nodes) -> Plan:
-    """The plan of nodes alone, of solvers that go on from nothing else.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    nodes : Nodes
-
-    Returns
-    -------
-    Plan
-    """
+    """The plan of nodes alone, of solvers that go on from nothing else."""
     return Plan.of(plan_layout(problem), t=nodes.t[0], x=nodes.x, u=nodes.u)
 
 
 def nodes_of(problem: OptimalControlProblem, plan: Plan) -> Nodes:
-    """Times, states and inputs of a plan, whichever solver it is from.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    plan : Plan
-
-    Returns
-    -------
-    Nodes
-
-    Raises
-    ------
-    ValueError
-        If the plan belongs to another problem.
-    """
+    """Times, states and inputs of a plan of this problem, whichever solver it is from."""
     layout, own = plan_layout(problem), dict(plan.layout.shapes)
     if plan.layout.problem != layout.problem or any(own.get(k) != v for k, v in layout.shapes):
         plan.check(layout)

@@ -177,20 +177,7 @@ class TranscriptionError:
 def sentence(
     status: SolveStatus, last: Iteration, tolerance: float, *, stalled: str, failed: str
 ) -> str:
-    """What a status means.
-
-    Parameters
-    ----------
-    status : SolveStatus
-    last : Iteration
-    tolerance : float
-    stalled, failed : str
-        How steps lead nowhere, and why there are none, by this solver.
-
-    Returns
-    -------
-    str
-    """
+    """What a status means; a solver says how its steps lead nowhere, and why there are none."""
     optimal = f"optimal to {last.kkt:.1e} after {last.number} iterations"
     residual = f"residual {last.kkt:.1e} after"
     return {
@@ -211,19 +198,7 @@ def sentence(
 def worst_violations(
     rows: BoundRows, excess: np.ndarray, times: np.ndarray, tolerance: float = 0.0
 ) -> tuple[Violation, ...]:
-    """Of each hard row the largest excess, if it is more than tolerated, from the worst row on.
-
-    Parameters
-    ----------
-    rows : BoundRows
-    excess : ndarray, shape (N + 1, rows)
-    times : ndarray, shape (N + 1,)
-    tolerance : float
-
-    Returns
-    -------
-    tuple of Violation
-    """
+    """Of each hard row the largest excess, if it is more than tolerated, from the worst row on."""
     excess = np.where(np.isinf(rows.soft), excess, 0.0)
     found = [
         Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])

@@ -23,26 +23,12 @@ from ._transcription import Nodes, Setting
 
 
 class PlanPart(NamedTuple):
-    """Steps of one system, whatever plan they are of.
+    """Steps of one system, of a problem or (by `name`) of a phase.
 
-    Attributes
-    ----------
-    name : str
-        Of the phase; empty of a problem.
-    problem : OptimalControlProblem
-        Of a phase perhaps no more than what the motion between the nodes needs.
-    nodes : Nodes
-    setting : Setting
-    prices : ndarray, shape (N, n)
-        Multipliers of the dynamics: what an error of a step's end costs.
-    steps, motion : slice
-        Which steps and coordinates of the plan's flat problem they are.
-    is_after_jump : bool
-        Whether the first state follows from a jump of that of the flat problem.
-    kind : str
-        What inputs are between nodes, as of `PhaseShape`; that of a problem is "plain".
-    errors : int
-        Error coordinates that the states of the plan have; behind them are inputs.
+    Of a phase, `problem` may be no more than the motion between the nodes needs. `prices` (N, n)
+    are multipliers of the dynamics. `steps` and `motion` are places in the plan's flat problem;
+    `kind` is that of `PhaseShape`. A state of the plan has so many `errors`, with inputs behind
+    them.
     """
 
     name: str
@@ -74,14 +60,7 @@ def flat_of(found: OptimalSolution | PhasedSolution) -> OptimalSolution:
 
 
 def parts_of(found: OptimalSolution | PhasedSolution, *, is_whole: bool = False) -> list[PlanPart]:
-    """Parts of a plan, without phases that vanished.
-
-    Parameters
-    ----------
-    found : OptimalSolution or PhasedSolution
-    is_whole : bool
-        Whether their problems are whole, with costs; else they are made in a tenth of the time.
-    """
+    """Parts of a plan, without phases that vanished; without costs in a tenth of the time."""
     prices, setting = prices_of(flat_of(found)), flat_of(found)._setting
     if isinstance(found, OptimalSolution):
         problem = found.problem

@@ -14,13 +14,7 @@ from ._phased_solution import PhasedSolution
 
 
 class PartNodes(NamedTuple):
-    """Nodes of a phase for the controls of the flat problem; the end of one that vanished.
-
-    Attributes
-    ----------
-    t, x, u : ndarray
-        Times, states after the jump before the phase, and inputs of the steps.
-    """
+    """Nodes of a phase for the controls of the flat problem; the end of one that vanished."""
 
     t: np.ndarray
     x: np.ndarray

@@ -27,28 +27,12 @@ from ._weights import error_weight, input_weight
 
 
 class PhaseShape:
-    """What the inputs of a phase are between its nodes, and the phase of other controls for it.
+    """What the inputs of a phase are between its nodes, and the `inner` phase of other controls.
 
-    Parameters
-    ----------
-    phase : Phase
-        As it was stated.
-    kind : {"plain", "linear", "blocks", "points"}
-        Inputs that are held, linear in each step, held in blocks, or polynomials.
-    method : str or Method
-    point : TrajectoryPoint
-        State and inputs that errors and efforts are of.
-    parameters : int
-        Number of all parameters.
-    systems : dict
-        Systems of other controls that were made before, by system and kind.
-
-    Attributes
-    ----------
-    inner : Phase
-        Its controls are rates of the inputs, or their values at points.
-    may_change : ndarray, shape (steps, m) or None
-        Of blocks: 1 in steps in which a control may change, else 0.
+    Those are rates of the inputs, or their values at points. `kind`: "plain" (held), "linear" in
+    each step, held in "blocks", or polynomials of "points". `may_change` (steps, m) is 1 in steps
+    in which a control in blocks may change. `systems` are those of other controls that were made
+    before.
     """
 
     def __init__(

@@ -40,26 +40,10 @@ def control_places(system: System) -> dict[str, slice]:
 
 
 def free_errors(system: System, free: str | Iterable[str]) -> np.ndarray:
-    """Error coordinates of the initial state that are optimised.
+    """Error coordinates of the initial state that are optimised, by names or "all".
 
-    Parameters
-    ----------
-    system : System
-    free : str or iterable of str
-        Names of blocks and tangent coordinates, or "all".
+    Free coordinates of a part of a group have to be a subgroup's.
 
-    Returns
-    -------
-    ndarray of int, shape (k,)
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or moves along the free coordinates do not stay among them. Free
-        coordinates of a part of a group have to be a subgroup's.
-
-    Examples
-    --------
     >>> from lgcontrol.groups import SE2, Product, Rn
     >>> from lgcontrol.systems import System
     >>> car = System("car", Product(pose=SE2, T=Rn(1)), lambda t, x, u, p: 0 * x[1:], inputs=["u"])

@@ -742,12 +742,7 @@ class OptimalControlProblem(Frozen):
 
 
 def takes_problem_options(function: F) -> F:
-    """Let a function that takes ``**problem: Unpack[ProblemOptions]`` say their names in its help.
-
-    Parameters
-    ----------
-    function : callable
-    """
+    """Let a function that takes ``**problem: Unpack[ProblemOptions]`` name them in its help."""
     own = signature(OptimalControlProblem.__init__).parameters
     options = [own[name] for name in ProblemOptions.__annotations__]
     told = signature(function)

@@ -122,17 +122,7 @@ def with_rates(
 
 
 def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
-    """The problem of rates, held in each step, from inputs that act now; as `with_free_rates`.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-        With ``hold="first"``.
-
-    Returns
-    -------
-    OptimalControlProblem
-    """
+    """The problem of rates, held in each step, from inputs that act now; as `with_free_rates`."""
     return _beside(problem, InputView(problem.system, "linear"), Rates(), _least_rates(problem))
 
 
@@ -142,15 +132,6 @@ def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
     Its state is that of the problem and a block "input": linear inputs, free at the start, or those
     that were held until then. R weighs the inputs. Rates have a weight that tells plans apart and
     changes none. The reference of blocks is `beside_blocks`.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-        With ``hold="first"`` or blocks.
-
-    Returns
-    -------
-    OptimalControlProblem
     """
     view = InputView(problem.system, "linear" if problem.hold == "first" else "blocks")
     return _beside(problem, view, Rates(), _least_rates(problem), is_free=view.kind == "linear")
@@ -164,15 +145,7 @@ def _least_rates(problem: OptimalControlProblem) -> np.ndarray:
 def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
     """The problem of the inputs at collocation points, with polynomials between them.
 
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-        With ``hold="collocation"``.
-
-    Returns
-    -------
-    OptimalControlProblem
-        Its limits are limits of controls; its reference is `beside_points`.
+    Its limits are limits of controls; its reference is `beside_points`.
     """
     method = collocation_of(problem.method)
     _refuse_weights(problem)
@@ -199,21 +172,7 @@ def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
 def beside_points(
     problem: OptimalControlProblem, wanted: Any, times: np.ndarray, own: np.ndarray
 ) -> ReferenceSamples:
-    """A reference as one of `with_points`: inputs at all points of each step.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    wanted : reference
-    times : ndarray, shape (N + 1,)
-        Of the nodes, s.
-    own : ndarray, shape (n_parameters,)
-        The system's parameters.
-
-    Returns
-    -------
-    ReferenceSamples
-    """
+    """A reference as one of `with_points`: inputs at all points of each step."""
     system = problem.system
     controls = system.input_index("control")
     others = np.setdiff1d(np.arange(system.n_inputs), controls)
@@ -304,19 +263,7 @@ def _beside(
 def beside_blocks(
     problem: OptimalControlProblem, known: ReferenceSamples, times: np.ndarray
 ) -> ReferenceSamples:
-    """A reference as one of `with_free_rates`, for a problem with blocks.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    known : ReferenceSamples
-    times : ndarray, shape (N + 1,)
-        Of the nodes, s.
-
-    Returns
-    -------
-    ReferenceSamples
-    """
+    """A reference as one of `with_free_rates`, for a problem with blocks."""
     assert problem.may_change is not None
     x, u = beside_inputs(problem.system, known)
     length = np.append(problem.steps, problem.steps[-1])
@@ -326,17 +273,7 @@ def beside_blocks(
 
 
 def beside_inputs(system: System, known: ReferenceSamples) -> ReferenceSamples:
-    """A reference of a system as one of `with_rates`: inputs beside states, and no rates.
-
-    Parameters
-    ----------
-    system : System
-    known : ReferenceSamples
-
-    Returns
-    -------
-    ReferenceSamples
-    """
+    """A reference of a system as one of `with_rates`: inputs beside states, and no rates."""
     controls = system.input_index("control")
     others = np.setdiff1d(np.arange(system.n_inputs), controls)
     rest = np.zeros((len(known.x), len(controls)))
@@ -348,16 +285,8 @@ def beside_inputs(system: System, known: ReferenceSamples) -> ReferenceSamples:
 class InputView:
     """States, inputs and terms of a system in those of the one with rates.
 
-    Parameters
-    ----------
-    system : System
-    kind : {"rates", "linear", "blocks", "points"}
-        Inputs that are held and whose rates are weighed, that are linear in each step, that change
-        in blocks, or that are polynomials.
-    held : float
-        Time in s over which an input is held, of rates.
-    points : sequence of float
-        Shares of a step, of polynomials.
+    `kind`: "rates" of inputs that are `held` for a time, in s, "linear" in each step, held in
+    "blocks", or polynomials through "points", which are shares of a step.
     """
 
     def __init__(

@@ -33,13 +33,7 @@ CALLS = 1000
 
 
 class ReferenceSamples(NamedTuple):
-    """States and inputs to follow, one row a time.
-
-    Attributes
-    ----------
-    x : ndarray, shape (k, nq)
-    u : ndarray, shape (k, n_inputs)
-    """
+    """States (k, nq) and inputs (k, n_inputs) to follow, one row a time."""
 
     x: np.ndarray
     u: np.ndarray
@@ -54,37 +48,14 @@ def sample_reference(
     times: np.ndarray,
     p: np.ndarray | None = None,
 ) -> ReferenceSamples:
-    """States and inputs of a reference at times.
+    """States and inputs of a reference at increasing times in s.
 
-    A reference without inputs gets those that come nearest to moving the system along it: hover
-    thrusts for a state at rest. A Trajectory keeps its last state. From there on it has the inputs
-    that come nearest to holding the system at rest there, not those that brought it there.
+    A reference is a state, an object with ``x`` and ``u``, a Trajectory, a motion of the
+    configuration, or a function of one time that returns such. Without inputs it gets those that
+    come nearest to moving the system along it: hover thrusts for a state at rest. A Trajectory
+    keeps its last state. From there on it has the inputs that come nearest to holding the system at
+    rest there.
 
-    Parameters
-    ----------
-    system : System
-    reference : array_like, TrimPoint, Trajectory, SmoothReference, callable or ReferenceSamples
-        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, or a motion of the
-        configuration (a `SmoothReference`, or a `StateMotion` of your own). Or a function of one
-        time that returns a state or such an object; it is called at one time after the other.
-        Samples are those at the times already. Inputs are all of the system's (n_inputs,) or its
-        controls only.
-    times : ndarray, shape (k,)
-        Increasing times in s.
-    p : ndarray, optional
-        The system's parameters; nominal if left out.
-
-    Returns
-    -------
-    ReferenceSamples
-
-    Raises
-    ------
-    ValueError
-        If there is no reference, it has the wrong size, or a state is no element of the group.
-
-    Examples
-    --------
     >>> from lgcontrol.groups import SO2
     >>> from lgcontrol.systems import System
     >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
@@ -137,16 +108,7 @@ def sample_reference(
 
 
 def prepare_sampling(system: System, reference: ReferenceLike | None, count: int) -> None:
-    """Compile what samples of a motion take at every call of a loop, where that pays.
-
-    Parameters
-    ----------
-    system : System
-    reference : StateMotion or other
-        Others are left alone: their samples take little, or are what a user wrote.
-    count : int
-        Times of a call.
-    """
+    """Compile what samples of a motion take at every call of a loop, where that pays."""
     if is_motion(reference):
         used, known = [field_derivatives(system)], system.structure
         if known is not None and known.motion is not None:
@@ -195,17 +157,6 @@ def _driven(
 def points_of(reference: ReferenceLike, times: np.ndarray) -> Any:
     """What a reference is at times: one value for those that stay, one row a time for others.
 
-    Parameters
-    ----------
-    reference : array_like, object with ``x``, TrimPoint, Trajectory or function of time
-    times : ndarray, shape (k,)
-
-    Returns
-    -------
-    object with ``x`` (and ``u``), or coordinates
-
-    Examples
-    --------
     >>> points_of(lambda t: [t, 0.0], np.array([1.0, 2.0]))
     array([[1., 0.],
            [2., 0.]])
@@ -271,19 +222,8 @@ def _at_rest(system: System, x: np.ndarray) -> np.ndarray:
 def holding_inputs(system: System, t: Value, x: np.ndarray, p: np.ndarray) -> Value:
     """Inputs that come nearest to holding a system at rest at a place, as a function of time.
 
-    Parameters
-    ----------
-    system : System
-    t : CasADi scalar
-        Time in s.
-    x : ndarray, shape (nq,)
-        A state; its velocities do not count.
-    p : ndarray
-
-    Returns
-    -------
-    CasADi column
-        What `sample_reference` has after the end of a Trajectory.
+    The velocities of x do not count. `sample_reference` has these inputs after the end of a
+    Trajectory.
     """
     kind, controls = type(t), system.input_index("control").tolist()
     values = {"x": _at_rest(system, x), "u": system.nominal_input, "p": p}
@@ -298,17 +238,6 @@ def holding_inputs(system: System, t: Value, x: np.ndarray, p: np.ndarray) -> Va
 def moves(reference: object) -> bool:
     """Whether a reference is a function of time, other than a point that stays where it is.
 
-    Parameters
-    ----------
-    reference : object
-        As for `sample_reference`.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> moves([1.0, 0.0]), moves(lambda t: [t, 0.0])
     (False, True)
     """
@@ -318,19 +247,7 @@ def moves(reference: object) -> bool:
 
 
 def check_constant(system: System, reference: ReferenceLike | ReferenceSamples) -> None:
-    """Refuse what firmware cannot follow: a reference that is a function of time.
-
-    Parameters
-    ----------
-    system : System
-    reference : ReferenceLike or ReferenceSamples
-        Samples belong to the nodes of a plan, whatever the time.
-
-    Raises
-    ------
-    NotImplementedError
-        If the reference moves, or the inputs that hold the system at it depend on time.
-    """
+    """Refuse what firmware cannot follow: a reference that is a function of time."""
     if isinstance(reference, ReferenceSamples):
         return
     kind = type(reference).__name__
@@ -353,16 +270,6 @@ def check_constant(system: System, reference: ReferenceLike | ReferenceSamples) 
 def depends_on_time(system: System) -> bool:
     """Whether the field of a system is a function of time, by its structure.
 
-    Parameters
-    ----------
-    system : System
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> from lgcontrol.groups import Rn
     >>> depends_on_time(System("tide", Rn(1), lambda t, x, u, p: u - t, inputs=["pump"]))
     True

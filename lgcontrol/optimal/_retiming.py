@@ -369,15 +369,9 @@ def slowed(
 
 
 class _Grid(NamedTuple):
-    """Path parameters, and what the path is at both ends of the intervals between them.
+    """Path parameters s, and what the path is at both `ends` of the intervals between them.
 
-    Attributes
-    ----------
-    s : ndarray, shape (N + 1,)
-    ends : tuple of MotionPoint
-        At the start and at the end of all intervals, derivatives by s from inside.
-    fixed : dict of int to float
-        ṡ² where it is given: at the ends and at corners.
+    ṡ² is `fixed` at the ends and at corners.
     """
 
     s: np.ndarray
@@ -388,15 +382,7 @@ class _Grid(NamedTuple):
 class _Limit(NamedTuple):
     """Rows ``lower ≤ g(side, y, a) ≤ upper`` at both ends of the intervals.
 
-    Attributes
-    ----------
-    kind : str
-    names : tuple of str
-        Of the rows.
-    lower, upper : ndarray, shape (rows,)
-    values : callable
-        ``(side, y, a) → (N, rows)`` for squared speeds and accelerations of the intervals, at their
-        start (side 0) or end (1).
+    `values` takes squared speeds and accelerations, at their start (side 0) or end (1).
     """
 
     kind: str

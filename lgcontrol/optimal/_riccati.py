@@ -234,22 +234,7 @@ def cost_to_go(
 def regulator_of(
     problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
 ) -> Regulator:
-    """Regulator about a point with the steps and weights of a problem.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    x, u : ndarray
-        The point.
-    t : float
-        In s.
-    p : ndarray
-        All parameters.
-
-    Returns
-    -------
-    Regulator
-    """
+    """Regulator about a point with the steps and weights of a problem."""
     system = problem.system
     lin = system.linearize(x, u, t=t, p=p[: system.n_parameters])
     step = None

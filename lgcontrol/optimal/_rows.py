@@ -33,18 +33,9 @@ SAME_DEPTH = 5
 class BoundRows:
     """All bounds of a problem as rows of one column g(t, x, u, p, x_ref).
 
-    Attributes
-    ----------
-    names : tuple of str
-    kinds : tuple of str
-        What tells rows of one name apart, "terminal upper"; empty for what has only one.
-    lower, upper : ndarray, shape (rows,)
-    soft : ndarray, shape (rows,)
-        Penalty weights, infinite for hard bounds; 1 where they are parameters.
-    parameter : ndarray of int, shape (rows,)
-        Which of p is the penalty weight, −1 for none.
-    active : ndarray of bool, shape (N + 1, rows)
-        Nodes at which each row holds.
+    `kinds` tells rows of one name apart, as "terminal upper". `soft` are penalty weights, infinite
+    for hard bounds; `parameter` says which of p is the weight, −1 for none. `active` (N + 1, rows):
+    nodes at which each row holds.
     """
 
     names: tuple[str, ...]
@@ -259,18 +250,7 @@ def _is_within(value: float, low: float, high: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SeenBound:
-    """What a bound keeps within limits, as a function that records are made with.
-
-    Attributes
-    ----------
-    bound : Bound
-    function : casadi.Function
-        ``(t, x, u, p, x_ref) → (rows,)``.
-    labels : tuple of str
-        Of the rows.
-    compares, needs_input : bool
-        Whether values depend on the reference and on inputs.
-    """
+    """What a bound keeps within limits, as ``(t, x, u, p, x_ref) → (rows,)``, for records."""
 
     bound: Bound
     function: ca.Function
@@ -282,15 +262,7 @@ class SeenBound:
 def seen_bounds(
     system: System, bounds: Sequence[Bound], parameters: Sequence[str]
 ) -> tuple[SeenBound, ...]:
-    """Functions of bounds along plans; those of an end alone are left out.
-
-    Parameters
-    ----------
-    system : System
-    bounds : sequence of Bound
-    parameters : sequence of str
-        Names of p.
-    """
+    """Functions of bounds along plans; those of an end alone are left out."""
     if not bounds:
         return ()
     nq, sym = system.state.nq, system.symbol.sym
@@ -318,17 +290,9 @@ def bounded_along(
 ) -> dict[str, tuple[np.ndarray, float, float]]:
     """Bounded quantities along a trajectory by name, with their lower and upper limits.
 
-    Without a reference, quantities that need one are left out. Of several quantities of one name
-    the later ones are numbered.
-
-    Parameters
-    ----------
-    seen : sequence of SeenBound
-    parameters : sequence of str
-        Names of p.
-    points : tuple of ndarray
-        Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
-        the states of the reference (k, nq).
+    Points are times, states, inputs, parameters and states of the reference. Without these,
+    quantities that need one are left out. Of several quantities of one name the later ones are
+    numbered.
     """
     found: dict[str, tuple[np.ndarray, float, float]] = {}
     for _, name, row, low, high in rows_along(seen, parameters, points):

@@ -16,11 +16,6 @@ def seen_obstacles(system: System, bounds: Sequence[Bound]) -> dict[str, Any]:
     """Obstacles, cones and gates of bounds, by the name of the first bound of each.
 
     A gate is what bounds on positions of a body leave of space at the same nodes.
-
-    Parameters
-    ----------
-    system : System
-    bounds : sequence of Bound
     """
     found: dict[str, Any] = {}
 

@@ -30,22 +30,7 @@ def solution_at(
 ) -> OptimalSolution:
     """A solution at nodes, with cost, residual and defect of the last iterate.
 
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    nodes : Nodes
-    setting : Setting
-    t : ndarray, shape (N + 1,)
-        Times of the setting.
-    last : Iteration
-    later : callable, optional
-        ``() → attributes`` that are made when somebody reads one, as the trajectories are.
-    **known
-        Other attributes.
-
-    Returns
-    -------
-    OptimalSolution
+    `later` makes attributes when somebody reads one, as the trajectories are; `known` are others.
     """
 
     def make() -> dict[str, Any]:
@@ -73,20 +58,7 @@ def solution_at(
 
 
 def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) -> OptimalSolution:
-    """A solution as far as its plan tells it.
-
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-    plan : Plan
-        One of the problem.
-    status : SolveStatus
-
-    Returns
-    -------
-    OptimalSolution
-        Without residuals, violations and iterations; its reference is the plan itself.
-    """
+    """A solution as far as its plan tells it: the plan is its reference, too."""
     nodes = nodes_of(problem, plan)
     group, inputs = problem.system.state, problem.system.inputs
 
@@ -106,15 +78,6 @@ def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:
     """The solution; failed where it claims something and its steps do not solve their equations.
 
     If limits of controls contradict each other, it is infeasible and says so.
-
-    Parameters
-    ----------
-    solution : OptimalSolution
-    setting : Setting
-
-    Returns
-    -------
-    OptimalSolution
     """
     problem = solution.problem
     off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]

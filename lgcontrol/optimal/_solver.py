@@ -137,18 +137,9 @@ DEFAULT_SOLVER = "interior_point"
 
 
 def make_solver(solver: Solver | str | None, problem: Problem) -> Solver:
-    """A solver for a problem.
+    """A solver for a problem: a key of `SOLVERS`, the settings of a solver, or the default.
 
-    Parameters
-    ----------
-    solver : Solver or str or None
-        A key of `SOLVERS`, a solver whose settings to take, or None for the default. One that was
-        made for this very problem, and perhaps compiled, is taken itself.
-    problem : OptimalControlProblem
-
-    Returns
-    -------
-    Solver
+    One that was made for this very problem, and perhaps compiled, is taken itself.
     """
     if solver is None or isinstance(solver, str):
         name = DEFAULT_SOLVER if solver is None else solver

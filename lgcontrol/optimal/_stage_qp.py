@@ -12,26 +12,9 @@ class StageQP:
     """Quadratic program over a horizon of N stages; the first state is given.
 
     Minimise ``Σₖ ½ [x; u]ᵀ [[Q, Sᵀ], [S, R]] [x; u] + qᵀ x + rᵀ u`` (the last stage without u),
-    subject to ``x₀`` given, ``xₖ₊₁ = A x + B u + c``, ``u_lower ≤ u ≤ u_upper`` and
-    ``lower ≤ C x + D u ≤ upper`` where `active`. A row with a finite weight w in `soft` may be
-    violated by s with the penalty ``w (s + s²/2)``.
-
-    Attributes
-    ----------
-    x0 : ndarray, shape (n,)
-    A, B, c : ndarray
-        Shapes (N, n, n), (N, n, m), (N, n).
-    Q, S, R : ndarray
-        Shapes (N + 1, n, n), (N, m, n), (N, m, m); Q positive semidefinite, R positive definite.
-    q, r : ndarray
-        Shapes (N + 1, n), (N, m).
-    u_lower, u_upper : ndarray, shape (N, m)
-    C, D : ndarray
-        Shapes (N + 1, rows, n), (N, rows, m).
-    lower, upper : ndarray, shape (N + 1, rows)
-    active : ndarray of bool, shape (N + 1, rows)
-    soft : ndarray, shape (rows,)
-        Infinite for hard rows.
+    subject to ``x₀`` given, ``xₖ₊₁ = A x + B u + c``, ``u_lower ≤ u ≤ u_upper`` and ``lower ≤ C x +
+    D u ≤ upper`` where `active`. A row with a finite weight w in `soft` may be violated by s with
+    the penalty ``w (s + s²/2)``. Arrays have the stages in front.
     """
 
     x0: np.ndarray

@@ -247,17 +247,7 @@ def _check_step(system: System, dt: Any) -> float:
 
 
 class Parametric(NamedTuple):
-    """Terms of a problem in which numbers became parameters.
-
-    Attributes
-    ----------
-    bounds : tuple of Bound
-    residuals : tuple of Residual
-    costs : tuple of Cost
-    weights : list of str
-        Entries of Q, R and terminal that are parameters now.
-    parameters : list of Parameter
-    """
+    """Terms of a problem in which numbers became `parameters`; also entries of its weights."""
 
     bounds: tuple[Bound, ...]
     residuals: tuple[Residual, ...]
@@ -274,20 +264,7 @@ def made_parameters(
     costs: Sequence[Cost],
     terms: Mapping[str, np.ndarray | str],
 ) -> Parametric:
-    """Limits and weights as parameters; see `OptimalControlProblem.symbolic`.
-
-    Parameters
-    ----------
-    system : System
-    names : sequence of str
-    bounds, residuals, costs : sequence
-    terms : mapping of str to ndarray
-        Q, R and terminal.
-
-    Returns
-    -------
-    Parametric
-    """
+    """Limits and weights as parameters; see `OptimalControlProblem.symbolic`."""
     limits, weighed = list(bounds), [*residuals, *costs]
     labels = [entry.name for entry in weighed]
     places = {

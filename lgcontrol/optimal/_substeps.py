@@ -20,14 +20,7 @@ MOST_SUBSTEPS = 20
 
 
 class StepRule(NamedTuple):
-    """What steps of a length need at some states.
-
-    Attributes
-    ----------
-    system : System
-    longest : float
-        Longest step, s.
-    """
+    """What steps of a length need at some states, the longest one in s."""
 
     system: System
     longest: float

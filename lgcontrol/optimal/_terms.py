@@ -321,17 +321,7 @@ Term = TypeVar("Term", Residual, Cost)
 
 
 def of_quantity(system: System, term: Term) -> Term:
-    """A term of the cost that names a quantity of a system, as a function; others as they are.
-
-    Parameters
-    ----------
-    system : System
-    term : Residual or Cost
-
-    Returns
-    -------
-    Residual or Cost
-    """
+    """A term of the cost that names a quantity of a system, as a function; others as they are."""
     of, function = term.of, term.function
     if not isinstance(of, str):
         return term
@@ -351,16 +341,7 @@ def of_quantity(system: System, term: Term) -> Term:
 
 
 class TermWeights(NamedTuple):
-    """Weights of a term of the cost; None where it does not count.
-
-    Attributes
-    ----------
-    path : Weight or None
-        Per s, along the horizon.
-    nodes : Weight or None
-        Of single nodes: of each step, over its length.
-    end : Weight or None
-    """
+    """Weights of a term along the horizon per s, at single nodes, and at the end; None for none."""
 
     path: Weight | None
     nodes: Weight | None

@@ -24,17 +24,7 @@ def traced_terms(
     parameters: int,
     symbol: Any = None,
 ) -> tuple[Statement, ...]:
-    """Terms of a problem with CasADi functions in place of Python's, which do not all pickle.
-
-    Parameters
-    ----------
-    system : System
-    terms : sequence of Residual, Cost or Bound
-    parameters : int
-        Length of p.
-    symbol : type, optional
-        casadi.SX or casadi.MX; that of the system if left out.
-    """
+    """Terms of a problem with CasADi functions in place of Python's, which do not all pickle."""
     symbol = symbol or system.symbol
     sizes = {"t": 1, "x": system.state.nq, "u": system.n_inputs, "p": parameters}
     point = [symbol.sym(name, size) for name, size in sizes.items()]

@@ -19,14 +19,7 @@ CALLS = 10_000
 
 
 class Nodes(NamedTuple):
-    """A guess: where each node is. States need not follow from each other.
-
-    Attributes
-    ----------
-    t : ndarray, shape (N + 1,)
-    x : ndarray, shape (N + 1, nq)
-    u : ndarray, shape (N, n_inputs)
-    """
+    """A guess: times, states and inputs of the nodes. States need not follow from each other."""
 
     t: np.ndarray
     x: np.ndarray
@@ -34,20 +27,10 @@ class Nodes(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a solve is given besides the guess.
+    """What a solve is given besides the guess: reference, parameters, weights, limits.
 
-    Attributes
-    ----------
-    x_ref, u_ref : ndarray
-        Shapes (N + 1, nq), (N + 1, n_inputs).
-    p : ndarray
-        Parameters of the system and of the problem.
-    terminal, arrival : ndarray, shape (n, n)
-        Weights on the last error and on that of the first state from the given start.
-    box : ControlBox
-        Limits of the controls.
-    x0 : ndarray or None
-        The given start, where a part of the first state is free.
+    `terminal` and `arrival` (n, n) weigh the last error and that of the first state from the given
+    start; x0 is that start where a part of the first state is free.
     """
 
     x_ref: np.ndarray
@@ -60,16 +43,9 @@ class Setting(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What a guess costs and where it violates.
+    """What a guess costs without penalties, and where it violates.
 
-    Attributes
-    ----------
-    cost : float
-        Without penalties on soft bounds.
-    gaps : ndarray, shape (N, n)
-        Error coordinates from each node to where the step before it ends.
-    rows : ndarray, shape (N + 1, rows)
-        Values of the bounded quantities.
+    `gaps` (N, n) are error coordinates from each node to where the step before it ends.
     """
 
     cost: float
@@ -81,29 +57,13 @@ class Transcription:
     """Functions of one problem, evaluated for all stages of its horizon at once.
 
     Around nodes ``x̄_k`` on the group the unknowns are error coordinates ε_k of the system, with
-    ``x_k = retract(x̄_k, ε_k)``: tangent vectors where nothing constrains it. With the defect
-    ``c = minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are
-    ``ε_{k+1} = E (c + J_r(c)⁻¹ N (A ε_k + B δu_k))`` to first order. A and B are the exact
-    derivatives of the step; the cost is that of Gauss and Newton.
+    ``x_k = retract(x̄_k, ε_k)``: tangent vectors where nothing constrains it. With the defect ``c =
+    minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are ``ε_{k+1} = E (c + J_r(c)⁻¹ N (A ε_k + B
+    δu_k))`` to first order. A and B are the exact derivatives of the step; the cost is that of
+    Gauss and Newton.
 
-    Parameters
-    ----------
-    problem : OptimalControlProblem
-
-    Attributes
-    ----------
-    controls : ndarray of int, shape (m,)
-        Which inputs are free.
-    rows : BoundRows
-        Bounds other than the limits of controls (`OptimalControlProblem.input_limits`).
-    path_weights, end_weights : ndarray
-        Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
-        other ones has the same code, compiled once. Weights that change along the horizon have a
-        row for each stage.
-    node_weights : ndarray
-        Of these what counts at nodes alone, not over steps.
-    shared : tuple of str
-        Arguments that all stages have in common.
+    Limits of controls are no rows. Values of w, weights of stages, nodes and the end, and dt are
+    arguments, so that a problem with other ones has the same code, compiled once.
     """
 
     def __init__(self, problem: OptimalControlProblem) -> None:

@@ -28,30 +28,11 @@ Along the horizon also a stack of matrices, one a step: shape (N, n, n), or (N, 
 
 
 def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
-    """Weight on tangent vectors of a group.
+    """Weight (dim, dim) on tangent vectors of a group, positive semidefinite.
 
-    Parameters
-    ----------
-    name : str
-        What messages call it, for example ``"Q"``.
-    weight : float, array_like or mapping
-        A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
-        blocks (joints, too) or tangent coordinates to any of these. Names that are left out weigh
-        nothing.
-    group : LieGroup
+    A number (times the identity), a diagonal, a matrix, or a mapping from blocks, joints or tangent
+    coordinates to any of these. Names that are left out weigh nothing.
 
-    Returns
-    -------
-    ndarray, shape (dim, dim)
-        Symmetric, positive semidefinite.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a shape does not fit or the matrix is indefinite.
-
-    Examples
-    --------
     >>> from lgcontrol.groups import SE2, Product, Rn
     >>> craft = Product(pose=SE2, twist=Rn(3))
     >>> np.diag(state_weight("Q", {"pose": [1, 1, 5], "twist": 0.1}, craft))
@@ -63,21 +44,9 @@ def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
 def error_weight(
     name: str, weight: WeightLike, system: System, steps: int | None = None
 ) -> np.ndarray:
-    """Weight on the error coordinates of a system.
+    """Weight on the error coordinates of a system, as `state_weight`, by their own names.
 
-    Parameters
-    ----------
-    name : str
-    weight : float, array_like or mapping
-        As in `state_weight`; with the system's own names of error coordinates where constraints
-        leave fewer of them than its group has.
-    system : System
-    steps : int, optional
-        Entries of weights that change along a horizon; none do if left out.
-
-    Returns
-    -------
-    ndarray, shape (n_errors, n_errors) or (steps, n_errors, n_errors)
+    With `steps` it may change along the horizon, with so many entries.
     """
     return _assemble(name, weight, error_places(system), system.n_errors, strict=False, steps=steps)
 
@@ -85,30 +54,11 @@ def error_weight(
 def input_weight(
     name: str, weight: WeightLike, system: System, steps: int | None = None
 ) -> np.ndarray:
-    """Weight on the controls of a system.
+    """Weight (m, m) on the controls of a system, positive definite, as `state_weight`.
 
-    Parameters
-    ----------
-    name : str
-    weight : float, array_like or mapping
-        As in `state_weight`, with the names of controls, or what comes before the dot in them:
-        ``{"rotor": 0.1}`` for rotor.0 to rotor.3.
-    system : System
-    steps : int, optional
-        As in `error_weight`.
+    Names are those of controls, or what comes before the dot in them: ``{"rotor": 0.1}`` for
+    rotor.0 to rotor.3. With `steps` it may change along the horizon.
 
-    Returns
-    -------
-    ndarray, shape (m, m) or (steps, m, m)
-        Symmetric, positive definite.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a shape does not fit or the matrix is not positive definite.
-
-    Examples
-    --------
     >>> from lgcontrol.groups import SO2
     >>> from lgcontrol.systems import System
     >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
@@ -222,14 +172,10 @@ def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
 
 
 class Weight(NamedTuple):
-    """A weight whose diagonal may hold parameters.
+    """A weight, of all steps or of each, whose diagonal may hold parameters.
 
-    Attributes
-    ----------
-    matrix : ndarray, shape (size, size) or (N, size, size)
-        Numbers, of all steps or of each; where a parameter stands, what multiplies it.
-    parameter : ndarray of int, shape (size,)
-        Which of p stands on the diagonal, −1 for none.
+    Which of p stands there says `parameter` (size,), −1 for none; the matrix has what multiplies
+    it.
     """
 
     matrix: np.ndarray

@@ -22,16 +22,9 @@ from ._table import Change
 class ChangeSearch(NamedTuple):
     """Numbers of the search for a change.
 
-    Attributes
-    ----------
-    goal : float
-        Residual of the conditions, relative to the first one, at which it ends.
-    accepted : float
-        Up to which the change counts as found.
-    rounds : int
-        Most of its steps; more are needed the less exact the second derivatives of sweeps are.
-    wall : float
-        Weight that fixes controls, of the scaled cost.
+    It ends at the residual `goal`, relative to the first; up to `accepted` the change counts as
+    found. More `rounds` are needed the less exact the second derivatives of sweeps are. `wall` is a
+    weight that fixes controls, of the scaled cost.
     """
 
     goal: float = 1e-11
@@ -47,26 +40,10 @@ FREE, HELD, EXCEEDED = range(3)
 class Optimum(NamedTuple):
     """A solution with its multipliers, and what stays as it is where it changes.
 
-    Attributes
-    ----------
-    nodes : Nodes
-    setting : Setting
-    lam : ndarray, shape (N, n)
-        Multipliers of the dynamics.
-    price : ndarray, shape (N + 1, rows)
-        Of rows.
-    hold : ndarray of int, shape (N + 1, rows)
-        `FREE`, `HELD` at its limit, or a soft row that is `EXCEEDED`.
-    weight : ndarray, shape (N + 1, rows)
-        Of the preconditioner for held rows; penalty weights of those that are exceeded.
-    fix : ndarray of int, shape (N, m)
-        Whether controls stay at their limits.
-    scales : ndarray, shape (rows + n + m,)
-        Factors of rows, then sizes.
-    scale : float
-        Of the cost.
-    arrival : ndarray, shape (n, n)
-        Second derivatives of the cost of a free first state.
+    Multipliers are `lam` (N, n) of the dynamics and `price` of rows. `hold` is `FREE`, `HELD` at
+    its limit, or a soft row that is `EXCEEDED`; `weight` is that of the preconditioner for held
+    rows, and the penalty of exceeded ones. `fix` (N, m): controls at their limits. `arrival` are
+    second derivatives of the cost of a free first state.
     """
 
     nodes: Nodes
@@ -82,27 +59,11 @@ class Optimum(NamedTuple):
 
 
 class FoundChanges(NamedTuple):
-    """Changes, one a direction.
+    """Changes, one a direction: each array has the directions in front.
 
-    Attributes
-    ----------
-    x, u, lam, nu : ndarray
-        Of states (k, N + 1, n), controls (k, N, m), multipliers of the dynamics (k, N, n) and of
-        held rows (k, N + 1, rows).
-    left_first, left_u : ndarray
-        Remaining stationarity by the first state (k, n) and by controls (k, N, m).
-    left_rows : ndarray, shape (k, N + 1, rows)
-        Minus the change of rows that are not held.
-    cost : ndarray, shape (k,)
-    data : tuple of ndarray
-        Gradients by x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np), for right-hand
-        sides.
-    residual : float
-        Largest of the conditions, relative to that of no change.
-    rounds : int
-    is_found : bool
-    p : ndarray, shape (k, np)
-        Changes of the parameters that were given.
+    `lam` and `nu` are of multipliers of the dynamics and of held rows, `left_…` what remains of
+    stationarity by the first state and by controls, and minus the change of rows that are not held.
+    `data` are gradients by x_ref, u_ref and p, for right-hand sides.
     """
 
     x: np.ndarray
@@ -121,15 +82,7 @@ class FoundChanges(NamedTuple):
 
 
 class ChangeSolver:
-    """Changes of solutions of one problem.
-
-    Parameters
-    ----------
-    model : StageModel
-    settings : Settings
-    stages : Stages or None
-        Functions of the problem for the kernel; None for the form in NumPy.
-    """
+    """Changes of solutions of one problem, in the kernel, or in NumPy without `stages`."""
 
     def __init__(self, model: StageModel, settings: Settings, stages: Any) -> None:
         self.model, self.settings = model, settings
@@ -155,18 +108,10 @@ class ChangeSolver:
         self, at: Optimum, data: tuple[np.ndarray, ...], first: np.ndarray, x: np.ndarray,
         u: np.ndarray,
     ) -> FoundChanges:  # fmt: skip
-        """Changes with the data.
+        """Changes with the data: of x_ref, u_ref, p and of the multipliers of exceeded rows.
 
-        Parameters
-        ----------
-        at : Optimum
-        data : tuple of ndarray
-            Changes of x_ref (k, N + 1, nq), u_ref (k, N + 1, n_inputs) and p (k, np). The last one
-            is that of the multipliers of exceeded rows (k, N + 1, rows).
-        first : ndarray, shape (k, n)
-            Changes of the slope of what a free first state costs.
-        x, u : ndarray
-            Changes of the first state (k, n), and of controls that stay at their limits (k, N, m).
+        `first` changes the slope of what a free first state costs, x the first state, u controls
+        that stay at their limits.
         """
         count = len(x)
         changes = np.zeros((count, self._size(self.shapes)))

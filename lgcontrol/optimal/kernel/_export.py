@@ -61,18 +61,7 @@ INPUT = "input"
 
 @dataclass(frozen=True, eq=False)
 class ExportCase:
-    """Calls of a controller from its start on, one test of an export.
-
-    Attributes
-    ----------
-    t : ndarray, shape (calls,)
-    x : ndarray, shape (calls, nq)
-        Measured states.
-    u : ndarray, shape (calls, m)
-        Answers.
-    status : sequence of str
-        Of `STATUSES`.
-    """
+    """Calls of a controller from its start on: measured states, answers, names of statuses."""
 
     t: np.ndarray
     x: np.ndarray
@@ -81,25 +70,10 @@ class ExportCase:
 
 
 class LoopExport:
-    """How an exported controller runs.
+    """How an exported controller runs: the options of its loop, and what it begins with.
 
-    Parameters
-    ----------
-    period, delay : float
-        In s.
-    iterations, first_iterations, most : int
-        Of a call, of a first plan, of any call.
-    tolerance : float
-    starts : tuple of str
-        Which starts a new plan is made from.
-    restarts : int
-        0 for none, 1 for jumps, 2 for jumps at once.
-    setting : Setting
-        Reference, parameters, terminal weight that it begins with.
-    rates : LoopRates or None
-        Rates of the answers, if these are the controls.
-    disturbance : LoopDisturbance or None
-        The disturbance that is estimated.
+    `restarts` is 0 for none, 1 for jumps, 2 for jumps at once. Rates are those of the answers, if
+    these are the controls.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -126,29 +100,9 @@ def export_kernel(
     name: str,
     cases: Sequence[ExportCase],
 ) -> Path:
-    """Write a predictive controller as C.
+    """Write a predictive controller as C, whose example checks these cases.
 
-    Parameters
-    ----------
-    memory : KernelMemory
-        Of the problem.
-    model : StageModel
-    settings : Settings
-    loop : LoopExport
-    folder : path
-    name : str
-        Prefix of all names.
-    cases : sequence of ExportCase
-        What the example checks, each from a fresh start.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    NotImplementedError
-        If a function of the problem is not made of scalar operations.
+    It refuses functions that are not made of scalar operations.
     """
     name = c_package_name(name)
     named = [Part(f"lg_{k}", *v) for k, v in (plain_parts(model) | curved_parts(model)).items()]

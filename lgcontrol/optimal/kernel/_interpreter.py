@@ -44,28 +44,10 @@ def interpreter_source() -> str:
 
 
 class Interpreted:
-    """A function as a program.
+    """A function of scalar operations as a program; NotImplementedError if it has others.
 
-    Parameters
-    ----------
-    function : ModelFunction
-        Of scalar operations.
-    shared : tuple of str or None
-        Arguments that all items have in common.
-    entry : int
-        Address of ``lg_interpret``.
-
-    Attributes
-    ----------
-    scratch : int
-        Numbers of work memory.
-    entry : Function
-        For the kernel's table; valid as long as this object lives.
-
-    Raises
-    ------
-    NotImplementedError
-        If the function is not made of scalar operations.
+    Arguments in `shared` are common to all items. `entry` is for the kernel's table, and lives as
+    long as this object.
     """
 
     def __init__(self, function: ModelFunction, shared: Any, entry: int) -> None:
@@ -106,18 +88,8 @@ class Interpreted:
 class Called:
     """A function that CasADi evaluates: operations on matrices, or another library's.
 
-    Parameters
-    ----------
-    function : ModelFunction
-    shared : tuple of str or None
-        Arguments that all items have in common.
-
-    Attributes
-    ----------
-    scratch : int
-        Numbers of work memory.
-    entry : Function
-        For the kernel's table; valid as long as this object lives.
+    Arguments in `shared` are common to all items. `entry` is for the kernel's table, and lives as
+    long as this object.
     """
 
     scratch = 1

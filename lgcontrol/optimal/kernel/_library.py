@@ -65,22 +65,10 @@ _ENTRY = ctypes.CFUNCTYPE(None, _ADDRESS, ctypes.c_int64, _ADDRESS, _ADDRESS, _A
 
 
 class KernelEntries(NamedTuple):
-    """Entry points of the kernel.
+    """Entry points of the kernel, by the names of its C functions.
 
-    Attributes
-    ----------
-    solve, step, start, plan, sizes : callable
-        ``lg_newton_solve``, ``lg_newton_step`` and so on.
-    loop, loop_sizes : callable
-        ``lg_loop_call`` and ``lg_loop_sizes``.
-    change : callable
-        ``lg_newton_change``.
-    interpret : int
-        Address of ``lg_interpret``.
-    state_bytes : int
-        Size of the state of a solve, which sweeps of exact sizes share.
-    width : int
-        Doubles in its vectors.
+    Sweeps of exact sizes share the state of a solve, of `state_bytes`. `width` counts the doubles
+    in its vectors.
     """
 
     solve: Any
@@ -239,13 +227,7 @@ def load_kernel() -> KernelEntries | None:
 
 
 def needed_kernel() -> KernelEntries:
-    """The kernel for this machine.
-
-    Raises
-    ------
-    NotImplementedError
-        If there is none; the message says why.
-    """
+    """The kernel for this machine; NotImplementedError says why there is none."""
     kernel = load_kernel()
     if kernel is not None:
         return kernel
@@ -415,16 +397,7 @@ def entry_text(part: Part, kind: str = VISIBLE) -> str:
 
 
 class Stages(NamedTuple):
-    """Functions of a problem in machine code.
-
-    Attributes
-    ----------
-    functions : dict of str to Function
-    scratch : int
-    keep : object
-    places : dict of str to list of int
-        Of `places_of`.
-    """
+    """Functions of a problem in machine code, kept alive, with their `places_of`."""
 
     functions: dict[str, Function]
     scratch: int
@@ -483,11 +456,6 @@ def interpreted_stages(model: StageModel) -> Stages:
     """Functions of a problem for the kernel's interpreter, some ten times slower.
 
     CasADi evaluates those that are not made of scalar operations.
-
-    Raises
-    ------
-    NotImplementedError
-        If there is no kernel.
     """
     return _interpreted(plain_parts(model) | curved_parts(model), places_of(model))
 

@@ -40,17 +40,7 @@ _CAUSES = ("", "first", "failed", "jump")
 
 
 def queue_size(delay: float, period: float) -> int:
-    """Answers that may be on their way: those of calls twice as often as every period.
-
-    Parameters
-    ----------
-    delay, period : float
-        In s.
-
-    Returns
-    -------
-    int
-    """
+    """Answers that may be on their way: those of calls twice as often as every period."""
     return 2 * int(np.ceil(delay / period)) + 2 if delay else 1
 
 
@@ -61,21 +51,7 @@ def most_of(
     wanted: int | None,
     limit: int = MOST,
 ) -> int:
-    """Most iterations of any call: those wanted, or of steps, their repetition and a first plan.
-
-    Parameters
-    ----------
-    settings : Settings
-    iterations, first_iterations : int
-        As a loop has them.
-    wanted : int or None
-    limit : int
-        What a log holds.
-
-    Returns
-    -------
-    int
-    """
+    """Most iterations of any call: those wanted, or of steps, their repetition and a first plan."""
     most = 2 * (iterations + int(settings.real_time_more)) + first_iterations
     return min(most if wanted is None else min(wanted, most), limit)
 
@@ -83,20 +59,9 @@ def most_of(
 class TargetSearch(NamedTuple):
     """Arithmetic of the search for a steady state in the presence of a disturbance.
 
-    Attributes
-    ----------
-    difference : float
-        Step of the differences of a prediction.
-    rank, rounding : float
-        Singular values, relative, that count as zero.
-    error, effort : float
-        Weights on errors beyond Q and on inputs, relative, which make it unique.
-    steps : int
-        Newton steps.
-    found : float
-        Size of the last of them, relative.
-    same : float
-        Smallest difference of a secant from zero, relative to a step.
+    `difference` is the step of differences of a prediction. Singular values below `rank` and
+    `rounding`, relative, count as zero. Relative weights on errors beyond Q and on inputs make it
+    unique. Newton steps end at the relative size `found`; a secant is zero below `same`.
     """
 
     difference: float = 1e-3
@@ -113,24 +78,11 @@ SEARCH = TargetSearch()
 
 
 class LoopDisturbance(NamedTuple):
-    """Disturbances that a loop estimates.
+    """Disturbances that a loop estimates: inputs in `places`, behind them those that may fail.
 
-    Attributes
-    ----------
-    places : ndarray
-        Which inputs; behind them those that may fail.
-    disturbances : int
-        Number of them.
-    settling : float
-        Time constant of the estimate, s.
-    Q : ndarray, shape (n, n)
-        Weight on errors of the target.
-    unobservable : float
-        Singular value, relative, below which a direction of it is.
-    rate : ModelFunction
-        ``(t, x, u, p) → rate, by_x, by_u``.
-    sizes : tuple of int
-        Numbers in the inputs and in the parts of a target.
+    `settling` is the time constant of the estimate in s, Q the weight on errors of the target.
+    Directions with a relative singular value below `unobservable` are none. `rate` is ``(t, x, u,
+    p) → rate, by_x, by_u``.
     """
 
     places: np.ndarray
@@ -154,18 +106,9 @@ class LoopDisturbance(NamedTuple):
 class LoopRates(NamedTuple):
     """A problem whose controls are rates of what a loop answers with.
 
-    Attributes
-    ----------
-    held : float
-        Time for which an answer is held, s.
-    stated : OptimalControlProblem
-        That without rates, with the limits of the answers.
-    nominal : ndarray
-        Inputs before the first answer; controls first, as the problem with rates has them.
-    sampled : callable
-        ``(reference, times, p) → ReferenceSamples`` of the problem with rates.
-    is_linear : bool
-        Whether an answer is reached linearly at the end of that time, not held.
+    An answer is held for a time in s, or reached at its end (`is_linear`). `stated` is the problem
+    without rates, with the limits of the answers; `nominal` are inputs before the first one,
+    controls first.
     """
 
     held: float
@@ -178,20 +121,9 @@ class LoopRates(NamedTuple):
 class LoopState(NamedTuple):
     """What lasts from call to call, besides the plan.
 
-    Attributes
-    ----------
-    clock : float or None
-        Time of the last call, s.
-    lately, largest : float
-        Recent and largest cost.
-    certified : float
-        Violation above which a certificate holds that hard rows must be violated; 0 without.
-    is_due : bool
-        Whether the next plan begins anew.
-    sent : list of (float, ndarray)
-        Answers that are on their way, with the times of their effect.
-    disturbance : ndarray
-        The estimate, and where the search for a target goes on, NaN where it begins anew.
+    `certified` is the violation above which a certificate holds; `sent` are answers with the times
+    of their effect. `disturbance` is the estimate, and where the search for a target goes on, NaN
+    where it begins anew.
     """
 
     clock: float | None
@@ -204,24 +136,9 @@ class LoopState(NamedTuple):
 
 
 class KernelLoop:
-    """A loop of one controller.
+    """A loop of one controller, with delay and period in s, and inputs before the first answer.
 
-    Parameters
-    ----------
-    solver : InteriorPointSolver
-    delay, period : float
-        In s.
-    nominal : ndarray
-        Inputs before the first answer.
-    disturbance : LoopDisturbance, optional
-    rates : LoopRates, optional
-
-    Attributes
-    ----------
-    u : ndarray
-        The last answer.
-    is_late : bool
-        Whether the time for the last call ended it.
+    u is the last answer. `is_late` says that the time for the last call ended it.
     """
 
     def __init__(

@@ -28,15 +28,7 @@ OF_NODES = ("s", "z", "e", "y", "nu", "zl", "zu", "lam", "K")
 
 
 class NumpyMemory(KernelMemory):
-    """Arrays of one problem that solves and steps in NumPy work on: no rules of a loop.
-
-    Parameters
-    ----------
-    model : StageModel
-    settings : Settings
-    most : int
-        Iterations that the log holds.
-    """
+    """Arrays of one problem that solves and steps in NumPy work on: no rules of a loop."""
 
     has_kernel = False
 

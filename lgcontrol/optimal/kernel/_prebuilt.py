@@ -13,16 +13,9 @@ FOLDER = Path(__file__).parent
 
 
 class ProcessorLevel(NamedTuple):
-    """A microarchitecture level of the x86-64 psABI.
+    """A microarchitecture level of the x86-64 psABI: as ``-march``, doubles in its vectors.
 
-    Attributes
-    ----------
-    name : str
-        As compilers call it in ``-march``.
-    width : int
-        Doubles in its widest vector.
-    features : frozenset of str
-        What Linux lists of it in ``/proc/cpuinfo``, beyond the levels below.
+    `features` is what Linux lists of it in ``/proc/cpuinfo``, beyond the levels below.
     """
 
     name: str

@@ -40,22 +40,9 @@ def iteration_of(
     price: float = 0.0,
     is_step: bool = False,
 ) -> Iteration:
-    """What a row of a log says, in the words of all solvers.
+    """What a row of `LOG` says, in the words of all solvers; price of soft bounds on top.
 
-    Parameters
-    ----------
-    entry : sequence of float
-        As `LOG` names them.
-    number : int
-    seconds : float
-    price : float
-        Of soft bounds, on top of the cost.
-    is_step : bool
-        Whether nobody asked for a residual.
-
-    Returns
-    -------
-    Iteration
+    Nobody asks a step for its residual.
     """
     cost, stationarity, violation, products, step, damping, _, _, defect = entry
     kkt = np.nan if is_step else max(stationarity, violation, products)
@@ -63,13 +50,7 @@ def iteration_of(
 
 
 class KernelResults:
-    """Makes solutions of what the kernel leaves.
-
-    Parameters
-    ----------
-    model : StageModel
-        Of the problem.
-    """
+    """Makes solutions of what the kernel leaves."""
 
     def __init__(self, model: StageModel) -> None:
         self.model = model
@@ -111,27 +92,7 @@ class KernelResults:
         tolerance: float,
         ended: SolveStatus | None,
     ) -> OptimalSolution:
-        """What a solve led to.
-
-        Parameters
-        ----------
-        code : int
-            How the kernel ended.
-        log : ndarray
-        found, plan : Plan
-            What it left, and what to go on from.
-        nodes : Nodes
-        setting : Setting
-        started : float
-            When it began, s.
-        tolerance : float
-        ended : SolveStatus or None
-            What ended it early.
-
-        Returns
-        -------
-        OptimalSolution
-        """
+        """What a solve led to: `found` is what it left, `plan` what to go on from."""
         once, problem = self.model.transcription, self.model.problem
         rows, seconds = found["rows"], time.perf_counter() - started
         violations: tuple[Violation, ...] = ()
@@ -204,21 +165,7 @@ class KernelResults:
         *,
         is_late: bool = False,
     ) -> OptimalSolution:
-        """What real-time steps led to.
-
-        Parameters
-        ----------
-        code, log, found, plan, nodes, setting, started
-            As for `solution`.
-        steps : int
-            How many were taken.
-        is_late : bool
-            Whether more were due, and there was no time.
-
-        Returns
-        -------
-        OptimalSolution
-        """
+        """What real-time steps led to; late ones were to be more."""
         once, problem = self.model.transcription, self.model.problem
         seconds, rows = time.perf_counter() - started, found["rows"]
         violations: tuple[Violation, ...] = ()

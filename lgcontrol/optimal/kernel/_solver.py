@@ -40,25 +40,7 @@ STATUS = (
 
 
 class PlanReport(NamedTuple):
-    """How a solve went.
-
-    Attributes
-    ----------
-    status : SolveStatus
-    iterations : int
-    log : ndarray
-        A row of `LOG` for each iterate.
-    x, u : ndarray
-        Nodes of the plan.
-    K : ndarray, shape (N, m, n)
-        Feedback of the last step.
-    rows : ndarray, shape (N + 1, rows)
-        Values of bounded quantities.
-    mu : float
-        Barrier parameter.
-    seconds : float
-    evaluations, factorizations : int
-    """
+    """How a solve went: a row of `LOG` for each iterate, nodes, feedback and rows of its plan."""
 
     status: SolveStatus
     iterations: int
@@ -84,18 +66,7 @@ class PlanReport(NamedTuple):
 
 
 def layout_of(model: StageModel, kept: int) -> PlanLayout:
-    """Places of the parts of a plan: the iterate, gains, rows, scales, and the memory of steps.
-
-    Parameters
-    ----------
-    model : StageModel
-    kept : int
-        Numbers of that.
-
-    Returns
-    -------
-    PlanLayout
-    """
+    """Places of the parts of a plan: the iterate, gains, rows, scales, and the memory of steps."""
     problem, sides, n, m = model.problem, model.sides, model.n, model.m
     N, M, na = problem.horizon, problem.horizon + 1, len(sides.row) + len(sides.equal)
     rows = len(model.transcription.rows.names)
@@ -261,20 +232,8 @@ class KernelMemory:
 class NewtonKKTSolver:
     """Solves an `OptimalControlProblem` by IPOPT's algorithm on Riccati sweeps.
 
-    Parameters
-    ----------
-    model : StageModel
-        Of the problem.
-    settings : Settings, optional
-    most : int
-        Iterations that the log holds.
-    interprets : bool
-        Whether functions of the problem are interpreted even where there is a compiler for them.
-
-    Raises
-    ------
-    NotImplementedError
-        If there is no kernel, or a function is not made of scalar operations: `NewtonKKT` solves.
+    Its log holds `most` iterations. With `interprets`, functions are interpreted even where there
+    is a compiler. Without a kernel it raises NotImplementedError: `NewtonKKT` solves.
     """
 
     def __init__(
@@ -303,8 +262,7 @@ class NewtonKKTSolver:
         """Iterate from nodes to convergence.
 
         If the solve ends stalled or infeasible, the elastic problem is solved from the same nodes
-        first. A problem is said to be infeasible if both ways end at a stationary point of the
-        violation.
+        first. A problem is infeasible if both ways end at a stationary point of the violation.
         """
         return self._solve(nodes, setting, x0, None, tolerance, max_iterations)
 
@@ -333,21 +291,7 @@ class NewtonKKTSolver:
     def step(
         self, t: np.ndarray, setting: Setting, x0: np.ndarray, *, shift: int = 1, steps: int = 1
     ) -> PlanReport:
-        """Real-time steps from the last plan, moved on by some stages.
-
-        Parameters
-        ----------
-        t : ndarray, shape (N + 1,)
-            Times of the nodes.
-        setting : Setting
-        x0 : ndarray, shape (nq,)
-            State now.
-        shift, steps : int
-
-        Returns
-        -------
-        PlanReport
-        """
+        """Real-time steps from the last plan, moved on by some stages."""
         memory, started = self.memory, time.perf_counter()
         memory.give(setting, t, x0, self.model.sides.weight)
         status = memory.run(

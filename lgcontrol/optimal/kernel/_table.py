@@ -26,17 +26,7 @@ class Function(ctypes.Structure):
 
 
 class Field(NamedTuple):
-    """A field of a struct.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        "size" (whole number), "number", "places" (whole numbers), "given" (numbers that the kernel
-        reads), "numbers" (that it writes), "function"; "factor" and "back", sweeps. "watch" is
-        asked after every iteration of a solve whether it goes on.
-    meaning : str
-    """
+    """A field of a struct; its kind is one of `KINDS`."""
 
     name: str
     kind: str
