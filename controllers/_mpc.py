@@ -10,20 +10,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen._internal import (
-    UnknownNameError,
-    check_shape,
-    interruptible,
-    unknown_name,
-)
+from lgcontrol.codegen._internal import UnknownNameError, check_shape, interruptible, unknown_name
 from lgcontrol.groups import LieGroup
-from lgcontrol.optimal import (
-    OptimalControlProblem,
-    Plan,
-    Rates,
-    Settings,
-    Solver,
-)
+from lgcontrol.optimal import OptimalControlProblem, Plan, Rates, Settings, Solver
 from lgcontrol.optimal._internal import (
     ProblemOptions,
     prepare_sampling,

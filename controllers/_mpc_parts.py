@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.codegen._internal import MOST_SUBSTEPS, check_quotient
-from lgcontrol.optimal import (
-    InteriorPointSolver,
-    OptimalControlProblem,
-    Rates,
-    Settings,
-    Solver,
-)
+from lgcontrol.optimal import InteriorPointSolver, OptimalControlProblem, Rates, Settings, Solver
 from lgcontrol.optimal._internal import (
     depends_on_time,
     make_solver,

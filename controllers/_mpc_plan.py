@@ -7,13 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import (
-    OptimalControlProblem,
-    OptimalSolution,
-    Settings,
-    Solver,
-    SolveStatus,
-)
+from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Settings, Solver, SolveStatus
 from lgcontrol.systems import ReferenceLike, Trajectory
 
 from ._base import Controller

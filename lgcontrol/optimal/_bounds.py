@@ -221,11 +221,7 @@ def ignored_limits(system: System, bounds: Sequence[Bound]) -> tuple[str, ...]:
     covered = {
         name
         for of in bounded
-        for name in (
-            of,
-            *state.coordinate_names[blocks.get(of, slice(0))],
-            *entries_of(system, of),
-        )
+        for name in (of, *state.coordinate_names[blocks.get(of, slice(0))], *entries_of(system, of))
     }
     told = None if own is None else {*own, *system.quantity_names}
     return tuple(

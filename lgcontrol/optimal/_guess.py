@@ -344,10 +344,7 @@ def later_grid(problem: OptimalControlProblem, before: float, now: float) -> Lat
 
 
 def moved_on(
-    problem: OptimalControlProblem,
-    last: Nodes,
-    times: np.ndarray,
-    setting: Setting,
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
 ) -> Nodes:
     """Last solution at the times of new nodes; beyond its end the last controls are held.
 

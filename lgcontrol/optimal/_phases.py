@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import (
-    check_options,
-    check_shape,
-    interruptible,
-)
+from ..codegen._internal import check_options, check_shape, interruptible
 from ..groups._internal import group_difference
 from ..integrators import Method
 from ..systems import Parameter, Trajectory

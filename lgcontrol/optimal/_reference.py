@@ -278,11 +278,7 @@ def depends_on_time(system: System) -> bool:
 
 
 def _driving_inputs(
-    system: System,
-    times: np.ndarray,
-    x: np.ndarray,
-    p: np.ndarray,
-    rates: np.ndarray | None = None,
+    system: System, times: np.ndarray, x: np.ndarray, p: np.ndarray, rates: np.ndarray | None = None
 ) -> np.ndarray:
     """Inputs near the nominal ones whose field comes nearest to the rate of x, within bounds.
 

@@ -288,13 +288,7 @@ class StageModel:
         error = E @ away
         values: Any = [ca.dot(error, P @ error) / 2, slope.T @ P @ error, slope.T @ P @ slope]
         results: Any = ca.cse([ca.densify(value) for value in values])
-        function = ca.Function(
-            "arrival",
-            [x, x0, P],
-            results,
-            ["x", "x0", "P"],
-            ["cost", "g", "H"],
-        )
+        function = ca.Function("arrival", [x, x0, P], results, ["x", "x0", "P"], ["cost", "g", "H"])
         shapes = {name: (self.n, self.n) for name in "PH"}
         return ModelFunction(function, shapes=shapes | {"cost": ()})
 

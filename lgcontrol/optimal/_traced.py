@@ -19,10 +19,7 @@ Statement = TypeVar("Statement", Residual, Cost, Bound)
 
 
 def traced_terms(
-    system: System,
-    terms: Sequence[Statement],
-    parameters: int,
-    symbol: Any = None,
+    system: System, terms: Sequence[Statement], parameters: int, symbol: Any = None
 ) -> tuple[Statement, ...]:
     """Terms of a problem with CasADi functions in place of Python's, which do not all pickle."""
     symbol = symbol or system.symbol

@@ -226,9 +226,7 @@ def named_places(term: str, places: Mapping[str, slice]) -> dict[str, slice]:
 
 
 def parameter_places(
-    weights: Sequence[str],
-    places: Mapping[str, Mapping[str, slice]],
-    nominal: Mapping[str, float],
+    weights: Sequence[str], places: Mapping[str, Mapping[str, slice]], nominal: Mapping[str, float]
 ) -> dict[str, slice]:
     """Places of the weights that are parameters; each place holds one at most."""
     known = {

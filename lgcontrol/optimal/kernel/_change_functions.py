@@ -13,9 +13,7 @@ from .._stage_model import StageModel, symbols_of
 DATA = ("x_ref", "u_ref", "p")
 
 
-def change_functions(
-    model: StageModel,
-) -> dict[str, tuple[ModelFunction, tuple[str, ...] | None]]:
+def change_functions(model: StageModel) -> dict[str, tuple[ModelFunction, tuple[str, ...] | None]]:
     """Derivatives of stages, each with the arguments that all stages share.
 
     With the Lagrangian ``L = cost + lamᵀ gap + priceᵀ rows`` of a stage, by error coordinates of
