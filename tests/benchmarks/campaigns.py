@@ -38,7 +38,7 @@ from distributed import Client
 from lgcontrol.campaigns import Campaign, _case
 from lgcontrol.campaigns._case import run_case
 from lgcontrol.campaigns._design import machine
-from lgcontrol.optimal.kernel._solver import KernelMemory
+from lgcontrol.optimal.kernel._memory import KernelMemory
 from lgcontrol.simulation import _compiled_loop
 from lgcontrol.simulation._internal import one_of
 

@@ -22,8 +22,8 @@ from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes
 from lgcontrol.optimal.kernel import _library
 from lgcontrol.optimal.kernel._interpreter import Interpreted
+from lgcontrol.optimal.kernel._memory import ELASTIC, FRESH, STATUS
 from lgcontrol.optimal.kernel._newton import CONVERGED, INFEASIBLE, NewtonKKT
-from lgcontrol.optimal.kernel._solver import ELASTIC, FRESH, STATUS, NewtonKKTSolver
 from lgcontrol.optimal.kernel._table import (
     LOG,
     MODEL,
@@ -36,6 +36,7 @@ from lgcontrol.optimal.kernel._table import (
 )
 from lgcontrol.systems import Input, System
 
+from .kernel_solver import NewtonKKTSolver
 from .test_interior_point import HANGING, PROBLEMS, in_numpy, slew, swing, turned
 from .user_tasks import TASKS
 

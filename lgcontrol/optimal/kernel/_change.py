@@ -14,8 +14,8 @@ from .._stage_model import StageModel
 from .._transcription import Nodes, Setting, fill_stages
 from ._change_functions import change_functions
 from ._library import Stages, load_functions, load_kernel
+from ._memory import CONVERGED, NOT_FINITE, KernelMemory
 from ._newton import riccati_back, riccati_factor
-from ._solver import CONVERGED, NOT_FINITE, KernelMemory
 from ._table import Change
 
 

@@ -44,7 +44,7 @@ from ._library import (
 )
 from ._library import LOOP as LOOP_TEXT
 from ._loop import NUMBERS, LoopDisturbance, LoopRates, queue_size
-from ._solver import KernelMemory
+from ._memory import KernelMemory
 from ._table import LOG, MODEL, header
 
 # Memory of a controller, of the kernel's sizes.

@@ -19,7 +19,7 @@ from .._settings import Settings
 from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._library import load_functions
-from ._solver import STATUS, KernelMemory
+from ._memory import STATUS, KernelMemory
 from ._table import WATCH, Loop
 
 MOST = 1000  # iterations that a log holds

@@ -14,8 +14,8 @@ from .._settings import Settings
 from .._stage_model import StageModel
 from .._transcription import Nodes, Setting
 from ._library import Stages, places_of
+from ._memory import WARM, KernelMemory
 from ._newton import CONVERGED, INFEASIBLE, ITERATIONS, NOT_FINITE, STALLED, NewtonKKT, PlanIterate
-from ._solver import WARM, KernelMemory
 from ._table import LOG, WATCH
 
 # Numbers that steps go on with, as `lg_memory` begins: these, then four whole numbers.

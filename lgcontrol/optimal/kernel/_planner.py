@@ -40,9 +40,9 @@ from .._transcription import Nodes, Setting, Transcription
 from ._export import ExportCase, LoopExport, export_kernel
 from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
+from ._memory import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._numpy import NumpyMemory
 from ._results import KEPT, KernelResults, iteration_of
-from ._solver import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._table import LOG, WATCH
 
 MOST = 1000  # iterations that a log holds
