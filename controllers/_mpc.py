@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -74,6 +74,11 @@ class MPC(Controller, metaclass=Fixed):
         `simulate` does that. A loop of your own must ramp as well: read ``start = mpc.applied``
         before the call, then apply ``start + (answer - start) * s / dt`` at s seconds after it.
         Delay, split calls and estimated disturbances are for held controls.
+    blocks : int, sequence of int or mapping, optional
+        Move blocking, see `OptimalControlProblem`. Blocks keep their distance from now: in every
+        call ``[1, 1, 2, 4, 8]`` begins with a block of one step. The warm start has in each block
+        the mean of what the last plan does there. Calls take no less time than without blocks; a
+        long horizon of few steps is ``dt=[…]``.
     rates : Rates, optional
         Weight and limit of the inputs' rates. The rates start at `applied`: the last answer, or the
         inputs of the reference before there is one. Inputs and their limits stay those of the
@@ -116,8 +121,8 @@ class MPC(Controller, metaclass=Fixed):
         Controls that act when the next answer takes effect: those answered last. To be set where
         the actuators are known to do something else.
     problem : OptimalControlProblem
-        The optimal control problem that is solved. With `rates` its state ends with the inputs, and
-        its controls are their rates.
+        The optimal control problem that is solved. With `rates`, `blocks` or ``hold="first"`` its
+        state ends with the inputs, and its controls are their rates.
     solver : Solver
     horizon, Q, R, terminal, substeps
         Of the problem, weights as matrices.
@@ -159,6 +164,7 @@ class MPC(Controller, metaclass=Fixed):
         dt: ArrayLike | None = None,
         *,
         hold: str = "zero",
+        blocks: int | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
         rates: Rates | None = None,
         reference: ReferenceLike | None = None,
         guess: Controller | Trajectory | str = "auto",
@@ -172,7 +178,9 @@ class MPC(Controller, metaclass=Fixed):
     ) -> None:
         if hold not in HOLDS:
             raise UnknownNameError(unknown_name("hold of an MPC", hold, HOLDS))
-        self._stated = stated = OptimalControlProblem(system, horizon, dt, hold=hold, **problem)
+        self._stated = stated = OptimalControlProblem(
+            system, horizon, dt, hold=hold, blocks=blocks, **problem
+        )
         for name, value, kind, example in (
             ("rates", rates, Rates, "Rates(weight=…, limit=…)"),
             ("real_time", real_time, RealTime, "RealTime(iterations=…, budget=…)"),
@@ -233,6 +241,11 @@ class MPC(Controller, metaclass=Fixed):
     def hold(self) -> str:
         """Whether controls are held between calls ("zero"), or move to the answer ("first")."""
         return self._parts.rates.hold
+
+    @property
+    def blocks(self) -> Any:
+        """Steps over which inputs stay, as given."""
+        return self._stated.blocks
 
     @property
     def guess(self) -> Controller | Trajectory | str:
@@ -359,9 +372,9 @@ class MPC(Controller, metaclass=Fixed):
         The plan is solved to convergence first, which takes some iterations. So derivatives are
         those of the optimal answer. A call with few iterations comes near that answer. They
         are by the state that the plan begins with: the measured one, with a delay the one predicted
-        for the time of effect, with ``rates`` or ``hold="first"`` followed by the inputs that act
-        then. There the controls of `solution` are rates; derivatives, those that `adjoint` takes
-        too, are of the inputs that they reach.
+        for the time of effect. With ``rates``, ``blocks`` or ``hold="first"`` the inputs that act
+        then follow it. There the controls of `solution` are rates; derivatives, those that
+        `adjoint` takes too, are of the inputs that they reach.
 
         Returns
         -------

@@ -87,7 +87,7 @@ class LoopParts:
         samples = sample_reference(self.system, reference, times, own)
         if self.estimator is not None:
             known, samples = self.estimator.target(known, samples, times, own)
-        return known, self.rates.reference(samples)
+        return known, self.rates.reference(samples, times)
 
     def first(self, loop: Loop, ask: Ask) -> tuple[Loop, MPCInfo]:
         """The first plan, to convergence."""
@@ -132,10 +132,11 @@ class LoopParts:
     ) -> tuple[Loop, LoopParts]:
         """Before the first plan: more substeps where modes at its start or goal are too fast."""
         times = self.planner.problem.times(start)
-        if not moves(reference) and not depends_on_time(self.system):
+        is_still = not (moves(reference) or depends_on_time(self.system))
+        if is_still and not self.rates.in_blocks:
             times = times[:2]  # all are alike
         goal = sample_reference(self.system, reference, times, own)
-        goal = self.rates.reference(goal)
+        goal = self.rates.reference(goal, times)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.planner.problem.keeping_up(states, inputs, np.r_[times[0], times], own)
         parts = self
@@ -178,7 +179,7 @@ def put_together(
                 f'hold="first" moves controls within a period, and {what} is for held ones: '
                 'leave it out, or take hold="zero"'
             )
-    view = InputRates(system, rates, period, hold)
+    view = InputRates(stated, rates, period)
     planned = view.problem(stated)
     if system.is_discrete:
         for name, value in (("period", period), ("delay", delay)):
@@ -188,8 +189,7 @@ def put_together(
         starts_of(planned.system, guess)
     if not view.is_plain and not isinstance(guess, str):
         raise TypeError(
-            f"with {'linear controls' if rates is None else 'rates'} plans start from a word, "
-            f"as guess='cheapest', not {guess!r}"
+            f"with {view.what} plans start from a word, as guess='cheapest', not {guess!r}"
         )
     if settings is not None and solver in (None, "interior_point"):
         solver = InteriorPointSolver(settings=settings)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen._internal import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
+from ..systems._internal import changes_in_blocks
 from ._bounds import ROUNDING
 from ._problem import OptimalControlProblem
 from ._reference import SAME_NODE, SAME_NODE_ROUNDINGS
@@ -344,13 +345,43 @@ def later_grid(problem: OptimalControlProblem, before: float, now: float) -> Lat
 
 
 def moved_on(
-    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting, x0: np.ndarray
 ) -> Nodes:
     """Last solution at the times of new nodes; beyond its end the last controls are held.
 
     Inputs that are no controls follow the reference. If the clock went back, the plan stays as it
-    is, at the new times.
+    is, at the new times. Inputs in blocks have the mean of the plan in each block from x0 on.
     """
+    nodes = _moved_on(problem, last, times, setting)
+    if changes_in_blocks(problem.system):
+        nodes = _kept_in_blocks(problem, nodes, x0)
+    return nodes
+
+
+def _kept_in_blocks(problem: OptimalControlProblem, nodes: Nodes, x0: np.ndarray) -> Nodes:
+    """Nodes whose inputs, the last coordinates of states, change where the reference says so."""
+    controls, N = problem.system.input_index("control"), problem.horizon
+    m, h, (_, x, u) = len(controls), problem.steps, nodes
+    x[0, -m:] = x0[-m:]
+    for i in range(m):
+        input, rate = x[:, x.shape[1] - m + i], u[:, controls[i]]
+        begins = np.flatnonzero(u[:, u.shape[1] - 2 * m + i])
+        rate[:] = 0.0
+        for k, end in zip(begins, [*begins[1:], N], strict=True):
+            length = 0.0
+            total = 0.0
+            for j in range(k, end):
+                length += h[j]
+                total += h[j] * input[j + 1]
+            rate[k] = (total / length - input[k]) / h[k]
+            input[k + 1 : end + 1] = total / length
+    return nodes
+
+
+def _moved_on(
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
+) -> Nodes:
+    """The same, with blocks that moved on."""
     system = problem.system
     controls = system.input_index("control")
 

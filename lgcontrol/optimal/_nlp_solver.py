@@ -316,8 +316,8 @@ class NLPSolver:
         assert self._given is not None
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
-        nodes = moved_on(problem, last, times, setting)
         x0 = np.asarray(x0, dtype=np.float64)
+        nodes = moved_on(problem, last, times, setting, x0)
         return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, time_limit, None)
 
     def _solved(

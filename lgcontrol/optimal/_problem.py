@@ -167,7 +167,7 @@ class OptimalControlProblem(Frozen):
     blocks : int, sequence of int or mapping, optional
         Move blocking: steps over which an input stays. ``[1, 1, 2, 4, 8]`` has five values over 16
         steps, ``5`` changes every fifth step, ``{"steer": 5}`` leaves the other inputs free. Costs
-        and limits hold at every node. `solve` serves it.
+        and limits hold at every node. `solve` and `MPC` serve it.
 
     Attributes
     ----------

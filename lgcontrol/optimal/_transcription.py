@@ -70,7 +70,7 @@ class Transcription:
         if not problem.is_plain:
             raise ValueError(
                 "inputs that vary in a step or change in blocks: problem.solve(x0, solver=…) plans "
-                "them; a solver of its own, MPC and terminal sets take neither hold nor blocks"
+                "them, and MPC; a solver of its own and terminal sets take neither hold nor blocks"
             )
         self.problem = problem
         self.controls = problem.system.input_index("control")

@@ -145,6 +145,12 @@ def block_leads(system: System[Any], t: Any, u: Any) -> list[Any]:
     return [may[k] * (begin + length - t) for k in range(len(system.input_index("control")))]
 
 
+def changes_in_blocks(system: System[Any]) -> bool:
+    """Whether a system is one of `with_input_rates` with ``in_blocks``."""
+    m = len(system.input_index("control"))
+    return tuple(system.input_names[-2 * m - 2 :][:2]) == STEP
+
+
 def _measured(system: System[Any], controls: list[int]) -> list[Input]:
     """Inputs that say when inputs may change, and what they should be."""
     entries = [system.inputs[i] for i in controls]

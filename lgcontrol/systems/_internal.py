@@ -14,6 +14,7 @@ from ._definition import LimitedQuantities as LimitedQuantities
 from ._definition import not_a_system as not_a_system
 from ._input_rates import INPUT as INPUT
 from ._input_rates import block_leads as block_leads
+from ._input_rates import changes_in_blocks as changes_in_blocks
 from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize

@@ -25,6 +25,7 @@ from ...codegen._internal import (
     write_package,
 )
 from ...groups._internal import ELEMENT_ROUNDING, ELEMENT_TOLERANCE
+from ...systems._internal import changes_in_blocks
 from .._bounds import ROUNDING
 from .._expressions import entries_of
 from .._guess import STARTS
@@ -293,6 +294,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
             "  c->widest_lower = lg_answer_lower, c->widest_upper = lg_answer_upper;",
             *([] if rates is None else [f"  c->held = {c_number(rates.held)};"]),
+            "  c->begins = m->u_ref[0];",
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
             *estimate,
             "}\n",
@@ -342,6 +344,12 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         "",
         "The controls are linear in time: let the actuator move from one answer to the",
         "next within LG_MPC_PERIOD, the first time from the inputs of the reference.",
+    ]
+    in_blocks = [
+        "",
+        "The controls change in blocks. Of the inputs in u_ref, write those that the plan is to",
+        "follow, *.reference, not step.begin, step.length and *.may_change; x_ref ends with the",
+        "controls at the reference.",
     ]
     beside = "" if loop.rates is None else ": without the inputs at the end of a plan's"
     mean = "" if problem.has_equal_steps else " in the mean; lg_steps has them"
@@ -405,6 +413,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
             "does so ahead of time. Numbers of lg_mpc may be written between calls, p and the",
             "reference above all.",
             *(ramp if is_linear else []),
+            *(in_blocks if changes_in_blocks(system) else []),
         ],
     )
     return f"""\

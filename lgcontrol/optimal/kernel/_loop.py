@@ -192,6 +192,8 @@ class KernelLoop:
             self.struct.biased, self.struct.rates = given.disturbances, slopes
             self.struct.suspects = len(given.places) - given.disturbances
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
+        if memory.model.blocks:
+            own["begins"] = memory.arrays["u_ref"]
         self._keep, self._disturbance = own, given
         self.is_late, self._began, self._deadline = False, 0.0, np.inf
         self._budget = np.inf

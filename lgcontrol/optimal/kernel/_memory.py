@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...systems._internal import changes_in_blocks
 from .._bounds import ROUNDING
 from .._node_plans import plan_layout
 from .._outcome import SolveStatus
@@ -105,6 +106,7 @@ class KernelMemory:
             nx=model.n, nq=model.group.nq, nu=model.problem.system.n_inputs, nv=model.m,
             nr=len(once.rows.names), ns=len(sides.row), ne=len(sides.equal), nf=len(model.free),
             asked=self._asked(model), discrete=model.problem.system.is_discrete,
+            blocks=changes_in_blocks(model.problem.system),
             weights=0 if "w" in once.shared else once.path_weights.shape[1],
             bend=len(known["bend_rows"]), curved="curvature" in stages.functions,
             scratch=stages.scratch,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...systems._internal import changes_in_blocks
 from .._guess import STARTS, best_start, later_grid, moved_on, steps_between
 from .._settings import Settings
 from .._stage_model import StageModel
@@ -148,7 +149,7 @@ class NumpyMemory(KernelMemory):
         problem, nodes, o = model.problem, self._nodes(), self.own_settings
         before = nodes._replace(t=problem.times(task.start))
         parts = {name: self.parts[name].copy() for name in OF_NODES}
-        steps = 0
+        in_blocks, steps = changes_in_blocks(problem.system), 0
         if problem.has_equal_steps:
             steps, _ = steps_between(problem, task.start, float(nodes.t[0]))
             for name, value in parts.items():
@@ -158,9 +159,11 @@ class NumpyMemory(KernelMemory):
             grid = later_grid(problem, task.start, float(nodes.t[0]))
             for name, value in parts.items():
                 parts[name] = value[grid.nodes if len(value) > problem.horizon else grid.steps]
-        moved = moved_on(problem, before, nodes.t, setting)
+        if in_blocks:
+            parts["K"] = self.parts["K"].copy()
+        moved = moved_on(problem, before, nodes.t, setting, self.arrays["x0"])
         solver = self._newton(moved, parts | self._numbers)
-        solver.extends = steps > 0
+        solver.extends = steps > 0 and not in_blocks
         x0 = model.first_state(self.arrays["x0"], moved.x[0], setting.p)
         is_fine = solver.step(x0, task.max_iterations, more=task.more, watch=self._watch)
         it = solver.it

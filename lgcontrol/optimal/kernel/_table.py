@@ -75,6 +75,7 @@ size sub_dense as dense, of a substep
 size turn entries that turn derivatives of the end of a step to those of the defect
 size scratch numbers of work memory that functions need
 size discrete whether steps are those of a discrete system
+size blocks whether controls are rates of inputs that change in blocks
 size asked how often a start asks the policy in a step
 size weights numbers from the weights of a stage to those of the next; 0 where all share them
 places controls which inputs are controls
@@ -166,6 +167,7 @@ size restarts 0 for none, 1 for jumps, 2 for jumps at once
 size starts which starts a new plan is made from
 number delay from call to effect, s
 number held time for which an answer is held, where controls are rates of the answers, s; else 0
+numbers begins reference inputs, in which steps of blocks say when they begin; null without
 number early rounding of times, s
 number now time of the call, s
 number odd how far a state may be off its group where it is looked at; 0 where it is not

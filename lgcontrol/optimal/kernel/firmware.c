@@ -102,8 +102,11 @@ void lg_mpc_reset(lg_mpc *m) { memset(m->state, 0, sizeof m->state); }
 void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX], const double u_ref[LG_MPC_NI])
 {
   for (int k = 0; k <= LG_MPC_N; k++) {
+    const int64_t own = lg_problem.blocks ? LG_MPC_NI - 2 * LG_MPC_NU - 2 : LG_MPC_NI;
     copy(m->x_ref[k], x_ref, LG_MPC_NX);
-    copy(m->u_ref[k], u_ref, LG_MPC_NI);
+    copy(m->u_ref[k], u_ref, own);
+    if (own < LG_MPC_NI) /* steps and blocks stay: the inputs that a step wants follow them */
+      copy(m->u_ref[k] + LG_MPC_NI - LG_MPC_NU, u_ref + LG_MPC_NI - LG_MPC_NU, LG_MPC_NU);
   }
 }
 

@@ -382,6 +382,8 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
     q->t[k] = start + (is_equal ? q->dt * (double)k : passed);
     if (k < q->horizon) passed += q->steps[k];
   }
+  for (int64_t k = 0; m->blocks && k <= q->horizon; k++)
+    c->begins[(k + 1) * m->nu - 2 * m->nv - 2] = q->t[k];
   if (c->delay > 0 && !run_on(m, q, c, t, start, c->biased > 0 ? bias_of(m, c).inputs : 0, x)) {
     c->status = hold(m, q, c);
     remember(m, c, start, c->u);

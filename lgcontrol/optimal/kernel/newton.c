@@ -2034,7 +2034,7 @@ static void shift(const lg_model *m, const lg_task *q, lg_state *s)
   move_on(o->s, M, na), move_on(o->z, M, na), move_on(o->e, M, na), move_on(o->y, M, na);
   move_on(o->zl, N, m->nv), move_on(o->zu, N, m->nv);
   move_on(o->lam, N, m->nx), move_on(o->nu, M, m->ne);
-  move_on(s->K, N, m->nv * padded(m->nx));
+  if (!m->blocks) move_on(s->K, N, m->nv * padded(m->nx));
 }
 
 /* Whether all steps have one length. */
@@ -2079,11 +2079,35 @@ static void later_on_grid(const lg_model *m, const lg_task *q, lg_state *s)
     if (k == N) break;
     j = step_at(q, at + passed + q->steps[k] / 2, j, &middle);
     take_from(o->u, k, j, m->nu), take_from(o->zl, k, j, m->nv), take_from(o->zu, k, j, m->nv);
-    take_from(o->lam, k, j, m->nx), take_from(s->K, k, j, m->nv * padded(m->nx));
+    take_from(o->lam, k, j, m->nx), take_from(s->K, k, m->blocks ? k : j, m->nv * padded(m->nx));
     at += q->steps[k];
   }
   copy(o->x, s->trial.x, (N + 1) * m->nq);
   s->extends = 0;
+}
+
+/* Inputs in blocks after a plan moved on: each block has the mean of what the plan did in its steps.
+ * The last coordinates of a state are the inputs of the step before, and rates lead to those of the
+ * next one where they may change. Blocks stay where they are in a plan, and so do their gains. */
+static void keep_blocks(const lg_model *m, const lg_task *q, lg_state *s)
+{
+  const int64_t N = q->horizon, nv = m->nv, may = m->nu - 2 * nv;
+  for (int64_t i = 0; i < nv; i++) {
+    double *const input = s->now.x + m->nq - nv + i, *const rate = s->now.u + m->controls[i];
+    input[0] = q->x0[m->nq - nv + i];
+    for (int64_t k = 0, end = 0; k < N; k = end) {
+      double sum = 0, length = 0;
+      do {
+        length += q->steps[end];
+        sum += q->steps[end] * input[(end + 1) * m->nq];
+        end++;
+      } while (end < N && q->u_ref[end * m->nu + may + i] == 0);
+      const double mean = sum / length;
+      rate[k * m->nu] = (mean - input[k * m->nq]) / q->steps[k];
+      for (int64_t j = k + 1; j < end; j++) rate[j * m->nu] = 0;
+      for (int64_t j = k + 1; j <= end; j++) input[j * m->nq] = mean;
+    }
+  }
 }
 
 /* The plan at the times of the task: nodes between those that it has where it is not later by a
@@ -2114,13 +2138,14 @@ static void later(const lg_model *m, lg_task *q, lg_state *s)
     copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, u, N * m->nu);
   }
   for (int64_t i = 0; is_equal && i < (int64_t)whole; i++) shift(m, q, s);
-  s->extends = is_equal && whole > 0;
+  s->extends = is_equal && whole > 0 && !m->blocks;
   for (int64_t k = 0; k < N && m->nu > m->nv; k++) {
     copy(u, s->now.u + k * m->nu, m->nu);
     copy(s->now.u + k * m->nu, q->u_ref + k * m->nu, m->nu);
     for (int64_t j = 0; j < m->nv; j++)
       s->now.u[k * m->nu + m->controls[j]] = u[m->controls[j]];
   }
+  if (m->blocks) keep_blocks(m, q, s);
 }
 
 /* Multipliers of the dynamics by an adjoint sweep about a motion, and how far it is from optimal,
