@@ -17,6 +17,8 @@ from ._problem import Problem, Step
 from ._tableau import Row
 
 _NAMES = ("t", "x", "u", "p", "dt", "z")
+# What functions that solve for stages are called, after their method.
+_SOLVED = "_solved_stages"
 _ROOT, _ROOT15 = float(np.sqrt(6)), float(np.sqrt(15))
 
 
@@ -85,7 +87,7 @@ class ImplicitRungeKutta(Method):
         z: Any = ca.DM.zeros(self.stages * dim)
         largest: Any = 0.0
         if dim:
-            z, largest = newton_steps(lambda z: kernel(*at, z), z, self.iterations)
+            z, largest = _solved(problem, self)(*at)
 
         def residual(z: Any) -> Any:
             assert isinstance(motion, LiftedMotion)
@@ -113,6 +115,31 @@ class ImplicitRungeKutta(Method):
     def _split(self, motion: Motion, z: Any) -> list[Any]:
         dim = motion.group.dim
         return [motion.rows(z, slice(i * dim, (i + 1) * dim)) for i in range(self.stages)]
+
+
+def equations_of(function: ca.Function) -> ca.Function | None:
+    """``(t, x, u, p, dt, z) → r, −∂r/∂z`` of a function that solves for stages; None of others."""
+    if not function.name().endswith(_SOLVED):
+        return None
+    for k in range(function.n_instructions()):
+        if function.instruction_id(k) == ca.OP_CALL:
+            return function.instruction_MX(k).which_function()
+    return None
+
+
+@memoized
+def _solved(problem: Problem, method: ImplicitRungeKutta) -> ca.Function:
+    """``(t, x, u, p, dt) → z, residual``: stages that Newton's method finds."""
+    kernel = _newton_kernel(problem, method)
+    at = kernel.mx_in()[:-1]
+    z: Any = ca.DM.zeros(method.stages * problem.group.dim)
+
+    def equations(z: Any) -> Any:
+        return kernel(*at, z)
+
+    results = newton_steps(equations, z, method.iterations)
+    names = list(_NAMES[:-1])
+    return ca.Function(f"{method.name}{_SOLVED}", at, results, names, ["z", "residual"])
 
 
 def _symbols(problem: Problem, method: ImplicitRungeKutta) -> list[Any]:

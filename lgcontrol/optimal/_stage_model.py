@@ -15,6 +15,7 @@ from ..integrators import MuntheKaas, Tableau, get_method
 from ..integrators._internal import combine
 from ..systems import System, step_derivatives
 from ..systems._internal import resolved_step
+from ._implicit_hessians import implicit_hessian
 from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
@@ -351,10 +352,9 @@ class StageModel:
     def _hessian(
         self, values: ModelFunction, terms: ca.Function, name: str, *, with_controls: bool
     ) -> Any:
-        if not values.function.is_a("SXFunction"):
-            return None
         inputs = symbols_of(values)
-        d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
+        symbol: Any = type(inputs["x"])
+        d = symbol.sym("d", self.n + (self.m if with_controls else 0))
         moved = dict(inputs)
         moved["x"] = self.group.plus(inputs["x"], d[: self.n])
         if with_controls:
@@ -363,7 +363,11 @@ class StageModel:
                 spread[i, k] = 1
             moved["u"] = inputs["u"] + spread @ d[self.n :]
         rows = values.function.call(list(moved.values()))[values.results.index("rows")]
-        prices = {"row_prices": ca.SX.sym("row_prices", len(self.transcription.rows.names))}
+        prices = {"row_prices": symbol.sym("row_prices", len(self.transcription.rows.names))}
+        if with_controls:
+            prices = {"prices": symbol.sym("prices", self.n)} | prices
+        if symbol is ca.MX:
+            return self._implicit_hessian(values, terms, name, inputs, moved, d, prices)
         _, r, _, other = terms.call(list(moved.values()))
         error_pull, _, pull, _ = terms.call(list(inputs.values()))
         bent = ca.dot(pull, r) + other + ca.dot(prices["row_prices"], rows)
@@ -372,27 +376,60 @@ class StageModel:
         hessian[: self.n, : self.n] += self._error_bend(away, error_pull)
         results: Any = [hessian]
         if with_controls:
-            prices = {"prices": ca.SX.sym("prices", self.n)} | prices
             own, of_end = self._bend(inputs, moved, d, prices["prices"])
             rows, columns = of_end.sparsity().get_triplet()
             self._places = [(i, j) for i, j in zip(rows, columns, strict=True) if i <= j]
             entries = [of_end[i, j] for i, j in self._places]
             results = [hessian + own, ca.vertcat(ca.SX(0, 1), *entries)]
         results = ca.cse([ca.densify(value) for value in results])
+        function = self._second_function(values, name, inputs | prices, results)
+        is_long = function.function.n_instructions() > self.settings.hessian_operations
+        return None if is_long else function
+
+    def _implicit_hessian(
+        self,
+        values: ModelFunction,
+        terms: ca.Function,
+        name: str,
+        inputs: dict[str, Any],
+        moved: dict[str, Any],
+        d: Any,
+        prices: dict[str, Any],
+    ) -> ModelFunction | None:
+        """The same for steps that solve equations."""
+        problem, system = self.problem, self.problem.system
+        rows = values.function.call(list(moved.values()))[values.results.index("rows")]
+        parts = dict(zip(terms.name_out(), terms.call(list(moved.values())), strict=True))
+        parts |= {"rows": rows, "y": ca.MX(0, 1)}
+        is_stage = "prices" in prices
+        if is_stage:
+            t, x, u, p, dt = (moved[key] for key in ("t", "x", "u", "p", "dt"))
+            step = system.step(problem.method, problem.substeps).function
+            parts["y"] = step(t, x, u, p[: system.n_parameters], dt)
+        dense = [ca.densify(value) for value in parts.values()]
+        function = ca.Function("stage", [*inputs.values(), d], dense, [*inputs, "d"], [*parts])
+        most = self.settings.hessian_operations
+        found = implicit_hessian(function, inputs, prices, self.group, self._error_bend, most)
+        if found is None:
+            return None
+        if is_stage:
+            self._places = found.places
+        results = [ca.densify(value) for value in found[: 1 + is_stage]]
+        return self._second_function(values, name, inputs | prices, results)
+
+    def _second_function(
+        self, values: ModelFunction, name: str, given: dict[str, Any], results: list[Any]
+    ) -> ModelFunction:
+        """A function of Hessians, of a stage or of the end."""
         function = ca.Function(
             values.name.replace("stage_values", name).replace("terminal_values", name),
-            [*inputs.values(), *prices.values()],
+            [*given.values()],
             results,
-            [*inputs, *prices],
+            [*given],
             ["W", "bend"][: len(results)],
         )
-        if function.n_instructions() > self.settings.hessian_operations:
-            return None
-        shapes: dict[str, tuple[int, ...]] = {"t": (), "W": hessian.shape}
-        if with_controls:
-            shapes["dt"] = ()
-        else:
-            shapes["P"] = (self.n, self.n)
+        shapes: dict[str, tuple[int, ...]] = {"t": (), "W": results[0].shape}
+        shapes |= {"P": (self.n, self.n)} if "P" in given else {"dt": ()}
         return ModelFunction(function, shapes=shapes)
 
     def _error_bend(self, away: Any, pull: Any) -> Any:

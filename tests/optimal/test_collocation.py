@@ -85,6 +85,72 @@ def test_derivatives_at_the_points_are_those_of_differences():
     assert np.allclose(g, differences, atol=1e-7)
 
 
+STATED = {
+    "quadrature": "collocation",
+    "residuals": [Residual(lambda t, x, u, p: x[4] * x[2] - u[0], 0.7)],
+    "bounds": [Bound(lambda t, x, u, p: x[4] * x[5] + u[1] ** 2, upper=5.0)],
+}
+
+
+@pytest.mark.parametrize("options", [
+    {"method": "radau_iia5"}, {"method": "gauss6"},
+    {"method": "radau_iia5", "substeps": 2, "quadrature": "gauss"},
+], ids=["radau", "gauss", "substeps"])  # fmt: skip
+def test_hessians_are_differences_of_the_derivatives_of_the_lagrangian(options):
+    """Of a body that turns by 30° a step, with any multipliers of defects and rows."""
+    system, rng = satellite(), np.random.default_rng(3)
+    problem = OptimalControlProblem(
+        system, 1, 0.5, Q=1.0, R=0.1, reference=system.state.identity,
+        costs=[Cost(lambda t, x, u, p: x[1] * u[0] + x[4] ** 2 * x[5], 0.3)], **(STATED | options),
+    )  # fmt: skip
+    solver, t = InteriorPointSolver(problem), problem.times()
+    model, setting = solver.model, solver._given.setting(t)
+    x = np.concatenate([SO3.exp([0.3, -0.5, 0.4]), [0.8, -0.4, 0.6]])
+    u, n, rows = np.array([0.1, -0.2, 0.3]), model.n, len(model.transcription.rows.names)
+    end = system.step(problem.method, problem.substeps)(0.0, x, u, dt=0.5)
+    price, row_prices = rng.normal(size=(1, n)), rng.normal(size=(2, rows))
+
+    def expanded(z: np.ndarray):
+        moved = Nodes(t, np.array([system.retract(x, z[:n]), end]), (u + z[n:])[None])
+        return moved, model.expand(moved, setting)
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        ex = expanded(z)[1]
+        return ex.g[0] + np.hstack([ex.A[0], ex.B[0]]).T @ price[0] + ex.G[0].T @ row_prices[0]
+
+    nodes, ex = expanded(np.zeros(n + 3))
+    beyond = model.hessians(nodes, setting, price, row_prices, ex)[0][0]
+    small = 1e-5
+    steps = small * np.eye(n + 3)
+    differences = np.array([slope(step) - slope(-step) for step in steps]) / (2 * small)
+    # Tangent vectors are those at the moved state: half of a bracket is not symmetric.
+    found = ex.H[0] + beyond
+    assert np.allclose(found, (differences + differences.T) / 2, atol=1e-6)
+    assert np.abs(beyond).max() > 1.0
+
+
+# Cost of IPOPT on the same transcription, which needs 165 iterations; Gauss-Newton ended "stalled".
+LANDING = {"radau_iia5": 60.7004995, "gauss6": 60.7012309}
+
+
+@pytest.mark.parametrize("method", LANDING)
+def test_a_lander_with_a_limit_of_its_thrust_takes_few_iterations(method):
+    lander = System(
+        "lander", Rn(4, ("px", "py", "vx", "vy")),
+        lambda t, x, u, p: ca.vertcat(x[2], x[3], u[0], u[1] - 9.81), inputs=["ux", "uy"],
+    )  # fmt: skip
+    bounds = [
+        Bound(lambda t, x, u, p: ca.sumsqr(u[:2]), upper=256.0, name="thrust"),
+        Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal", name="rest"),
+    ]
+    found = OptimalControlProblem(
+        lander, 20, 6.5 / 20, Q=0, R=0.1, hold="collocation", method=method, bounds=bounds
+    ).solve([60, 100, -8, -10])
+    assert found.is_success
+    assert found.cost == pytest.approx(LANDING[method], rel=1e-6)
+    assert len(found.iterations) < 30
+
+
 def test_points_within_steps_have_no_input_at_the_last_node():
     with pytest.raises(ValueError, match="at the last node: the collocation points of"):
         end = Bound("push", 0.0, 0.0, at="terminal")

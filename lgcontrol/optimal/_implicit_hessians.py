@@ -1,0 +1,102 @@
+"""Second derivatives of stages whose steps solve equations, by the implicit function theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import casadi as ca
+
+from ..codegen._internal import solve_linear
+from ..groups import LieGroup
+from ..integrators._internal import opened
+
+
+class ImplicitHessian(NamedTuple):
+    """Expressions of a Hessian.
+
+    Attributes
+    ----------
+    W, bend : casadi.MX
+        See `StageModel.curvature`.
+    places : list of tuple of int
+        Rows and columns of the entries of `bend`.
+    """
+
+    W: Any
+    bend: Any
+    places: list[tuple[int, int]]
+
+
+def implicit_hessian(
+    function: ca.Function,
+    inputs: dict[str, Any],
+    prices: dict[str, Any],
+    group: LieGroup,
+    error_bend: Callable[[Any, Any], Any],
+    most: int,
+) -> ImplicitHessian | None:
+    """Hessian by d of ``L = error_pullᵀ error + pullᵀ r + other + row_pricesᵀ rows + wᵀ y``.
+
+    Steps have stages z with ``F(d, z) = 0``. With multipliers μ that make ``L + μᵀ F`` stationary
+    in z, and with the tangent ``T = [1; dz/dd]``, the Hessian is ``Tᵀ ∇²(L + μᵀ F) T``.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        ``(…, d) → error_pull, r, pull, other, rows, y`` of MX, d moving state and controls, y being
+        coordinates of the step's end; none at the end of the horizon.
+    inputs, prices : dict
+        Symbols of the other arguments, and of "prices" of the gap, if any, and "row_prices".
+    group : LieGroup
+    error_bend : callable
+        ``(error, error_pull) → Hessian`` of ``error_pullᵀ error`` by the state.
+    most : int
+        Operations above which there is none.
+
+    Returns
+    -------
+    ImplicitHessian or None
+        None also where the function is not made of scalar operations.
+    """
+    apart = opened(function)
+    if apart is None or apart.explicit.n_instructions() * function.size1_in("d") > most:
+        return None
+    *own, d, z = apart.explicit.sx_in()
+    at, n = dict(zip(inputs, own, strict=True)), group.dim
+    found = dict(zip(function.name_out(), apart.explicit.call([*own, d, z])[:-1], strict=True))
+    F = apart.explicit.call([*own, d, z])[-1]
+    price = {name: ca.SX.sym(name, *value.shape) for name, value in prices.items()}
+    mu, held, w = (
+        ca.SX.sym(name, *value.shape)
+        for name, value in (("mu", F), ("held", found["pull"]), ("w", found["y"]))
+    )
+    total = ca.dot(held, found["r"]) + found["other"]
+    total += ca.dot(price["row_prices"], found["rows"]) + ca.dot(w, found["y"])
+    second = ca.hessian(total + ca.dot(mu, F), ca.vertcat(d, z))[0]
+    error = group.minus(at["x"], at["x_ref"])
+    second[:n, :n] += error_bend(error, found["error_pull"])
+    toward, of_end = ca.SX(w), ca.SX(n, n)
+    if "prices" in price:
+        toward, eta = group.tangent_matrix(found["y"]).T @ price["prices"], ca.SX.sym("eta", n)
+        bent = ca.hessian(ca.dot(w, group.plus(found["y"], eta)), eta)[0]
+        of_end = -ca.sparsify(ca.substitute(bent, eta, ca.DM.zeros(n)))
+    places = [(i, j) for i, j in zip(*of_end.sparsity().get_triplet(), strict=True) if i <= j]
+    bend = ca.vertcat(ca.SX(0, 1), *(of_end[i, j] for i, j in places))
+    results: Any = [-ca.jacobian(F, z), ca.jacobian(F, d), ca.gradient(total, z), second, bend]
+    results = ca.substitute(results, [held, w], [found["pull"], ca.densify(toward)])
+    results = ca.substitute(results, [d], [ca.DM.zeros(*d.shape)])
+    results = [ca.sparsify(value) for value in ca.cse(results)]
+    symbols = [*own, *price.values(), z]
+    slopes = ca.Function("implicit_slopes", symbols, results[:3])
+    hessian = ca.Function("implicit_hessian", [*symbols, mu], results[3:])
+    if hessian.n_instructions() > most:
+        return None
+    there: Any = [*inputs.values(), ca.DM.zeros(*d.shape)]
+    there = [*inputs.values(), *prices.values(), apart.stages.call(there)[0]]
+    K, by_d, by_z = slopes.call(there)
+    if z.shape[0]:
+        by_d, by_z = solve_linear(K, by_d), solve_linear(K.T, by_z)
+    second, bend = hessian.call([*there, by_z])
+    tangent = ca.vertcat(ca.MX.eye(d.shape[0]), by_d)
+    return ImplicitHessian(tangent.T @ second @ tangent, bend, places)
