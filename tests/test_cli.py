@@ -3,6 +3,7 @@
 import importlib
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -427,6 +428,17 @@ def test_a_package_that_does_not_load(installed, capsys):
     status, _, err = run(capsys, "run", "wreck")
     assert status == 2
     assert "wreck (absent_package:design) cannot be loaded: ModuleNotFoundError" in err
+
+
+def test_a_file_of_ones_own_is_a_design(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(__file__).parent / "campaigns" / "_designs.py", "mine.py")
+    status, out, _ = run(capsys, "run", "mine.py", "--no-plot")
+    assert status == 0 and out.startswith("mine: ") and Path("out/mine.npz").is_file()
+    status, _, err = run(capsys, "run", "mine.py:absent")
+    assert status == 2 and "mine.py has no function 'absent': it has " in err and "design" in err
+    status, _, err = run(capsys, "run", "nowhere.py")
+    assert status == 2 and "there is no file nowhere.py" in err
 
 
 def test_progress_on_a_terminal(installed, capsys, monkeypatch):

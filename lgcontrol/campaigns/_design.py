@@ -38,9 +38,12 @@ def refer(design: str | Callable[..., Any]) -> str:
     Parameters
     ----------
     design : str or callable
-        A name of `lgcontrol list`, such a text, or a function of a module.
+        A name of `lgcontrol list`, such a text, or a function of a module. A file alone means its
+        function `design`.
     """
     if isinstance(design, str):
+        if design.endswith(".py"):
+            design = f"{design}:design"
         if ":" in design:
             load(design)
             return design
@@ -70,7 +73,11 @@ def load(reference: str) -> Callable[..., Any]:
     module = _from_file(home) if home.endswith(".py") else import_module(home)
     found = getattr(module, name, None)
     if not callable(found):
-        raise ValueError(f"{home} has no function {name!r}")
+        own = {
+            k for k, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__
+        }
+        there = f"it has {', '.join(sorted(own))}" if own else "it has none"
+        raise ValueError(f"{home} has no function {name!r}: {there}")
     return found
 
 

@@ -54,7 +54,7 @@ def add_campaign(commands: Any) -> None:
 
 def _case_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "design", help='a design of `lgcontrol list`, "FILE.py:FUNCTION", or a TOML file'
+        "design", help='a design of `lgcontrol list`, FILE.py, "FILE.py:FUNCTION", or a TOML file'
     )
     parser.add_argument(
         "--vary", action="append", metavar="NAME=LOW:HIGH", default=None,

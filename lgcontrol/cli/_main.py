@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     info.set_defaults(command=info_command)
 
     run = commands.add_parser("run", help="run a design in closed loop and judge it")
-    run.add_argument("name", help="a design of `lgcontrol list`")
+    run.add_argument(
+        "name", help='a design of `lgcontrol list`, or a file of yours: FILE.py, "FILE.py:FUNCTION"'
+    )
     run.add_argument(
         "--perturb", action="store_true",
         help="find the largest factor of other masses, drag and delays that passes",

@@ -21,6 +21,7 @@ from ._registry import (
     CommandError,
     end_progress,
     entries,
+    guarded,
     load,
     progress,
     safe_name,
@@ -34,16 +35,7 @@ OK, FAILED = 0, 1
 
 def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
     """Run designs one after the other; the worst status counts."""
-    known = entries(DESIGNS)
-    for name in names:
-        if name not in known:
-            if name in entries(MODELS):
-                raise CommandError(
-                    f"{name!r} is a model, which has no task to run: see lgcontrol info {name}; "
-                    f"designs are {', '.join(sorted(known))}"
-                )
-            raise CommandError(unknown_name("design", name, sorted(known)))
-    designs = {name: load(known[name]) for name in names}
+    designs = dict(map(_named, names))
     check_folder(options.out)
     worst = OK
     for name, design in designs.items():
@@ -61,6 +53,26 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
             )
             worst = max(worst, FAILED)
     return worst
+
+
+def _named(name: str) -> tuple[str, Any]:
+    """What a design is called, and the function that makes it."""
+    file, _, function = name.partition(":")
+    if file.endswith(".py"):
+        from ..campaigns import _internal as files
+
+        called = Path(file).stem + (function and f":{function}")
+        return called, guarded(name, lambda: files.load(files.refer(name)), "cannot be loaded")
+    known = entries(DESIGNS)
+    if name not in known:
+        if name in entries(MODELS):
+            raise CommandError(
+                f"{name!r} is a model, which has no task to run: see lgcontrol info {name}; "
+                f"designs are {', '.join(sorted(known))}"
+            )
+        text = unknown_name("design", name, sorted(known))
+        raise CommandError(f"{text.removesuffix('.')}. A file of yours is FILE.py or FILE.py:NAME.")
+    return name, load(known[name])
 
 
 def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lgcontrol import cli
+
 from ._repository import ROOT
 
 pytestmark = pytest.mark.interpreted
@@ -104,6 +106,25 @@ def test_every_call_in_the_table_of_tasks_is_run_by_its_page():
     assert rows > 50
     assert not missing
     assert set(folder.glob("*.md")) - listed == {folder / "README.md"}
+
+
+OWN_DESIGN = (ROOT / "docs" / "howto" / "own_design.md").read_text()
+
+
+@pytest.mark.thorough
+@pytest.mark.compiled
+@pytest.mark.parametrize("words", [" ".join(one) for one in commands(OWN_DESIGN, "lgcontrol")])
+def test_the_commands_of_a_design_of_ones_own_run(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("my_design.py").write_text(blocks(OWN_DESIGN, "python")[0][1])
+    status, out = cli.main(shlex.split(words)), capsys.readouterr().out
+    if words == "run my_design.py":
+        assert status == 0
+        assert "my_design: A crane carries" in out and "off its place" in out
+    if words == "campaign my_design.py --cases 100":
+        count = re.search(r"(\d+) of 100 cases succeed", OWN_DESIGN)
+        assert count is not None and f"success: {count[1]} of 100" in out
+    assert status < 2
 
 
 def test_make_targets_exist(readme):
