@@ -17,7 +17,6 @@ from ._problem import OptimalControlProblem
 from ._reference import SAME_NODE, SAME_NODE_ROUNDINGS
 from ._settings import DEFAULT, Settings
 from ._solution import OptimalSolution
-from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
 
 Feedback = Callable[[int, np.ndarray], np.ndarray]
@@ -100,13 +99,9 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
 
 
 def best_start(
-    transcription: Transcription,
-    which: tuple[str, ...],
-    x0: np.ndarray,
-    times: np.ndarray,
-    setting: Setting,
-    settings: Settings,
-) -> Nodes:
+    transcription: Transcription, which: tuple[str, ...], x0: np.ndarray, times: np.ndarray,
+    setting: Setting, settings: Settings,
+) -> Nodes:  # fmt: skip
     """The cheapest of some starts.
 
     "rest" stays at x0, "screw" goes to the end of the reference as `interpolate` does. These states
@@ -115,25 +110,18 @@ def best_start(
     Controls keep as far off their limits as the interior point begins: moved there afterwards,
     those of an unstable system would lead elsewhere.
     """
-    inputs = _allowed(transcription, setting, settings)
-    system = transcription.problem.system
+    here = _Rollouts(transcription, x0, times, setting, settings)
     starts: list[Nodes] = []
     if "rest" in which:
-        starts.append(Nodes(times, np.repeat(x0[None], len(times), axis=0), inputs))
+        starts.append(Nodes(times, np.repeat(x0[None], len(times), axis=0), here.inputs))
     if "screw" in which:
         share = np.linspace(0.0, 1.0, len(times))
-        states = system.state.interpolate(x0, setting.x_ref[-1], share)
-        starts.append(Nodes(times, states, inputs))
-    feedbacks: list[Feedback | None] = [None] if "reference" in which else []
-    if "regulators" in which:
-        here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
-        _, qp = transcription.linearize(here, setting, setting.x_ref[0])
-        for k in range(int(settings.regulator_guesses)):
-            gains = _gains(qp, settings.regulator_caution**k)
-            feedbacks.append(_regulator(transcription, setting, gains))
-    if "policy" in which:
-        feedbacks.append(_policy(transcription, times, setting, settings))
-    starts += [_rolled_out(transcription, x0, times, setting, law, settings) for law in feedbacks]
+        states = here.system.state.interpolate(x0, setting.x_ref[-1], share)
+        starts.append(Nodes(times, states, here.inputs))
+    laws: list[Feedback | None] = [None] if "reference" in which else []
+    laws += here.regulators() if "regulators" in which else []
+    laws += [here.policy] if "policy" in which else []
+    starts += map(here.under, laws)
     costs = []
     for nodes in starts:
         values = transcription.values(nodes, setting)
@@ -142,89 +130,83 @@ def best_start(
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
 
 
-def _allowed(transcription: Transcription, setting: Setting, settings: Settings) -> np.ndarray:
-    """Inputs of the reference, the controls inside of their limits."""
-    inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
-    controls = transcription.controls
-    inputs[:, controls] = np.clip(inputs[:, controls], *setting.box.inside(settings.push))
-    return inputs
+class _Rollouts:
+    """Motions from x0 with inputs of the reference, controls inside of their limits."""
+
+    def __init__(
+        self, transcription: Transcription, x0: np.ndarray, times: np.ndarray, setting: Setting,
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        self.transcription, self.x0, self.times = transcription, x0, times
+        self.setting, self.settings, self.controls = setting, settings, transcription.controls
+        self.problem, self.system = transcription.problem, transcription.problem.system
+        self.step = self.system.step(self.problem.method, self.problem.substeps)
+        self.p = setting.p[: self.system.n_parameters]
+        self.limits = setting.box.inside(settings.push)
+        self.inputs = np.clip(setting.u_ref[:-1], *self.system.input_bounds)
+        self.inputs[:, self.controls] = np.clip(self.inputs[:, self.controls], *self.limits)
+
+    def under(self, feedback: Feedback | None) -> Nodes:
+        """The motion under feedback within the limits, or under the inputs of the reference."""
+        states, inputs = [self.x0], self.inputs.copy()
+        bound = _RolloutBound(self.system, self.x0, self.setting, self.settings)
+        for k in range(len(self.times) - 1):
+            x = states[-1]
+            if feedback is not None:
+                inputs[k, self.controls] = np.clip(feedback(k, x), *self.limits)
+            x = self.step(self.times[k], x, inputs[k], self.p, self.problem.steps[k])
+            states.append(x)
+            if bound.is_left(x, k + 1):
+                break
+        return bound.kept(Nodes(self.times, np.array(states), inputs), self.inputs)
+
+    def regulators(self) -> list[Feedback]:
+        """Laws ``u_ref − K error(x, x_ref)``, each with inputs that cost more than before."""
+        once, setting, settings = self.transcription, self.setting, self.settings
+        nodes = Nodes(self.times, setting.x_ref, setting.u_ref[:-1])
+        stage, last = once._stages("stage", nodes, setting), once._end("terminal", nodes, setting)
+        A, B, H = (part.copy(order="C") for part in (stage.A, stage.B, stage.H))
+        cautions = [settings.regulator_caution**k for k in range(int(settings.regulator_guesses))]
+        return [self._regulator(_gains(A, B, H, last.H, caution)) for caution in cautions]
+
+    def _regulator(self, gains: np.ndarray) -> Feedback:
+        error, x_ref = self.system.error, self.setting.x_ref
+        u_ref = self.setting.u_ref[:, self.controls]
+        return lambda k, x: u_ref[k] - gains[k] @ error(x, x_ref[k])
+
+    def policy(self, k: int, x: np.ndarray) -> np.ndarray:
+        """Mean of what the system's policy does in a step."""
+        policy, setting, parts = self.system.policy, self.setting, 1
+        assert policy is not None
+        if not self.system.is_discrete:
+            asked = self.problem.dt / self.settings.policy_period
+            parts = max(1, int(np.ceil(asked - ROUNDING)))
+        u, total, h = self.inputs[k].copy(), 0.0, self.problem.steps[k] / parts
+        for j in range(parts):
+            t = self.times[k] + j * h
+            given = policy(t, x, setting.x_ref[k], setting.u_ref[k], self.p)
+            u[self.controls] = np.clip(given, *self.limits)
+            total = total + u[self.controls] / parts
+            if parts > 1:
+                x = self.step(t, x, u, self.p, h)
+        return np.asarray(total)
 
 
-def _gains(qp: StageQP, caution: float) -> np.ndarray:
+def _gains(
+    A: np.ndarray, B: np.ndarray, H: np.ndarray, P: np.ndarray, caution: float
+) -> np.ndarray:
     """Gains (N, m, n) of the linear-quadratic regulator, controls costing more by a factor."""
-    horizon, n, m = qp.sizes
-    gains, P = np.zeros((horizon, m, n)), qp.Q[-1]
+    horizon, n, m = B.shape
+    gains = np.zeros((horizon, m, n))
     for k in range(horizon - 1, -1, -1):
-        A, B = qp.A[k], qp.B[k]
-        own, cross = caution * qp.R[k] + B.T @ P @ B, B.T @ P @ A + qp.S[k]
+        own = caution * H[k, n:, n:] + B[k].T @ P @ B[k]
+        cross = B[k].T @ P @ A[k] + H[k, n:, :n]
         if not (np.isfinite(own).all() and np.isfinite(cross).all()):
             break  # the reference is where the model is singular: no feedback before it
         gains[k] = np.linalg.solve(own, cross)
-        P = qp.Q[k] + A.T @ P @ A - gains[k].T @ cross
+        P = H[k, :n, :n] + A[k].T @ P @ A[k] - gains[k].T @ cross
         P = (P + P.T) / 2
     return gains
-
-
-def _regulator(transcription: Transcription, setting: Setting, gains: np.ndarray) -> Feedback:
-    """``(k, x) → u_ref − K error(x, x_ref)``."""
-    error, controls = transcription.problem.system.error, transcription.controls
-    return lambda k, x: setting.u_ref[k, controls] - gains[k] @ error(x, setting.x_ref[k])
-
-
-def _policy(
-    transcription: Transcription, times: np.ndarray, setting: Setting, settings: Settings
-) -> Feedback:
-    """Mean of what the system's policy does in a step."""
-    problem, system = transcription.problem, transcription.problem.system
-    policy, p = system.policy, setting.p[: system.n_parameters]
-    assert policy is not None
-    asked = (
-        1 if system.is_discrete else int(np.ceil(problem.dt / settings.policy_period - ROUNDING))
-    )
-    parts = max(1, asked)
-    step, h = system.step(problem.method, problem.substeps), problem.steps / parts
-    lower, upper = setting.box.inside(settings.push)
-    inputs = _allowed(transcription, setting, settings)
-
-    def mean(k: int, x: np.ndarray) -> np.ndarray:
-        u, total = inputs[k].copy(), 0.0
-        for j in range(parts):
-            t = times[k] + j * h[k]
-            asked = policy(t, x, setting.x_ref[k], setting.u_ref[k], p)
-            u[transcription.controls] = np.clip(asked, lower, upper)
-            total = total + u[transcription.controls] / parts
-            if parts > 1:
-                x = step(t, x, u, p, h[k])
-        return np.asarray(total)
-
-    return mean
-
-
-def _rolled_out(
-    transcription: Transcription,
-    x0: np.ndarray,
-    times: np.ndarray,
-    setting: Setting,
-    feedback: Feedback | None,
-    settings: Settings,
-) -> Nodes:
-    """Motion from x0 under feedback within the bounds, or under the inputs of the reference."""
-    problem = transcription.problem
-    system, controls = problem.system, transcription.controls
-    step = system.step(problem.method, problem.substeps)
-    p = setting.p[: system.n_parameters]
-    states, allowed = [x0], _allowed(transcription, setting, settings)
-    limits, inputs = setting.box.inside(settings.push), allowed.copy()
-    bound = _RolloutBound(system, x0, setting, settings)
-    for k in range(len(times) - 1):
-        x = states[-1]
-        if feedback is not None:
-            inputs[k, controls] = np.clip(feedback(k, x), *limits)
-        x = step(times[k], x, inputs[k], p, problem.steps[k])
-        states.append(x)
-        if bound.is_left(x, k + 1):
-            break
-    return bound.kept(Nodes(times, np.array(states), inputs), allowed)
 
 
 class _RolloutBound:
@@ -300,17 +282,10 @@ def follow(
     return bound.kept(Nodes(times, np.array(states), inputs), given)
 
 
-def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
-    """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
-    return steps_between(problem, float(last.t[0]), float(times[0]))
-
-
 def steps_between(problem: OptimalControlProblem, before: float, now: float) -> tuple[int, bool]:
-    """The same by the starts of two plans in s."""
+    """Steps, rounded, from one plan to another by their starts; if it is none or one exactly."""
     steps = _elapsed(problem, before, now) / problem.dt
-    whole = round(steps)
-    rounding = SAME_NODE_ROUNDINGS * ulp(now) / problem.dt
-    rounding = max(SAME_NODE, rounding)
+    whole, rounding = round(steps), max(SAME_NODE, SAME_NODE_ROUNDINGS * ulp(now) / problem.dt)
     return whole, abs(steps - whole) < rounding and 0 <= whole <= 1
 
 
@@ -332,7 +307,7 @@ class LaterGrid(NamedTuple):
 
 
 def later_grid(problem: OptimalControlProblem, before: float, now: float) -> LaterGrid:
-    """The same for steps of different lengths, by the starts of two plans in s."""
+    """As `steps_between`, for steps of different lengths."""
     old, N, slack = problem.times(0.0), problem.horizon, SAME_NODE * problem.dt
     times = old + _elapsed(problem, before, now)
 
@@ -394,7 +369,7 @@ def _moved_on(
         grid = later_grid(problem, float(last.t[0]), float(times[0]))
         plan = Trajectory.unchecked(system.state, problem.times(0.0), last.x, last.u)
         return Nodes(times, plan(grid.times).x, following(last.u[grid.steps]))
-    whole, is_shift = steps_later(problem, last, times)
+    whole, is_shift = steps_between(problem, float(last.t[0]), float(times[0]))
     if is_shift:
         x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))
         if whole == 1:

@@ -1,4 +1,4 @@
-"""Multiple shooting in error coordinates: a problem and a guess become a stage QP."""
+"""Multiple shooting in error coordinates: functions of all stages, evaluated at a guess."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ..codegen._internal import InPlaceCall
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._stage_functions import Built, StageFunctions, entries_in
-from ._stage_qp import StageQP
 
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
@@ -110,35 +109,6 @@ class Transcription:
         prepare(plus, calls=CALLS, items=stages + 1)
         prepare(once.terminal, once.terminal_values, calls=CALLS * stages)
         self._calls.clear()  # those made before go on interpreting
-
-    def linearize(self, nodes: Nodes, setting: Setting, x0: np.ndarray) -> tuple[Values, StageQP]:
-        """Cost and gaps of the nodes, and the QP in the steps from them."""
-        n = self.problem.system.n_errors
-        stage = self._stages("stage", nodes, setting)
-        last = self._end("terminal", nodes, setting)
-        # The next evaluation overwrites the results; contiguous copies are quicker to work with.
-        rows, gaps = np.concatenate([stage.rows, last.rows[None]]), stage.gap.copy()
-        controls = nodes.u[:, self.controls]
-        qp = StageQP(
-            x0=self.problem.system.error(x0, nodes.x[0]),
-            A=stage.A.copy(order="C"),
-            B=stage.B.copy(order="C"),
-            c=gaps,
-            Q=np.concatenate([stage.H[:, :n, :n], last.H[None]]),
-            S=stage.H[:, n:, :n].copy(order="C"),
-            R=stage.H[:, n:, n:].copy(order="C"),
-            q=np.concatenate([stage.g[:, :n], last.g[None]]),
-            r=stage.g[:, n:].copy(),
-            u_lower=setting.box.lower - controls,
-            u_upper=setting.box.upper - controls,
-            C=np.concatenate([stage.G[:, :, :n], last.G[None]]),
-            D=stage.G[:, :, n:].copy(order="C"),
-            lower=self.rows.lower - rows,
-            upper=self.rows.upper - rows,
-            active=self.rows.active,
-            soft=self.rows.weights(setting.p) * self.problem.dt,
-        )
-        return Values(float(stage.cost.sum() + last.cost), gaps, rows), qp
 
     def values(self, nodes: Nodes, setting: Setting) -> Values:
         """Cost and gaps alone."""

@@ -76,7 +76,7 @@ def slopes(solver, nodes, setting, x, u):
 
 def test_derivatives_of_cost_gaps_and_rows(case):
     solver, nodes, setting, rng = case
-    values, qp = solver.transcription.linearize(nodes, setting, nodes.x[0])
+    values, qp = StageQP.about(solver.transcription, nodes, setting, nodes.x[0])
     same = solver.transcription.values(nodes, setting)
     assert np.isclose(values.cost, same.cost)
     assert np.allclose(values.gaps, same.gaps)
@@ -101,7 +101,7 @@ def test_derivatives_of_cost_gaps_and_rows(case):
 def test_the_curvature_is_that_of_the_residuals(case):
     """Gauss-Newton: the Hessian is dt Σ JᵀWJ, which no negative direction spoils."""
     solver, nodes, setting, rng = case
-    _, qp = solver.transcription.linearize(nodes, setting, nodes.x[0])
+    _, qp = StageQP.about(solver.transcription, nodes, setting, nodes.x[0])
     for k in range(5):
         H = np.block([[qp.Q[k], qp.S[k].T], [qp.S[k], qp.R[k]]])
         assert np.allclose(H, H.T)
@@ -117,7 +117,7 @@ def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
     times = problem.times()
     setting = Given(problem).setting(times, goal)
     nodes = Nodes(times, np.tile(goal, (6, 1)), setting.u_ref[:-1].copy())
-    qp = StageQP.of(solver.transcription.linearize(nodes, setting, goal)[1])
+    qp = StageQP.about(solver.transcription, nodes, setting, goal)[1]
     x, u = rng.normal(size=qp.q.shape), rng.normal(size=qp.r.shape)
     h = 1e-3
     cost = [

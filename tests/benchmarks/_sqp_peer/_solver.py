@@ -236,8 +236,7 @@ class SQPSolver:
         log: list[Iteration] = []
         violations: tuple[Violation, ...] = ()
         for number in range(1, iterations + 1):
-            values, expansion = transcription.linearize(nodes, setting, x0)
-            qp = StageQP.of(expansion)
+            values, qp = StageQP.about(transcription, nodes, setting, x0)
             cost = values.cost + transcription.penalty(values, qp.soft)
             result, violations = self.qp.solve(qp), ()
             spent += result.time
@@ -472,8 +471,8 @@ class Descent:
 
     def _linearize(self) -> None:
         began = time.perf_counter()
-        self.values, expansion = self.transcription.linearize(self.nodes, self.setting, self.x0)
-        self.qp = StageQP.of(expansion)
+        given = self.transcription, self.nodes, self.setting, self.x0
+        self.values, self.qp = StageQP.about(*given)
         self.model_time += time.perf_counter() - began
 
     def _hard_excess(self) -> np.ndarray:

@@ -6,16 +6,72 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lgcontrol.optimal._stage_qp import StageQP as Expansion
+from lgcontrol.optimal._transcription import Nodes, Setting, Transcription, Values
 
 
-class StageQP(Expansion):
-    """The expansion of a problem about a plan as a quadratic program."""
+@dataclass(frozen=True, eq=False)
+class StageQP:
+    """Quadratic program over a horizon of N stages; the first state is given.
+
+    Minimise ``Σₖ ½ [x; u]ᵀ [[Q, Sᵀ], [S, R]] [x; u] + qᵀ x + rᵀ u`` (the last stage without u),
+    subject to ``x₀`` given, ``xₖ₊₁ = A x + B u + c``, ``u_lower ≤ u ≤ u_upper`` and ``lower ≤ C x +
+    D u ≤ upper`` where `active`. A row with a finite weight w in `soft` may be violated by s with
+    the penalty ``w (s + s²/2)``. Arrays have the stages in front.
+    """
+
+    x0: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    c: np.ndarray
+    Q: np.ndarray
+    S: np.ndarray
+    R: np.ndarray
+    q: np.ndarray
+    r: np.ndarray
+    u_lower: np.ndarray
+    u_upper: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    active: np.ndarray
+    soft: np.ndarray
 
     @classmethod
-    def of(cls, expansion: Expansion) -> StageQP:
-        """The same numbers."""
-        return cls(**vars(expansion))
+    def about(
+        cls, once: Transcription, nodes: Nodes, setting: Setting, x0: np.ndarray
+    ) -> tuple[Values, StageQP]:
+        """Cost and gaps of the nodes, and the QP in the steps from them."""
+        n, rows = once.problem.system.n_errors, once.rows
+        stage, last = once._stages("stage", nodes, setting), once._end("terminal", nodes, setting)
+        # The next evaluation overwrites the results; contiguous copies are quicker to work with.
+        values, gaps = np.concatenate([stage.rows, last.rows[None]]), stage.gap.copy()
+        controls = nodes.u[:, once.controls]
+        qp = cls(
+            x0=once.problem.system.error(x0, nodes.x[0]),
+            A=stage.A.copy(order="C"),
+            B=stage.B.copy(order="C"),
+            c=gaps,
+            Q=np.concatenate([stage.H[:, :n, :n], last.H[None]]),
+            S=stage.H[:, n:, :n].copy(order="C"),
+            R=stage.H[:, n:, n:].copy(order="C"),
+            q=np.concatenate([stage.g[:, :n], last.g[None]]),
+            r=stage.g[:, n:].copy(),
+            u_lower=setting.box.lower - controls,
+            u_upper=setting.box.upper - controls,
+            C=np.concatenate([stage.G[:, :, :n], last.G[None]]),
+            D=stage.G[:, :, n:].copy(order="C"),
+            lower=rows.lower - values,
+            upper=rows.upper - values,
+            active=rows.active,
+            soft=rows.weights(setting.p) * once.problem.dt,
+        )
+        return Values(float(stage.cost.sum() + last.cost), gaps, values), qp
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Horizon N, states n, inputs m."""
+        return self.B.shape
 
     def damped(self, amount: float) -> StageQP:
         """Add ``amount/2 (|x|² + |u|²)`` to the cost of every stage (Levenberg)."""
