@@ -167,17 +167,15 @@ class Campaign:
             setting = replace(setting, code=code, cases=len(left))
             shown = CampaignProgress(len(keys), list(stored.values()), progress)
 
-            def todo() -> Iterator[tuple[str, Case]]:
-                return ((keys[k], cases[k]) for k in left)
-
-            def deliver(key: str, case: Case, outcome: CaseOutcome) -> None:
-                archive.add(key, setting.design, case, outcome)
-                shown.tell(case, outcome)
+            def deliver(rows: Sequence[tuple[str, Case, CaseOutcome]]) -> None:
+                archive.add(setting.design, rows)
+                for _, case, outcome in rows:
+                    shown.tell(case, outcome)
 
             try:
                 if left:
                     with running(executor, len(left)) as pool:
-                        drive(pool, setting, todo(), deliver)
+                        drive(pool, setting, [(keys[k], cases[k]) for k in left], deliver)
             finally:
                 shown.end()
         return CampaignResult(self, archive)

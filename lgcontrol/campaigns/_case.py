@@ -178,8 +178,8 @@ def nominal_task(setting: CaseSetting) -> Task:
     return task
 
 
-def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
-    """Run a case and judge it; whatever it raises is its outcome."""
+def run_cases(setting: CaseSetting, cases: Sequence[Case]) -> list[CaseOutcome]:
+    """Run cases and judge them; whatever one raises is its outcome."""
     load(setting.design)  # what cannot be loaded is no outcome: the campaign ends
     if setting.code and setting.code != _code(setting.design, homes_of(setting.criteria)):
         raise CampaignError(
@@ -187,6 +187,10 @@ def run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
             "what is in the store is of the campaign's; start it again in a new process, with the "
             "same files everywhere"
         )
+    return [_run_case(setting, case) for case in cases]
+
+
+def _run_case(setting: CaseSetting, case: Case) -> CaseOutcome:
     started = time.perf_counter()
     criteria: Sequence[Criterion] = setting.criteria or ()
     with _ONE_AT_A_TIME, warnings.catch_warnings():

@@ -1,24 +1,29 @@
-"""Cases on executors: few in flight, none lost with a worker, none blamed before it ran alone."""
+"""Cases on executors: few in flight, none lost with a worker, none blamed before it ran alone.
+
+Cases travel in chunks of a tenth of a second: what a hand-over costs is that of many cases.
+"""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ._case import CaseOutcome, CaseSetting, CaseStatus, begin_worker, run_case
+from ._case import CaseOutcome, CaseSetting, CaseStatus, begin_worker, run_cases
 from ._design import CampaignError
 from ._sampling import Case
 
-PER_WORKER = 2  # cases in flight
-FOREIGN = 64  # cases in flight on an executor that does not say how many workers it has
+PER_WORKER = 2  # chunks in flight
+FOREIGN = 64  # chunks in flight on an executor that does not say how many workers it has
+CHUNK = 0.1  # s that a chunk takes, about: what a killed worker has to repeat
+MOST_CASES = 100  # of a chunk
 ALONE = 3  # times that a case must take its process with it, alone, to be set aside
 MOST_STARTS = 10  # processes that may die before one answers
 POLL = 1.0  # s, after which futures that never called back are looked at
@@ -96,7 +101,7 @@ def _without_main() -> Iterator[None]:
 
 
 def capacity_of(executor: Any) -> int:
-    """Cases that an executor may hold at a time."""
+    """Chunks that an executor may hold at a time."""
     for name in ("workers", "_max_workers"):
         count = getattr(executor, name, None)
         if isinstance(count, int):
@@ -106,57 +111,91 @@ def capacity_of(executor: Any) -> int:
     return FOREIGN
 
 
+Keyed = tuple[str, Case]
+
+
+class ChunkSize:
+    """How many cases make a chunk, by the time that those before took.
+
+    Parameters
+    ----------
+    capacity : int
+        Chunks in flight.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity, self._cases, self._seconds = capacity, 0, 0.0
+
+    def learn(self, outcomes: Sequence[CaseOutcome]) -> None:
+        """Know what cases took; the first one compiles, and tells nothing."""
+        if self._cases:
+            self._seconds += sum(one.seconds for one in outcomes)
+        self._cases += len(outcomes)
+
+    def of(self, left: int) -> int:
+        """Size of the next chunk; the last ones are small, so that all workers end together."""
+        if self._seconds <= 0.0:
+            return 1
+        most = int(CHUNK * (self._cases - 1) / self._seconds)
+        return max(1, min(MOST_CASES, most, left // self._capacity))
+
+
 def drive(
     executor: Any,
     setting: CaseSetting,
-    cases: Iterable[tuple[str, Case]],
-    deliver: Callable[[str, Case, CaseOutcome], None],
+    cases: Sequence[Keyed],
+    deliver: Callable[[Sequence[tuple[str, Case, CaseOutcome]]], None],
 ) -> None:
-    """Run cases and deliver each outcome as it comes.
+    """Run cases and deliver outcomes as they come.
 
     The first case runs by itself: it compiles what all need. When a worker dies, its cases and
     those next to them run again one at a time. A case that takes its process with it three times
     alone is delivered as "killed".
     """
-    waiting, suspects = iter(cases), deque[tuple[str, Case]]()
-    flying: dict[str, tuple[Case, Any]] = {}
+    waiting, suspects = deque(cases), deque[Keyed]()
+    flying: dict[int, tuple[list[Keyed], Any]] = {}
     blamed: Counter[str] = Counter()
-    inbox: SimpleQueue[str] = SimpleQueue()
+    inbox: SimpleQueue[int] = SimpleQueue()
     capacity, is_first = capacity_of(executor), True
+    numbers, size = itertools.count(), ChunkSize(capacity)
 
-    def submit(key: str, case: Case) -> None:
-        flying[key] = (case, None)
+    def submit(chunk: list[Keyed]) -> None:
+        number = next(numbers)
+        flying[number] = (chunk, None)
         try:
-            future = executor.submit(run_case, setting, case)
+            future = executor.submit(run_cases, setting, [case for _, case in chunk])
         except BrokenExecutor:  # it broke before it was asked
-            inbox.put(key)
+            inbox.put(number)
             return
-        flying[key] = (case, future)
-        future.add_done_callback(lambda _: inbox.put(key))
+        flying[number] = (chunk, future)
+        future.add_done_callback(lambda _: inbox.put(number))
+
+    def land(chunk: list[Keyed], outcomes: list[CaseOutcome]) -> None:
+        size.learn(outcomes)
+        deliver([(*one, outcome) for one, outcome in zip(chunk, outcomes, strict=True)])
 
     while True:
         if suspects:
             if not flying:
                 if isinstance(executor, LocalPool):
                     executor.start()
-                submit(*suspects.popleft())
+                submit([suspects.popleft()])
         else:
             if is_first and not flying and isinstance(executor, LocalPool):
                 executor.start()
-            room = (1 if is_first else capacity) - len(flying)
-            for key, case in islice(waiting, max(room, 0)):
-                submit(key, case)
+            while waiting and len(flying) < (1 if is_first else capacity):
+                submit([waiting.popleft() for _ in range(size.of(len(waiting)))])
         if not flying:
             return
-        key = _next(inbox, flying)
-        if key not in flying or not _is_done(flying[key][1]):  # of a pool that is no more
+        number = _next(inbox, flying)
+        if number not in flying or not _is_done(flying[number][1]):  # of a pool that is no more
             continue
-        was_alone = len(flying) == 1
-        case, future = flying.pop(key)
-        outcome = _outcome(future)
-        if outcome is not None:
+        chunk, future = flying.pop(number)
+        was_alone = not flying and len(chunk) == 1
+        outcomes = _outcomes(future)
+        if outcomes is not None:
             is_first = False
-            deliver(key, case, outcome)
+            land(chunk, outcomes)
             continue
         if not isinstance(executor, LocalPool) and _has_ended(future):
             raise CampaignError(
@@ -164,28 +203,30 @@ def drive(
                 "campaign again with another executor"
             )
         if isinstance(executor, LocalPool):  # all its processes are lost
-            for other, (another, one) in flying.items():
-                done = _outcome(one) if _is_done(one) else None
+            for other, one in flying.values():
+                done = _outcomes(one) if _is_done(one) else None
                 if done is not None:
-                    deliver(other, another, done)
+                    land(other, done)
                 else:
-                    suspects.append((other, another))
+                    suspects.extend(other)
             flying.clear()
             executor.remake()
-        blamed[key] += was_alone
-        if blamed[key] < ALONE:
-            suspects.append((key, case))
-            continue
-        text = f"its process died {ALONE} times when it ran alone"
-        deliver(key, case, CaseOutcome(CaseStatus.KILLED, False, text, {}))
+        if was_alone:
+            key, case = chunk[0]
+            blamed[key] += 1
+            if blamed[key] == ALONE:
+                text = f"its process died {ALONE} times when it ran alone"
+                deliver([(key, case, CaseOutcome(CaseStatus.KILLED, False, text, {}))])
+                continue
+        suspects.extend(chunk)
 
 
-def _next(inbox: SimpleQueue[str], flying: dict[str, tuple[Case, Any]]) -> str | None:
-    """Key of a future that is done."""
+def _next(inbox: SimpleQueue[int], flying: dict[int, tuple[list[Keyed], Any]]) -> int | None:
+    """Number of a chunk that is done."""
     try:
         return inbox.get(timeout=POLL)
     except Empty:  # a lost scheduler calls nobody back
-        done = (key for key, (_, one) in flying.items() if one is not None and one.done())
+        done = (number for number, (_, one) in flying.items() if one is not None and one.done())
         return next(done, None)
 
 
@@ -211,8 +252,8 @@ def _failure(future: Any) -> BaseException | None:
     return None
 
 
-def _outcome(future: Any) -> CaseOutcome | None:
-    """CaseOutcome of a case; None where its process died."""
+def _outcomes(future: Any) -> list[CaseOutcome] | None:
+    """Outcomes of a chunk; None where its process died."""
     error = _failure(future)
     if error is None:
         return future.result()

@@ -138,23 +138,34 @@ class Store:
             yield
             lock.execute("rollback")
 
-    def add(self, key: str, design: str, case: Case, outcome: CaseOutcome) -> None:
-        """Keep an outcome; the trajectory comes first, so that each one listed is there."""
-        if outcome.trajectory:
-            self._write_trajectory(key, outcome.trajectory)
+    def add(self, design: str, rows: Sequence[tuple[str, Case, CaseOutcome]]) -> None:
+        """Keep outcomes; trajectories come first, so that each one listed is there."""
+        for key, _, outcome in rows:
+            if outcome.trajectory:
+                self._write_trajectory(key, outcome.trajectory)
         with self.explained():
-            row = (
-                key, design, case.number, case.seed, json.dumps(case.values), outcome.status,
-                int(outcome.is_success), outcome.message, json.dumps(outcome.values),
-                json.dumps(outcome.consistency), outcome.history, outcome.seconds,
-                self._machine(outcome.machine),
-            )  # fmt: skip
-            self._db.execute(
-                "insert or ignore into outcome (key, design, number, seed, inputs, status, success,"
-                " message, outputs, consistency, history, seconds, machine)"
-                " values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                row,
-            )
+            values = [
+                (
+                    key, design, case.number, case.seed, json.dumps(case.values), outcome.status,
+                    int(outcome.is_success), outcome.message, json.dumps(outcome.values),
+                    json.dumps(outcome.consistency), outcome.history, outcome.seconds,
+                    self._machine(outcome.machine),
+                )
+                for key, case, outcome in rows
+            ]  # fmt: skip
+            self._db.execute("begin immediate")
+            try:
+                self._db.executemany(
+                    "insert or ignore into outcome (key, design, number, seed, inputs, status,"
+                    " success, message, outputs, consistency, history, seconds, machine)"
+                    " values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    values,
+                )
+                self._db.execute("commit")
+            except sqlite3.Error:
+                with suppress(sqlite3.Error):  # a full disk may have ended it
+                    self._db.execute("rollback")
+                raise
 
     def remove(self, key: str) -> None:
         """Forget an outcome, to run the case again."""

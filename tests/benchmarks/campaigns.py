@@ -36,7 +36,7 @@ import psutil
 from distributed import Client
 
 from lgcontrol.campaigns import Campaign, _case
-from lgcontrol.campaigns._case import run_case
+from lgcontrol.campaigns._case import run_cases
 from lgcontrol.campaigns._design import machine
 from lgcontrol.optimal.kernel._memory import KernelMemory
 from lgcontrol.simulation import _compiled_loop
@@ -269,7 +269,7 @@ def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
     campaign = Campaign("quadrotor-recovery", cases=options.cases or 40)
     setting = replace(campaign._setting("none", None), cases=10_000)
     cases = campaign.all_cases()
-    run_case(setting, cases[0])  # compiles
+    run_cases(setting, cases[:1])  # compiles
     names = ("task", "run", "of it first plan", "of it loop in C", "criteria", "whole case")
     spent = np.full((6, len(cases), len(names)), np.inf)
     driver, solve = _compiled_loop.find_driver(build=True), KernelMemory.run
@@ -288,7 +288,7 @@ def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
             _case._judge(task.criteria, run, setting.samples)
             clock.append(time.thread_time())
             _compiled_loop.find_driver, KernelMemory.run = lambda build: driver, solve
-            run_case(setting, case)
+            run_cases(setting, [case])
             whole = time.thread_time() - clock[-1]
             made, ran, judged = np.diff(clock)
             one[k] = [made, ran, plan[0], loop[0], judged, whole]

@@ -20,10 +20,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from lgcontrol.campaigns import Campaign, CampaignError
-from lgcontrol.campaigns._case import _DesignArguments, run_case
+from lgcontrol.campaigns import Campaign, CampaignError, _pool
+from lgcontrol.campaigns._case import CaseOutcome, CaseStatus, _DesignArguments, run_cases
 from lgcontrol.campaigns._key import key_of
-from lgcontrol.campaigns._pool import LocalPool, drive
+from lgcontrol.campaigns._pool import ChunkSize, LocalPool, drive
 from lgcontrol.campaigns._store import Store
 from lgcontrol.cli import main
 from lgcontrol.controllers.designs import quadrotor_recovery
@@ -34,17 +34,17 @@ from . import _designs as designs
 
 
 class Here:
-    """Executor of this process."""
+    """Executor of this process, which counts cases."""
 
     workers = 1
 
     def __init__(self) -> None:
         self.calls = 0
 
-    def submit(self, function, /, *arguments):
-        self.calls += 1
+    def submit(self, function, /, setting, cases):
+        self.calls += len(cases)
         future = Future()
-        future.set_result(function(*arguments))
+        future.set_result(function(setting, cases))
         return future
 
 
@@ -222,10 +222,10 @@ def test_code_that_changes_meanwhile_ends_the_campaign(tmp_path):
     campaign = Campaign(f"{file}:design", cases=4)
 
     class Editing(Here):
-        def submit(self, function, /, setting, case):
+        def submit(self, function, /, setting, cases):
             if self.calls == 1:
                 setting = dataclasses.replace(setting, code="of before")
-            return super().submit(function, setting, case)
+            return super().submit(function, setting, cases)
 
     class Raising(Editing):
         def submit(self, function, /, *arguments):
@@ -460,8 +460,9 @@ def test_executors_are_looked_at():
         campaign.run(executor=object())  # type: ignore[arg-type]
 
 
-def test_numbers_of_cases_in_flight_are_bounded():
-    """The parent hands on two cases a worker, however many there are."""
+def test_numbers_of_chunks_in_flight_are_bounded(monkeypatch):
+    """The parent hands on two chunks a worker, however many there are."""
+    monkeypatch.setattr(_pool, "CHUNK", 0.0)  # of one case each
 
     class Counting(Here):
         workers = 2
@@ -487,6 +488,18 @@ def test_numbers_of_cases_in_flight_are_bounded():
     executor = Counting()
     assert len(Campaign(designs.design, cases=13).run(executor=executor)) == 13
     assert executor.most == 4
+
+
+def test_chunks_take_a_tenth_of_a_second_and_are_small_at_the_end():
+    size = ChunkSize(4)
+    assert size.of(1000) == 1
+    outcome = CaseOutcome(CaseStatus.COMPLETED, True, "", {}, seconds=0.01)
+    size.learn([dataclasses.replace(outcome, seconds=9.0)])  # it compiled
+    assert size.of(1000) == 1
+    size.learn([outcome])
+    assert [size.of(left) for left in (1000, 40, 20, 3)] == [10, 10, 5, 1]
+    size.learn([dataclasses.replace(outcome, seconds=0.03)] * 9)
+    assert size.of(1000) == 3
 
 
 def test_the_command_runs_and_resumes(tmp_path, capsys, monkeypatch):
@@ -587,7 +600,7 @@ def test_a_case_has_the_bits_of_a_single_run(cases):
     campaign = Campaign("quadrotor-recovery", cases=8)
     case = campaign.all_cases()[3]
     setting = dataclasses.replace(campaign._setting("none", None), cases=cases)
-    outcome = run_case(setting, case)
+    (outcome,) = run_cases(setting, [case])
     task = quadrotor_recovery.design().drawn(case.seed).varied(case.values, {"mass"})
     run = simulate(
         task.plant, task.controller, x0=task.x0, reference=task.reference, seconds=task.seconds,
