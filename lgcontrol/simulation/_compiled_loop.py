@@ -74,7 +74,8 @@ class CompiledLoop(RunLoop):
         return (
             min(FIRST_ROOM, end + 2), run.bounds is not None, bool(run.parameters.functions),
             motion.function, moved, len(pushes.draws), len(pushes.parts), tuple(sensed),
-            run.feedback, run.estimator is not None, called,
+            run.feedback, run.estimator is not None,
+            None if run.ramp is None else run.ramp.period, called,
         )  # fmt: skip
 
     def _use(self, frame: LoopFrame) -> None:
@@ -131,6 +132,11 @@ class CompiledLoop(RunLoop):
         )  # fmt: skip
         loop.zeros(x=(nq,), u=(nu,), known=(nu,), p=(len(self.p),))
         loop.put("controls", controls, np.int64)
+        if run.ramp is not None:
+            others, m = run.ramp.others, len(controls)
+            loop.set(ramps=1, ramp_period=run.ramp.period, others=len(others))
+            loop.put("other", others, np.int64)
+            loop.zeros(ramp_from=(m,), ramp_to=(m,), moving=(2 * m + len(others) + 2,))
         lower, upper = run.bounds or (np.zeros(len(controls)), np.zeros(len(controls)))
         loop.put("lower", lower)
         loop.put("upper", upper)
@@ -162,7 +168,7 @@ class CompiledLoop(RunLoop):
         if made is None:
             found = loop.arrays["stepped"], loop.arrays["error"]
             memory = dict(zip(motion.function.results, found, strict=False))
-            memory |= {name: loop.arrays[name] for name in ("x", "u", "p")}
+            memory |= {"x": loop.arrays["x"], "u": self._moving, "p": loop.arrays["p"]}
             memory |= {"t": loop.at("step_t"), "dt": loop.at("step_dt")}
             made = self._bind("step", motion.function, memory, "the plant", motion.calls)
             steps[motion.function] = made
@@ -171,13 +177,19 @@ class CompiledLoop(RunLoop):
             loop.set(order=float(motion.order), patience=motion.patience, looks=motion.is_explicit)
             self._bind_look(motion)
 
+    @property
+    def _moving(self) -> np.ndarray:
+        """Inputs of the plant's steps."""
+        arrays = self._loop.arrays
+        return arrays["u" if self.run.ramp is None else "moving"]
+
     def _bind_look(self, motion: Adaptive) -> None:
         """Let the loop see itself, in most cases, that no decay is fast."""
         loop, dim = self._loop, self.run.plant.state.dim
         if "decays" in loop.arrays or not dim:
             loop.struct.looks = loop.struct.looks and bool(dim)
             return
-        memory = {name: loop.arrays[name] for name in ("x", "u", "p")}
+        memory = {"x": loop.arrays["x"], "u": self._moving, "p": loop.arrays["p"]}
         memory |= {"t": loop.at("step_t"), "A": loop.put("decays", np.zeros(dim * dim))}
         calls = motion.calls // motion.patience
         self._bind("decay", error_matrix(motion.plant.problem), memory, "the plant", calls)
@@ -393,6 +405,10 @@ class CompiledLoop(RunLoop):
         run = self.run
         self._set_parts()
         loop = self._loop.struct
+        if run.ramp is not None:
+            loop.ramp_begin = run.ramp.begin
+            arrays = self._loop.arrays
+            arrays["ramp_from"][:], arrays["ramp_to"][:] = run.ramp.before, run.ramp.after
         go, address, shown = self._driver.go, self._loop.address, 0
         if progress is not None:
             loop.pause = -(-run.end // 100)
@@ -650,7 +666,7 @@ class CompiledLoop(RunLoop):
         self.acting = self.run.plant.name
         motion.steps, before = loop.taken, motion.function
         t = self.t + loop.done
-        loop.h = motion.look(t, self.x, self.u, self.p, loop.h, loop.seconds)
+        loop.h = motion.look(t, self.x, self._moving, self.p, loop.h, loop.seconds)
         loop.look_at, loop.patience = motion.look_at, motion.patience
         if motion.function is not before:
             self._bind_step()
@@ -719,8 +735,6 @@ def make_loop(run: SimulationSetup) -> RunLoop:
     tick = run.clock.tick
     if len(run.stages) > 1:
         why = "a cascade"
-    elif run.ramp is not None:
-        why = "linear controls"
     elif max((run.end + 1) * tick.numerator, tick.denominator) >= MOST_NUMBER:
         why = f"a clock of {tick} s"
     else:

@@ -103,6 +103,14 @@ numbers known inputs without disturbances
 numbers total of the disturbances
 numbers p
 places controls
+size ramps whether controls move linearly to an answer
+number ramp_period s
+number ramp_begin s
+numbers ramp_from controls then
+numbers ramp_to the answer
+numbers moving inputs of the plant's steps: controls at both ends of an interval, others, its times
+size others inputs that are no controls
+places other
 numbers lower bounds of the controls
 numbers upper
 size saturates

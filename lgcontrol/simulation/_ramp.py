@@ -21,24 +21,24 @@ class Ramp:
     def __init__(self, plant: System, period: float) -> None:
         self.period, self.begin = period, 0.0
         self._controls = plant.input_index("control")
-        self._others = np.setdiff1d(np.arange(plant.n_inputs), self._controls)
-        self._before = self._after = plant.nominal_input[self._controls]
+        self.others = np.setdiff1d(np.arange(plant.n_inputs), self._controls)
+        self.before = self.after = plant.nominal_input[self._controls]
 
     def turn(self, t: float, before: np.ndarray, after: np.ndarray) -> None:
         """Begin at some controls, towards others."""
-        self.begin, self._before, self._after = t, before, after
+        self.begin, self.before, self.after = t, before, after
 
     def controls(self, t: float) -> np.ndarray:
         """Controls at a time; at the last answer where no other one came."""
         share = min(max((t - self.begin) / self.period, 0.0), 1.0)
-        return self._before + share * (self._after - self._before)
+        return self.before + share * (self.after - self.before)
 
     def inputs(self, u: np.ndarray, t: float, seconds: float) -> np.ndarray:
         """Inputs of `ramped` for an interval, by those of the plant in its middle."""
         middle = t + seconds / 2
         push = u[self._controls] - self.controls(middle)
         ends = [self.controls(when) + push for when in (t, t + seconds)]
-        return np.concatenate([*ends, u[self._others], [t, seconds]])
+        return np.concatenate([*ends, u[self.others], [t, seconds]])
 
 
 def ramped(plant: System) -> System:

@@ -329,6 +329,27 @@ static void answered(lg_loop *r)
   r->call_age[r->calls++] = r->t - r->measured_at;
 }
 
+/* A control that moves to the last answer, at a time; as `Ramp.controls`. */
+static double ramped(const lg_loop *r, int64_t i, double t)
+{
+  const double share = smaller(larger((t - r->ramp_begin) / r->ramp_period, 0), 1);
+  return r->ramp_from[i] + share * (r->ramp_to[i] - r->ramp_from[i]);
+}
+
+/* Inputs of the plant's steps in an interval, by those in its middle; as `Ramp.inputs`. */
+static void spread(lg_loop *r)
+{
+  const double end = r->t + r->seconds, middle = r->t + r->seconds / 2;
+  double *to = r->moving;
+  for (int64_t i = 0; i < r->nm; i++) {
+    const double push = r->u[r->controls[i]] - ramped(r, i, middle);
+    to[i] = ramped(r, i, r->t) + push, to[r->nm + i] = ramped(r, i, end) + push;
+  }
+  to += 2 * r->nm;
+  for (int64_t i = 0; i < r->others; i++) *to++ = r->u[r->other[i]];
+  to[0] = r->t, to[1] = r->seconds;
+}
+
 static void take_effect(lg_loop *r)
 {
   while (r->effect_waiting && r->effect_ticks[r->effect_first] <= r->now) {
@@ -336,8 +357,10 @@ static void take_effect(lg_loop *r)
     for (int64_t i = 0; i < r->nm; i++) {
       double v = u[i];
       if (r->saturates) v = smaller(larger(v, r->lower[i]), r->upper[i]);
-      r->known[r->controls[i]] = v;
+      if (r->ramps) r->ramp_from[i] = ramped(r, i, r->t), r->ramp_to[i] = v;
+      else r->known[r->controls[i]] = v;
     }
+    r->ramp_begin = r->t;
     r->effect_first = (r->effect_first + 1) % r->effects, r->effect_waiting--;
   }
 }
@@ -458,8 +481,11 @@ LG_EXPORT int lg_loop_go(lg_loop *r)
       r->phase = MOVE;
       if (r->varies) return ask(r, ASK_PARAMETERS, MOVE, 0); /* fall through */
     case MOVE:
+      for (int64_t i = 0; i < r->nm && r->ramps; i++)
+        r->known[r->controls[i]] = ramped(r, i, r->t + r->seconds / 2);
       for (int64_t i = 0; i < r->nu; i++) r->u[i] = r->known[i] + r->total[i];
       copy(r->row_u + r->intervals++ * r->nu, r->u, r->nu);
+      if (r->ramps) spread(r);
       begin_interval(r); /* fall through */
     case MOVING:
       r->phase = MOVING;

@@ -344,6 +344,7 @@ def planner():
     [
         {"delay": 0.15},
         {"real_time": RealTime(restarts="at once")},
+        {"hold": "first"},
         pytest.param({"rates": Rates(limit=2.0)}, marks=pytest.mark.thorough),
     ],
 )
