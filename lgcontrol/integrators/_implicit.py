@@ -129,17 +129,30 @@ def equations_of(function: ca.Function) -> ca.Function | None:
 
 @memoized
 def _solved(problem: Problem, method: ImplicitRungeKutta) -> ca.Function:
-    """``(t, x, u, p, dt) → z, residual``: stages that Newton's method finds."""
-    kernel = _newton_kernel(problem, method)
-    at = kernel.mx_in()[:-1]
-    z: Any = ca.DM.zeros(method.stages * problem.group.dim)
+    """``(t, x, u, p, dt) → z, residual``: stages that Newton's method finds.
+
+    CasADi differentiates the stages by the implicit function theorem, as often as it likes, and the
+    residual not at all.
+    """
+    kernel, names = _newton_kernel(problem, method), list(_NAMES[:-1])
+    *at, z = kernel.mx_in()
+    first: Any = ca.DM.zeros(*z.shape)
 
     def equations(z: Any) -> Any:
         return kernel(*at, z)
 
-    results = newton_steps(equations, z, method.iterations)
-    names = list(_NAMES[:-1])
-    return ca.Function(f"{method.name}{_SOLVED}", at, results, names, ["z", "residual"])
+    found, residual = newton_steps(equations, first, method.iterations)
+    symbols: Any = kernel.sx_in() if problem.symbol is ca.SX else kernel.mx_in()
+    r = kernel.call(symbols, True, False)[0]
+    slopes = ca.Function("slopes", symbols, [ca.jacobian(r, by) for by in symbols[:-1]])
+    moved: Any = solver(equations(z)[1])(ca.horzcat(*slopes.call([*at, z])))
+    sizes = [value.shape[0] for value in at]
+    own = ca.horzsplit(moved, np.cumsum([0, *sizes]).tolist())
+    name = f"{method.name}{_SOLVED}"
+    nominal = [*at, z, ca.MX.sym("residual")]
+    known = ca.Function(f"jac_{name}", nominal, [*own, *(ca.MX(1, size) for size in sizes)])
+    options = {"custom_jacobian": known, "enable_forward": False, "enable_reverse": False}
+    return ca.Function(name, at, [found, residual], names, ["z", "residual"], options)
 
 
 def _symbols(problem: Problem, method: ImplicitRungeKutta) -> list[Any]:

@@ -211,6 +211,31 @@ def test_dense_output_of_stiff_steps():
     np.testing.assert_allclose(SO2.log(made(times)[:, :2])[:, 0], angles, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["radau_iia5", "gauss6"])
+def test_casadi_differentiates_solved_stages_twice(name):
+    """By the implicit function theorem, in the state, the input, a parameter, time and step."""
+    group = Product(angle=SO2, rate=Rn(1))
+
+    def field(t, x, u, p):
+        return ca.vertcat(x[2], u - p * ca.sin(t) * x[1] * x[2] ** 2)
+
+    problem = Problem(group, field, n_inputs=1, n_parameters=1)
+    w, sizes = ca.MX.sym("w", 7), [0, 3, 4, 5, 6, 7]
+    x, u, p, t, dt = ca.vertsplit(w, sizes)
+    end = METHODS[name].step(problem, t, x, u, p, dt).state
+    weighted = ca.dot(ca.DM([0.7, -0.4, 1.1]), end)
+    second, slope = ca.hessian(weighted, w)
+    made = ca.Function("made", [w], [weighted, slope, second])
+    at = np.array([np.cos(0.4), np.sin(0.4), 0.9, 0.3, 0.5, 0.2, 0.4])
+    steps = 1e-5 * np.eye(7)
+    ahead, behind = ([made(at + sign * step) for step in steps] for sign in (1, -1))
+    for order in (0, 1):
+        differences = [(a[order] - b[order]) / 2e-5 for a, b in zip(ahead, behind, strict=True)]
+        found = np.asarray(made(at)[order + 1]).squeeze()
+        assert np.allclose(found, np.array(differences).squeeze(), atol=1e-8)
+        assert np.abs(found).min(axis=-1).max() > 1e-3
+
+
 def test_residuals_tell_where_equations_are_not_solved():
     radau = METHODS["radau_iia5"]
     bent = Problem(Rn(1), lambda t, x, u, p: -(x**3) * 1e6)
