@@ -13,6 +13,8 @@ from lgcontrol.models import surface_vessel
 from lgcontrol.optimal import Bound, Cost, InteriorPointSolver, OptimalControlProblem
 from lgcontrol.systems import Input, System
 
+from .test_interior_point import in_numpy
+
 CART = System(
     "cart", Product(place=Rn(1), speed=Rn(1)), lambda t, x, u, p: ca.vertcat(x[1], u),
     inputs=[Input("push", "N", -1, 1)],
@@ -89,3 +91,16 @@ def test_a_saddle_of_a_cost_that_bends_both_ways_is_left():
     )
     assert first == other <= 20
     np.testing.assert_allclose(compiled.u, plain.u, atol=1e-10)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_an_iterate_that_met_the_tolerance_at_a_saddle_is_left(makes):
+    """At a maximum the tolerance is met; the error grows as regularized steps lead away from it."""
+    ball = System("ball", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "m/s", -1, 1)])
+    problem = OptimalControlProblem(
+        ball, 10, 0.1, Q=0.0, R=1e-9, terminal=0.0, reference=[0.0],
+        costs=[Cost(lambda t, x, u, p: 1e-3 * (x[0] ** 2 - 1) ** 2)],
+    )  # fmt: skip
+    plan = makes(problem).solve([3e-4])
+    assert plan.status == "converged"
+    assert plan.cost < 0.6e-3  # 1e-3 where it stays

@@ -1114,6 +1114,17 @@ class NewtonKKT:
         self.nudges += 1
         return self.nudge(eps, along)
 
+    def goes_on(self) -> bool:
+        """Whether a solve that would end goes on: it is at a saddle, which it leaves."""
+        fac = self.regularized()[0]
+        if fac is None:
+            return False
+        self.K = fac.K
+        if not self.leave_saddle(fac):
+            return False
+        self.begin_anew()
+        return True
+
     # -- the solve ---------------------------------------------------------------------------------
 
     @property
@@ -1122,14 +1133,32 @@ class NewtonKKT:
         return max(self.o.mu_least, self.o.mu_last * self.tolerance)
 
     @property
+    def shifting(self) -> float:
+        """Terms of the barrier that shift the cost.
+
+        Nearly one for each active limit, and for each soft one at its kink; nearly nothing for the
+        others.
+        """
+        it, form, square = self.it, self.form, self.size[self.n :] ** 2
+        sum_ = 0.0
+        for z, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
+            sum_ += (z * square / (z * square + room)).sum()
+        share = it.z / np.where(form.active, it.z + it.s, np.inf)
+        relaxed = form.active & form.relaxed
+        kink = np.where(relaxed, it.y, 1.0) / np.where(relaxed, it.y + it.e, 1.0)
+        return float(sum_ + (share * kink).sum())
+
+    @property
     def last(self) -> float:
-        """The last barrier parameter: its terms shift the cost by the tolerance, relative to it."""
-        terms = self.barriers()
-        if self.elastic or not terms > 0 or self.mu > self.last_most:  # first as far as this
-            return self.last_most
-        own = self.tolerance * (self.scale * abs(self.ex.cost) / terms)
+        """The last barrier parameter: its terms shift the cost by the tolerance, relative to it.
+
+        One that is lowered falls to half of that, as the cost may fall, too.
+        """
+        if self.elastic or not self.barriers() > 0 or self.mu > self.last_most:
+            return self.last_most  # first as far as this
+        own = self.tolerance * (self.scale * abs(self.ex.cost) / max(1.0, self.shifting))
         least = max(self.o.mu_least, self.o.mu_last * self.last_most)
-        return max(least, min(own, self.last_most))
+        return self.mu if self.mu <= own else max(least, min(own / 2, self.last_most))
 
     def lower_barrier(self, last: float) -> None:
         """The next barrier parameter; an empty filter."""
@@ -1137,8 +1166,14 @@ class NewtonKKT:
         self.mu = max(last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
         self.filter.pairs = []
 
-    def advance(self) -> int:
-        """One more step; ITERATIONS where the solve goes on."""
+    def advance(self, met: float) -> int:
+        """One more step; ITERATIONS where the solve goes on.
+
+        An iterate that met the tolerance at the barrier parameter `met` was kept: a step that did
+        not lower its error is one of rounding.
+        """
+        if met <= self.last_most and self.error(self.mu) >= self.error_before:
+            return STALLED
         o, last = self.o, self.last
         is_whole = self.alpha == 1 and self.dw == 0
         is_fast = self.alpha >= o.fast_step and self.dw == 0
@@ -1200,7 +1235,7 @@ class NewtonKKT:
         A watch is asked after every iteration whether it ends the solve.
         """
         log: list[np.ndarray] = []
-        met: PlanIterate | None = None
+        met, kept = np.inf, self.it  # of an iterate that met the tolerance: barrier parameter
         self.K: Any = None
 
         def ended(status: int) -> NewtonOutcome:
@@ -1221,12 +1256,8 @@ class NewtonKKT:
                     if not (is_met and self.mu <= self.last):
                         break
                     if not self.elastic:  # an optimum, unless the last sweep was regularized
-                        fac = None
-                        if self.dw > 0 and len(log) <= most:
-                            fac = self.regularized()[0]
-                        if fac is None or not self.leave_saddle(fac):
+                        if not (self.dw > 0 and len(log) <= most and self.goes_on()):
                             return ended(CONVERGED)
-                        self.begin_anew()
                         self.residuals()
                         log.append(self.entry())
                         continue
@@ -1240,15 +1271,16 @@ class NewtonKKT:
                     self.residuals()
                 self.taken_steps = len(log) - 1
                 if log[-1][1:4].max() <= self.tolerance and not self.elastic:
-                    met = self.it  # rounding may end it before the last barrier parameter
+                    met, kept = self.mu, self.it  # rounding may end it before the last barrier
                 moved = self.nudges + self.doubts
-                status = self.advance()
-                met = met if moved == self.nudges + self.doubts else None
-                if status == STALLED and met is not None and not self.elastic:
-                    self.it, self.ex = met, self.expand(met)
+                status = self.advance(met)
+                met = met if moved == self.nudges + self.doubts else np.inf
+                if status == STALLED and met < np.inf and not self.elastic:
+                    self.it, self.ex, met = kept, self.expand(kept), np.inf
                     self.residuals()
                     log[-1] = self.entry()
-                    return ended(CONVERGED)
+                    goes_on = len(log) <= most and self.goes_on()
+                    status = ITERATIONS if goes_on else CONVERGED
                 if status != ITERATIONS:
                     return ended(status)
 

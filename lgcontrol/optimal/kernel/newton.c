@@ -668,12 +668,33 @@ static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest(widest(s->stat / sd, s->viol), complementarity(m, q, s, mu) / sc);
 }
 
-/* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. */
-static double last_of(const lg_task *q, const lg_state *s, const lg_settings *o)
+/* Terms of the barrier that shift the cost: nearly one for each active limit, and for each soft one at
+ * its kink; nearly nothing for the others. */
+static double shifting(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  const double *size = s->size + m->nx;
+  const lg_point *at = &s->now;
+  double sum = 0;
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) {
+    const double square = size[i % m->nv] * size[i % m->nv];
+    sum += at->zl[i] * square / (at->zl[i] * square + s->below[i]);
+    sum += at->zu[i] * square / (at->zu[i] * square + s->above[i]);
+  }
+  for (int64_t i = 0; i < (q->horizon + 1) * (m->ns + m->ne); i++) {
+    const double share = s->holds[i] != 0 ? at->z[i] / (at->z[i] + at->s[i]) : 0;
+    sum += s->gives[i] != 0 ? share * (at->y[i] / (at->y[i] + at->e[i])) : share;
+  }
+  return sum;
+}
+
+/* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. One
+ * that is lowered falls to half of that, as the cost may fall, too. */
+static double last_of(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o)
 {
   const double most = larger(o->mu_least, o->mu_last * q->tolerance);
   if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
-  return clip(q->tolerance * (s->scale * fabs(s->f) / s->terms), larger(o->mu_least, o->mu_last * most), most);
+  const double own = q->tolerance * (s->scale * fabs(s->f) / larger(1, shifting(m, q, s)));
+  return s->mu <= own ? s->mu : clip(own / 2, larger(o->mu_least, o->mu_last * most), most);
 }
 
 /* ---- the Newton system ------------------------------------------------------------------------*/
@@ -1597,7 +1618,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     s->d[r] = size > 0 ? clip(size, least, most) / size : 1;
   }
   set_limits(m, q, s, o);
-  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, s, o);
+  mem->mu = s->mu = bounded ? o->mu_first : last_of(m, q, s, o);
   mem->scale = q->scale = s->scale;
   set_form(m, q, s);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
@@ -1821,11 +1842,14 @@ static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   return 1;
 }
 
-/* One more step of a solve; its status, or LG_ITERATIONS where it goes on. */
-static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+/* One more step of a solve; its status, or LG_ITERATIONS where it goes on. An iterate that met the tolerance
+ * at the barrier parameter `met` was kept: a step that did not lower its error is one of rounding. */
+static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double met)
 {
   lg_memory *mem = s->mem;
-  double last = last_of(q, s, o);
+  const double least = larger(o->mu_least, o->mu_last * q->tolerance);
+  if (met <= least && error_of(m, q, s, o, s->mu) >= mem->error) return LG_STALLED;
+  double last = last_of(m, q, s, o);
   const int whole = mem->alpha == 1 && mem->dw == 0;
   int fast = mem->alpha >= o->fast_step && mem->dw == 0;
   double error = 0;
@@ -1960,6 +1984,15 @@ static int close_task(const lg_model *m, lg_task *q, lg_state *s, int status)
   return status;
 }
 
+/* Whether a solve that would end goes on: it is at a saddle, which it leaves. */
+static int goes_on(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
+{
+  if (q->iterations >= q->max_iterations || !regularize(m, q, s, o)) return 0;
+  if (!leave_saddle(m, q, s, o, 1)) return 0;
+  begin_anew(m, q, s, o);
+  return 1;
+}
+
 /* Solve from the nodes of the plan, or its elastic problem first; from the plan with its multipliers;
  * or go on with the last call: `resume` says which. */
 LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
@@ -1978,7 +2011,7 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     take_up(m, q, s, o);
     expand(m, q, s);
   }
-  int has_met = 0; /* whether an iterate met the tolerance, which is kept */
+  double met = INFINITY; /* barrier parameter of the last iterate that met the tolerance, which is kept */
   for (;; q->iterations++) {
     int status = LG_ITERATIONS;
     double error;
@@ -1986,12 +2019,9 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     for (;;) {
       error = note(m, q, s, o);
       if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
-      if (!(error <= q->tolerance && s->mu <= last_of(q, s, o))) break;
+      if (!(error <= q->tolerance && s->mu <= last_of(m, q, s, o))) break;
       if (!s->mem->elastic) { /* an optimum, unless the last sweep needed a regularization */
-        if (!(s->mem->dw > 0) || q->iterations >= q->max_iterations || !regularize(m, q, s, o)
-            || !leave_saddle(m, q, s, o, 1))
-          return close_task(m, q, s, LG_CONVERGED);
-        begin_anew(m, q, s, o);
+        if (!(s->mem->dw > 0) || !goes_on(m, q, s, o)) return close_task(m, q, s, LG_CONVERGED);
         q->iterations++;
         residuals(m, q, s);
         continue;
@@ -2005,17 +2035,18 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     if (s->mem->elastic && leaves(m, q, s, o)) residuals(m, q, s);
     if (error <= q->tolerance && !s->mem->elastic) { /* rounding may end it before the last barrier */
       copy(s->saved_memory, s->now.x, s->plan);
-      has_met = 1;
+      met = s->mu;
     }
     const int64_t moved = s->mem->nudges + s->mem->doubts;
-    status = advance(m, q, s, o);
-    has_met = has_met && moved == s->mem->nudges + s->mem->doubts;
-    if (status == LG_STALLED && has_met && !s->mem->elastic) {
+    status = advance(m, q, s, o, met);
+    if (moved != s->mem->nudges + s->mem->doubts) met = INFINITY;
+    if (status == LG_STALLED && met < INFINITY && !s->mem->elastic) {
       copy(s->now.x, s->saved_memory, s->plan);
       expand(m, q, s);
       residuals(m, q, s);
       note(m, q, s, o);
-      status = LG_CONVERGED;
+      met = INFINITY;
+      status = goes_on(m, q, s, o) ? LG_ITERATIONS : LG_CONVERGED;
     }
     if (status != LG_ITERATIONS) return close_task(m, q, s, status);
   }
