@@ -511,11 +511,11 @@ def _changes_of(problem: OptimalControlProblem) -> tuple[InteriorPointSolver, Ch
 
 
 def sensitivities_of(solution: OptimalSolution, held: np.ndarray | None = None) -> Sensitivities:
-    """Sensitivities of what real-time steps planned, which is solved to convergence first.
+    """Sensitivities of what a call of an MPC planned, which is solved to a small tolerance first.
 
     `held` are the times that its rates act, if its controls are rates; see `Sensitivities`.
     """
-    if not solution.is_success:
+    if not (solution.is_success and solution.kkt <= TOLERANCE):  # of calls it is NaN
         solver, _ = _changes_of(solution.problem)
         solution = solver.resolved(solution, solution._setting, TOLERANCE)
     return Sensitivities(solution, held=held)
