@@ -105,8 +105,10 @@ class CompiledRecord:
         info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
         if n and self.run.feedback != "state":
             info["measurement_age"] = arrays["call_age"][:n].copy()
+        # A Ctrl-C may come before the loop has taken an answer that Python has told of.
+        infos = {k: info for k, info in self.infos.items() if k < n}
         is_own = arrays["call_here"][:n] != 0
-        is_own[[k for k in self.infos if k < n]] = False
+        is_own[[*infos]] = False
         own = np.flatnonzero(is_own)
         told: Mapping[str, np.ndarray] = {}
         if own.size and self.law is not None:
@@ -114,8 +116,8 @@ class CompiledRecord:
         if own.size == n:
             info |= told
         else:
-            places = sorted(self.infos)
-            others = [self.infos[k] for k in places]
+            places = sorted(infos)
+            others = [infos[k] for k in places]
             first = [told, *others] if own.size and own[0] == 0 else [*others, told]
             for key in dict.fromkeys(key for values in first for key in values):
                 rest = as_column([values.get(key) for values in others])
