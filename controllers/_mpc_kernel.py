@@ -25,6 +25,7 @@ from ._mpc_plan import PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
 ODD = 4  # of a state that is off its group, to be looked at in Python
+TOLD = "iterations", "cost", "ended", "stepped", "defect"  # what loops in C keep of each call
 # What calls of the kernel are worth.
 ANSWERS = CallStatus.OK, CallStatus.INFEASIBLE, CallStatus.UNSOLVED, CallStatus.HELD
 
@@ -120,26 +121,30 @@ def called(
     mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
 ) -> np.ndarray:
     """Controls of a call of the kernel; see `planned_call` for one in Python."""
-    start = t + mpc.delay
-    if not mpc._kernel.is_ahead:
+    start, kernel = t + mpc.delay, mpc._kernel
+    if not kernel.is_ahead:
         mpc._rules = mpc._rules.at(t, mpc._seconds)
         if mpc._rules.plan.found is None:  # nobody prepared this loop
             whole = whole_state(mpc, mpc._rules, x, t, reference)
             mpc._rules = keep_up(mpc, mpc._rules, whole, start, reference)
-    kernel, work = mpc._kernel, mpc.real_time
     calls, outrun = _kernel_loop(mpc), ""
     if not kernel.is_ahead:
-        estimator, known = mpc._parts.estimator, mpc._rules.disturbance
-        numbers = np.zeros(0) if estimator is None else estimator.numbers(known)
-        kernel.take(mpc._rules, mpc._last, numbers)
+        _hand_over(mpc)
     if mpc._p is not calls.p:
         mpc._rules, outrun = keep_to_known(mpc, mpc._rules, t, x)
-    looks = 0 if mpc.problem.costs else work.looks
-    most = work.most_iterations
-    calls.set(work.iterations, work.first_iterations, most, mpc._parts.planner.word, looks)
     u = _told(mpc, t, x, reference, began, outrun)
     assert u is not None  # what comes here is a state
     return u
+
+
+def _hand_over(mpc: Any) -> None:
+    """Let the kernel go on from what the rules in Python left."""
+    estimator, work = mpc._parts.estimator, mpc.real_time
+    known = np.zeros(0) if estimator is None else estimator.numbers(mpc._rules.disturbance)
+    mpc._kernel.take(mpc._rules, mpc._last, known)
+    looks = 0 if mpc.problem.costs else work.looks
+    first, most, word = work.first_iterations, work.most_iterations, mpc._parts.planner.word
+    mpc._kernel.calls.set(work.iterations, first, most, word, looks)
 
 
 def answered(
@@ -234,6 +239,8 @@ def keep_up(
 def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> KernelLaw | None:
     """Calls of the kernel as a law of loops in C; None where Python has to look at something."""
     goal = mpc.reference if reference is None else reference
+    if isinstance(goal, list):  # calls from Python compare its numbers each time
+        goal = np.array(goal, dtype=float)
     if (
         mpc.system.project is not None
         or mpc.system.state != plant.state
@@ -245,12 +252,31 @@ def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> Kern
         return None
     calls = _kernel_loop(mpc)
     entry, arguments = calls.entry
+    begun: Loop | None = None  # what the kernel has begun with
+
+    def has_begun() -> bool:
+        """Whether the kernel knows the plan that was made before the run; else it learns of it."""
+        nonlocal begun
+        rules = mpc._rules
+        found, usual, _ = rules.plan
+        if rules is not begun:
+            if (
+                found is None
+                or rules.clock is not None
+                or not (np.array_equal(mpc._p, usual.p) and is_same(goal, usual.reference))
+                or mpc._own.tobytes() != rules.checked.tobytes()
+            ):
+                return False
+            _hand_over(mpc)
+            calls.give(mpc.offset + mpc.delay, goal, mpc._p)
+            begun = rules
+        return True
 
     def is_ready() -> bool:
         kernel = mpc._kernel
         return (
-            kernel.is_ahead
-            and kernel.calls is calls
+            kernel.calls is calls
+            and (kernel.is_ahead or has_begun())
             and calls.is_current
             and mpc._values.constant is mpc._p
             and calls.keeps(goal, mpc._p)
@@ -267,6 +293,7 @@ def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> Kern
 
     def took(t: float, u: np.ndarray, told: np.ndarray, elapsed: float) -> None:
         calls.called(elapsed)
+        mpc._kernel.is_ahead = True
         info = MPCInfo.of_call(CallStatus.OK, calls, elapsed, "")
         vars(mpc).update(_time=t, _last=u, info=info)
 
@@ -278,13 +305,13 @@ def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> Kern
             "status": np.full(count, str(CallStatus.OK)), "solve_time": elapsed,
             "message": np.full(count, ""), "qp_time": np.zeros(count),
             "restart": np.full(count, ""), "iterations": told[:, 0], "cost": told[:, 1],
-            "solve": np.array([known[end] for end in ends]),
+            "solve": np.array([known[end] for end in ends]), "defect": told[:, 4],
         }  # fmt: skip
 
     return KernelLaw(
         entry=entry, arguments=arguments, x=calls.x.ctypes.data, t=calls.place("now")[0],
         u=calls.u.ctypes.data, odd=ODD,
         watched=[calls.place("cause"), calls.place("crowded"), calls.due],
-        told=[calls.place(name) for name in ("iterations", "cost", "ended", "stepped")],
+        told=[calls.place(name) for name in TOLD],
         is_ready=is_ready, say=say, took=took, columns=columns, keep=calls,
     )  # fmt: skip

@@ -26,6 +26,7 @@ from lgcontrol.simulation import (
     simulate_many,
 )
 from lgcontrol.simulation._compiled_memory import LoopFrame
+from lgcontrol.simulation._compiled_record import CompiledRecord
 from lgcontrol.simulation._internal import one_of
 from lgcontrol.simulation._scaled_plant import Late
 from lgcontrol.systems import Input, Parameter, Sensor, System
@@ -360,6 +361,14 @@ def test_an_mpc_in_its_kernel_answers_bit_by_bit_as_in_python(twice, planner, op
         assert "state" in fast.control["restart"]
 
 
+def test_the_first_call_of_an_mpc_needs_no_python(planner, monkeypatch):
+    """It goes on from the plan that was made before the run."""
+    monkeypatch.setattr(_compiled_loop.CompiledLoop, "_on_call", None)
+    mpc = planner()
+    run = simulate(pendulum(), mpc, x0=[1.0, 0.0, 0.0], seconds=1.0, reference=[1.0, 0.0, 0.0])
+    assert run.is_success and mpc.plan.t[0] == pytest.approx(0.9)
+
+
 def test_an_mpc_that_follows_a_function_of_time_is_called_in_python(twice, planner):
     def goal(t):
         return [np.cos(t), np.sin(t), 1.0]
@@ -410,6 +419,26 @@ def test_a_controller_that_raises_leaves_the_same_result(monkeypatch):
             simulate(cart(), law, x0=[1.0, 0.0], seconds=2.0, dt=0.1)
         found.append(error.value.result)
     compare(*found)
+
+
+def test_ctrl_c_before_the_loop_takes_an_answer_leaves_the_calls_before(monkeypatch):
+    """Python has told of the call, the loop has not counted it: its column had a row too few."""
+    tell, told = CompiledRecord.call, []
+
+    def interrupted(self, *given):
+        tell(self, *given)
+        told.append(given)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    def law(t, x, reference):
+        return [-x[0]]
+
+    law.info = {"gain": 1.0}
+    monkeypatch.setattr(CompiledRecord, "call", interrupted)
+    run = simulate(cart(), law, x0=[1.0, 0.0], seconds=2.0, dt=0.1)
+    assert run.status == "interrupted"
+    assert run.control["t"].tolist() == [0.0, 0.1] and run.control["gain"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("shrinks", [False, True])
