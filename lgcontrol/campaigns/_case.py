@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,16 @@ class CaseSetting:
     trajectories: str
     code: str = ""
     cases: int = 1
+
+    @cached_property
+    def shared(self) -> _DesignArguments:
+        """The arguments, of the cases that vary none of them."""
+        return _DesignArguments(self.arguments)
+
+    @cached_property
+    def relative(self) -> frozenset[str]:
+        """Names of variations that are factors."""
+        return frozenset(one.name for one in self.variations if one.relative)
 
 
 class CaseStatus(Status, StrEnum):
@@ -143,13 +153,12 @@ def task_of(setting: CaseSetting, case: Case) -> Task:
     """The closed loop of a case."""
     design, values = load(setting.design), dict(case.values)
     names = _arguments(setting.design)
-    arguments = dict(setting.arguments)
-    arguments |= {name: values.pop(name) for name in list(values) if name in names}
-    task = _nominal(setting.design, _DesignArguments(arguments))
+    own = {name: values.pop(name) for name in list(values) if name in names}
+    given = _DesignArguments(setting.arguments | own) if own else setting.shared
+    task = _nominal(setting.design, given)
     if task.draw is None and "seed" in names:  # the seed may decide more than the start
-        task = design(seed=case.seed, **arguments)
-    relative = {one.name for one in setting.variations if one.relative}
-    return task.drawn(case.seed).varied(values, relative & set(values))
+        task = design(seed=case.seed, **given.arguments)
+    return task.drawn(case.seed).varied(values, setting.relative & set(values))
 
 
 def check(setting: CaseSetting) -> tuple[str, ...]:

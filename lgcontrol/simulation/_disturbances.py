@@ -31,7 +31,7 @@ class Noise:
 
     def __post_init__(self) -> None:
         _ = Times(type(self).__name__, self.dt, self.offset)
-        _ = self._std
+        _ = self.deviations
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -44,10 +44,11 @@ class Noise:
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """The values of so many draws, shape (count, number of inputs)."""
-        return self._std * rng.normal(size=(count, len(self.inputs)))
+        return self.deviations * rng.normal(size=(count, len(self.inputs)))
 
     @cached_property
-    def _std(self) -> np.ndarray:
+    def deviations(self) -> np.ndarray:
+        """Standard deviations of the draws, in the order of the inputs."""
         values = list(getattr(self, self.size).values())
         sizes = check_deviation(f"{self.size} of {type(self).__name__}", values, (len(values),))
         return sizes / self._divisor

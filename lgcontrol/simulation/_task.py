@@ -18,7 +18,9 @@ from ._controllers import Cascade
 from ._random import check_seed
 from ._result import SimulationResult
 from ._simulate import simulate
-from ._variation import Vary, vary
+from ._variation import Vary, vary, with_fields
+
+UNCHECKED = {"x0", "seconds", "reference"}  # fields of a task that it does not look at itself
 
 # How the samples of a signal become the value of a criterion.
 TAKES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -320,6 +322,7 @@ class _Draw:
 
     def on(self, task: Task, seed: int) -> Task:
         drawn = self.function(check_seed(seed)).items()
-        return replace(
-            task, **{k: v for k, v in drawn if getattr(task, k) is self.made[k]}, draw=None
-        )
+        own = {k: v for k, v in drawn if getattr(task, k) is self.made[k]}
+        if own.keys() <= UNCHECKED:
+            return with_fields(task, **own, draw=None)
+        return replace(task, **own, draw=None)

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import Rn
+from lgcontrol.groups import Product, Rn
 from lgcontrol.simulation import HeldNoise, InputSignal, Kick, Pulse, Task, Vary, WhiteNoise
 from lgcontrol.simulation._internal import check_variations
 from lgcontrol.systems import Input, Parameter, Sensor, System
@@ -91,6 +91,18 @@ def test_mass_drag_and_start_change_the_motion():
     p = [more.options["p"][one.name] for one in more.plant.parameters]
     assert more.plant.f(0.0, [0.0, 1.0], [0.0, 0.0], p)[1] == pytest.approx(-0.75)
     assert more.plant is other.plant  # compiled once
+
+
+def test_a_block_of_one_component_is_varied_by_its_name():
+    blocks = Product(place=Rn(1, ("x",), ("m",)), rates=Rn(2))
+    plant = System("cart", blocks, lambda t, x, u, p: ca.vertcat(x[1], u, u), inputs=["push"])
+    given = Task(plant, push, np.zeros(3), 1.0, options={"dt": 0.1})
+    assert given.varied({"start.place": 2.0, "start.rates.x1": 3.0}).x0.tolist() == [2.0, 0.0, 3.0]
+    check_variations(given, [Vary("start.place", 0, 1, unit="m")])
+    with pytest.raises(ValueError, match="'start.place' varies in ft, the plant has it in m"):
+        check_variations(given, [Vary("start.place", 0, 1, unit="ft")])
+    with pytest.raises(ValueError, match=r"has 2 components.*vary start.rates.x0, start.rates.x1"):
+        given.varied({"start.rates": 1.0})
 
 
 def test_disturbances_grow_and_inputs_join_them():
