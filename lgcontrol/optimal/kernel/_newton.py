@@ -782,6 +782,11 @@ class NewtonKKT:
         # A shorter step is lost in rounding; without violation the published least length is zero.
         least = max(least * o.step_least, ROUNDING)
         rolls_first = self.is_linear or alpha < o.rollout
+        reach = np.abs(d.eps / self.size[: self.n]).max()  # defects are about its square
+        if self.is_linear and alpha == 1 and reach**2 <= self.filter.least:
+            trial = self.moved(d, 1.0)
+            if self._is_worth(trial, self.values(trial), ref):
+                return self.taken(trial, d, 1.0, dual), 1.0
         if rolls_first:
             rolled = self.roll_out(fac.K, tau, d)
             if rolled is not None and self._is_worth(rolled[0], rolled[1], ref):
@@ -816,7 +821,7 @@ class NewtonKKT:
         return bool(self.phi(trial, found[0]) - ref.phi <= price * ref.theta)
 
     def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
-        """Whether a rollout of a step is taken."""
+        """Whether a trial of a whole step without a search is taken."""
         cost, gaps, rows = found
         falls = self.phi(trial, cost) - ref.phi <= self.o.armijo * ref.slope
         is_kept = self.theta(trial, gaps, rows) <= max(ref.theta, self.filter.least)

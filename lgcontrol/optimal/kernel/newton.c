@@ -1272,7 +1272,7 @@ static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
 enum { LG_ALONE, LG_FED, LG_STEPPED };
 
 /* A rollout into the trial, from x0 where that is given; controls are clipped at the boundary. 0 where
- * it is not finite. */
+ * it is not finite. Without `f` nobody asks for cost and rows. */
 static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
                     int how, const double *x0, double *f)
 {
@@ -1305,9 +1305,11 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
     if (!all_finite(s->trial.x + (k + 1) * m->nq, m->nq)) return 0;
   }
   memset(s->t_gap, 0, (size_t)(N * nx) * sizeof(double));
-  costs(m, q, s, 0, N);
-  *f = total(m, q, s);
-  if (!isfinite(*f) || !all_finite(s->t_rows, M * m->nr)) return 0;
+  if (f) {
+    costs(m, q, s, 0, N);
+    *f = total(m, q, s);
+    if (!isfinite(*f) || !all_finite(s->t_rows, M * m->nr)) return 0;
+  }
   for (int64_t i = 0; i < M * na; i++)
     s->trial.s[i] = stepped ? larger(s->now.s[i] + s->ds[i], (1 - tau) * s->now.s[i]) : s->now.s[i];
   fit_slacks(m, q, s, o, &s->trial, s->t_rows, 0);
@@ -1343,7 +1345,15 @@ static int is_affordable(const lg_model *m, const lg_task *q, const lg_state *s,
   return s->t_phi - phi_ <= price * th;
 }
 
-/* The line search; the step length that was taken, or 0. */
+/* Whether a trial without a search, weighed, is taken. */
+static int is_worth(lg_state *s, const lg_settings *o, const double ref[3])
+{
+  const int falls = s->t_phi - ref[1] <= o->armijo * ref[2];
+  return falls && s->t_theta <= larger(ref[0], s->mem->filter.least) && judge(s, o, 1, ref);
+}
+
+/* The line search; the step length that was taken, or 0. Defects of a step are about its square: one
+ * that leaves none that count is not rolled out. */
 static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
 {
   lg_filter *filter = &s->mem->filter;
@@ -1360,10 +1370,17 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
   least = larger(least * o->step_least, 2.220446049250313e-16);
   double f;
   const int rolls_first = s->linear || most < o->rollout;
+  const double moved_by = widest_of(s->eps, q->horizon + 1, m->nx, s->rate, 0);
+  if (s->linear && most == 1 && moved_by * moved_by <= filter->least) {
+    weigh(m, q, s, move(m, q, s, 1));
+    if (is_worth(s, o, ref)) {
+      accept(m, q, s, o, 1, dual);
+      return 1;
+    }
+  }
   if (rolls_first && roll_out(m, q, s, o, tau, LG_STEPPED, 0, &f)) {
     weigh(m, q, s, f);
-    const int falls = s->t_phi - ref[1] <= o->armijo * ref[2];
-    if (falls && s->t_theta <= larger(th, filter->least) && judge(s, o, 1, ref)) {
+    if (is_worth(s, o, ref)) {
       accept(m, q, s, o, 1, dual);
       return 1;
     }
@@ -2301,7 +2318,7 @@ static int follow_plan(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
                        const double *x0)
 {
   double f;
-  const int is_fed = roll_out(m, q, s, o, tau, LG_FED, x0, &f);
+  const int is_fed = roll_out(m, q, s, o, tau, LG_FED, x0, is_free(m) ? 0 : &f);
   if (!has_hard(m, q) || (is_fed && !exceeds(m, q, s, s->t_rows))) return is_fed;
   const double fed = is_fed ? merit(m, q, s, f) : INFINITY;
   const int is_open = roll_out(m, q, s, o, tau, LG_ALONE, x0, &f);
