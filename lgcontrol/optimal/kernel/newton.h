@@ -14,6 +14,10 @@ typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
 typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
 typedef int64_t lg_m __attribute__((vector_size(8 * LG_W), may_alias)); /* all bits where it holds */
 static const lg_v lg_zero = {0};
+/* Half a vector; of the narrowest ones all of it. */
+#define LG_HALF (LG_W > 2 ? LG_W / 2 : LG_W)
+typedef double lg_h __attribute__((vector_size(8 * LG_HALF), may_alias));
+typedef double lg_hu __attribute__((vector_size(8 * LG_HALF), may_alias, aligned(8)));
 LG_INLINE lg_v pick(lg_m where, lg_v a, lg_v b)
 {
   return (lg_v)(((lg_m)a & where) | ((lg_m)b & ~where));
@@ -22,6 +26,9 @@ LG_INLINE lg_v sizes_of(lg_v a) { return (lg_v)((lg_m)a & INT64_MAX); }
 #else
 typedef double lg_v;
 typedef double lg_u;
+#define LG_HALF 1
+typedef double lg_h;
+typedef double lg_hu;
 typedef int64_t lg_m;
 static const lg_v lg_zero = 0;
 LG_INLINE lg_v pick(lg_m where, lg_v a, lg_v b) { return where ? a : b; }
@@ -184,33 +191,48 @@ static int64_t padded(int64_t n) { return (n + LG_W - 1) / LG_W * LG_W; }
 #define LG_KEEP(v) (void)(v)
 #endif
 
-/* to = from + sign L R in a block of r vectors by c columns, kept in registers; without `from`,
- * zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
+/* to = from + sign L R in a block of r vectors by c columns, kept in registers; of the last one the
+ * first half alone where that is asked for. Without `from`, zero. Columns are `..._apart`, entry
+ * (l, j) of R is at R[l * down + j * right]. */
 LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
                      const double *R, const int down, const int right, const int sign,
-                     const double *from, const int from_apart, double *to, const int to_apart)
+                     const double *from, const int from_apart, double *to, const int to_apart,
+                     const int halves)
 {
+  const int n = r - halves;
   lg_v sum[12];
-  for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++)
+  lg_h last[8];
+  for (int j = 0; j < c; j++) {
+    for (int i = 0; i < n; i++)
       sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
+    if (halves) last[j] = (lg_h){0};
+    if (halves && from) last[j] = *(const lg_hu *)(const void *)(from + n * LG_W + j * from_apart);
+  }
   for (int l = 0; l < inner; l++) {
     lg_v own[4];
-    for (int i = 0; i < r; i++) {
+    lg_h end = {0};
+    for (int i = 0; i < n; i++) {
       own[i] = load(L + i * LG_W + l * l_apart);
       LG_KEEP(own[i]);
     }
+    if (halves) {
+      end = *(const lg_hu *)(const void *)(L + n * LG_W + l * l_apart);
+      LG_KEEP(end);
+    }
     for (int j = 0; j < c; j++) {
       const double b = sign * R[l * down + j * right];
-      for (int i = 0; i < r; i++) sum[i + j * r] += own[i] * b;
+      for (int i = 0; i < n; i++) sum[i + j * r] += own[i] * b;
+      if (halves) last[j] += end * b;
     }
   }
-  for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
+  for (int j = 0; j < c; j++) {
+    for (int i = 0; i < n; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
+    if (halves) *(lg_h *)(void *)(to + n * LG_W + j * to_apart) = last[j];
+  }
 }
 
 /* The same for `rows` vectors a column; of a symmetric result the upper half at least. */
-LG_INLINE void product(const int rows, const int inner, const int count, const double *L,
+LG_INLINE void product(const int rows, const int halves, const int inner, const int count, const double *L,
                        const int l_apart, const double *R, const int down, const int right,
                        const int sign, const int symmetric, const double *from,
                        const int from_apart, double *to, const int to_apart)
@@ -218,7 +240,7 @@ LG_INLINE void product(const int rows, const int inner, const int count, const d
 #define LG_BLOCK(r, c) \
   block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
         from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
-        to_apart)
+        to_apart, halves && i + r == rows)
   int j = 0;
   for (const int i = 0; symmetric && j + 8 <= count && j + 8 <= LG_W; j += 8) LG_BLOCK(1, 8);
   for (; j + 4 <= count; j += 4) {

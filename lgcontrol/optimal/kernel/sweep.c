@@ -42,7 +42,8 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   lg_state *const s = state;
   const int nx = SX, nv = SV, nz = nx + nv, nr = (int)m->nr, N = (int)q->horizon;
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W, zp = zv * LG_W;
-  const int vv = (nv + LG_W - 1) / LG_W;
+  const int vv = (nv + LG_W - 1) / LG_W, is_exact = __builtin_constant_p(SX);
+  const int xh = is_exact && xp - nx >= LG_HALF, zh = is_exact && zp - nz >= LG_HALF;
   const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
   lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], S_[xv * nv], T_[zv * nx], held[xv];
   double *P = (double *)P_, *M = (double *)M_, *PF = (double *)PF_, *R = (double *)R_;
@@ -80,7 +81,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       }
     if (m->sparse > 0) {
       const int first = (int)m->first, dense = (int)m->dense;
-      product(xv, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 1, 0, 0, 0, PF, xp);
+      product(xv, xh, dense, nz, P + first * xp, xp, F + first * nz, nz, 1, 1, 0, 0, 0, PF, xp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i < xv; i++) PF_[i + j * xv] += P_[i + l * xv] * F[l * nz + j];
@@ -89,14 +90,14 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
         for (int j = 0; j < nz; j++) T[j + l * zp] = PF[l + j * xp];
         for (int j = nz; j < zp; j++) T[j + l * zp] = 0;
       }
-      product(zv, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 1, 1, M, zp, M, zp);
+      product(zv, zh, dense, nz, T + first * zp, zp, F + first * nz, nz, 1, 1, 1, M, zp, M, zp);
       for (int n = 0; n < m->sparse; n++) {
         const int64_t l = m->rows[n], j = m->columns[n];
         for (int i = 0; i <= j / LG_W; i++) M_[i + j * zv] += T_[i + l * zv] * F[l * nz + j];
       }
     } else {
-      product(xv, nx, nz, P, xp, F, nz, 1, 1, 0, 0, 0, PF, xp);
-      product(zv, nx, nz, F, nz, PF, 1, xp, 1, 1, M, zp, M, zp);
+      product(xv, xh, nx, nz, P, xp, F, nz, 1, 1, 0, 0, 0, PF, xp);
+      product(zv, zh, nx, nz, F, nz, PF, 1, xp, 1, 1, M, zp, M, zp);
     }
     for (int r = 0; r < nr; r++) {
       const double weight = s->weight[k * nr + r], *row = G + r * nz;
@@ -121,7 +122,7 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
       for (int j = 0; j < xv; j++) R_[j + i * xv] = held[j];
       for (int j = 0; j < xv; j++) S_[j + i * xv] = held[j] * L[i * (vv * LG_W + 1)];
     }
-    product(xv, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
+    product(xv, xh, nv, nx, R, xp, S, xp, 1, -1, 1, M, zp, P, xp);
     for (int j = 0; j < nx; j++)
       for (int i = 0; i < j; i++) P[j + i * xp] = P[i + j * xp];
     if (xp > nx)
