@@ -66,7 +66,6 @@ OTHERS = {
     ("_loop.py", 1000): "iterations that a log holds",
     ("_planner.py", 1e-6): "default of the option `tolerance`",
     ("_planner.py", 1000): "iterations that a log holds",
-    ("_solver.py", 1e-6): "default of the option `tolerance`",
     ("_results.py", 1e-6): "the same, of steps",
     ("_results.py", 1e-3): "what a message counts as met",
     ("_results.py", 1e-2): "what a message counts as kept",
