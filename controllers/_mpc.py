@@ -73,7 +73,6 @@ class MPC(Controller, metaclass=Fixed):
         the END of the period: the actuator moves to it from the last answer, or from `applied`.
         `simulate` does that. A loop of your own must ramp as well: read ``start = mpc.applied``
         before the call, then apply ``start + (answer - start) * s / dt`` at s seconds after it.
-        Delay, split calls and estimated disturbances are for held controls.
     blocks : int, sequence of int or mapping, optional
         Move blocking, see `OptimalControlProblem`. Blocks keep their distance from now: in every
         call ``[1, 1, 2, 4, 8]`` begins with a block of one step. The warm start has in each block

@@ -18,7 +18,7 @@ from lgcontrol.systems._internal import on_constraints
 
 from ._base import clock_time
 from ._mpc_info import MPCInfo
-from ._mpc_kernel import keep_to_known, keep_up, whole_state
+from ._mpc_kernel import begun, keep_to_known, keep_up, whole_state
 from ._mpc_loop import Loop, Preview
 from ._mpc_notices import notice_slow_call
 from ._mpc_plan import Ask
@@ -28,7 +28,7 @@ def planned_call(
     mpc: Any, t: float, x: np.ndarray, reference: ReferenceLike | None, began: float
 ) -> np.ndarray:
     """Controls of a call that began at this reading of the clock, from a measured state."""
-    loop, parts = mpc._loop.at(t, mpc._seconds), mpc._parts
+    loop, parts = begun(mpc, mpc._loop.at(t, mpc._seconds), t, reference), mpc._parts
     preview, loop = loop.preview, loop._replace(preview=None)
     loop, outrun = keep_to_known(mpc, loop, t, x)
     loop = parts.observed(loop, t, x, mpc._own)
@@ -72,7 +72,8 @@ def plan_before(mpc: Any, t: float, x: ArrayLike, goal: ReferenceLike | None) ->
             state = on_constraints(mpc.system, "x", state, mpc._own, warn=False)
         except ValueError:  # the first call will say so
             return
-        start, loop, state = mpc._parts.at_effect(mpc._loop, t, state, mpc._own)
+        loop = begun(mpc, mpc._loop, t, goal)
+        start, loop, state = mpc._parts.at_effect(loop, t, state, mpc._own)
         if not np.isfinite(state).all():
             return
         began = time.perf_counter()

@@ -18,24 +18,38 @@ Sent: TypeAlias = tuple[tuple[float, np.ndarray], ...]
 
 
 class Delay:
-    """Time in s from a call to its effect, and between calls. The state is what was sent."""
+    """Time in s from a call to its effect, and between calls. The state is what was sent, `Sent`.
 
-    def __init__(self, system: System, seconds: float, period: float) -> None:
-        self.system, self.seconds = system, seconds
-        self._most = queue_size(seconds, period)
+    With a ramp in s, controls move that long from where they are to an answer that takes effect.
+    Then the first answer is where they were before.
+    """
+
+    def __init__(self, system: System, seconds: float, period: float, ramp: float = 0.0) -> None:
+        self.system, self.seconds, self.ramp = system, seconds, ramp
+        self._most = queue_size(seconds, period, ramp > 0)
+        self._keeps = bool(seconds or ramp)
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._limits = lower[self._controls], upper[self._controls]
 
+    def begun(self, sent: Sent, t: float, acting: np.ndarray) -> Sent:
+        """With what acts before the first answer, where controls move from there."""
+        return ((t - self.ramp, acting),) if self.ramp and not sent else sent
+
     def arrive(self, sent: Sent, t: float) -> Sent:
         """What still acts, or will: without answers that a later one has replaced."""
+        if self.ramp:
+            while len(sent) > 2 and sent[2][0] <= t + EARLY:
+                second = sent[2][0]
+                sent = ((sent[1][0], self.position(sent[:2], second)), *sent[2:])
+            return sent
         while self.seconds and len(sent) > 1 and sent[1][0] <= t + EARLY:
             sent = sent[1:]
         return sent
 
     def send(self, sent: Sent, start: float, u: np.ndarray) -> Sent:
         """With another answer, that acts from a time on; the last one again where it is full."""
-        if not self.seconds:
+        if not self._keeps:
             return ((start, u),)
         if self.is_full(sent, start):
             return sent
@@ -44,18 +58,51 @@ class Delay:
 
     def is_full(self, sent: Sent, start: float) -> bool:
         """Whether another answer that acts from a time on has no place."""
-        return len(sent) == self._most and start > sent[-1][0] + EARLY if self.seconds else False
+        return len(sent) == self._most and start > sent[-1][0] + EARLY if self._keeps else False
+
+    def position(self, sent: Sent, t: float) -> np.ndarray:
+        """Where controls are at a time: the last answer, or on the way to it."""
+        if not self.ramp:
+            return sent[-1][1]
+        u = sent[0][1]
+        for k in range(1, len(sent)):
+            begin, after = sent[k]
+            if begin > t:
+                break
+            passed = min(t, sent[k + 1][0] if k + 1 < len(sent) else t) - begin
+            done = passed >= self.ramp - EARLY
+            u = after if done else u + max(passed, 0.0) / self.ramp * (after - u)
+        return u
 
     def pieces(self, sent: Sent, t: float, end: float) -> list[Piece]:
-        """Starts, inputs and lengths of what answers do until then; before the first nominal."""
+        """Starts, inputs, lengths and last inputs of what answers do until then.
+
+        Before the first they are nominal.
+        """
+        if self.ramp:
+            return self._ramps(sent, t, end)
         nominal = np.clip(self.system.nominal_input[self._controls], *self._limits)
         pieces = [(t, nominal), *((min(max(when, t), end), u) for when, u in sent)]
         ends = [start for start, _ in pieces[1:]] + [end]
         return [
-            (start, self.system.full_input(u), stop - start)
+            (start, every := self.system.full_input(u), stop - start, every)
             for (start, u), stop in zip(pieces, ends, strict=True)
             if stop - start > EARLY
         ]
+
+    def _ramps(self, sent: Sent, t: float, end: float) -> list[Piece]:
+        """Pieces of controls that move to each answer, then stay."""
+        whens, now, found = [when for when, _ in sent], t, []
+        for k, when in enumerate(whens):
+            until = min(max(whens[k + 1], t), end) if k + 1 < len(whens) else end
+            there = min(max(when + self.ramp, now), until) if k else now
+            for stop in (there, until):
+                if stop - now > EARLY:
+                    ends = (self.system.full_input(self.position(sent, at)) for at in (now, stop))
+                    before, after = ends
+                    found.append((now, before, stop - now, after))
+                    now = stop
+        return found
 
     def predict(
         self,
@@ -68,8 +115,9 @@ class Delay:
         p: np.ndarray,
     ) -> np.ndarray:
         """State later, by the steps of a problem, with answers and a steady disturbance."""
-        for start, u, length in self.pieces(sent, t, end):
-            x = moved(self.system, problem, start, x, u + push, length, p)
+        for start, u, length, after in self.pieces(sent, t, end):
+            last = after + push if self.ramp else None
+            x = moved(self.system, problem, start, x, u + push, length, p, last)
         return x
 
 
@@ -81,11 +129,21 @@ def moved(
     u: np.ndarray,
     seconds: float,
     p: np.ndarray,
+    last: np.ndarray | None = None,
 ) -> np.ndarray:
-    """State after a time with a constant input, by the steps of a problem."""
+    """State after a time with a constant input, by the steps of a problem.
+
+    Controls move linearly to last inputs, if these are given; the problem is that of the rates.
+    """
     if system.is_discrete:
         for k in range(round(seconds / system.dt)):
             x = system.step()(t + k * system.dt, x, u, p)
         return x
     steps = problem.substeps * int(np.ceil(seconds / problem.dt - EARLY))
-    return system.step(problem.method, steps)(t, x, u, p, seconds)
+    if last is None:
+        return system.step(problem.method, steps)(t, x, u, p, seconds)
+    controls = system.input_index("control")
+    others = np.setdiff1d(np.arange(system.n_inputs), controls)
+    rates = np.concatenate([(last - u)[controls] / seconds, u[others]])
+    both = np.concatenate([x, u[controls]])
+    return problem.system.step(problem.method, steps)(t, both, rates, p, seconds)[: len(x)]

@@ -123,7 +123,7 @@ def called(
     """Controls of a call of the kernel; see `planned_call` for one in Python."""
     start, kernel = t + mpc.delay, mpc._kernel
     if not kernel.is_ahead:
-        mpc._rules = mpc._rules.at(t, mpc._seconds)
+        mpc._rules = begun(mpc, mpc._rules.at(t, mpc._seconds), t, reference)
         if mpc._rules.plan.found is None:  # nobody prepared this loop
             whole = whole_state(mpc, mpc._rules, x, t, reference)
             mpc._rules = keep_up(mpc, mpc._rules, whole, start, reference)
@@ -211,10 +211,18 @@ def acting(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> n
 def whole_state(
     mpc: Any, loop: Loop, x: np.ndarray, t: float, reference: ReferenceLike | None
 ) -> np.ndarray:
-    """State of the problem that is solved."""
-    if mpc._parts.rates.is_plain:
+    """State of the problem that is solved, at a time of effect."""
+    parts = mpc._parts
+    if parts.rates.is_plain:
         return x
-    return mpc._parts.rates.state(x, acting(mpc, loop, t, reference))
+    at = parts.delay.position(loop.sent, t) if loop.sent else mpc._resting_input(t, reference)
+    return parts.rates.state(x, at)
+
+
+def begun(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> Loop:
+    """With what acts at the time of the first call, from where controls move."""
+    sent = mpc._parts.delay.begun(loop.sent, t, acting(mpc, loop, t, reference))
+    return loop._replace(sent=sent)
 
 
 def keep_to_known(mpc: Any, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:

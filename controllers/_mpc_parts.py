@@ -63,9 +63,9 @@ class LoopParts:
         self, loop: Loop, t: float, x: np.ndarray, own: np.ndarray
     ) -> tuple[float, Loop, np.ndarray]:
         """Time at which an answer takes effect, and the state then."""
+        loop = loop._replace(sent=self.delay.arrive(loop.sent, t))
         if not self.delay.seconds:
             return t, loop, x
-        loop = loop._replace(sent=self.delay.arrive(loop.sent, t))
         return t + self.delay.seconds, loop, self.predicted(loop, t, x, t + self.delay.seconds, own)
 
     def predicted(
@@ -170,15 +170,11 @@ def put_together(
             'one number, or hold="first"'
         )
     is_estimated = isinstance(disturbance, SteadyDisturbance) or bool(disturbance)
-    for what, is_used in (
-        ("a delay", delay > 0), ("split=True", work.split), ("disturbance=", is_estimated),
-        ("a period longer than dt", period > first * (1 + EARLY)),
-    ):  # fmt: skip
-        if hold == "first" and is_used:
-            raise ValueError(
-                f'hold="first" moves controls within a period, and {what} is for held ones: '
-                'leave it out, or take hold="zero"'
-            )
+    if hold == "first" and period > first * (1 + EARLY):
+        raise ValueError(
+            'hold="first" moves controls to the end of the first step, and a period longer than dt '
+            'is for held ones: leave it out, lengthen dt, or take hold="zero"'
+        )
     view = InputRates(stated, rates, period)
     planned = view.problem(stated)
     if system.is_discrete:
@@ -208,10 +204,11 @@ def put_together(
             system, disturbance, numbers.bias_settling * period, method=planned.method,
             substeps=planned.substeps,
             Q=stated.weight("Q").at(stated.nominal_parameters),
-            unobservable=numbers.bias_unobservable,
+            unobservable=numbers.bias_unobservable, ramps=hold == "first",
         )  # fmt: skip
     planner = Planner(planned, chosen, numbers, work, guess)
-    return LoopParts(system, view, Delay(system, delay, period), planner, estimator)
+    moving = Delay(system, delay, period, period if hold == "first" else 0.0)
+    return LoopParts(system, view, moving, planner, estimator)
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

@@ -20,7 +20,7 @@ STATUSES = tuple(SolveStatus)
 def state_layout(mpc: Any) -> PlanLayout:
     """Parts of an MPC's state: those of its solver's plans, then those of the loop."""
     system, m = mpc.system, len(mpc._controls)
-    queued = queue_size(mpc.delay, mpc.dt)
+    queued = queue_size(mpc.delay, mpc.dt, mpc.hold == "first")
     loop = {
         "status": (), "substeps": (), "clock": (), "answer": (m,),
         "call_t": (), "queue_t": (queued,), "queue_u": (queued, m),

@@ -14,10 +14,10 @@ from lgcontrol.codegen._internal import UnknownNameError, check_shape, memoized,
 from lgcontrol.integrators import Method
 from lgcontrol.optimal._internal import SEARCH, LoopDisturbance, ReferenceSamples
 from lgcontrol.systems import System
-from lgcontrol.systems._internal import symbols_of
+from lgcontrol.systems._internal import symbols_of, with_point_inputs
 
-Piece = tuple[float, np.ndarray, float]
-"""Start in s, inputs and seconds of a stretch with constant inputs."""
+Piece = tuple[float, np.ndarray, float, np.ndarray]
+"""Start in s, inputs, seconds and last inputs of a stretch with constant or linear inputs."""
 
 
 @named_options
@@ -98,13 +98,15 @@ class DisturbanceEstimator:
         substeps: int,
         Q: np.ndarray,
         unobservable: float,
+        ramps: bool = False,
     ) -> None:
         self.system, self.Q, self.unobservable = system, Q, unobservable
         self.settling = settling if given.settling is None else float(given.settling)
         self.index = np.array(_places(system, given.of, "disturbance"))
         suspects = _places(system, given.may_fail, "control")
         self._explaining = np.array([*self.index, *suspects], dtype=int)
-        self._step = system.step(method, substeps)
+        moving = with_point_inputs(system, [0.0, 1.0]) if ramps else system
+        self._step, self._ramps = moving.step(method, substeps), ramps
         self._rate = _rate_slopes(system)
 
     def prepare(self) -> None:
@@ -168,8 +170,11 @@ class DisturbanceEstimator:
         shift = SEARCH.difference
         shifts[1:, self._explaining] = shift * np.vstack([np.eye(count), -np.eye(count)])
         guesses = np.tile(x0, (len(shifts), 1))
-        for start, u, length in pieces:
-            guesses = self._step(start, guesses, u + state.inputs + shifts, p, length)
+        for start, u, length, last in pieces:
+            given = u + state.inputs + shifts
+            if self._ramps:
+                given = self._at_both_ends(given, given + (last - u), start, length)
+            guesses = self._step(start, guesses, given, p, length)
             seconds += length
         guess, apart = guesses[0], system.error(guesses[1:], guesses[0])
         G = (apart[:count] - apart[count:]).T / (2 * shift)
@@ -182,6 +187,15 @@ class DisturbanceEstimator:
         inputs = state.inputs.copy()
         inputs[self.index] = np.clip(inputs[self.index] + gain * asked, lower, upper)
         return state._replace(inputs=inputs)
+
+    def _at_both_ends(
+        self, u: np.ndarray, last: np.ndarray, start: float, length: float
+    ) -> np.ndarray:
+        """Inputs (k, n_inputs) at both ends of a stretch as those of `with_point_inputs`."""
+        controls = self.system.input_index("control")
+        others = np.setdiff1d(np.arange(self.system.n_inputs), controls)
+        times = np.tile([start, length], (len(u), 1))
+        return np.hstack([u[:, controls], last[:, controls], u[:, others], times])
 
     def target(
         self, state: DisturbanceEstimate, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray

@@ -7,10 +7,11 @@ from scipy.integrate import solve_ivp
 
 from lgcontrol import simulate
 from lgcontrol.codegen._internal import UnknownNameError
-from lgcontrol.controllers import MPC, RealTime
+from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates
 from lgcontrol.optimal.kernel._export import STATUSES
+from lgcontrol.simulation import Pulse
 from lgcontrol.systems import Input, System
 
 from ..codegen.test_export import needs_compiler
@@ -86,9 +87,52 @@ def test_an_answer_within_a_step_is_where_the_plan_is_then():
         assert u == pytest.approx(mpc.plan((k + 1) * DT / 4).u[:1], abs=1e-9)
 
 
+@pytest.mark.parametrize("delay, period", [(0.3, DT), (1.0, DT), (0.5, DT / 2)])
+def test_plans_begin_where_the_ramps_under_way_lead(delay, period):
+    """The predicted state and control against those of the plant, by its own integrator."""
+    mpc = loop(substeps=4, delay=delay, real_time=RealTime(period=period))
+    run = simulate(cart(), mpc, x0=[1.0, 0.0], seconds=4.0, record_dt=0.1)
+    log, known = (
+        run.controllers["MPC"],
+        {round(10 * t): x for t, x in zip(run.t, run.x, strict=True)},
+    )
+    took_effect = np.concatenate([[log.t[0] + delay], log.t + delay + period])
+    reached = np.concatenate([[0.0], log.command[:, 0]])
+    mpc.reset()
+    mpc.prepare(0.0, [1.0, 0.0])
+    for t, before in zip(log.t, log.command, strict=True):
+        u = mpc(t, known[round(10 * t)])
+        assert u == pytest.approx(before, abs=1e-9)
+        if t + delay < 4.0:
+            assert np.allclose(mpc.plan.x[0], known[round(10 * (t + delay))], atol=1e-5)
+            at = np.interp(t + delay, took_effect, reached)
+            assert mpc.plan.u[0, 0] == pytest.approx(at, abs=1e-9)
+    assert np.abs(run.x[-1]).max() < 0.1
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3])
+def test_split_calls_answer_as_whole_ones(delay):
+    whole, split = loop(delay=delay), loop(delay=delay, real_time=RealTime(split=True))
+    runs = [simulate(cart(), mpc, x0=[1.0, 0.0], seconds=4.0) for mpc in (whole, split)]
+    assert np.allclose(runs[0].x, runs[1].x, atol=1e-3)
+    assert runs[1].controllers["MPC"].info["is_feedback"][1:].all()
+
+
+@pytest.mark.parametrize("options", [{}, {"delay": 0.3}, {"rates": Rates(limit=2.0)}])
+def test_a_steady_wind_leaves_no_error(options):
+    runs = [
+        simulate(
+            cart(), loop(disturbance=names, **options), x0=[1.0, 0.0], seconds=12.0,
+            disturbances=[Pulse({"wind": 0.4}, start=0.0)],
+        )
+        for names in (SteadyDisturbance("wind", settling=DT), ())
+    ]  # fmt: skip
+    assert np.abs(runs[0].x[-1]).max() < 2e-3 < 0.05 < np.abs(runs[1].x[-1]).max()
+
+
 @needs_compiler
 def test_firmware_answers_as_python_does(tmp_path):
-    mpc = loop()
+    mpc = loop(delay=0.5)
     folder = mpc.export_c(tmp_path / "cart", name="cart", x0=[1.0, 0.0], calls=5)
     header = (folder / "cart.h").read_text()
     assert "controls, the answer at the end of PERIOD" in header
@@ -113,14 +157,8 @@ def test_firmware_answers_as_python_does(tmp_path):
 
 
 def test_what_moving_controls_cannot_do_is_refused():
-    for options, what in (
-        ({"delay": 0.1}, "a delay"),
-        ({"disturbance": "wind"}, "disturbance="),
-        ({"real_time": RealTime(split=True)}, "split=True"),
-        ({"real_time": RealTime(period=2 * DT)}, "a period longer than dt"),
-    ):
-        with pytest.raises(ValueError, match=f"{what} is for held ones"):
-            loop(**options)
+    with pytest.raises(ValueError, match="a period longer than dt is for held ones"):
+        loop(real_time=RealTime(period=2 * DT))
     with pytest.raises(UnknownNameError, match="hold of an MPC"):
         loop(**{"hold": "second"})
     with pytest.raises(ValueError, match="cannot be linear in time"):

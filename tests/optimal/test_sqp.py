@@ -469,7 +469,7 @@ def test_a_plan_is_moved_on_to_its_new_times(shift):
     plan = problem.solve(DOWN, max_iterations=5)
     old = Nodes(plan.t + 2.0, plan.x, plan.u)
     p, times = problem.system.nominal_parameters, problem.times(2.0 + shift)
-    new = moved_on(problem, old, times, Given(problem).setting(times))
+    new = moved_on(problem, old, times, Given(problem).setting(times), old.x[0])
     assert np.allclose(new.t, old.t + shift)
     for k in range(len(new.t)):
         if shift == 0.1 and k == horizon:

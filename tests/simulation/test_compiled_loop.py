@@ -345,7 +345,7 @@ def planner():
     [
         {"delay": 0.15},
         {"real_time": RealTime(restarts="at once")},
-        {"hold": "first"},
+        {"hold": "first", "delay": 0.15},
         pytest.param({"rates": Rates(limit=2.0)}, marks=pytest.mark.thorough),
     ],
 )

@@ -89,7 +89,8 @@ class LoopExport:
         self.setting: Setting = options["setting"]
         self.rates: LoopRates | None = options["rates"]
         self.disturbance: LoopDisturbance | None = options["disturbance"]
-        self.queue = queue_size(self.delay, self.period)
+        ramps = self.rates is not None and self.rates.is_linear
+        self.queue = queue_size(self.delay, self.period, ramps)
 
 
 def export_kernel(
@@ -293,7 +294,11 @@ def _constants(model: Any, loop: LoopExport) -> str:
             f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
             "  c->widest_lower = lg_answer_lower, c->widest_upper = lg_answer_upper;",
-            *([] if rates is None else [f"  c->held = {c_number(rates.held)};"]),
+            *(
+                []
+                if rates is None
+                else [f"  c->held = {c_number(rates.held)}, c->ramps = {int(rates.is_linear)};"]
+            ),
             "  c->begins = m->u_ref[0];",
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
             *estimate,

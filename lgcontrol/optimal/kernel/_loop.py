@@ -39,9 +39,9 @@ CROWDED = (
 _CAUSES = ("", "first", "failed", "jump")
 
 
-def queue_size(delay: float, period: float) -> int:
+def queue_size(delay: float, period: float, ramps: bool = False) -> int:
     """Answers that may be on their way: those of calls twice as often as every period."""
-    return 2 * int(np.ceil(delay / period)) + 2 if delay else 1
+    return (2 * int(np.ceil(delay / period)) + 2 if delay else 1) + 2 * ramps
 
 
 def most_of(
@@ -155,7 +155,8 @@ class KernelLoop:
         memory = KernelMemory(solver.model, self.stages, solver.settings, MOST)
         self.memory = memory
         problem, model = solver.problem, solver.model
-        queue = queue_size(delay, period)
+        ramps = rates is not None and rates.is_linear
+        queue = queue_size(delay, period, ramps)
         sizes = np.zeros(3, dtype=np.int64)
         slopes = 0 if given is None else problem.system.state.dim
         memory.kernel.loop_sizes(
@@ -167,7 +168,7 @@ class KernelLoop:
         nominal = nominal if rates is None else rates.nominal
         memory.task.tolerance = TOLERANCE
         self.struct = Loop(queue=queue, delay=delay, early=TIME_ROUNDING, odd=ELEMENT_ROUNDING)
-        self.struct.held = 0.0 if rates is None else rates.held
+        self.struct.held, self.struct.ramps = 0.0 if rates is None else rates.held, ramps
         self.x, self.u = np.zeros(stated.system.state.nq), np.zeros(m)
         self.state = np.zeros(int(sizes[0]))
         self._lower, self._upper = np.zeros(m), np.zeros(m)

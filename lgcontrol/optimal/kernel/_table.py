@@ -168,6 +168,7 @@ size starts which starts a new plan is made from
 number delay from call to effect, s
 number held time for which an answer is held, where controls are rates of the answers, s; else 0
 numbers begins reference inputs, in which steps of blocks say when they begin; null without
+size ramps whether answers are reached linearly within that time, not held
 number early rounding of times, s
 number now time of the call, s
 number odd how far a state may be off its group where it is looked at; 0 where it is not

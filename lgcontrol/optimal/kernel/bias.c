@@ -109,6 +109,20 @@ static void least_size(int64_t rows, int64_t n, const double *G, const double *b
 /* Coordinates of a measured state: the inputs that a problem with rates has behind it are not. */
 static int64_t measured(const lg_model *m, const lg_loop *c) { return m->nq - (c->held > 0 ? m->nv : 0); }
 
+/* Where a control that moves to the answers is at a time; see `Delay.position`. */
+static double position(const lg_model *m, const lg_loop *c, double t, int64_t i)
+{
+  const int64_t queued = (int64_t)c->state[LG_QUEUED];
+  const double *const times = queue_times(m, c), *const inputs = queue_inputs(m, c);
+  double v = inputs[i];
+  for (int64_t k = 1; k < queued && times[k] <= t; k++) {
+    const double passed = (k + 1 < queued ? smaller(t, times[k + 1]) : t) - times[k];
+    const double after = inputs[k * m->nv + i];
+    v = passed >= c->held - c->early ? after : v + larger(passed, 0) / c->held * (after - v);
+  }
+  return v;
+}
+
 /* Inputs that act when the next answer takes effect, behind the state of a problem with rates: the
  * last answer, before the first those of the reference. */
 static void put_beside(const lg_model *m, const lg_task *q, const lg_loop *c, double *x)
@@ -116,7 +130,45 @@ static void put_beside(const lg_model *m, const lg_task *q, const lg_loop *c, do
   const int64_t n = measured(m, c), queued = (int64_t)c->state[LG_QUEUED];
   for (int64_t i = 0; i < m->nq - n; i++) {
     x[n + i] = queued > 0 ? queue_inputs(m, c)[(queued - 1) * m->nv + i] : q->x_ref[n + i];
+    if (queued > 0 && c->ramps) x[n + i] = position(m, c, c->now + c->delay, i);
     if (!isfinite(x[n + i])) x[n + i] = c->nominal[m->controls[i]];
+  }
+}
+
+/* Steps of a state from one time to another under inputs of the model. */
+static void go(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, double from, double end,
+               const double *u, double *x)
+{
+  double after[m->nq];
+  const double steps = (end - from) / q->dt;
+  const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
+  const double h = m->discrete ? q->dt : (end - from) / parts;
+  for (double j = 0; j < parts; j++) {
+    one_step(m, q, s, from + j * h, x, u, h, after);
+    copy(x, after, m->nq);
+  }
+}
+
+/* The same under controls that move to the answers: each way in one piece, and then the rest. */
+static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, double from,
+                    double end, double *u, double *x)
+{
+  const int64_t queued = (int64_t)c->state[LG_QUEUED], n = measured(m, c);
+  const double *const times = queue_times(m, c);
+  double now = from;
+  for (int64_t i = 0; i < m->nv && queued > 0; i++) x[n + i] = position(m, c, now, i);
+  for (int64_t k = 0; k < queued; k++) {
+    const double until = k + 1 < queued ? smaller(larger(times[k + 1], from), end) : end;
+    const double there = k > 0 ? smaller(larger(times[k] + c->held, now), until) : now;
+    for (int side = 0; side < 2; side++) {
+      const double stop = side ? until : there;
+      if (!(stop - now > c->early)) continue;
+      for (int64_t i = 0; i < m->nv; i++)
+        u[m->controls[i]] = (position(m, c, stop, i) - x[n + i]) / (stop - now);
+      go(m, q, s, c, now, stop, u, x);
+      for (int64_t i = 0; i < m->nv; i++) x[n + i] = position(m, c, stop, i);
+      now = stop;
+    }
   }
 }
 
@@ -126,7 +178,7 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
                   const double *push, double *x)
 {
   lg_state own, *s = &own;
-  double now = from, u[m->nu], v[m->nu], after[m->nq];
+  double now = from, u[m->nu], v[m->nu];
   const int64_t n = measured(m, c);
   open_task(m, q, s);
   copy(u, c->nominal, m->nu);
@@ -135,18 +187,16 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
     u[m->controls[i]] = n < m->nq ? 0 : first;
     if (n < m->nq) x[n + i] = first;
   }
+  if (c->ramps) {
+    ramp_on(m, q, s, c, from, end, u, x);
+    return all_finite(x, m->nq);
+  }
   const int64_t queued = (int64_t)c->state[LG_QUEUED];
   for (int64_t k = 0; k <= queued; k++) {
     const double next = k < queued ? smaller(larger(queue_times(m, c)[k], from), end) : end;
     if (next - now > c->early) {
-      const double steps = (next - now) / q->dt;
-      const double parts = m->discrete ? nearbyint(steps) : ceil(steps - c->early);
-      const double h = m->discrete ? q->dt : (next - now) / parts;
       for (int64_t i = 0; i < m->nu; i++) v[i] = push ? u[i] + push[i] : u[i];
-      for (double j = 0; j < parts; j++) {
-        one_step(m, q, s, now + j * h, x, v, h, after);
-        copy(x, after, m->nq);
-      }
+      go(m, q, s, c, now, next, v, x);
     }
     now = next;
     for (int64_t i = 0; i < m->nv && k < queued; i++)

@@ -63,20 +63,42 @@ static void drop_first(const lg_model *m, const lg_loop *c)
 static int is_full(const lg_model *m, const lg_loop *c, double t)
 {
   const int64_t queued = (int64_t)c->state[LG_QUEUED];
-  return c->delay > 0 && queued == c->queue && t > queue_times(m, c)[queued - 1] + c->early;
+  return (c->delay > 0 || c->ramps) && queued == c->queue && t > queue_times(m, c)[queued - 1] + c->early;
 }
 
 /* Keep an answer in mind until it has taken effect. Where there is no place the answer is the last
  * one again. */
 static void remember(const lg_model *m, const lg_loop *c, double t, const double *u)
 {
-  if (c->delay == 0) c->state[LG_QUEUED] = 0;
+  if (c->delay == 0 && !c->ramps) c->state[LG_QUEUED] = 0;
   if (is_full(m, c, t)) return;
   int64_t at = (int64_t)c->state[LG_QUEUED];
   if (at > 0 && t <= queue_times(m, c)[at - 1] + c->early) at--;
   c->state[LG_QUEUED] = (double)(at + 1);
   queue_times(m, c)[at] = t;
   copy(queue_inputs(m, c) + at * m->nv, u, m->nv);
+}
+
+/* Where controls are from which the next answer is reached: as the reference has them before the first
+ * one; of answers that another has replaced only where they led. */
+static void begin_ramps(const lg_model *m, const lg_task *q, const lg_loop *c)
+{
+  double *const times = queue_times(m, c), *const inputs = queue_inputs(m, c);
+  if (c->state[LG_QUEUED] == 0) {
+    double x[m->nq];
+    put_beside(m, q, c, x);
+    copy(inputs, x + measured(m, c), m->nv);
+    times[0] = c->now - c->held, c->state[LG_QUEUED] = 1;
+  }
+  while (c->state[LG_QUEUED] > 2 && times[2] <= c->now + c->early) {
+    const int64_t queued = (int64_t)c->state[LG_QUEUED];
+    double led[m->nv];
+    c->state[LG_QUEUED] = 2;
+    for (int64_t i = 0; i < m->nv; i++) led[i] = position(m, c, times[2], i);
+    c->state[LG_QUEUED] = (double)queued;
+    drop_first(m, c);
+    copy(inputs, led, m->nv);
+  }
 }
 
 /* After a jump of the clock, back or on by a horizon, only the last answer counts, as one that acts
@@ -374,7 +396,8 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   keep_to_clock(m, q, c, t);
   copy(x, c->x, measured(m, c));
   if (c->biased > 0) observe(m, q, c, t, x);
-  while (c->delay > 0 && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
+  if (c->ramps) begin_ramps(m, q, c);
+  while (c->delay > 0 && !c->ramps && c->state[LG_QUEUED] > 1 && queue_times(m, c)[1] <= t + c->early)
     drop_first(m, c); /* replaced by a later one */
   const int is_equal = has_equal_steps(q);
   double passed = 0;

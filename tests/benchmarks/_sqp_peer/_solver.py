@@ -231,7 +231,7 @@ class SQPSolver:
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
         x0 = np.asarray(x0, dtype=np.float64)
-        nodes = moved_on(problem, last, times, setting)
+        nodes = moved_on(problem, last, times, setting, x0)
         status, message, spent = SolveStatus.ITERATION_LIMIT, "", 0.0
         log: list[Iteration] = []
         violations: tuple[Violation, ...] = ()
