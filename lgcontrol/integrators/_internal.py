@@ -18,6 +18,7 @@ from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion
 from ._motion import newton_steps as newton_steps
 from ._opened import opened as opened
+from ._opened import solved_once as solved_once
 from ._problem import Problem as Problem
 from ._problem import Step as Step
 from ._problem import nan_as_infinite as nan_as_infinite

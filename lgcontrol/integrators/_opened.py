@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -38,29 +39,21 @@ def opened(function: ca.Function) -> Opened | None:
         None where it has other parts that are not made of scalar operations.
     """
     given: list[Any] = function.mx_in()
-    values: Any = function.call(given, True, False)
+    values: Any = solved_once(given, function.call(given, True, False))
     unknowns: list[Any] = []
     residuals: list[Any] = []
     found: list[Any] = []
-    while True:
-        values = ca.cse(values)
-        node = _first_call(ca.Function("opened", [*given, *unknowns], values))
-        if node is None:
-            break
+    while (node := _first_call([*given, *unknowns], values, equations_of)) is not None:
         inner: Any = node.which_function()
-        at = [node.dep(i) for i in range(node.n_dep())]
+        at = _arguments(node)
         equations = equations_of(inner)
-        if equations is None:
-            now = inner.call(at, True, False)
-        else:
-            z = ca.MX.sym("z", inner.size1_out(0))
-            solve = ca.Function("at", [*given, *unknowns], at)
-            found.append(inner(*solve.call([*given, *found], True, False))[0])
-            residuals.append(equations(*at, z)[0])
-            unknowns.append(z)
-            now = [z, *(ca.MX.zeros(*inner.size_out(i)) for i in range(1, inner.n_out()))]
-        was: Any = [node.get_output(i) for i in range(inner.n_out())]
-        values = ca.graph_substitute(values, was, now)
+        assert equations is not None
+        z = ca.MX.sym("z", inner.size1_out(0))
+        solve = ca.Function("at", [*given, *unknowns], at)
+        found.append(inner(*solve.call([*given, *found], True, False))[0])
+        residuals.append(equations(*at, z)[0])
+        unknowns.append(z)
+        values = _replaced(values, node, [z, ca.MX(1, 1)])
     z, r = ca.vertcat(ca.MX(0, 1), *unknowns), ca.vertcat(ca.MX(0, 1), *residuals)
     whole = ca.MX.sym("z", z.shape[0])
     parts = ca.vertsplit(whole, [0, *_ends(unknowns)])
@@ -83,17 +76,40 @@ def _ends(unknowns: list[Any]) -> list[int]:
     return ends[1:]
 
 
-def _first_call(function: ca.Function) -> Any:
-    """The first node that calls a function with implicit steps, or solves one."""
+def solved_once(given: list[Any], values: Sequence[Any]) -> list[Any]:
+    """Expressions of symbols that are given, where equal steps that solve equations are one."""
+    found: Any = [*values]
+    while (node := _first_call(given, found, _calls_solved)) is not None:
+        inner: Any = node.which_function()
+        found = _replaced(found, node, inner.call(_arguments(node), True, False))
+    return ca.cse(found)
+
+
+def _first_call(given: list[Any], values: list[Any], is_one: Callable[[ca.Function], Any]) -> Any:
+    """The first node of expressions that calls a function of some kind."""
+    return _call_in(ca.Function("opened", given, values), is_one)
+
+
+def _call_in(function: ca.Function, is_one: Callable[[ca.Function], Any]) -> Any:
     for k in range(function.n_instructions()):
         if function.instruction_id(k) == ca.OP_CALL:
             node = function.instruction_MX(k)
-            if _solves_stages(node.which_function()):
+            if is_one(node.which_function()):
                 return node
     return None
 
 
-def _solves_stages(function: ca.Function) -> bool:
-    if not function.is_a("MXFunction"):
+def _calls_solved(function: ca.Function) -> bool:
+    """Whether a function calls one that solves for stages, at any depth."""
+    if not function.is_a("MXFunction") or equations_of(function) is not None:
         return False
-    return equations_of(function) is not None or _first_call(function) is not None
+    return _call_in(function, lambda inner: equations_of(inner) or _calls_solved(inner)) is not None
+
+
+def _arguments(node: Any) -> list[Any]:
+    return [node.dep(i) for i in range(node.n_dep())]
+
+
+def _replaced(values: list[Any], node: Any, results: Any) -> Any:
+    """Expressions with others in place of the results of a call."""
+    return ca.graph_substitute(values, [node.get_output(i) for i in range(len(results))], results)

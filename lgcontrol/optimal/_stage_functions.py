@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen import ModelFunction
 from ..groups import LieGroup, Product
 from ..integrators import MuntheKaas, get_method
+from ..integrators._internal import solved_once
 from ..systems import System, step_derivatives
 from ..systems._internal import point_states
 from ._bounds import LIMITS, holds_throughout
@@ -520,6 +521,8 @@ def _function(
     if unused:
         spelled = ca.substitute(spelled, [*unused], [symbol(1.0)] * len(unused))
     expressions: Any = [ca.densify(value) for value in spelled]
+    if symbol is ca.MX:
+        expressions = solved_once([*inputs.values()], expressions)
     # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
     # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.
     function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])

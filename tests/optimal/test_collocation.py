@@ -14,6 +14,7 @@ from lgcontrol.optimal import (
     OptimalControlProblem,
     Residual,
 )
+from lgcontrol.optimal._input_shapes import shape_of
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System
 
@@ -127,6 +128,22 @@ def test_hessians_are_differences_of_the_derivatives_of_the_lagrangian(options):
     found = ex.H[0] + beyond
     assert np.allclose(found, (differences + differences.T) / 2, atol=1e-6)
     assert np.abs(beyond).max() > 1.0
+
+
+def test_a_stage_solves_its_equations_once():
+    """The end of the step, its derivatives, integrals and bounds at the points share one solve."""
+    problem = swing(bounds=[Bound(lambda t, x, u, p: u[0] * x[2], upper=9.0)])
+    shape = shape_of(problem.with_arguments(hold="collocation"))
+    once = Transcription(shape.inner)._functions
+    for made in (once.stage, once.stage_values):
+        function = made.function
+        called = [
+            function.instruction_MX(k).which_function().name()
+            for k in range(function.n_instructions())
+            if function.instruction_id(k) == ca.OP_CALL
+        ]
+        assert [name for name in called if "solved" in name] == ["radau_iia5_solved_stages"]
+        assert not {"step", "points"} & {*called}
 
 
 # Cost of IPOPT on the same transcription, which needs 165 iterations; Gauss-Newton ended "stalled".
