@@ -33,7 +33,7 @@ from ._mpc_kernel import KernelCalls, acting, answered, called, kernel_law, plan
 from ._mpc_loop import Loop, follows
 from ._mpc_notices import MOST_SLOW, warn_of_limits
 from ._mpc_parts import put_together
-from ._mpc_record import bounded_with_units, errors_of_residuals, weighted_errors
+from ._mpc_record import bounded_with_units, errors_of_residuals
 from ._mpc_state import loop_of, state_layout, state_of
 from ._real_time import RealTime
 from ._steady_disturbance import SteadyDisturbance
@@ -606,7 +606,7 @@ class MPC(Controller, metaclass=Fixed):
 
     def tracked_errors(self) -> np.ndarray | None:
         """Errors with a weight in Q or at the end; see `Controller`."""
-        return weighted_errors(self._stated)
+        return self._stated.weighed_errors
 
     def bounded_quantities(
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None

@@ -137,8 +137,8 @@ class LoopParts:
             times = times[:2]  # all are alike
         goal = sample_reference(self.system, reference, times, own)
         goal = self.rates.reference(goal, times)
-        states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
-        finer = self.planner.problem.keeping_up(states, inputs, np.r_[times[0], times], own)
+        finer = self.planner.problem.keeping_up(goal.x, goal.u, times, own)
+        finer = finer.keeping_up(x, goal.u[0], times[0], own)
         parts = self
         if finer is not self.planner.problem:
             parts = self.of(finer)

@@ -28,15 +28,6 @@ def errors_of_residuals(
     return found
 
 
-def weighted_errors(stated: OptimalControlProblem) -> np.ndarray:
-    """Which errors have a weight in Q or at the end, shape (dim,)."""
-    own = stated.nominal_parameters
-    weights = [np.asarray(stated.weight("Q").at(own))]
-    if not isinstance(stated.terminal, str):
-        weights.append(np.asarray(stated.weight("terminal").at(own)))
-    return np.any([weight.any(axis=1) for weight in weights], axis=0)
-
-
 def bounded_with_units(
     stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray,
     states: np.ndarray | None,

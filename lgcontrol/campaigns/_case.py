@@ -265,7 +265,8 @@ def _run(task: Task, setting: CaseSetting, case: Case) -> SimulationResult:
 def _compile_errors(run: SimulationResult, cases: int) -> None:
     """Compile what criteria of many cases take errors with; the bits stay those of a single run."""
     minus = exactly(operation_function(run.group, "minus"))
-    prepare(minus, calls=cases * len(run.t))
+    if not minus.is_compiled:
+        prepare(minus, calls=cases * len(run.t))
 
 
 def _passes(criterion: Criterion, value: float) -> bool:

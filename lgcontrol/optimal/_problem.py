@@ -563,6 +563,16 @@ class OptimalControlProblem(Frozen):
         return bounded_along(self._seen, self.parameter_names, points)
 
     @property
+    def weighed_errors(self) -> np.ndarray:
+        """Which errors have a weight in Q or at the end, shape (dim,)."""
+        if "weighed" not in self._kept:  # every run's record asks
+            own, names = self.nominal_parameters, ["Q"]
+            names += [] if isinstance(self.terminal, str) else ["terminal"]
+            weights = [np.asarray(self.weight(name).at(own)) for name in names]
+            self._kept["weighed"] = np.any([weight.any(axis=1) for weight in weights], axis=0)
+        return self._kept["weighed"].copy()
+
+    @property
     def _seen(self) -> tuple[SeenBound, ...]:
         """What bounds along plans keep within limits."""
         if "bounds" not in self._kept:  # every run's record asks
@@ -594,7 +604,10 @@ class OptimalControlProblem(Frozen):
         asked = tuple(
             None if value is None else np.asarray(value).tobytes() for value in (x, u, t, p)
         )
-        if self._kept.get("keeps up") == asked:  # runs from one start follow each other
+        before = [one for one in self._kept.get("keeps up", ()) if one != asked]
+        known = *before[-1:], asked  # runs from one start follow each other, and those to one goal
+        if asked in self._kept.get("keeps up", ()):
+            self._kept["keeps up"] = known
             return self
         needed = rule.needed(method, x, u, t, p)
         if needed > MOST_SUBSTEPS and "method" in self._automatic:
@@ -602,7 +615,7 @@ class OptimalControlProblem(Frozen):
             if method != self.method:
                 return self.integrated_by(method, None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
-            self._kept["keeps up"] = asked
+            self._kept["keeps up"] = known
             return self
         return self.integrated_by(method, needed)
 

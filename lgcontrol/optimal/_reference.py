@@ -118,7 +118,14 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
 
 def _along(times: np.ndarray, x: np.ndarray, u: np.ndarray) -> ReferenceSamples:
     """States and inputs, a row for each time; constants are repeated."""
-    return ReferenceSamples(*(np.broadcast_to(a, (len(times), a.shape[-1])) for a in (x, u)))
+    return ReferenceSamples(_rows(x, len(times)), _rows(u, len(times)))
+
+
+def _rows(values: np.ndarray, count: int) -> np.ndarray:
+    """So many rows; each call of a controller asks, and views take ten times as long."""
+    rows = np.empty((count, values.shape[-1]))
+    rows[:] = values
+    return rows
 
 
 def _constant(system: System, x: Any, u: Any) -> tuple[np.ndarray, np.ndarray]:

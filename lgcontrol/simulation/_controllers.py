@@ -182,7 +182,9 @@ def make_stages(
 def check_model(plant: System, stage: ControlStage) -> None:
     """Refuse a controller of another state."""
     system = stage.system
-    if system is not None and _parts(system.state) != _parts(plant.state):
+    if system is None or system.state is plant.state:
+        return
+    if _parts(system.state) != _parts(plant.state):
         raise ValueError(
             f"{stage.name} is a controller of {system.name}, whose state is not that of "
             f"{plant.name}: {group_difference(system.state, plant.state)}. "

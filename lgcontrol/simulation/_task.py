@@ -282,13 +282,13 @@ class Task:
                 progress=progress,
                 **options,
             )
-        return replace(run, scenery=self._scenery(run))
+        return with_fields(run, scenery=self._scenery(run))
 
     def _scenery(self, run: SimulationResult) -> Scenery:
         """What the run knew, with what the task says."""
         known = run.scenery
         assert isinstance(known, Scenery)
-        return replace(
+        return with_fields(
             known,
             obstacles=obstacle_bodies(self.obstacles, run.t) or known.obstacles,
             goals=task_goals(self),

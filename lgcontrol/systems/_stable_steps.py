@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ MOST_EXPLICIT = 8  # substeps that are worth their accuracy
 STIFF = "radau_iia5"  # for what no explicit method keeps up with
 # More substeps are as good as none: the search ends there, for absurd states where none will do.
 COUNTLESS = 2**30
+# Circles about 0 on which a method is tried, and points of each half of one.
+SLOW_SIZES = np.linspace(0.02, 3.0, 150)
+SLOW_ANGLES = 181
 
 
 def step_factor(method: str | Method, z: Any) -> np.ndarray:
@@ -106,6 +110,9 @@ def stable_substeps(
     p = complete_parameters(system, p, batch=True)
     A = field_derivatives(system)(t, x, u, p).A.reshape(-1, system.state.dim, system.state.dim)
     A = A[np.isfinite(A).all(axis=(1, 2))]
+    # No eigenvalue is larger than the largest sum of a row.
+    if dt * np.abs(A).sum(axis=2).max(initial=0.0) <= _slow_modes(method, accuracy):
+        return 1
     # States of a motion that rests are one: eigenvalues cost more than all else here.
     is_new = np.append(True, (A[1:] != A[:-1]).any(axis=(1, 2)))[: len(A)]
     z = dt * np.linalg.eigvals(A[is_new]).ravel()
@@ -227,6 +234,23 @@ def _fewest(holds: Callable[[int], bool]) -> int:
         else:
             short = middle
     return enough
+
+
+@lru_cache(maxsize=64)
+def _slow_modes(method: Method, accuracy: float | None) -> float:
+    """Size of ``λ dt`` up to which one step keeps up with a mode, wherever in the plane λ is.
+
+    Tried on circles, whose points lie densest where damping begins: there methods of low order
+    fail first.
+    """
+    edge = np.pi / 2 + UNDAMPED * np.array([0.0, 0.999, 1.001, 2.0, 10.0])
+    angles = np.concatenate([np.linspace(0.0, np.pi, SLOW_ANGLES), edge])  # R(z̄) is that of z̄
+    largest = 0.0
+    for size in SLOW_SIZES:
+        if not _holds(size * np.exp(1j * angles), method, 1, accuracy):
+            break
+        largest = float(size)
+    return largest
 
 
 def _splits(system: SystemDefinition, method: Method) -> bool:

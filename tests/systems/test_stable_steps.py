@@ -9,7 +9,13 @@ import pytest
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import METHODS
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.systems import System, choose_method, stable_substeps, step_derivatives
+from lgcontrol.systems import (
+    System,
+    _stable_steps,
+    choose_method,
+    stable_substeps,
+    step_derivatives,
+)
 from lgcontrol.systems._internal import rollout_derivatives, sample_time, step_factor
 
 from ._examples import account, quadrotor
@@ -86,6 +92,20 @@ def test_slow_systems_need_one_step_and_growing_ones_are_no_obstacle():
     growing = System("growing", Rn(1), lambda t, x, u, p: 30 * x)
     assert stable_substeps(growing, [0.0], None, 0.1, "euler") == 1
     assert stable_substeps(account(), [0.0, 0.0], None, 0.1) == 1
+
+
+@pytest.mark.parametrize("accuracy", [None, 0.1])
+@pytest.mark.parametrize("name", GENERAL)
+def test_modes_that_need_no_look_are_modes_that_one_step_keeps_up_with(name, accuracy):
+    """At random in the disc, and where damping begins: there methods of low order fail first."""
+    method, rng = METHODS[name], np.random.default_rng(0)
+    size = _stable_steps._slow_modes(method, accuracy)
+    assert size > 0 or method.order == 1
+    angles = np.concatenate(
+        [rng.uniform(-np.pi, np.pi, 2000), np.pi / 2 + rng.normal(size=500) / 99]
+    )
+    z = size * np.sqrt(rng.random(2500)) * np.exp(1j * angles)
+    assert _stable_steps.substeps_for(z, method, accuracy) == 1
 
 
 def test_no_number_of_substeps_is_enough_for_absurd_states():
