@@ -27,8 +27,6 @@ def export_mpc(
         ("split", mpc.real_time.split, "call _step with split=False here"),
         ("budget in seconds", np.isfinite(mpc.real_time.budget), "C99 has no clock: bound the "
          "iterations of any call, RealTime(most_iterations=…)"),
-        ("disturbance with rates", not parts.rates.is_plain and parts.estimator is not None,
-         "estimate it beside, and write it to u_ref at run time"),
     ):  # fmt: skip
         if is_used:
             raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
@@ -42,7 +40,7 @@ def export_mpc(
     word = mpc._parts.planner.word
     options: dict[str, Any] = {
         "name": name, "p": mpc._p,
-        "reference": parts.aim(mpc._loop, mpc.reference, mpc.offset, mpc._own)[1],
+        "reference": parts.aim(parts.began(), mpc.reference, mpc.offset, mpc._own)[1],
         "period": mpc.dt,
         "iterations": mpc.real_time.iterations, "first_iterations": mpc.real_time.first_iterations,
         "guess": word,

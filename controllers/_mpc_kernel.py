@@ -102,10 +102,8 @@ class KernelCalls:
 
 def plans_in_c(mpc: Any) -> bool:
     """Whether the kernel has all rules that a call of an MPC needs."""
-    parts = mpc._parts
     return (
         mpc.solver.has_loop
-        and (parts.rates.is_plain or parts.estimator is None)
         and not mpc.real_time.split
         and (isinstance(mpc.guess, str) or _is_planned(mpc))
         and mpc._rules.preview is None

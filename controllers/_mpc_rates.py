@@ -56,7 +56,7 @@ class InputRates:
         held, nominal = self._leads(float(stated.steps[0])), nominal[order]
         if self.in_blocks:  # nothing says so much about steps and blocks
             nominal = np.concatenate([nominal, np.zeros(2 + 2 * len(self._controls))])
-        return LoopRates(held, stated, nominal, self.sampled, self.hold == "first")
+        return LoopRates(held, stated, nominal, np.array(order), self.sampled, self.hold == "first")
 
     def _leads(self, steps: Any) -> Any:
         """Times that rates act until the inputs of a step are reached; those of blocks jump."""

@@ -40,8 +40,7 @@ class RealTime:
         call iterates from the last plan and from a new initial guess, and keeps the better plan.
         "at once" compares the last plan with a new initial guess in the call of the jump, and
         iterates the better one to convergence. There are no restarts where `costs` may be negative,
-        with ``split=True``, with rates beside an estimated disturbance, and with other solvers than
-        `InteriorPointSolver`.
+        with ``split=True`` and with other solvers than `InteriorPointSolver`.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         plan afterwards: see `MPC.preview`.

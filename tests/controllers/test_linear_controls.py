@@ -128,11 +128,12 @@ def test_a_steady_wind_leaves_no_error(options):
         for names in (SteadyDisturbance("wind", settling=DT), ())
     ]  # fmt: skip
     assert np.abs(runs[0].x[-1]).max() < 2e-3 < 0.05 < np.abs(runs[1].x[-1]).max()
+    assert "in Python" not in runs[0].execution
 
 
 @needs_compiler
 def test_firmware_answers_as_python_does(tmp_path):
-    mpc = loop(delay=0.5)
+    mpc = loop(delay=0.5, disturbance="wind")
     folder = mpc.export_c(tmp_path / "cart", name="cart", x0=[1.0, 0.0], calls=5)
     header = (folder / "cart.h").read_text()
     assert "controls, the answer at the end of PERIOD" in header

@@ -18,7 +18,6 @@ from lgcontrol.optimal import (
     Cost,
     InteriorPointSolver,
     OptimalControlProblem,
-    Rates,
     Residual,
     SolveStatus,
     Sphere,
@@ -695,9 +694,6 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     tide = System("tide", Rn(1), lambda t, x, u, p: u - ca.sin(t), inputs=["pump"])
     with pytest.raises(NotImplementedError, match="hold tide at the reference depend on time"):
         MPC(tide, 5, 0.1, reference=[0.0]).export_c(tmp_path / "none")
-    pushed = MPC(cart(), 5, 0.1, disturbance="push", reference=[0.0, 0.0], rates=Rates(weight=0.1))
-    with pytest.raises(NotImplementedError, match="has no disturbance with rates: estimate it"):
-        pushed.export_c(tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 

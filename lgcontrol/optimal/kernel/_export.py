@@ -201,7 +201,8 @@ def _estimate(model: Any, loop: LoopExport) -> int:
     """Numbers of what is estimated."""
     if loop.disturbance is None:
         return 0
-    return 3 + model.group.nq + sum(loop.disturbance.sizes)
+    group = model.group if loop.rates is None else loop.rates.stated.system.state
+    return 3 + group.nq + sum(loop.disturbance.sizes)
 
 
 def _problem(memory: KernelMemory, scratch: int, known: set[str]) -> str:
@@ -250,13 +251,14 @@ def _constants(model: Any, loop: LoopExport) -> str:
     }  # fmt: skip
     known, estimate = loop.disturbance, []
     if known is not None:
-        lower, upper = problem.system.input_bounds
+        plant = problem.system if rates is None else rates.stated.system
+        lower, upper = plant.input_bounds
         tables |= {
             "bias_numbers": known.numbers, "bias_Q": known.Q.T, "inputs_lower": lower,
             "inputs_upper": upper,
         }  # fmt: skip
         estimate = [
-            f"  c->biased = {known.disturbances}, c->rates = {problem.system.state.dim};",
+            f"  c->biased = {known.disturbances}, c->rates = {plant.state.dim};",
             f"  c->suspects = {len(known.places) - known.disturbances};",
             f"  c->settling = {c_number(known.settling)}, c->bias_places = lg_bias_places;",
             "  c->bias_numbers = lg_bias_numbers, c->Q = lg_bias_Q, c->rate.call = lg_rate_entry;",
@@ -279,6 +281,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
                 if key != "weight" or np.size(value)
             ),
             "" if known is None else c_table("int64_t", "lg_bias_places", known.places),
+            "" if rates is None else c_table("int64_t", "lg_order", rates.order),
             "static void attach(lg_mpc *m, lg_task *q, lg_loop *c)\n{",
             "  memset(q, 0, sizeof *q), memset(c, 0, sizeof *c);",
             "  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->exact = 1;",
@@ -294,11 +297,7 @@ def _constants(model: Any, loop: LoopExport) -> str:
             f"  c->delay = {c_number(loop.delay)}, c->early = {c_number(TIME_ROUNDING)};",
             "  c->nominal = lg_nominal, c->lower = m->exact_lower, c->upper = m->exact_upper;",
             "  c->widest_lower = lg_answer_lower, c->widest_upper = lg_answer_upper;",
-            *(
-                []
-                if rates is None
-                else [f"  c->held = {c_number(rates.held)}, c->ramps = {int(rates.is_linear)};"]
-            ),
+            *_rates(rates),
             "  c->begins = m->u_ref[0];",
             "  c->state = m->state, c->before = m->before, c->other = m->other;",
             *estimate,
@@ -308,6 +307,14 @@ def _constants(model: Any, loop: LoopExport) -> str:
             _soft_weights(model),
         ]
     )
+
+
+def _rates(rates: LoopRates | None) -> list[str]:
+    """C text that says how rates lead to answers."""
+    if rates is None:
+        return []
+    held, ramps = c_number(rates.held), int(rates.is_linear)
+    return [f"  c->held = {held}, c->ramps = {ramps}, c->order = lg_order;"]
 
 
 def _tighten(problem: Any, name: str) -> str:

@@ -108,12 +108,13 @@ class LoopRates(NamedTuple):
 
     An answer is held for a time in s, or reached at its end (`is_linear`). `stated` is the problem
     without rates, with the limits of the answers; `nominal` are inputs before the first one,
-    controls first.
+    controls first. So `order` has the places of its inputs.
     """
 
     held: float
     stated: Any
     nominal: np.ndarray
+    order: np.ndarray
     sampled: Callable[[Any, np.ndarray, np.ndarray], Any]
     is_linear: bool = False
 
@@ -158,11 +159,11 @@ class KernelLoop:
         ramps = rates is not None and rates.is_linear
         queue = queue_size(delay, period, ramps)
         sizes = np.zeros(3, dtype=np.int64)
-        slopes = 0 if given is None else problem.system.state.dim
+        stated = problem if rates is None else rates.stated
+        slopes = 0 if given is None else stated.system.state.dim
         memory.kernel.loop_sizes(
             ctypes.addressof(memory.model), problem.horizon, queue, slopes, sizes.ctypes.data
         )
-        stated = problem if rates is None else rates.stated
         m, self._limits = model.m, stated.input_limits
         limits = self._limits
         nominal = nominal if rates is None else rates.nominal
@@ -181,7 +182,7 @@ class KernelLoop:
         }  # fmt: skip
         if given is not None:
             M, group = problem.horizon + 1, model.group
-            lower, upper = problem.system.input_bounds
+            lower, upper = stated.system.input_bounds
             own |= {
                 "bias_places": np.array(given.places, dtype=np.int64), "Q": given.Q.T.copy(),
                 "bias_numbers": given.numbers, "inputs_lower": np.array(lower, dtype=float),
@@ -195,6 +196,8 @@ class KernelLoop:
             self.struct.settling, self.struct.rate = given.settling, self._rate.functions["rate"]
         if memory.model.blocks:
             own["begins"] = memory.arrays["u_ref"]
+        if rates is not None:
+            own["order"] = np.array(rates.order, dtype=np.int64)
         self._keep, self._disturbance = own, given
         self.is_late, self._began, self._deadline = False, 0.0, np.inf
         self._budget = np.inf
@@ -205,7 +208,8 @@ class KernelLoop:
         self._times = self.state[last : last + queue]
         ends = last + queue, last + queue * (1 + m)
         self._inputs = self.state[ends[0] : ends[1]].reshape(queue, m)
-        self._estimate = self.state[ends[1] :]
+        known = 0 if given is None else 3 + self.x.size + sum(given.sizes)
+        self._estimate = self.state[ends[1] : ends[1] + known]
         structs = memory.model, memory.task, memory.settings, self.struct
         self._addresses = tuple(ctypes.addressof(struct) for struct in structs)
         self._call = memory.kernel.loop

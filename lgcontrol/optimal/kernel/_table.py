@@ -182,6 +182,7 @@ size biased disturbances that are estimated
 size suspects inputs that may fail
 size rates rates of the system
 number settling time constant of the estimate, s
+places order which inputs of the system the controls and other inputs are, with rates; else null
 places bias_places which inputs they are; behind them those that may fail
 given bias_numbers numbers of the search for a target
 given Q weight on errors of the target

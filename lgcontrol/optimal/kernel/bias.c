@@ -31,12 +31,27 @@ typedef struct {
   double *has_target, *x, *u, *multipliers, *inverse; /* the last target, to go on from */
 } lg_bias;
 
+/* Coordinates of a measured state: the inputs that a problem with rates has behind it are not. */
+static int64_t measured(const lg_model *m, const lg_loop *c) { return m->nq - (c->held > 0 ? m->nv : 0); }
+
+/* Inputs of the system, which a problem with rates has in the order of `order`, controls first. */
+static int64_t own_inputs(const lg_model *m) { return m->nu - (m->blocks ? 2 * m->nv + 2 : 0); }
+
+static int64_t own_place(const lg_loop *c, int64_t j) { return c->held > 0 ? c->order[j] : j; }
+
+static int64_t own_control(const lg_model *m, const lg_loop *c, int64_t i)
+{
+  return c->held > 0 ? c->order[i] : m->controls[i];
+}
+
 static lg_bias bias_of(const lg_model *m, const lg_loop *c)
 {
+  const int64_t n = measured(m, c);
   double *at = c->state + LG_NUMBERS + m->nv + c->queue * (1 + m->nv);
   lg_bias b;
-  b.has_seen = at, b.seen_t = at + 1, b.seen_x = at + 2, b.inputs = b.seen_x + m->nq, b.has_target = b.inputs + m->nu;
-  b.x = b.has_target + 1, b.u = b.x + m->nq, b.multipliers = b.u + m->nv, b.inverse = b.multipliers + c->rates;
+  b.has_seen = at, b.seen_t = at + 1, b.seen_x = at + 2, b.inputs = b.seen_x + n;
+  b.has_target = b.inputs + own_inputs(m);
+  b.x = b.has_target + 1, b.u = b.x + n, b.multipliers = b.u + m->nv, b.inverse = b.multipliers + c->rates;
   return b;
 }
 
@@ -106,9 +121,6 @@ static void least_size(int64_t rows, int64_t n, const double *G, const double *b
   }
 }
 
-/* Coordinates of a measured state: the inputs that a problem with rates has behind it are not. */
-static int64_t measured(const lg_model *m, const lg_loop *c) { return m->nq - (c->held > 0 ? m->nv : 0); }
-
 /* Where a control that moves to the answers is at a time; see `Delay.position`. */
 static double position(const lg_model *m, const lg_loop *c, double t, int64_t i)
 {
@@ -151,25 +163,27 @@ static void go(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, dou
 
 /* The same under controls that move to the answers: each way in one piece, and then the rest. */
 static void ramp_on(const lg_model *m, lg_task *q, lg_state *s, const lg_loop *c, double from,
-                    double end, double *u, double *x)
+                    double end, const double *push, double *u, double *x)
 {
   const int64_t queued = (int64_t)c->state[LG_QUEUED], n = measured(m, c);
   const double *const times = queue_times(m, c);
   double now = from;
-  for (int64_t i = 0; i < m->nv && queued > 0; i++) x[n + i] = position(m, c, now, i);
   for (int64_t k = 0; k < queued; k++) {
     const double until = k + 1 < queued ? smaller(larger(times[k + 1], from), end) : end;
     const double there = k > 0 ? smaller(larger(times[k] + c->held, now), until) : now;
     for (int side = 0; side < 2; side++) {
       const double stop = side ? until : there;
       if (!(stop - now > c->early)) continue;
-      for (int64_t i = 0; i < m->nv; i++)
-        u[m->controls[i]] = (position(m, c, stop, i) - x[n + i]) / (stop - now);
+      for (int64_t i = 0; i < m->nv; i++) {
+        const double v = position(m, c, now, i);
+        x[n + i] = push ? v + push[own_control(m, c, i)] : v;
+        u[m->controls[i]] = (position(m, c, stop, i) - v) / (stop - now);
+      }
       go(m, q, s, c, now, stop, u, x);
-      for (int64_t i = 0; i < m->nv; i++) x[n + i] = position(m, c, stop, i);
       now = stop;
     }
   }
+  for (int64_t i = 0; i < m->nv && queued > 0; i++) x[n + i] = position(m, c, now, i);
 }
 
 /* Move a state on from one time to another under the answers that are on their way, before the first
@@ -178,30 +192,35 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
                   const double *push, double *x)
 {
   lg_state own, *s = &own;
-  double now = from, u[m->nu], v[m->nu];
-  const int64_t n = measured(m, c);
+  double now = from, u[m->nu], v[m->nu], acting[m->nv];
+  const int64_t n = measured(m, c), has_rates = n < m->nq;
   open_task(m, q, s);
   copy(u, c->nominal, m->nu);
   for (int64_t i = 0; i < m->nv; i++) {
-    const double first = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
-    u[m->controls[i]] = n < m->nq ? 0 : first;
-    if (n < m->nq) x[n + i] = first;
+    acting[i] = clip(u[m->controls[i]], c->widest_lower[i], c->widest_upper[i]);
+    if (has_rates) u[m->controls[i]] = 0, x[n + i] = acting[i];
   }
+  copy(v, u, m->nu);
+  for (int64_t j = has_rates ? m->nv : 0; j < own_inputs(m); j++)
+    if (push) v[j] = u[j] + push[own_place(c, j)];
   if (c->ramps) {
-    ramp_on(m, q, s, c, from, end, u, x);
+    ramp_on(m, q, s, c, from, end, push, v, x);
     return all_finite(x, m->nq);
   }
   const int64_t queued = (int64_t)c->state[LG_QUEUED];
   for (int64_t k = 0; k <= queued; k++) {
     const double next = k < queued ? smaller(larger(queue_times(m, c)[k], from), end) : end;
     if (next - now > c->early) {
-      for (int64_t i = 0; i < m->nu; i++) v[i] = push ? u[i] + push[i] : u[i];
+      for (int64_t i = 0; i < m->nv; i++) {
+        const double all = push ? acting[i] + push[own_control(m, c, i)] : acting[i];
+        *(has_rates ? x + n + i : v + m->controls[i]) = all;
+      }
       go(m, q, s, c, now, next, v, x);
     }
     now = next;
-    for (int64_t i = 0; i < m->nv && k < queued; i++)
-      *(n < m->nq ? x + n + i : u + m->controls[i]) = queue_inputs(m, c)[k * m->nv + i];
+    if (k < queued) copy(acting, queue_inputs(m, c) + k * m->nv, m->nv);
   }
+  if (has_rates) copy(x + n, acting, m->nv);
   return all_finite(x, m->nq);
 }
 
@@ -216,16 +235,16 @@ static void difference(const lg_model *m, lg_task *q, const double *x, const dou
  * fail explain of the error is no disturbance. */
 static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x)
 {
-  const int64_t n = c->biased + c->suspects, nx = m->nx;
+  const int64_t n = c->biased + c->suspects, nq = measured(m, c), nx = m->nx - (m->nq - nq);
   const lg_bias b = bias_of(m, c);
-  double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[nx], away[nx], asked[n];
+  double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[m->nx], away[m->nx], asked[n];
   const double h = c->bias_numbers[LG_DIFFERENCE];
   if (*b.has_seen == 0 || !(t > *b.seen_t + c->early)) return;
-  copy(guess, b.seen_x, m->nq);
+  copy(guess, b.seen_x, nq);
   int fine = run_on(m, q, c, *b.seen_t, t, b.inputs, guess);
   for (int64_t j = 0; j < n; j++)
     for (int side = 0; side < 2; side++) {
-      copy(push, b.inputs, m->nu), copy(moved, b.seen_x, m->nq);
+      copy(push, b.inputs, own_inputs(m)), copy(moved, b.seen_x, nq);
       push[c->bias_places[j]] += side ? -h : h;
       fine = run_on(m, q, c, *b.seen_t, t, push, moved) && fine;
       difference(m, q, moved, guess, away);
@@ -256,20 +275,21 @@ static void rates_at(const lg_model *m, lg_task *q, const lg_loop *c, double t, 
 static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x_ref,
                    const double *u_ref, double *x, double *u)
 {
-  const int64_t nx = m->nx, nv = m->nv, nd = c->rates, own = nx + nv, size = own + nd;
+  const int64_t nq = measured(m, c), nx = m->nx - (m->nq - nq), nv = m->nv, nd = c->rates;
+  const int64_t own = nx + nv, size = own + nd, nu = own_inputs(m);
   const lg_bias b = bias_of(m, c);
   const double *const set = c->bias_numbers;
-  double wanted[nd], rate[nd], by_x[nd * nx], by_u[nd * m->nu], away[nx], to[m->nq];
+  double wanted[nd], rate[nd], by_x[nd * nx], by_u[nd * nu], away[m->nx], to[m->nq];
   double A[size * size], V[size * size], lambda[size], left[size], before[size], step[size];
   double turned[size], along[size], scale = largest(c->Q, nx * nx, 0), shortest = INFINITY;
   int has_inverse = 0, has_left = 0, stands = 0;
   if (scale == 0) scale = 1;
   rates_at(m, q, c, t, x_ref, u_ref, wanted, by_x, by_u);
   copy(x, x_ref, m->nq);
-  for (int64_t i = 0; i < m->nu; i++) u[i] = u_ref[i] + b.inputs[i];
+  for (int64_t i = 0; i < nu; i++) u[i] = u_ref[i] + b.inputs[i];
   if (*b.has_target != 0) {
-    copy(x, b.x, m->nq), has_inverse = 1;
-    for (int64_t i = 0; i < nv; i++) u[m->controls[i]] = b.u[i];
+    copy(x, b.x, nq), has_inverse = 1;
+    for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] = b.u[i];
   } else {
     for (int64_t i = 0; i < nd; i++) b.multipliers[i] = 0;
   }
@@ -283,18 +303,18 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
       for (int64_t j = 0; j < nx && i < nx; j++)
         sum += (c->Q[i + j * nx] + (i == j ? set[LG_ERROR] * scale : 0)) * away[j];
       if (i >= nx) {
-        const int64_t r = m->controls[i - nx];
+        const int64_t r = own_control(m, c, i - nx);
         sum += set[LG_EFFORT] * scale * (u[r] - u_ref[r]);
       }
       for (int64_t j = 0; j < nd; j++)
-        sum += (i < nx ? by_x[j + i * nd] : by_u[j + m->controls[i - nx] * nd]) * b.multipliers[j];
+        sum += (i < nx ? by_x[j + i * nd] : by_u[j + own_control(m, c, i - nx) * nd]) * b.multipliers[j];
       left[i] = sum;
     }
     for (int64_t i = 0; i < nd; i++) left[own + i] = rate[i] - wanted[i];
     if (has_left) {
       double most = 0, top = 0;
       for (int64_t i = 0; i < own; i++) most = larger(most, fabs(step[i]));
-      for (int64_t i = 0; i < m->nu; i++) top = larger(top, fabs(u[i]));
+      for (int64_t i = 0; i < nu; i++) top = larger(top, fabs(u[i]));
       if (most < set[LG_FOUND] * (1 + top)) {
         stands = has_inverse;
         break;
@@ -322,9 +342,9 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
       stands = has_inverse;
       break;
     }
-    if (!all_finite(left, size) || !all_finite(by_x, nd * nx) || !all_finite(by_u, nd * m->nu)) {
+    if (!all_finite(left, size) || !all_finite(by_x, nd * nx) || !all_finite(by_u, nd * nu)) {
       copy(x, x_ref, m->nq);
-      for (int64_t i = 0; i < m->nu; i++) u[i] = u_ref[i] + b.inputs[i];
+      for (int64_t i = 0; i < nu; i++) u[i] = u_ref[i] + b.inputs[i];
       return;
     }
     if (!has_inverse) {
@@ -335,7 +355,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
         if (j >= nx) A[j * (size + 1)] = set[LG_EFFORT] * scale;
         for (int64_t i = 0; i < nd; i++)
           A[own + i + j * size] = A[j + (own + i) * size] =
-            j < nx ? by_x[i + j * nd] : by_u[i + m->controls[j - nx] * nd];
+            j < nx ? by_x[i + j * nd] : by_u[i + own_control(m, c, j - nx) * nd];
       }
       invert(size, A, set[LG_ROUNDED], b.inverse, V, lambda);
       has_inverse = 1;
@@ -348,49 +368,75 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
     double *const out[] = {to};
     call(&m->retract, 1, in, out, q->work);
     copy(x, to, m->nq);
-    for (int64_t i = 0; i < nv; i++) u[m->controls[i]] += step[nx + i];
+    for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] += step[nx + i];
     for (int64_t i = 0; i < nd; i++) b.multipliers[i] += step[own + i];
     has_left = 1;
   }
   if (stands) {
     *b.has_target = 1;
-    copy(b.x, x, m->nq);
-    for (int64_t i = 0; i < nv; i++) b.u[i] = u[m->controls[i]];
+    copy(b.x, x, nq);
+    for (int64_t i = 0; i < nv; i++) b.u[i] = u[own_control(m, c, i)];
   }
-  for (int64_t i = 0; i < m->nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+  for (int64_t i = 0; i < nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+}
+
+/* Inputs of the system that the reference has at a node. */
+static void own_reference(const lg_model *m, const lg_task *q, const lg_loop *c, int64_t k, double *u)
+{
+  for (int64_t j = 0; j < own_inputs(m); j++) u[own_place(c, j)] = q->u_ref[k * m->nu + j];
+  for (int64_t i = 0; i < m->nq - measured(m, c); i++)
+    u[own_control(m, c, i)] = q->x_ref[k * m->nq + measured(m, c) + i];
+}
+
+/* Inputs of the system as the reference at a node in the presence of the estimate. */
+static void put_aim(const lg_model *m, const lg_task *q, const lg_loop *c, int64_t k, const double *u)
+{
+  const int64_t n = measured(m, c), nu = m->nu;
+  double *const to = c->aim_u + k * nu;
+  copy(to, q->u_ref + k * nu, nu);
+  for (int64_t j = n < m->nq ? m->nv : 0; j < own_inputs(m); j++) to[j] = u[own_place(c, j)];
+  for (int64_t j = 0; j < m->nq - n; j++) {
+    const int64_t i = own_control(m, c, j);
+    c->aim_x[k * m->nq + n + j] = u[i];
+    if (m->blocks) to[nu - m->nv + j] = u[i];
+  }
 }
 
 /* What to follow in the presence of the estimate: a constant reference moves to the steady state next
  * to it; along one that moves the inputs compensate for as much as they can. */
 static void aim(const lg_model *m, lg_task *q, const lg_loop *c)
 {
-  const int64_t M = q->horizon + 1, nd = c->rates, nv = m->nv;
+  const int64_t M = q->horizon + 1, nd = c->rates, nv = m->nv, nu = own_inputs(m);
   const lg_bias b = bias_of(m, c);
+  double own[nu], u[nu];
   int moves = 0, any = 0;
-  for (int64_t i = 0; i < m->nu; i++) any = any || b.inputs[i] != 0;
+  for (int64_t i = 0; i < nu; i++) any = any || b.inputs[i] != 0;
   if (!any) return;
   for (int64_t i = m->nq; i < M * m->nq; i++) moves = moves || q->x_ref[i] != q->x_ref[i - m->nq];
-  for (int64_t i = m->nu; i < M * m->nu; i++) moves = moves || q->u_ref[i] != q->u_ref[i - m->nu];
+  for (int64_t k = 1; k < M; k++)
+    for (int64_t i = k * m->nu; i < k * m->nu + nu; i++)
+      moves = moves || q->u_ref[i] != q->u_ref[i - m->nu];
+  copy(c->aim_x, q->x_ref, M * m->nq);
   if (!moves) {
-    steady(m, q, c, q->t[0], q->x_ref, q->u_ref, c->aim_x, c->aim_u);
-    for (int64_t k = 1; k < M; k++)
-      copy(c->aim_x + k * m->nq, c->aim_x, m->nq), copy(c->aim_u + k * m->nu, c->aim_u, m->nu);
+    own_reference(m, q, c, 0, own);
+    steady(m, q, c, q->t[0], q->x_ref, own, c->aim_x, u);
+    for (int64_t k = 0; k < M; k++) copy(c->aim_x + k * m->nq, c->aim_x, m->nq), put_aim(m, q, c, k, u);
   } else {
-    double wanted[nd], rate[nd], by_x[nd * m->nx], by_u[nd * m->nu], B[nd * nv + 1], z[nv + 1];
-    copy(c->aim_x, q->x_ref, M * m->nq), copy(c->aim_u, q->u_ref, M * m->nu);
+    double wanted[nd], rate[nd], by_x[nd * m->nx], by_u[nd * nu], B[nd * nv + 1], z[nv + 1];
     for (int64_t k = 0; k < M; k++) {
       const double *x = q->x_ref + k * m->nq;
-      double *u = c->aim_u + k * m->nu;
+      own_reference(m, q, c, k, u);
       rates_at(m, q, c, q->t[k], x, u, wanted, by_x, by_u);
-      for (int64_t i = 0; i < m->nu; i++) u[i] += b.inputs[i];
+      for (int64_t i = 0; i < nu; i++) u[i] += b.inputs[i];
       for (int turn_ = 0; turn_ < 2; turn_++) {
         rates_at(m, q, c, q->t[k], x, u, rate, by_x, by_u);
-        for (int64_t i = 0; i < nv; i++) copy(B + i * nd, by_u + m->controls[i] * nd, nd);
+        for (int64_t i = 0; i < nv; i++) copy(B + i * nd, by_u + own_control(m, c, i) * nd, nd);
         for (int64_t i = 0; i < nd; i++) rate[i] = wanted[i] - rate[i];
         least_size(nd, nv, B, rate, c->bias_numbers[LG_RANK], z);
-        for (int64_t i = 0; i < nv; i++) u[m->controls[i]] += z[i];
+        for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] += z[i];
       }
-      for (int64_t i = 0; i < m->nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+      for (int64_t i = 0; i < nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
+      put_aim(m, q, c, k, u);
     }
   }
   q->x_ref = c->aim_x, q->u_ref = c->aim_u;

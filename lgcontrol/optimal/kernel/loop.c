@@ -394,6 +394,7 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   if (c->odd > 0 && is_odd(m, q, c)) return LG_ODD;
   c->crowded = 0;
   keep_to_clock(m, q, c, t);
+  memset(x, 0, (size_t)m->nq * sizeof(double));
   copy(x, c->x, measured(m, c));
   if (c->biased > 0) observe(m, q, c, t, x);
   if (c->ramps) begin_ramps(m, q, c);
@@ -414,7 +415,7 @@ LG_EXPORT int lg_loop_call(const lg_model *m, lg_task *q, const lg_settings *o, 
   }
   if (c->biased > 0) {
     *bias_of(m, c).has_seen = 1, *bias_of(m, c).seen_t = t;
-    copy(bias_of(m, c).seen_x, c->x, m->nq);
+    copy(bias_of(m, c).seen_x, c->x, measured(m, c));
   }
   c->crowded = is_full(m, c, start);
   if (c->crowded) {
