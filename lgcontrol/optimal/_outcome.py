@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,27 @@ class Iteration(NamedTuple):
     time: float
 
 
+class Ends:
+    """Whether a callback ended one of several solves, behind which no other follows.
+
+    Parameters
+    ----------
+    options : dict
+        Of the solves: their ``callback``, if there is one, is replaced by one that is watched.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.is_asked = False
+        self._callback = options.get("callback")
+        if self._callback is not None:
+            options["callback"] = self
+
+    def __call__(self, entry: Iteration) -> bool:
+        """What the callback says."""
+        self.is_asked = bool(self._callback and self._callback(entry))
+        return self.is_asked
+
+
 class Violation(NamedTuple):
     """The largest violation of a constraint, and its place.
 
@@ -128,7 +149,7 @@ class TranscriptionError:
         Change of the optimal cost, to first order, if the integrals of each step and its end were
         exact.
     inputs_of_steps : ndarray, shape (N,)
-        What inputs that vary within each step would save, estimated from the slope of the inputs
+        Saved by inputs that vary within each step. It is estimated from the slope of the inputs
         and, between their limits, from that of the switching function. No error where the plant
         holds its inputs.
     violations : tuple of Violation

@@ -19,7 +19,7 @@ from ..systems import Parameter, Trajectory
 from ..systems._internal import check_name, check_state
 from ._bounds import ALONG, check_consistent, with_known_limits
 from ._flat_phases import FlatPhases, named_rows, reference_of
-from ._outcome import SolveStatus
+from ._outcome import Ends, SolveStatus
 from ._phase import Phase
 from ._phase_motions import guess_of_phases, held, nodes_of
 from ._phase_shapes import PhaseShape
@@ -263,15 +263,16 @@ class PhasedProblem:
                         "Phase(duration=) says"
                     )
         given = guess_of_phases(self._flat, guess, times)
-        solver, began = make_solver(solver, self.problem), perf_counter()
+        solver, began, ends = make_solver(solver, self.problem), perf_counter(), Ends(options)
         found = self.problem.solve(
             self._flat.start(start, times), guess=given, solver=solver, **options
         )
         ended = GIVEN_UP if "max_iterations" in options else (*GIVEN_UP, USED_UP)
-        if durations is None and self._flat.free and found.status in ended:
+        may_go_on = durations is None and self._flat.free and not ends.is_asked
+        if may_go_on and found.status in ended:
             left = options.get("time_limit", np.inf) - (perf_counter() - began)
             options = options | ({"time_limit": left} if "time_limit" in options else {})
-            found = self._from_longer(found, start, guess, solver, options)
+            found = self._from_longer(found, start, guess, solver, options, ends)
         made = self._told(found, start, options)
         text = DERIVED["coarseness"](solver, made) if is_told else ""
         if text:
@@ -292,6 +293,7 @@ class PhasedProblem:
         guess: Any,
         solver: Solver | str | None,
         options: dict[str, Any],
+        ends: Ends,
     ) -> OptimalSolution:
         """A plan whose search begins at one of longer durations, or what was found.
 
@@ -317,6 +319,8 @@ class PhasedProblem:
                     solver=solver,
                     **options,
                 )
+                if ends.is_asked:
+                    return found
                 if not made.is_success:
                     break
             else:

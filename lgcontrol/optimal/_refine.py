@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen._internal import check_shape
 from ..systems import System, Trajectory
 from ._bounds import place_text
-from ._outcome import SolveStatus, TranscriptionError
+from ._outcome import Ends, TranscriptionError
 from ._phase import Phase
 from ._phased_solution import PhasedSolution
 from ._phases import PhasedProblem
@@ -40,6 +40,7 @@ def refined(
             if is_phased
             else problem.with_arguments(quadrature="gauss")
         )
+    ends = Ends(options)
     given: dict[str, Any] = options
     rounds = failures = 0
     while True:
@@ -48,7 +49,7 @@ def refined(
         off, beyond = _off(found, error), error.violations_of_steps
         is_met = bool(off.sum() <= tolerance and beyond.max(initial=0.0) <= tolerance)
         rounds, failures = rounds + 1, 0 if found.is_success else failures + 1
-        if is_met or _is_last(rounds, failures, found, off):
+        if is_met or ends.is_asked or _is_last(rounds, failures, off):
             break
         wanted = _wanted(off, beyond, tolerance, failures)
         finer = (_finer_phases if is_phased else _finer_problem)(finer, found, error, wanted)
@@ -147,12 +148,9 @@ def _off_of(
     return np.nan_to_num(own + states.max(axis=1), nan=1.0, posinf=1.0)
 
 
-def _is_last(
-    rounds: int, failures: int, found: OptimalSolution | PhasedSolution, off: np.ndarray
-) -> bool:
+def _is_last(rounds: int, failures: int, off: np.ndarray) -> bool:
     """Whether no further round follows."""
-    is_over = found.status is SolveStatus.STOPPED or len(off) >= MOST_NODES
-    return is_over or rounds > MOST_ROUNDS or failures > MOST_FAILURES
+    return len(off) >= MOST_NODES or rounds > MOST_ROUNDS or failures > MOST_FAILURES
 
 
 def _wanted(off: np.ndarray, beyond: np.ndarray, tolerance: float, failures: int) -> np.ndarray:

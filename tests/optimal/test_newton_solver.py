@@ -12,6 +12,8 @@ from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
     OptimalControlProblem,
+    Phase,
+    PhasedProblem,
     Plan,
     Rates,
     with_rates,
@@ -22,7 +24,7 @@ from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.systems import Input, Parameter, System
 
 from .examples import pendulum
-from .test_interior_point import PROBLEMS, slew, turned
+from .test_interior_point import PROBLEMS, in_numpy, slew, turned
 from .test_phases import parked, posts
 from .user_tasks import TASKS
 
@@ -143,6 +145,45 @@ def test_a_second_attempt_that_is_cut_short_keeps_the_verdict_of_the_first(is_on
     assert np.array_equal(cut.x, whole.x) and cut.violations == whole.violations
     assert cut.message.startswith(whole.message)
     assert cut.message.endswith("a second attempt from guess='cheapest' was cut short: stopped")
+
+
+@pytest.mark.parametrize(
+    ("makes", "most"), [(InteriorPointSolver, 20), (InteriorPointSolver, 80), (in_numpy, 20)]
+)
+def test_all_attempts_share_the_iterations(makes, most):
+    """Two ways from each of two guesses take 141; the second guess gets what the first one left."""
+    solver, seen = makes(slew(bounds=[Bound("rate", -0.5, 0.5)])), []
+    found = solver.solve(
+        FAST, guess="rest", max_iterations=most, callback=lambda entry: seen.append(entry)
+    )
+    assert len(seen) == most
+    assert found.status == ("iteration limit" if most == 20 else "infeasible")
+    cut = "a second attempt from guess='cheapest' was cut short: iteration limit"
+    assert found.message.endswith(cut) == (most == 80)
+
+
+@pytest.mark.parametrize("is_phased", [False, True])
+def test_nothing_follows_a_callback_that_ended_a_second_attempt(is_phased):
+    """The first attempt, infeasible, is the answer: no refinement follows, no other duration."""
+    cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("speed", "m/s", -1, 1)])
+    there, asked, most = [Bound("x0", 5.0, 6.0, at="terminal")], [], np.inf
+    stated = (
+        PhasedProblem([Phase(cart, 5, (0.1, 0.5), bounds=there)]) if is_phased
+        else OptimalControlProblem(cart, 5, 0.1, Q=0.0, bounds=there)
+    )  # fmt: skip
+
+    def ask(entry):
+        asked.append(entry)
+        return len(asked) > most
+
+    whole = stated.solve([0.0], guess="rest", callback=ask)
+    most = len((whole.solution if is_phased else whole).iterations) + 3
+    assert whole.status == "infeasible" and len(asked) > most + 1
+    asked.clear()
+    found = stated.solve([0.0], guess="rest", refine=1e-3, callback=ask)
+    assert found.status == "infeasible"
+    assert "cut short: stopped" in found.message
+    assert len(asked) == most + 1
 
 
 def test_what_led_to_no_plan_is_named():

@@ -988,8 +988,8 @@ class NewtonKKT:
     def followed(self, tau: float, x0: np.ndarray) -> PlanIterate | None:
         """The plan rolled out from x0 under its gains; None where that is not finite.
 
-        Where that exceeds hard rows, by gains that are stiff next to them, the rollout of its
-        inputs alone is taken if its merit is lower.
+        Gains are stiff next to hard rows. If that rollout exceeds them, the rollout of its inputs
+        alone is taken if its merit is lower.
         """
         fed = self.roll_out(self.K, tau, x0=x0)
         if not self.has_hard or (fed is not None and not self.exceeds(fed[1][2])):
@@ -1388,10 +1388,10 @@ class NewtonKKT:
 
         The iterate is rolled out from x0 under its gains (`followed`) and improved by steps of the
         solve. It takes more steps if the iterate is far off, or the barrier parameter large next to
-        hard rows; that parameter follows how far off the iterate is.
-        With hard rows only the first step is rolled out, and the last one if defects are large:
-        along curved rows a rollout loses the distances that their multipliers fit.
-        If the steps end with a hard row violated, the last iterate that kept all of them counts,
+        hard rows. That parameter follows how far off the iterate is.
+        With hard rows only the first step is rolled out, and the last one if defects are large.
+        Along curved rows a rollout loses the distances that their multipliers fit.
+        Steps may end with a hard row violated. Then the last iterate that kept all of them counts,
         unless it costs much more than the plan at the start.
         """
         o, kept, started = self.o, None, None

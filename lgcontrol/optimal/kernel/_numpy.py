@@ -118,7 +118,7 @@ class NumpyMemory(KernelMemory):
             solver.begin_warm()
         else:
             solver = self._newton(nodes)
-        most = task.max_iterations - taken + (task.more if is_elastic else 0)
+        most = task.max_iterations - taken
         found = solver.solve(most, is_elastic=is_elastic, watch=self._watch)
         last = taken + len(found.log) - 1
         self.arrays["log"][taken : last + 1] = found.log

@@ -28,7 +28,7 @@ from ...systems import ReferenceLike
 from ...systems._internal import check_state, on_constraints
 from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
-from .._outcome import Iteration, SolveStatus
+from .._outcome import Ends, Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import OptimalControlProblem
 from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
@@ -410,9 +410,8 @@ class InteriorPointSolver:
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
-            At least 0. As many again, with the elastic problem first, if that ends infeasible or
-            stalled; and up to twice as many for "cheapest", if another guess leads to no plan. A
-            solve takes four times as many at most.
+            At least 0, of all attempts together. A solve that stalls or ends infeasible begins
+            again with the elastic problem. If a guess leads to no plan, "cheapest" follows.
         time_limit : float
             In s.
         callback : callable, optional
@@ -459,32 +458,33 @@ class InteriorPointSolver:
         if not self.is_prepared:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
-        memory.reserve(2 * max_iterations)
-        way: dict[str, Any] = {"tolerance": tolerance, "more": max_iterations}
+        memory.reserve(max_iterations)
         try:
             memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
-            status, left = None, max_iterations
+            status, left, way = None, max_iterations, {"tolerance": tolerance}
             if isinstance(guess, OptimalSolution) and guess.is_success:
                 with memory.beginning_at(self.settings.real_time_mu):
                     resume = WARM if is_warm else FRESH
                     status = memory.run("plan", max_iterations=left, resume=resume, **way)
-                left = max(0, left - memory.task.iterations)
+                left -= memory.task.iterations
             if status is None or (status not in (CONVERGED, ITERATIONS) and left > 0):
                 memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
                 is_warm = False
                 status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
+                left -= memory.task.iterations
             ended, nodes = self._ended(status, times, first, is_warm=is_warm)
             cut, text = watch.ended, ""
-            if self._leads_astray(status, guess) and not watch.is_over:
+            if self._leads_astray(status, guess) and left > 0 and not watch.is_over:
                 led = "the system's policy" if guess is None else "the guess"
                 self._take_guess("cheapest", x0, times, setting, reference)
                 first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
-                status = memory.run("plan", max_iterations=max_iterations, resume=FRESH, **way)
+                status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
                 if status == CONVERGED:
                     ended, nodes = self._ended(status, times, first, is_warm=False)
                     text = f"{led} leads to no plan; this one begins at guess='cheapest'"
-                elif watch.ended is not None:
-                    text = f"a second attempt from guess='cheapest' was cut short: {watch.ended}"
+                elif watch.ended is not None or status == ITERATIONS:
+                    why = watch.ended or SolveStatus.ITERATION_LIMIT
+                    text = f"a second attempt from guess='cheapest' was cut short: {why}"
         finally:
             memory.task.watch = None
         watch.raise_error()
@@ -533,7 +533,7 @@ class InteriorPointSolver:
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
         with memory.beginning_at(self.settings.real_time_mu):
             status = memory.run(
-                "plan", tolerance=tolerance, max_iterations=MOST, more=0,
+                "plan", tolerance=tolerance, max_iterations=MOST,
                 resume=WARM if is_warm else FRESH,
             )  # fmt: skip
         plan = self._plan_of(float(found.t[0]), is_warm=is_warm)
@@ -549,15 +549,7 @@ class InteriorPointSolver:
         """The best of solves from several guesses, as far as there is time for them."""
         if not guesses:
             raise ValueError("guess is an empty tuple: give one guess or more")
-        began, best, is_stopped, asked = time.perf_counter(), None, False, options["callback"]
-
-        def ask(entry: Iteration) -> bool:
-            nonlocal is_stopped
-            is_stopped = bool(asked(entry))
-            return is_stopped
-
-        if asked is not None:
-            options["callback"] = ask
+        began, best, ends = time.perf_counter(), None, Ends(options)
         for guess in guesses:
             left = seconds - (time.perf_counter() - began)
             if best is not None and left <= 0:
@@ -568,7 +560,7 @@ class InteriorPointSolver:
                 best.cost,
             ):
                 best = other
-            if is_stopped:
+            if ends.is_asked:
                 break
         assert best is not None
         self.plan = best.plan
@@ -799,7 +791,7 @@ class InteriorPointSolver:
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
         memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
-        status = memory.run("plan", tolerance=0.0, max_iterations=iterations, more=0)
+        status = memory.run("plan", tolerance=0.0, max_iterations=iterations)
         log = memory.arrays["log"][memory.task.iterations][None].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         self.plan = plan if status == NOT_FINITE else found

@@ -115,8 +115,8 @@ back back its second part
 # A solve: what is given, how it is to go, and what is found.
 TASK = _table("""
 size horizon steps
-size max_iterations of this call
-size more most further real-time steps if a plan is far off; iterations of the other way of a plan
+size max_iterations of this call; of a plan, of all its ways
+size more most further real-time steps if a plan is far off
 size resume 0 for a fresh solve, 1 to go on, 2 for the elastic problem first, 3 from a plan
 size starts which of the starts are tried
 size exact whether second derivatives are used

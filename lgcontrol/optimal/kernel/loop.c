@@ -191,7 +191,6 @@ static int first(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c
   }
   copy(kept, q->plan, sizes[1]);
   q->max_iterations = c->most - taken < c->first_iterations ? c->most - taken : c->first_iterations;
-  q->more = 0;
   const int status = lg_newton_plan(m, q, o);
   v = verdict(m, q, o, q->iterations);
   v.steps += taken;

@@ -190,7 +190,7 @@ static void keep(const lg_model *m, lg_task *q, int64_t size, int64_t numbers, i
 
 /* A solve from the nodes of the plan, by another way where the first leads nowhere: a problem is said
  * to be infeasible if its elastic problem, solved first from the same nodes, says so too. The other way
- * has `more` iterations of its own. */
+ * has the iterations that are left. */
 LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   const int64_t most = q->max_iterations;
@@ -206,7 +206,7 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   const lg_task before = *q;
   keep(m, q, sizes[1], sizes[7], 0);
   copy(q->plan, q->best, sizes[1]), copy(last, log + taken * LG_LOG, LG_LOG);
-  q->resume = LG_ELASTIC, q->max_iterations = most - taken + q->more, q->log = log + taken * LG_LOG;
+  q->resume = LG_ELASTIC, q->max_iterations = most - taken, q->log = log + taken * LG_LOG;
   const int other = lg_newton_solve(m, q, o);
   q->max_iterations = most, q->log = log, q->iterations += taken;
   q->evaluations += before.evaluations, q->factorizations += before.factorizations;
