@@ -230,12 +230,14 @@ class FlatPhases:
     def _points_within(
         self, i: int, t: Any, x: Any, u: Any, p: Any
     ) -> list[tuple[float, Any, Any]]:
-        """Weight, time and state of the points at which integrals over a step are taken."""
-        system, length = self.phases[i].system, self._length(i, t, x)
-        now, state, before, found = self._time(i, t, x), self._begun(i, t, x, u, p), 0.0, []
+        """Weight, time and state of the points at which integrals over a step are taken.
+
+        Those of the step that is taken: phases of the same system share it.
+        """
         if self.quadrature == "left":
-            return [(1.0, now, state)]
-        given = self._inputs_of(i, t, x, u)
+            return [(1.0, self._time(i, t, x), self._begun(i, t, x, u, p))]
+        system, before, found = self.phases[i].system, 0.0, []
+        now, state, given, length = self._step_of_all(self._alike_of(i), t, x, u, p)
         if self.quadrature == AT_POINTS:
             method = collocation_of(self.method)
             X = point_states(system, method)(now, state, given, p[: system.n_parameters], length)[0]
@@ -352,10 +354,22 @@ class FlatPhases:
             found.setdefault(id(phase.system), []).append(i)
         return list(found.values())
 
+    def _alike_of(self, i: int) -> list[int]:
+        """Phases of the system of one."""
+        return next(alike for alike in self._alike() if i in alike)
+
     def _step_of(self, i: int, t: Any, x: Any, u: Any, p: Any) -> list[Any]:
         """Time, state, inputs and length of the step of a phase that begins at node t."""
         given = self._inputs_of(i, t, x, u)
         return [self._time(i, t, x), self._begun(i, t, x, u, p), given, self._length(i, t, x)]
+
+    def _step_of_all(self, alike: list[int], t: Any, x: Any, u: Any, p: Any) -> list[Any]:
+        """The same of the phase that node t belongs to, of some that have one system."""
+        given = self._step_of(alike[0], t, x, u, p)
+        for j in alike[1:]:
+            is_in, own = self._is_in(j, t), self._step_of(j, t, x, u, p)
+            given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
+        return given
 
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
@@ -366,11 +380,7 @@ class FlatPhases:
             totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
             for alike in self._alike():
                 i = alike[0]
-                given = self._step_of(i, t, x, u, p)
-                for j in alike[1:]:
-                    is_in, own = self._is_in(j, t), self._step_of(j, t, x, u, p)
-                    given = [ca.if_else(is_in, *pair) for pair in zip(own, given, strict=True)]
-                now, begin, inputs, length = given
+                now, begin, inputs, length = self._step_of_all(alike, t, x, u, p)
                 system = self.phases[i].system
                 after = system.step(self.method).function(now, begin, inputs, p, length)
                 moved = system.state.minus(after, x[self.own[i]])

@@ -160,12 +160,19 @@ def test_a_lander_with_a_limit_of_its_thrust_takes_few_iterations(method):
         Bound(lambda t, x, u, p: ca.sumsqr(u[:2]), upper=256.0, name="thrust"),
         Bound(lambda t, x, u, p: x, 0.0, 0.0, at="terminal", name="rest"),
     ]
-    found = OptimalControlProblem(
+    problem = OptimalControlProblem(
         lander, 20, 6.5 / 20, Q=0, R=0.1, hold="collocation", method=method, bounds=bounds
-    ).solve([60, 100, -8, -10])
+    )
+    start, exact = np.array([60.0, 100.0, -8.0, -10.0]), {"tolerance": 1e-10}
+    found = problem.solve(start, **exact)
     assert found.is_success
     assert found.cost == pytest.approx(LANDING[method], rel=1e-6)
     assert len(found.iterations) < 30
+    told, away = found.sensitivities(), 1e-3 * np.array([1.0, -2.0, 1.0, 1.0])
+    assert told.active["thrust"] > 30
+    ahead, behind = (problem.solve(start + s * away, guess=found, **exact) for s in (1, -1))
+    change = told.forward(x0=2 * away).u
+    assert np.allclose(ahead.u - behind.u, change, atol=1e-6 * np.abs(change).max())
 
 
 def test_points_within_steps_have_no_input_at_the_last_node():
