@@ -609,9 +609,12 @@ class _StepHessians:
         self._tableau, self._h, self._start, self._d = tableau, dt / substeps, moved["x"], d
         time, y, price = ca.SX.sym("time"), ca.SX.sym("y", *x.shape), ca.SX.sym("price", *x.shape)
         input_, z = ca.SX.sym("input", *u.shape), ca.SX.sym("z", *p.shape)
-        rate = system.state.rate_matrix(y) @ system.f(time, y, input_, z)
+        lift: Any = system.state.rate_matrix(y)
+        rate = lift @ system.f(time, y, input_, z)
         given, both = [time, y, input_, z], ca.vertcat(y, input_)
-        field = ca.Function("field", given, [rate, ca.jacobian(rate, both)])
+        is_flat = ca.SX(lift).is_eye()  # coordinates are tangent vectors: derivatives are known
+        own = ca.horzcat(*system.derivatives(*given)) if is_flat else ca.jacobian(rate, both)
+        field = ca.Function("field", given, ca.cse([rate, ca.sparsify(own)]))
         structure = system.structure
         known = None if structure is None else structure.acceleration_hessian
         bent: Any = (
