@@ -13,6 +13,7 @@ from lgcontrol.groups import check_element
 from lgcontrol.optimal._internal import ExportCase, check_constant, sample_reference
 
 from ._mpc_delay import moved
+from ._mpc_kernel import keep_up, whole_state
 
 # Size of the error at which test vectors of an export begin.
 TEST_ERROR = 0.1
@@ -22,11 +23,12 @@ def export_mpc(
     mpc: Any, folder: str | Path, name: str | None, x0: ArrayLike | None, calls: int
 ) -> Path:
     """Write an MPC as plain C99; see `MPC.export_c`."""
-    parts = mpc._parts
     for word, is_used, remedy in (
         ("split", mpc.real_time.split, "call _step with split=False here"),
         ("budget in seconds", np.isfinite(mpc.real_time.budget), "C99 has no clock: bound the "
          "iterations of any call, RealTime(most_iterations=…)"),
+        ("parameters that are functions of time", bool(mpc._values.functions), "give numbers here, "
+         "and write p of the struct before each _step"),
     ):  # fmt: skip
         if is_used:
             raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
@@ -35,9 +37,11 @@ def export_mpc(
             f"an exported MPC cannot start from {type(mpc.guess).__name__}: make it with "
             "guess='cheapest', or with a policy of the system and guess='policy'"
         )
+    start = np.zeros(0)
     if mpc.reference is not None:
         check_constant(mpc.system, mpc.reference)
-    word = mpc._parts.planner.word
+        mpc, start = _keeping_up(mpc, x0)
+    parts, word = mpc._parts, mpc._parts.planner.word
     options: dict[str, Any] = {
         "name": name, "p": mpc._p,
         "reference": parts.aim(parts.began(), mpc.reference, mpc.offset, mpc._own)[1],
@@ -55,22 +59,31 @@ def export_mpc(
             options["disturbance"] = mpc._parts.estimator.in_kernel
     if mpc.reference is None or not mpc.solver.has_loop:  # nothing here answers as firmware does
         return mpc.solver.export_c(folder, **options)
-    return mpc.solver.export_c(folder, **options, cases=[_case(mpc, word, x0, calls)])
+    return mpc.solver.export_c(folder, **options, cases=[_case(mpc, word, start, calls)])
 
 
-def _case(mpc: Any, word: str, x0: ArrayLike | None, calls: int) -> ExportCase:
-    """Calls from a fresh start along a nominal closed loop."""
+def _keeping_up(mpc: Any, x0: ArrayLike | None) -> tuple[Any, np.ndarray]:
+    """A copy with as many substeps as its first call would take, and the state of that call."""
     system, other = mpc.system, mpc._copy()
-    other._take(mpc.problem)
-    other._parts = replace(other._parts, planner=other._parts.planner.from_word(word))
-    if mpc.solver.is_prepared:
-        other.solver.prepare()
     if x0 is None:
         start = sample_reference(system, mpc.reference, np.zeros(1), mpc._own).x[0]
         move = TEST_ERROR * np.random.default_rng(0).normal(size=system.n_errors)
         x = system.retract(start, move, mpc._own)
     else:
         x = check_element("x0", x0, system.state)
+    loop = mpc._parts.began()
+    whole = whole_state(mpc, loop, x, mpc.offset, mpc.reference)
+    keep_up(other, loop, whole, mpc.offset, mpc.reference)
+    return other, x
+
+
+def _case(mpc: Any, word: str, x: np.ndarray, calls: int) -> ExportCase:
+    """Calls from a fresh start along a nominal closed loop."""
+    system, other = mpc.system, mpc._copy()
+    other._take(mpc.problem)
+    other._parts = replace(other._parts, planner=other._parts.planner.from_word(word))
+    if mpc.solver.is_prepared:
+        other.solver.prepare()
     t, states, answers, statuses = mpc.dt * np.arange(calls), [], [], []
     for k in range(calls):
         states.append(x)

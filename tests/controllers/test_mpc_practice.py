@@ -681,6 +681,7 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     for options, message in (
         ({"real_time": RealTime(budget=1e-3)}, r"has no budget in seconds: .*most_iterations=…"),
         ({"real_time": RealTime(split=True)}, "has no split"),
+        ({"p": {"gravity": lambda t: 1.0 + t}}, "has no parameters that are functions of time"),
     ):
         with pytest.raises(NotImplementedError, match=message):
             swing(**options).export_c(tmp_path / "none")
@@ -695,6 +696,33 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     with pytest.raises(NotImplementedError, match="hold tide at the reference depend on time"):
         MPC(tide, 5, 0.1, reference=[0.0]).export_c(tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_firmware_begins_as_the_first_call_of_a_loop_does(monkeypatch):
+    given = {}
+
+    def export_c(solver, folder, **options):
+        given.update(options, problem=solver.problem)
+        return folder
+
+    monkeypatch.setattr(InteriorPointSolver, "export_c", export_c)
+    drag, push = Parameter("drag", "1/s", 0.1), Input("push", role="disturbance")
+    slow = System(
+        "slow", Rn(2), lambda t, x, u, p: [x[1], u[0] + u[1] - p[0] * x[1]],
+        inputs=["pull", push], parameters=[drag],
+    )  # fmt: skip
+    # A parameter that takes more substeps, which the first call finds out.
+    fast = MPC(slow, 10, 0.1, R=0.1, reference=[0.0, 0.0], p={"drag": 80.0})
+    fast.export_c("nowhere", x0=[0.5, 0.1])
+    assert given["problem"].substeps > fast.problem.substeps
+    answer = fast(0.0, [0.5, 0.1])
+    assert given["cases"][0].u[0] == pytest.approx(answer, abs=1e-9)
+    # A loop that has estimated a disturbance leaves the reference alone.
+    pushed = MPC(slow, 10, 0.1, R=0.1, reference=[0.0, 0.0], disturbance="push")
+    for k in range(5):
+        pushed(0.1 * k, [0.1 * k, 0.5])
+    pushed.export_c("nowhere")
+    assert abs(pushed.disturbance["push"]) > 0.01 and given["reference"] == [0.0, 0.0]
 
 
 def test_what_is_forgotten_is_said_before_anything_is_compiled(monkeypatch):

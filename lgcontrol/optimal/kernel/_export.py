@@ -357,6 +357,11 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
         "The controls are linear in time: let the actuator move from one answer to the",
         "next within LG_MPC_PERIOD, the first time from the inputs of the reference.",
     ]
+    closed = [
+        "",
+        "Measured states must satisfy the constraints of the mechanism, positions and rates:",
+        "calls in Python move them there, this code does not.",
+    ]
     in_blocks = [
         "",
         "The controls change in blocks. Of the inputs in u_ref, write those that the plan is to",
@@ -426,6 +431,7 @@ def _header(model: Any, loop: LoopExport, sizes: dict[str, int], has_input: bool
             "reference above all.",
             *(ramp if is_linear else []),
             *(in_blocks if changes_in_blocks(system) else []),
+            *([] if own.project is None else closed),
         ],
     )
     return f"""\
