@@ -140,7 +140,7 @@ class Campaign:
             If the store cannot be written to or is in use, or the executor ended. Outcomes in the
             store stay; the same call continues from there.
         KeyboardInterrupt
-            After Ctrl-C; the store has what was done.
+            After Ctrl-C; the store has what was done, and the message says how much.
         """
         if os.environ.get(WORKER):
             raise CampaignError(
@@ -176,6 +176,8 @@ class Campaign:
                 if left:
                     with running(executor, len(left)) as pool:
                         drive(pool, setting, [(keys[k], cases[k]) for k in left], deliver)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(_stopped(shown.done, len(keys), store)) from None
             finally:
                 shown.end()
         return CampaignResult(self, archive)
@@ -274,6 +276,15 @@ class Campaign:
             self.samples,
             trajectories,
         )
+
+
+def _stopped(done: int, count: int, store: str | os.PathLike[str] | None) -> str:
+    """What a Ctrl-C leaves."""
+    if store is None:
+        return f"stopped after {done} of {count} cases, which are lost: store=FILE keeps them"
+    if not done:
+        return f"stopped before the first of {count} cases had ended: {store} has none of them"
+    return f"stopped with {done} of {count} cases in {store}: the same call runs the others"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +55,7 @@ class LocalPool:
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
         """Future of a call."""
-        with _without_main():
+        with _without_main(), _without_interrupts():
             return self._pool.submit(function, *arguments)
 
     def remake(self) -> None:
@@ -98,6 +99,19 @@ def _without_main() -> Iterator[None]:
     finally:
         for name, value in kept.items():
             setattr(main, name, value)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let workers that begin here not see a Ctrl-C while they import: it is the parent's."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def capacity_of(executor: Any) -> int:

@@ -114,9 +114,6 @@ def campaign_command(options: argparse.Namespace) -> int:
         )
     except (CampaignError, ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
-    except KeyboardInterrupt:
-        print(f"\nstopped; the finished cases are in {store}; the same command runs the others")
-        raise
     print(result)
     for one in result.worst(count=3):
         if not one.is_success:

@@ -38,6 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ._main import run_words  # loads NumPy, which takes long enough to be interrupted
 
         return run_words(arguments)
-    except KeyboardInterrupt:
-        print("\nlgcontrol: stopped", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"\nlgcontrol: {str(interrupt) or 'stopped'}", file=sys.stderr)
         return STOPPED

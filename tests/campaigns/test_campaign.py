@@ -296,7 +296,7 @@ def test_ctrl_c_keeps_what_there_is(tmp_path, result):
             raise KeyboardInterrupt
 
     campaign = Campaign(designs.design, cases=32)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"stopped with 1 of 32 cases in .*a.db: the same"):
         campaign.run(executor=Here(), store=tmp_path / "a.db", progress=interrupt)
     assert len(campaign.open(tmp_path / "a.db")) == 1
     found = campaign.run(executor=Here(), store=tmp_path / "a.db", progress=lines.append)
@@ -305,6 +305,26 @@ def test_ctrl_c_keeps_what_there_is(tmp_path, result):
                         lines[-1])  # fmt: skip
     campaign.run(executor=Here(), store=tmp_path / "a.db", progress=lines.append)
     assert re.fullmatch(r"32 of 32 cases, 32 from the store; \d+ failed: .*", lines[-1])
+
+
+def test_ctrl_c_before_the_first_case_has_ended_says_that_nothing_is_stored(tmp_path):
+    class Stopping(Here):
+        def submit(self, function, /, *arguments):
+            raise KeyboardInterrupt
+
+    for store, words in (
+        (tmp_path / "a.db", "before the first of 2 cases had ended: .*a.db has none of them"),
+        (None, "stopped after 0 of 2 cases, which are lost: store=FILE keeps them"),
+    ):
+        with pytest.raises(KeyboardInterrupt, match=words):
+            Campaign(designs.design, cases=2).run(executor=Stopping(), store=store)
+
+
+def test_workers_never_see_a_ctrl_c_also_while_they_begin(pool):
+    """Their imports ended with a traceback of their own."""
+    blocked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+    assert signal.SIGINT in blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 SCRIPT = """
