@@ -33,5 +33,7 @@ def bounded_with_units(
     states: np.ndarray | None,
 ) -> dict[str, tuple[np.ndarray, float, float, str]]:  # fmt: skip
     """Bounded quantities by name: values, limits and unit."""
+    if not stated.bounds:
+        return {}
     found = stated.bounded(times, x, u, p, states)
     return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}

@@ -204,6 +204,8 @@ class Product(LieGroup):
         if any(isinstance(part, ca.SX | ca.MX | ca.DM) for part in parts):
             return ca.vertcat(*parts)
         arrays = [np.asarray(part, dtype=np.float64) for part in parts]
+        if all(array.ndim == 1 for array in arrays):  # a tenth of the time
+            return np.concatenate(arrays)
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         return np.concatenate([np.broadcast_to(a, batch + a.shape[-1:]) for a in arrays], axis=-1)
 

@@ -136,6 +136,9 @@ class LoopState(NamedTuple):
     disturbance: np.ndarray
 
 
+_KINDS: dict[str, Any] = dict(Loop._fields_)  # type: ignore[arg-type]
+
+
 class KernelLoop:
     """A loop of one controller, with delay and period in s, and inputs before the first answer.
 
@@ -297,8 +300,7 @@ class KernelLoop:
 
     def place(self, name: str) -> tuple[int, bool]:
         """Address of a field of the loop, and whether it holds a number, else a whole one."""
-        fields: Any = Loop._fields_
-        is_number = dict(fields)[name] is ctypes.c_double
+        is_number = _KINDS[name] is ctypes.c_double
         return ctypes.addressof(self.struct) + getattr(Loop, name).offset, is_number
 
     def keeps_still(self, reference: Any) -> bool:
