@@ -157,3 +157,23 @@ def test_priors_that_mean_nothing_are_refused():
         Phase(cart, 5, 2.0, duration_prior=(2.0, 1.0))
     with pytest.raises(ValueError, match="expected duration in s, weight > 0"):
         Phase(cart, 5, (1.0, 2.0), duration_prior=(2.0, 0.0))
+
+
+def test_a_squared_excess_counts_per_s_whatever_the_steps_of_a_phase():
+    slow = Bound("v", upper=0.5, soft=0.05)
+    excess = Residual(lambda t, x, u, p: ca.fmax(0.0, x[1] - 0.5), 20.0)
+    costs = []
+    for steps in (20, 40):
+        found = [
+            PhasedProblem(
+                Phase(CART, steps, (1.0, 8.0), R=0.1, bounds=[*STOP, *soft], residuals=terms),
+                time_weight=1.0,
+            ).solve([-2.0, 0.0])
+            for soft, terms in (((), [excess]), ([slow], []))
+        ]
+        assert all(one.is_success for one in found)
+        costs.append([one.cost for one in found])
+        over = found[0].trajectory.x[:, 1] - 0.5
+        assert 0.01 < over.max() < 0.2  # both the limit and its price matter
+    assert costs[1][0] == pytest.approx(costs[0][0], rel=0.01)
+    assert costs[1][1] > 1.05 * costs[0][1]  # a soft bound of a phase counts at each node
