@@ -247,10 +247,12 @@ class Filter(ABC):
         x = self.x0 if x0 is None else check_start(self.system, "x0", x0, self.p, batch=True)
         P = self.P0 if P0 is None else np.asarray(P0, dtype=np.float64)
         P = self._errors.from_system(x, P)
-        batch = x.shape[:-1]
-        lower = np.broadcast_to(self._lower(P), (*batch, *P.shape[-2:]))
+        batch, lower, inputs = x.shape[:-1], self._lower(P), self.system.nominal_input
+        if not batch and lower.ndim == 2:
+            return self.layout.pack(x, lower, inputs, -float(self.settle))
+        lower = np.broadcast_to(lower, (*batch, *P.shape[-2:]))
         rows = [
-            self.layout.pack(a, b, self.system.nominal_input, -float(self.settle))
+            self.layout.pack(a, b, inputs, -float(self.settle))
             for a, b in zip(x.reshape(-1, x.shape[-1]), lower.reshape(-1, *P.shape[-2:]),
                             strict=True)
         ]  # fmt: skip

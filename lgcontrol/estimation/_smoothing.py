@@ -37,7 +37,7 @@ class FilterColumn:
         """Entries of the column."""
         return self._bounds[-1]
 
-    @property
+    @cached_property
     def _bounds(self) -> list[int]:
         parts = [0, self.nq, self.triangle, 2 * self.sensors, self.inputs]
         return np.cumsum(parts).tolist()

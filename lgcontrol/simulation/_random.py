@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -18,9 +19,14 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     >>> float(stream(1, "sensor", "gps").normal()) == float(stream(1, "sensor", "gps").normal())
     True
     """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_key(names)))
+
+
+@lru_cache(maxsize=256)
+def _key(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Four words that stand for names; runs of the same parts follow each other."""
     digest = blake2b("\0".join(names).encode(), digest_size=16).digest()
-    key = tuple(int(word) for word in np.frombuffer(digest, dtype="<u4"))
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    return tuple(np.frombuffer(digest, dtype="<u4").tolist())
 
 
 def check_seed(seed: object) -> int:
