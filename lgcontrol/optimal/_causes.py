@@ -348,7 +348,10 @@ def _without_slope(last: LastIterate, one: HeldRow) -> str:
         return f"{what}: state each part that is to be zero, instead of a square or a product"
     remedy = "state the quantity itself instead of its square"
     if one.node == len(last.nodes.u):
-        remedy += ', or leave the last node out, at="path"'
+        remedy += (
+            ', or leave the last node out: at="path", with linear inputs (hold="first") '
+            "at=range(0, N) for N steps"
+        )
     if one.node == 0:
         remedy = "start elsewhere: no step to first order leaves this limit"
     return f"{what}: {remedy}"

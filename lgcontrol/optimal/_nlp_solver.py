@@ -27,7 +27,13 @@ from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program
 from ._node_plans import nodes_of, plan_layout
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._outcome import (
+    ACCEPTABLE_RESIDUAL,
+    Iteration,
+    SolveStatus,
+    start_violations,
+    worst_violations,
+)
 from ._plan import Plan, PlanLayout
 from ._problem import OptimalControlProblem
 from ._reference import ReferenceSamples
@@ -444,9 +450,11 @@ class NLPSolver:
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.STALLED
         total = time.perf_counter() - spent[0]
         text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
+        start = start_violations(rows, values.rows[0], tolerance) if violations else ""
+        message = "; ".join(filter(None, [text, *map(str, violations), start]))
         solution = solution_at(
             problem, nodes, setting, nodes.t, log[-1], status=status, violations=violations,
-            message="; ".join([text, *map(str, violations)]), iterations=tuple(log),
+            message=message, iterations=tuple(log),
             times={"total": total, "model": total - spent[1], "qp": spent[1]}, _prices=prices,
         )  # fmt: skip
         self.plan = solution.plan

@@ -216,6 +216,18 @@ def sentence(
     }[status]
 
 
+def start_violations(rows: BoundRows, first: np.ndarray, tolerance: float) -> str:
+    """Hard bounds from the first step on that the given start violates itself, for messages.
+
+    `first` (rows,) are the values of the rows at the start.
+    """
+    over = np.maximum(first - rows.upper, rows.lower - first)
+    holds = np.isinf(rows.soft) & rows.active[1] & ~rows.active[0] & (len(rows.active) > 2)
+    found = np.flatnonzero(holds & (over > tolerance))
+    names = ", ".join(f"{rows.names[i]} by {over[i]:.3g}" for i in found[np.argsort(-over[found])])
+    return f"the start itself violates {names}: start within, or give soft=" if names else ""
+
+
 def worst_violations(
     rows: BoundRows, excess: np.ndarray, times: np.ndarray, tolerance: float = 0.0
 ) -> tuple[Violation, ...]:

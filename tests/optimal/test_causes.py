@@ -99,6 +99,21 @@ def angle(*rows):
     return problem.solve([0.0, 0.0])
 
 
+def fade(**at):
+    """The largest push falls to zero before the end, where its square is too large by 0.005."""
+    cone = Bound(lambda t, x, u, p: u[0] ** 2 - (3 - t) ** 2, upper=-0.005, name="fades", **at)
+    problem = OptimalControlProblem(
+        cart(), 30, 0.1, Q=1.0, R=0.1, bounds=[cone], hold="first", reference=[9, 0]
+    )
+    return problem.solve([0.0, 0.0])
+
+
+def behind(x0, **soft):
+    wall = [Bound("x0", 0.0, **soft), Bound(lambda t, x, u, p: x[0], -0.5, name="gap", **soft)]
+    problem = OptimalControlProblem(cart(), 20, 0.1, Q=1, R=0.1, bounds=wall, reference=[1, 0])
+    return problem.solve(x0)
+
+
 CAUSES = {
     "a duration at its limit": (
         lambda: short(1.0), lambda: short(10.0),
@@ -137,6 +152,17 @@ CAUSES = {
     "what no input changes": (
         lambda: still(0, 1, 2), lambda: still(0, 1),
         ["no input changes end[2] at node 30", "leave this bound out"],
+    ),
+    "a cone of linear inputs with its apex at the end": (
+        lambda: fade(), lambda: fade(at=range(0, 30)),
+        ["fades is at its limit at node 30, where its gradient vanishes", "at=range(0, N)"],
+    ),
+    "a start behind a wall": (
+        lambda: behind([-1.0, 0.0]), lambda: behind([0.5, 0.0]),
+        ["the start itself violates x0 by 1, gap by 0.5: start within, or give soft="],
+    ),
+    "a start behind a wall that is soft": (
+        lambda: behind([-1.0, 0.0]), lambda: behind([-1.0, 0.0], soft=100.0), ["or give soft="]
     ),
     "bounds that depend on each other": (
         lambda: angle(0, 1), lambda: angle(0),

@@ -127,8 +127,33 @@ def solve(free=(), arrival=None, given=(), jump=None, **terms):
 
 
 def test_the_longest_flight_within_limits_is_found():
-    found = PhasedProblem(Phase(CART, 5, (0.5, 3.0)), time_weight=-1.0).solve([0.0, 0.0])
+    problem = PhasedProblem(Phase(CART, 5, (0.5, 3.0)), time_weight=-1.0)
+    found = problem.solve([0.0, 0.0])
     assert found.durations["phase0"] == pytest.approx(3.0, abs=1e-6)
+    told = (
+        "duration.phase0 is at its upper limit, 3: a wider one lowers the cost, at first by 1 per"
+    )
+    assert told in found.message
+
+
+@pytest.mark.parametrize("at", ["start", "both"])
+@pytest.mark.parametrize("least", [0.5, 2.5])
+def test_a_free_constant_that_ends_at_its_limit_says_what_that_costs(at, least):
+    """Least time from rest to rest over 0.9: 2 √0.9 = 1.897 s, or the least that is allowed."""
+    timed = System(
+        "timed", Product(way=Rn(2), T=Rn(1)), lambda t, x, u, p: [x[2] * x[1], x[2] * u, 0.0],
+        inputs=[Input("push", "N", -1, 1)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        timed, 20, 1 / 20, Q=0.0, R=1e-6, terminal=0.0, free=["T"], reference=[1.0, 0.0, 1.0],
+        costs=[Cost(lambda t, x, u, p: x[2])],
+        bounds=[Bound("T", least, 5.0, at=at), Bound("way", [1, 0], [1, 0], at="terminal")],
+    )  # fmt: skip
+    found = problem.solve([0.1, 0.0, 1.0])
+    assert found.is_success
+    assert found.x[0, 2] == pytest.approx(max(least, 2 * np.sqrt(0.9)), abs=1e-4)
+    told = "T.x0 is at its lower limit, 2.5: a wider one lowers the cost, at first by 1 per unit"
+    assert (told in found.message) == (least == 2.5)
 
 
 @pytest.mark.parametrize("weight", [0.5, 5.0, 500.0])

@@ -17,9 +17,10 @@ from .._outcome import (
     SolveStatus,
     Violation,
     sentence,
+    start_violations,
     worst_violations,
 )
-from .._plan import Plan
+from .._plan import SCALE, Plan
 from .._solution import OptimalSolution
 from .._solutions import judged, solution_at
 from .._stage_model import StageModel
@@ -142,7 +143,11 @@ class KernelResults:
                 causes = causes if any(causes) else [OTHER_START]
             parts = [message, *causes, *map(str, violations), _of_defects(gap)]
             if violations and status in (SolveStatus.INFEASIBLE, SolveStatus.STALLED):
-                parts += self._at_limits(nodes, setting, rows), self._kept_against(found)
+                parts += self._at_limits(nodes, setting, rows), self._in_conflict(found)
+            if violations:
+                parts.append(start_violations(once.rows, rows[0], tolerance))
+            if status.is_success:
+                parts += self._binding_limits(found, nodes, setting)
             return {"message": unknown or "; ".join(filter(None, parts))}
 
         made = solution_at(
@@ -197,7 +202,8 @@ class KernelResults:
                 text = "the iterations of the call ended before the plan kept its hard bounds"
             if violations and status is SolveStatus.INFEASIBLE:
                 text = self._at_limits(nodes, setting, rows)
-            parts = text, *map(str, violations), self._at_start(rows, violations)
+            start = start_violations(once.rows, rows[0], KEPT) if violations else ""
+            parts = text, *map(str, violations), start
             return {"message": "; ".join(filter(None, parts))}
 
         made = solution_at(
@@ -208,14 +214,6 @@ class KernelResults:
         if not (self.model.is_implicit or setting.box.contradictions):
             return made
         return judged(made, setting)
-
-    def _at_start(self, values: np.ndarray, violations: tuple[Violation, ...]) -> str:
-        """Violated bounds that the first node violates too, for messages."""
-        rows = self.model.transcription.rows
-        over = np.maximum(values[0] - rows.upper, rows.lower - values[0]) > KEPT
-        found = {(rows.names[i], rows.kinds[i]) for i in np.flatnonzero(over)}
-        names = [entry.name for entry in violations if (entry.name, entry.kind) in found]
-        return f"the start of the plan violates {', '.join(names)} already" if names else ""
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
         """Limits of controls, and of what is free at the start, that are met, for messages."""
@@ -243,7 +241,29 @@ class KernelResults:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return names
 
-    def _kept_against(self, found: Plan) -> str:
+    def _binding_limits(self, found: Plan, nodes: Nodes, setting: Setting) -> list[str]:
+        """Hard limits that a free constant, such as a duration, is at, and what they cost."""
+        model, sides = self.model, self.model.sides
+        count, n = len(sides.row), model.n
+        z = np.where(sides.active & np.isinf(sides.weight), found["z"][:, :count], 0.0)
+        active = np.flatnonzero((z > found["s"][:, :count]).any(axis=0))
+        if not (len(model.free) and len(active)):
+            return []
+        at, names, told = model.expand(nodes, setting), model.transcription.rows.names, []
+        moves = np.concatenate([at.A - np.eye(n), at.B], axis=2).any(axis=(0, 2))
+        varies = np.append(moves | ~np.isin(np.arange(n), model.free), np.ones(model.m, bool))
+        for j in active:
+            row, side = sides.row[j], "upper" if sides.sign[j] > 0 else "lower"
+            if at.G[:, row, varies].any() or at.G_end[row, varies[:n]].any():
+                continue
+            price = found["scales"][row] * z[:, j].sum() / found["kept"][SCALE]
+            told.append(
+                f"{names[row]} is at its {side} limit, {sides.limit[j]:g}: a wider one lowers the "
+                f"cost, at first by {price:.2g} per unit; widen it unless it is meant"
+            )
+        return told
+
+    def _in_conflict(self, found: Plan) -> str:
         """Equalities that are kept at the expense of what is exceeded, for messages."""
         sides = self.model.sides
         if not len(sides.equal):
@@ -257,7 +277,7 @@ class KernelResults:
             for row, price in zip(sides.equal, largest, strict=True)
             if price > least
         ]
-        return f"kept against it: {', '.join(names)}" if names else ""
+        return f"in conflict with the equality on {', '.join(names)}" if names else ""
 
 
 def _of_defects(gap: float) -> str:
