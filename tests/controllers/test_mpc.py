@@ -632,6 +632,6 @@ def test_without_a_reference_a_run_does_not_begin():
 def test_help_shows_the_options_of_the_problem_as_well():
     names = set(inspect.signature(MPC).parameters)
     assert {"system", "horizon", "Q", "bounds", "substeps", "real_time", "disturbance"} <= names
-    assert "problem" not in names and len(names) <= 22
+    assert "problem" not in names and len(names) <= 23
     with pytest.raises(TypeError, match=r"MPC\(\): unknown argument 'residual'.*'residuals'"):
         MPC(double_integrator(), 5, 0.1, residual=[])
