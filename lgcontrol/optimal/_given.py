@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen._internal import check_semidefinite, check_shape
+from ..systems._internal import check_state, on_constraints
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
@@ -76,6 +77,17 @@ class Given:
             kept = reference.copy() if type(reference) is np.ndarray else reference
             self._last = (kept, values.copy(), start, found)
         return found
+
+    def begun(
+        self, x0: ArrayLike, t0: float, reference: Any, p: Any, arrival: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, Setting]:
+        """Start, times of the nodes and setting of a solve."""
+        problem, system = self.problem, self.problem.system
+        x0 = check_state(system, "x0", x0)
+        times = problem.times(float(check_shape("t0", t0, ())))
+        setting = self.setting(times, reference, p, arrival)
+        x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
+        return x0, times, setting._replace(x0=x0) if len(problem.free_start) else setting
 
     def _arrival(self, weight: ArrayLike) -> np.ndarray:
         problem, n = self.problem, self.problem.system.n_errors

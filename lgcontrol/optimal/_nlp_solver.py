@@ -16,13 +16,11 @@ from ..codegen import named_options
 from ..codegen._internal import (
     Progress,
     UnknownNameError,
-    check_shape,
     interruptible,
     unknown_name,
     was_interrupted,
 )
 from ..systems import ReferenceLike
-from ..systems._internal import check_state, on_constraints
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._nlp_program import ProgramLayout, build_program
@@ -238,15 +236,9 @@ class NLPSolver:
         there is no further one when they are used up. IPOPT keeps the time limit within a round,
         fatrop between rounds. The callback is called after each round.
         """
-        x0 = check_state(self.problem.system, "x0", x0)
-        times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         assert self._given is not None
-        setting = self._given.setting(times, reference, p)
-        system = self.problem.system
-        x0 = on_constraints(system, "x0", x0, setting.p[: system.n_parameters])
-        if len(self.problem.free_start):
-            setting = setting._replace(x0=x0)
+        x0, times, setting = self._given.begun(x0, t0, reference, p)
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         return self._solved(x0, nodes, setting, tolerance, max_iterations, time_limit, callback)
 

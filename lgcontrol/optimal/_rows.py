@@ -60,6 +60,30 @@ class BoundRows:
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
 
 
+@dataclass(eq=False)
+class _Row:
+    """A row that is being made: its expression g, limits, penalty weight, nodes."""
+
+    name: str
+    kind: str
+    g: Any
+    lower: float
+    upper: float
+    soft: float
+    parameter: int
+    active: np.ndarray
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is a hard equality that holds somewhere."""
+        return bool(self.lower == self.upper and np.isinf(self.soft) and self.active.any())
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is within the limits."""
+        slack = ROUNDING * max(1.0, abs(value))
+        return self.lower - slack <= value <= self.upper + slack
+
+
 def build_rows(
     system: System,
     bounds: Sequence[Bound],
@@ -79,9 +103,8 @@ def build_rows(
     """
     known = known or {}
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
-    columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
-    of_parameters: list[int] = []
-    t, x, u, p, x_ref = symbols
+    rows: list[_Row] = []
+    _, x, u, p, _ = symbols
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
     for bound in bounds:
@@ -135,61 +158,38 @@ def build_rows(
             for value, least, most, side in limited:
                 if np.isinf(least) and np.isinf(most):
                     continue
-                columns.append(value)
-                names.append(labels[row])
                 place = "" if bound.at == "both" else place_text(bound.at)
-                kinds.append(" ".join(filter(None, [place, side])))
-                lower.append(least)
-                upper.append(most)
-                soft.append(np.inf if penalty is None else penalty * shares[row])
-                of_parameters.append(own)
-                active.append(where.copy())
-    _leave_fixed(columns, lower, upper, soft, active)
-    if any(_is_equality(i, lower, upper, soft) and active[i].any() for i in range(len(columns))):
-        whole = spelled_out(columns, known) if known else columns
-        _leave_determined([t, x, u, p, x_ref], whole, lower, upper, soft, active)
-    rows = BoundRows(
+                kind = " ".join(filter(None, [place, side]))
+                weight = np.inf if penalty is None else penalty * shares[row]
+                made = labels[row], kind, value, least, most, weight, own, where.copy()
+                rows.append(_Row(*made))
+    _leave_fixed(rows)
+    columns, names = [row.g for row in rows], [row.name for row in rows]
+    if any(row.is_fixed for row in rows):
+        _leave_determined(symbols, spelled_out(columns, known) if known else columns, rows)
+    meaning = BoundRows(
         tuple(names),
-        tuple(
-            kind if names.count(name) > 1 else "" for name, kind in zip(names, kinds, strict=True)
-        ),
-        np.array(lower),
-        np.array(upper),
-        np.array(soft),
-        np.array(of_parameters, dtype=np.int64),
-        np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
+        tuple(row.kind if names.count(row.name) > 1 else "" for row in rows),
+        *(np.array([getattr(row, side) for row in rows]) for side in ("lower", "upper", "soft")),
+        np.array([row.parameter for row in rows], dtype=np.int64),
+        np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T,
     )
-    return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+    return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), meaning
 
 
-def _leave_fixed(
-    columns: Sequence[Any],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    soft: Sequence[float],
-    active: list[np.ndarray],
-) -> None:
+def _leave_fixed(rows: Sequence[_Row]) -> None:
     """No limits where a hard equality fixes the same expression within them, such as an end.
 
     At a limit both together would leave nothing inside, where solvers search, and no multipliers.
     """
-    for i, value in enumerate(columns):
-        if not (_is_equality(i, lower, upper, soft) and active[i].any()):
-            continue
-        for k, other in enumerate(columns):
-            is_within = _is_within(lower[i], lower[k], upper[k])
-            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
-                active[k] &= ~active[i]
+    for row in rows:
+        for other in rows if row.is_fixed else ():
+            if other is not row and other.allows(row.lower):
+                if ca.is_equal(row.g, other.g, SAME_DEPTH):
+                    other.active &= ~row.active
 
 
-def _leave_determined(
-    symbols: Sequence[Any],
-    columns: Sequence[Any],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    soft: Sequence[float],
-    active: list[np.ndarray],
-) -> None:
+def _leave_determined(symbols: Sequence[Any], columns: Sequence[Any], rows: Sequence[_Row]) -> None:
     """No limits at nodes where linear hard equalities determine a row, within its limits.
 
     Such as a cone whose apex is the end of a landing: next to the equalities it says nothing, has
@@ -200,17 +200,16 @@ def _leave_determined(
     others = ca.vertcat(t, p, x_ref)
     linear = [
         i
-        for i in range(len(columns))
-        if _is_equality(i, lower, upper, soft)
-        and active[i].any()
+        for i, row in enumerate(rows)
+        if row.is_fixed
         and not ca.depends_on(columns[i], u)
         and not ca.which_depends(columns[i], x, 2, True)[0]
     ]
     slopes = {i: ca.jacobian(columns[i], x) for i in linear}
     linear = [i for i in linear if not ca.symvar(slopes[i])]
     nodes_by: dict[tuple[int, ...], list[int]] = {}
-    for k in range(len(active[0]) if linear else 0):
-        nodes_by.setdefault(tuple(i for i in linear if active[i][k]), []).append(k)
+    for k in range(len(rows[0].active) if linear else 0):
+        nodes_by.setdefault(tuple(i for i in linear if rows[i].active[k]), []).append(k)
     nodes_by.pop((), None)
     for equal, nodes in nodes_by.items():
         independent: list[int] = []
@@ -222,10 +221,10 @@ def _leave_determined(
         inverse = np.linalg.pinv(normals)
         unit = np.abs(inverse @ normals - np.eye(len(inverse))).max(axis=0) <= ROUNDING
         zero = type(x)(ca.DM.zeros(*x.shape))
-        ends = [lower[i] - ca.substitute(columns[i], x, zero) for i in independent]
+        ends = [rows[i].lower - ca.substitute(columns[i], x, zero) for i in independent]
         end = ca.densify(ca.sparsify(ca.DM(np.round(inverse, 15))) @ ca.vertcat(*ends))
         for i, value in enumerate(columns):
-            if i in independent or not active[i][nodes].any() or ca.depends_on(value, u):
+            if i in independent or not rows[i].active[nodes].any() or ca.depends_on(value, u):
                 continue
             depends = np.unique(np.array(ca.jacobian_sparsity(value, x).get_triplet()[1], int))
             if not unit[depends].all():
@@ -233,19 +232,8 @@ def _leave_determined(
             fixed = ca.substitute(value, x, end)
             if ca.depends_on(fixed, others):
                 continue
-            if _is_within(float(ca.evalf(fixed)), lower[i], upper[i]):
-                active[i][nodes] = False
-
-
-def _is_equality(
-    i: int, lower: Sequence[float], upper: Sequence[float], soft: Sequence[float]
-) -> bool:
-    return bool(lower[i] == upper[i] and np.isinf(soft[i]))
-
-
-def _is_within(value: float, low: float, high: float) -> bool:
-    slack = ROUNDING * max(1.0, abs(value))
-    return low - slack <= value <= high + slack
+            if rows[i].allows(float(ca.evalf(fixed))):
+                rows[i].active[nodes] = False
 
 
 @dataclass(frozen=True, eq=False)

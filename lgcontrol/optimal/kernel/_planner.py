@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cached_property, wraps
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,13 +21,12 @@ from ...codegen._internal import (
     check_count,
     check_shape,
     interruptible,
-    thread_count,
 )
 from ...systems import ReferenceLike
-from ...systems._internal import check_state, on_constraints
+from ...systems._internal import check_state
 from .._given import Given
 from .._guess import STARTS, make_guess, starts_of
-from .._outcome import Ends, Iteration, SolveStatus
+from .._outcome import Iteration, SolveStatus
 from .._plan import GAINS, MULTIPLIERS, NODES, Plan, PlanLayout
 from .._problem import OptimalControlProblem
 from .._reference import TIME_ROUNDING, ReferenceSamples, check_constant
@@ -42,59 +40,12 @@ from ._library import Stages, interpreted_stages, load_kernel, load_stages
 from ._loop import KernelLoop, LoopDisturbance, LoopRates, most_of
 from ._memory import CONVERGED, FRESH, ITERATIONS, NOT_FINITE, STALLED, WARM, KernelMemory
 from ._numpy import NumpyMemory
-from ._results import KEPT, KernelResults, iteration_of
-from ._table import LOG, WATCH
+from ._results import KEPT, KernelResults
+from ._several import best_of, solved_side_by_side
+from ._watch import Watch
 
 MOST = 1000  # iterations that a log holds
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Watch:
-    """What ends a solve early, time or the callback; says how far it is.
-
-    The kernel asks it after every iteration. What a callback raises, or Ctrl-C, ends the solve and
-    is raised behind it.
-    """
-
-    def __init__(
-        self,
-        started: float,
-        time_limit: float,
-        callback: Callable[[Iteration], bool | None] | None,
-        progress: Progress,
-    ) -> None:
-        self.started, self.time_limit, self.callback = started, time_limit, callback
-        self.progress, self.number = progress, 0
-        self.ended: SolveStatus | None = None
-        self.error: BaseException | None = None
-        self.call = WATCH(self._ask)
-
-    def _ask(self, entry: Any) -> int:
-        try:
-            spent = time.perf_counter() - self.started
-
-            def last() -> Iteration:
-                return iteration_of(entry[: len(LOG)], self.number, spent)
-
-            self.progress.tell(lambda: f"{self.number} iterations, residual {last().kkt:.1e}")
-            if self.callback is not None and self.callback(last()):
-                self.ended = SolveStatus.STOPPED
-            elif spent > self.time_limit:
-                self.ended = SolveStatus.TIME_LIMIT
-            self.number += 1
-        except BaseException as error:  # of the callback, or Ctrl-C
-            self.error = error
-        return int(self.is_over)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it ended the solve."""
-        return self.ended is not None or self.error is not None
-
-    def raise_error(self) -> None:
-        """Raise what ended the solve."""
-        if self.error is not None:
-            raise self.error
 
 
 def one_at_a_time(method: F) -> F:
@@ -438,16 +389,11 @@ class InteriorPointSolver:
                 "reference": reference, "t0": t0, "p": p, "arrival": arrival,
                 "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
             }  # fmt: skip
-            return self._best_of(x0, guess, time_limit, options)
+            return best_of(self, x0, guess, time_limit, options)
         self._take_built()
         started, problem = time.perf_counter(), self.problem
-        x0 = check_state(problem.system, "x0", x0)
-        times = float(check_shape("t0", t0, ())) + self._grid
         reference = problem.reference if reference is None else reference
-        setting = self._given.setting(times, reference, p, arrival)
-        x0 = on_constraints(problem.system, "x0", x0, setting.p[: problem.system.n_parameters])
-        if len(problem.free_start):
-            setting = setting._replace(x0=x0)
+        x0, times, setting = self._given.begun(x0, t0, reference, p, arrival)
         memory = self.memory
         memory.give(setting, times, x0, self._weight(setting))
         is_warm = self._take_solution(guess, x0, times, setting)
@@ -459,8 +405,7 @@ class InteriorPointSolver:
             name += " without machine code, which InteriorPointSolver(problem).prepare() builds"
         watch = Watch(started, time_limit, callback, Progress(name))
         memory.reserve(max_iterations)
-        try:
-            memory.task.watch = ctypes.cast(watch.call, ctypes.c_void_p).value
+        with watch.over(memory.task):
             status, left, way = None, max_iterations, {"tolerance": tolerance}
             if isinstance(guess, OptimalSolution) and guess.is_success:
                 with memory.beginning_at(self.settings.real_time_mu):
@@ -485,9 +430,6 @@ class InteriorPointSolver:
                 elif watch.ended is not None or status == ITERATIONS:
                     why = watch.ended or SolveStatus.ITERATION_LIMIT
                     text = f"a second attempt from guess='cheapest' was cut short: {why}"
-        finally:
-            memory.task.watch = None
-        watch.raise_error()
         self.plan = ended[3]
         made = self._results.solution(
             *ended, nodes, setting, started, tolerance=tolerance, ended=cut
@@ -536,37 +478,12 @@ class InteriorPointSolver:
                 "plan", tolerance=tolerance, max_iterations=MOST,
                 resume=WARM if is_warm else FRESH,
             )  # fmt: skip
-        plan = self._plan_of(float(found.t[0]), is_warm=is_warm)
-        log = memory.arrays["log"][: memory.task.iterations + 1].copy()
+        ended, nodes = self._ended(
+            status, found.t, Nodes(found.t, found.x, found.u), is_warm=is_warm
+        )
         return self._results.solution(
-            status, log, plan, plan, Nodes(found.t, plan["x"], plan["u"]), setting, started,
-            tolerance=tolerance, ended=None,
-        )  # fmt: skip
-
-    def _best_of(
-        self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
-    ) -> OptimalSolution:
-        """The best of solves from several guesses, as far as there is time for them."""
-        if not guesses:
-            raise ValueError("guess is an empty tuple: give one guess or more")
-        began, best, ends = time.perf_counter(), None, Ends(options)
-        for guess in guesses:
-            left = seconds - (time.perf_counter() - began)
-            if best is not None and left <= 0:
-                break
-            other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
-            if best is None or (not other.is_success, other.cost) < (
-                not best.is_success,
-                best.cost,
-            ):
-                best = other
-            if ends.is_asked:
-                break
-        assert best is not None
-        self.plan = best.plan
-        spent = time.perf_counter() - began
-        best.times.update({"total": spent, "model": spent})
-        return best
+            *ended, nodes, setting, started, tolerance=tolerance, ended=None
+        )
 
     def _take_solution(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting
@@ -612,42 +529,7 @@ class InteriorPointSolver:
         list of OptimalSolution
             In the order of the starts, each with its status.
         """
-        group = self.problem.system.state
-        starts = check_shape("x0", x0, (None, group.nq))
-        guesses = options.pop("guess", None)
-        if not isinstance(guesses, list):
-            guesses = [guesses] * len(starts)
-        if len(guesses) != len(starts):
-            raise ValueError(
-                f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
-                "or one for each"
-            )
-        self._take_built()
-        count = min(thread_count(), len(starts))
-        found: list[Any] = [None] * len(starts)
-        left = iter(range(len(starts)))  # taken from by whoever is free
-        lock = Lock()
-
-        def work(solver: InteriorPointSolver) -> None:
-            while True:
-                with lock:
-                    k = next(left, None)
-                if k is None:
-                    return
-                found[k] = solver.solve(starts[k], guess=guesses[k], **options)
-
-        if count <= 1:
-            work(self._twin())
-        else:
-            with ThreadPoolExecutor(count, thread_name_prefix="lgcontrol") as pool:
-                try:
-                    for future in [pool.submit(work, self._twin()) for _ in range(count)]:
-                        future.result()
-                except BaseException:  # as Ctrl-C: the others end with the solve that they are at
-                    with lock:
-                        left = iter(())
-                    raise
-        return found
+        return solved_side_by_side(self, x0, **options)
 
     def _twin(self) -> InteriorPointSolver:
         """The same solver with memory of its own, for another thread."""
@@ -740,23 +622,13 @@ class InteriorPointSolver:
             return self._begun(x0, plan, setting, times, started, iterations)
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
-        ended: list[SolveStatus] = []
-
-        def is_over(_: Any) -> int:
-            if time.perf_counter() - started > time_limit:
-                ended[:] = [SolveStatus.TIME_LIMIT]
-            return len(ended)
-
-        watch = WATCH(is_over) if np.isfinite(time_limit) else None
-        try:
-            memory.task.watch = None if watch is None else ctypes.cast(watch, ctypes.c_void_p).value
+        watch = Watch(started, time_limit, None, None) if np.isfinite(time_limit) else None
+        with nullcontext() if watch is None else watch.over(memory.task):
             status = memory.run(
                 "step", start=plan.head[0], max_iterations=iterations,
                 more=int(self.settings.real_time_more), mu_most=self.settings.real_time_mu,
                 tolerance=KEPT,
             )  # fmt: skip
-        finally:  # the callback is gone after this call
-            memory.task.watch = None
         log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         if status == STALLED and not np.isfinite(log[0, 1]):  # there are no derivatives there
@@ -766,26 +638,14 @@ class InteriorPointSolver:
         else:
             self.plan, nodes = found, Nodes(times, found["x"], found["u"])
         return self._results.step(
-            status,
-            log,
-            found,
-            self.plan,
-            nodes,
-            setting,
-            started,
-            memory.task.iterations,
-            is_late=bool(ended),
-        )
+            status, log, found, self.plan, nodes, setting, started, memory.task.iterations,
+            is_late=watch is not None and watch.ended is not None,
+        )  # fmt: skip
 
     def _begun(
-        self,
-        x0: np.ndarray,
-        plan: Plan,
-        setting: Setting,
-        times: np.ndarray,
-        started: float,
+        self, x0: np.ndarray, plan: Plan, setting: Setting, times: np.ndarray, started: float,
         iterations: int,
-    ) -> OptimalSolution:
+    ) -> OptimalSolution:  # fmt: skip
         """Iterations of a solve from the nodes of a plan."""
         memory = self.memory
         memory.take(plan)
