@@ -168,11 +168,13 @@ def build_rows(
     if any(row.is_fixed for row in rows):
         _leave_determined(symbols, spelled_out(columns, known) if known else columns, rows)
     meaning = BoundRows(
-        tuple(names),
-        tuple(row.kind if names.count(row.name) > 1 else "" for row in rows),
-        *(np.array([getattr(row, side) for row in rows]) for side in ("lower", "upper", "soft")),
-        np.array([row.parameter for row in rows], dtype=np.int64),
-        np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T,
+        names=tuple(names),
+        kinds=tuple(row.kind if names.count(row.name) > 1 else "" for row in rows),
+        lower=np.array([row.lower for row in rows]),
+        upper=np.array([row.upper for row in rows]),
+        soft=np.array([row.soft for row in rows]),
+        parameter=np.array([row.parameter for row in rows], dtype=np.int64),
+        active=np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), meaning
 
