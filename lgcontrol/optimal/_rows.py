@@ -61,7 +61,7 @@ class BoundRows:
 
 
 @dataclass(eq=False)
-class _Row:
+class _RowMade:
     """A row that is being made: its expression g, limits, penalty weight, nodes."""
 
     name: str
@@ -103,7 +103,7 @@ def build_rows(
     """
     known = known or {}
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
-    rows: list[_Row] = []
+    rows: list[_RowMade] = []
     _, x, u, p, _ = symbols
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
@@ -162,7 +162,7 @@ def build_rows(
                 kind = " ".join(filter(None, [place, side]))
                 weight = np.inf if penalty is None else penalty * shares[row]
                 made = labels[row], kind, value, least, most, weight, own, where.copy()
-                rows.append(_Row(*made))
+                rows.append(_RowMade(*made))
     _leave_fixed(rows)
     columns, names = [row.g for row in rows], [row.name for row in rows]
     if any(row.is_fixed for row in rows):
@@ -179,7 +179,7 @@ def build_rows(
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), meaning
 
 
-def _leave_fixed(rows: Sequence[_Row]) -> None:
+def _leave_fixed(rows: Sequence[_RowMade]) -> None:
     """No limits where a hard equality fixes the same expression within them, such as an end.
 
     At a limit both together would leave nothing inside, where solvers search, and no multipliers.
@@ -191,7 +191,9 @@ def _leave_fixed(rows: Sequence[_Row]) -> None:
                     other.active &= ~row.active
 
 
-def _leave_determined(symbols: Sequence[Any], columns: Sequence[Any], rows: Sequence[_Row]) -> None:
+def _leave_determined(
+    symbols: Sequence[Any], columns: Sequence[Any], rows: Sequence[_RowMade]
+) -> None:
     """No limits at nodes where linear hard equalities determine a row, within its limits.
 
     Such as a cone whose apex is the end of a landing: next to the equalities it says nothing, has
