@@ -57,319 +57,173 @@ class Settings:
     (0.001, 0.99)
     """
 
+    # fmt: off
     # barrier parameter
-    mu_first: float = _number(
-        1.0, 1e-8, 1e4,
-        "first barrier parameter, of the scaled cost",
-        "own", "planning --rules, iterations: 9 % more at IPOPT's 0.1",
-    )  # fmt: skip
-    mu_last: float = _number(
-        0.02, 1e-6, 1.0,
+    mu_first: float = _number(1.0, 1e-8, 1e4, "first barrier parameter, of the scaled cost", "own",
+        "planning --rules, iterations: 9 % more at IPOPT's 0.1")
+    mu_last: float = _number(0.02, 1e-6, 1.0,
         "last barrier parameter at most, as a share of the tolerance; at least, as a share of that",
-        "own", "user_tasks, costs: 1e-4 off with many active constraints at IPOPT's 0.1",
-    )  # fmt: skip
-    mu_least: float = _number(
-        1e-11, 1e-20, 1.0,
-        "least barrier parameter of a solve, whatever the tolerance",
-        "IPOPT", "test_interior_point.py, watched: residual 0.18 at 2e-17",
-    )  # fmt: skip
-    mu_factor: float = _number(
-        0.2, 1e-3, 0.99,
-        "factor between barrier parameters",
-        _WB, "ablation: 1 % more iterations at 0.1, 2 % fewer at 0.4",
-    )  # fmt: skip
-    mu_power: float = _number(
-        1.5, 1.0, 2.0,
-        "power between barrier parameters",
-        _WB, "ablation: 10 % more iterations at 1.2, 1 % at 1.8",
-    )  # fmt: skip
-    mu_error: float = _number(
-        10.0, 0.1, 1e3,
-        "error of the barrier problem, in barrier parameters, at which it is lowered",
-        _WB, "ablation: 7 % more iterations at 3; 3 % at 30, one fewer converges",
-    )  # fmt: skip
-    fast_step: float = _number(
-        0.9, 0.0, 1.0,
-        "step length of a step that may lower it early",
-        "own", "planning --rules, iterations: 8 % more without",
-    )  # fmt: skip
-    fast_error: float = _number(
-        0.5, 0.0, 1.0,
-        "share to which such a step reduces the error, unless controls alone have limits",
-        "own", "planning --rules, costs: 11 of 240 dearer, one cheaper",
-    )  # fmt: skip
+        "own", "user_tasks, costs: 1e-4 off with many active constraints at IPOPT's 0.1")
+    mu_least: float = _number(1e-11, 1e-20, 1.0,
+        "least barrier parameter of a solve, whatever the tolerance", "IPOPT",
+        "test_interior_point.py, watched: residual 0.18 at 2e-17")
+    mu_factor: float = _number(0.2, 1e-3, 0.99, "factor between barrier parameters", _WB,
+        "ablation: 1 % more iterations at 0.1, 2 % fewer at 0.4")
+    mu_power: float = _number(1.5, 1.0, 2.0, "power between barrier parameters", _WB,
+        "ablation: 10 % more iterations at 1.2, 1 % at 1.8")
+    mu_error: float = _number(10.0, 0.1, 1e3,
+        "error of the barrier problem, in barrier parameters, at which it is lowered", _WB,
+        "ablation: 7 % more iterations at 3; 3 % at 30, one fewer converges")
+    fast_step: float = _number(0.9, 0.0, 1.0, "step length of a step that may lower it early",
+        "own", "planning --rules, iterations: 8 % more without")
+    fast_error: float = _number(0.5, 0.0, 1.0,
+        "share to which such a step reduces the error, unless controls alone have limits", "own",
+        "planning --rules, costs: 11 of 240 dearer, one cheaper")
     # interior of bounds
-    boundary: float = _number(
-        0.99, 0.5, 0.999999,
-        "least share of the distance to a bound that a step uses",
-        _WB, "user_tasks, iterations",
-    )  # fmt: skip
-    push: float = _number(
-        1e-2, 1e-8, 0.49,
-        "distance of the first iterate from bounds, relative to the bound or its range",
-        _WB, "test_many.py, starts",
-    )  # fmt: skip
-    relax: float = _number(
-        1e-8, 0.0, 1e-2,
-        "relaxation of bounds, relative",
-        _WB, "test_phases.py, costs of different groups",
-    )  # fmt: skip
-    multiplier_first: float = _number(
-        1.0, 1e-8, 1e8,
-        "multipliers of bounds at the first iterate",
-        _WB, "ablation: 2 % more iterations at 0.1",
-    )  # fmt: skip
-    multiplier_most: float = _number(
-        1e3, 0.0, 1e20,
-        "largest least-squares multiplier that is taken",
-        _WB, "ablation: 4 % more iterations at 0, none at 1e6",
-    )  # fmt: skip
-    sigma_most: float = _number(
-        1e10, 1.0, 1e20,
-        "largest ratio of a multiplier of a bound to its central value, and of the inverse",
-        _WB, "ablation: nothing at 1e6",
-    )  # fmt: skip
+    boundary: float = _number(0.99, 0.5, 0.999999,
+        "least share of the distance to a bound that a step uses", _WB, "user_tasks, iterations")
+    push: float = _number(1e-2, 1e-8, 0.49,
+        "distance of the first iterate from bounds, relative to the bound or its range", _WB,
+        "test_many.py, starts")
+    relax: float = _number(1e-8, 0.0, 1e-2, "relaxation of bounds, relative", _WB,
+        "test_phases.py, costs of different groups")
+    multiplier_first: float = _number(1.0, 1e-8, 1e8, "multipliers of bounds at the first iterate",
+        _WB, "ablation: 2 % more iterations at 0.1")
+    multiplier_most: float = _number(1e3, 0.0, 1e20,
+        "largest least-squares multiplier that is taken", _WB,
+        "ablation: 4 % more iterations at 0, none at 1e6")
+    sigma_most: float = _number(1e10, 1.0, 1e20,
+        "largest ratio of a multiplier of a bound to its central value, and of the inverse", _WB,
+        "ablation: nothing at 1e6")
     # scaling
-    gradient_most: float = _number(
-        100.0, 1e-8, 1e20,
-        "largest gradient of the scaled cost and of scaled constraints at the first iterate",
-        _WB, "ablation: 3 % more iterations at 10, 5 % at 1000",
-    )  # fmt: skip
-    size_free: float = _number(
-        30.0, 1.0, 1e9,
-        "size of states and controls up to which they are not scaled, and its inverse",
-        "own", "literature in units times 1, 1e3, 1e-3: 7 fewer of 179 are solved at 10 and at 100",
-    )  # fmt: skip
-    size_least: float = _number(
-        1e-5, 1e-20, 1.0,
-        "size of a state or control up to which it counts as not known",
-        "own", "rounding of angles: free_flying_robot stalls at 1e-20",
-    )  # fmt: skip
-    error_scale: float = _number(
-        100.0, 1.0, 1e20,
-        "mean multiplier up to which errors are not scaled down",
-        _WB, "test_hard_problems.py: 12 % more iterations without",
-    )  # fmt: skip
+    gradient_most: float = _number(100.0, 1e-8, 1e20,
+        "largest gradient of the scaled cost and of scaled constraints at the first iterate", _WB,
+        "ablation: 3 % more iterations at 10, 5 % at 1000")
+    size_free: float = _number(30.0, 1.0, 1e9,
+        "size of states and controls up to which they are not scaled, and its inverse", "own",
+        "literature in units times 1, 1e3, 1e-3: 7 fewer of 179 are solved at 10 and at 100")
+    size_least: float = _number(1e-5, 1e-20, 1.0,
+        "size of a state or control up to which it counts as not known", "own",
+        "rounding of angles: free_flying_robot stalls at 1e-20")
+    error_scale: float = _number(100.0, 1.0, 1e20,
+        "mean multiplier up to which errors are not scaled down", _WB,
+        "test_hard_problems.py: 12 % more iterations without")
     # filter and line search
-    filter_theta: float = _number(
-        1e-5, 0.0, 0.99,
-        "margin of the filter in the violation",
-        _WB, "test_hard_problems.py: 10 % fewer iterations at 1e-2; ablation: nothing at 1e-3",
-    )  # fmt: skip
-    filter_phi: float = _number(
-        1e-8, 0.0, 0.99,
-        "margin of the filter in the barrier function",
-        _WB, "ablation: nothing at 1e-5",
-    )  # fmt: skip
-    switch_theta: float = _number(
-        1.1, 1.0, 10.0,
-        "exponent of the violation in the switching condition",
-        _WB, "ablation: nothing at 1",
-    )  # fmt: skip
-    switch_phi: float = _number(
-        2.3, 1.0, 10.0,
-        "exponent of the slope there",
-        _WB, "ablation: nothing at 1.5",
-    )  # fmt: skip
-    armijo: float = _number(
-        1e-8, 0.0, 0.5,
-        "sufficient decrease of the barrier function",
-        _WB, "ablation: nothing at 1e-4",
-    )  # fmt: skip
-    theta_most: float = _number(
-        1e4, 1.0, 1e20,
-        "largest violation that the filter takes, relative to the first",
-        _WB, "ablation: 1 % more iterations at 10",
-    )  # fmt: skip
-    theta_least: float = _number(
-        1e-4, 0.0, 1.0,
-        "violation below which the barrier function must decrease, relative",
-        _WB, "ablation: 1 % more iterations at 1e-2, none at 1e-6",
-    )  # fmt: skip
-    step_least: float = _number(
-        0.05, 0.0, 1.0,
-        "share of the least useful step length at which restoration begins",
-        _WB, "ablation: nothing at 0.005 and 1",
-    )  # fmt: skip
-    rollout: float = _number(
-        0.2, 0.0, 10.0,
-        "step length to the boundary below which a rollout is tried first",
-        "own", "planning --rules: 5 of 240 fewer converge, 4 % more iterations without",
-    )  # fmt: skip
+    filter_theta: float = _number(1e-5, 0.0, 0.99, "margin of the filter in the violation", _WB,
+        "test_hard_problems.py: 10 % fewer iterations at 1e-2; ablation: nothing at 1e-3")
+    filter_phi: float = _number(1e-8, 0.0, 0.99, "margin of the filter in the barrier function",
+        _WB, "ablation: nothing at 1e-5")
+    switch_theta: float = _number(1.1, 1.0, 10.0,
+        "exponent of the violation in the switching condition", _WB, "ablation: nothing at 1")
+    switch_phi: float = _number(2.3, 1.0, 10.0, "exponent of the slope there", _WB,
+        "ablation: nothing at 1.5")
+    armijo: float = _number(1e-8, 0.0, 0.5, "sufficient decrease of the barrier function", _WB,
+        "ablation: nothing at 1e-4")
+    theta_most: float = _number(1e4, 1.0, 1e20,
+        "largest violation that the filter takes, relative to the first", _WB,
+        "ablation: 1 % more iterations at 10")
+    theta_least: float = _number(1e-4, 0.0, 1.0,
+        "violation below which the barrier function must decrease, relative", _WB,
+        "ablation: 1 % more iterations at 1e-2, none at 1e-6")
+    step_least: float = _number(0.05, 0.0, 1.0,
+        "share of the least useful step length at which restoration begins", _WB,
+        "ablation: nothing at 0.005 and 1")
+    rollout: float = _number(0.2, 0.0, 10.0,
+        "step length to the boundary below which a rollout is tried first", "own",
+        "planning --rules: 5 of 240 fewer converge, 4 % more iterations without")
     # regularization
-    regularization_first: float = _number(
-        1e-4, 1e-20, 1e10,
-        "first regularization of the Hessian",
-        _WB, "ablation: nothing at 1e-2",
-    )  # fmt: skip
-    regularization_most: float = _number(
-        1e10, 1.0, 1e40,
-        "largest one",
-        "own", "ablation: nothing at 1e5 and 1e20",
-    )  # fmt: skip
-    regularization_grow_first: float = _number(
-        100.0, 1.0, 1e4,
-        "its growth before one was found",
-        _WB, "ablation: 1 % fewer iterations at 8, one fewer converges",
-    )  # fmt: skip
-    regularization_grow: float = _number(
-        8.0, 1.0, 1e4,
-        "its growth",
-        _WB, "ablation: 1 % more iterations at 4",
-    )  # fmt: skip
-    regularization_fall: float = _number(
-        1 / 3, 0.0, 1.0,
-        "factor at the next iterate",
-        _WB, "ablation: 4 % fewer iterations at 0.1, 5 plans dearer, 4 cheaper",
-    )  # fmt: skip
-    hessian_operations: int = _number(
-        145_000, 0, 10_000_000,
-        "operations of a step up to which second derivatives are used",
-        "Panda, Talos", "test_planning_kernel.py, long steps", unit="operations",
-    )  # fmt: skip
+    regularization_first: float = _number(1e-4, 1e-20, 1e10, "first regularization of the Hessian",
+        _WB, "ablation: nothing at 1e-2")
+    regularization_most: float = _number(1e10, 1.0, 1e40, "largest one", "own",
+        "ablation: nothing at 1e5 and 1e20")
+    regularization_grow_first: float = _number(100.0, 1.0, 1e4, "its growth before one was found",
+        _WB, "ablation: 1 % fewer iterations at 8, one fewer converges")
+    regularization_grow: float = _number(8.0, 1.0, 1e4, "its growth", _WB,
+        "ablation: 1 % more iterations at 4")
+    regularization_fall: float = _number(1 / 3, 0.0, 1.0, "factor at the next iterate", _WB,
+        "ablation: 4 % fewer iterations at 0.1, 5 plans dearer, 4 cheaper")
+    hessian_operations: int = _number(145_000, 0, 10_000_000,
+        "operations of a step up to which second derivatives are used", "Panda, Talos",
+        "test_planning_kernel.py, long steps", unit="operations")
     # equalities
-    compliance: float = _number(
-        1e-4, 1e-12, 1.0,
-        "dual regularization of equalities",
-        "own", "least time: 20 % more iterations at IPOPT's 1e-8",
-    )  # fmt: skip
-    refinements: int = _number(
-        10, 1, 100,
-        "most sweeps that refine multipliers of equalities",
-        "own", "test_hard_problems.py: 20 % more iterations at 1",
-    )  # fmt: skip
+    compliance: float = _number(1e-4, 1e-12, 1.0, "dual regularization of equalities", "own",
+        "least time: 20 % more iterations at IPOPT's 1e-8")
+    refinements: int = _number(10, 1, 100, "most sweeps that refine multipliers of equalities",
+        "own", "test_hard_problems.py: 20 % more iterations at 1")
     # elastic problem
-    penalty_first: float = _number(
-        1e4, 1.0, 1e12,
-        "first penalty on violations, of the scaled cost",
-        "own", "planning --rules: 4 of 240 fewer converge at IPOPT's 1e3",
-    )  # fmt: skip
-    penalty_most: float = _number(
-        1e7, 1.0, 1e20,
-        "largest penalty",
-        "own", "ablation: nothing at 1e9",
-    )  # fmt: skip
-    elastic_decrease: float = _number(
-        0.55, 0.0, 1.0,
-        "share of the violation at which the elastic problem may be left",
-        f"{_WB} has 0.9", "test_hard_problems.py: 8 % more iterations at 0.9; test_mpc.py at 0.7",
-    )  # fmt: skip
-    certificate: float = _number(
-        1e-2, 0.0, 1e3,
-        "gradient of the cost, in penalties, up to which infeasibility is certain",
-        "own", "test_planning_kernel.py, least violation",
-    )  # fmt: skip
-    nudge: float = _number(
-        1e-2, 1e-12, 1.0,
-        "move off a saddle, relative to the range of a control",
-        "own", "test_hard_problems.py, straight at an obstacle",
-    )  # fmt: skip
+    penalty_first: float = _number(1e4, 1.0, 1e12,
+        "first penalty on violations, of the scaled cost", "own",
+        "planning --rules: 4 of 240 fewer converge at IPOPT's 1e3")
+    penalty_most: float = _number(1e7, 1.0, 1e20, "largest penalty", "own",
+        "ablation: nothing at 1e9")
+    elastic_decrease: float = _number(0.55, 0.0, 1.0,
+        "share of the violation at which the elastic problem may be left", f"{_WB} has 0.9",
+        "test_hard_problems.py: 8 % more iterations at 0.9; test_mpc.py at 0.7")
+    certificate: float = _number(1e-2, 0.0, 1e3,
+        "gradient of the cost, in penalties, up to which infeasibility is certain", "own",
+        "test_planning_kernel.py, least violation")
+    nudge: float = _number(1e-2, 1e-12, 1.0,
+        "move off a saddle, relative to the range of a control", "own",
+        "test_hard_problems.py, straight at an obstacle")
     # results
-    tiny_most: int = _number(
-        10, 0, 1000,
+    tiny_most: int = _number(10, 0, 1000,
         "reductions of the barrier parameter after failed line searches, and whole steps "
         "at the last one that do not lower the residual",
-        "own", "ablation: nothing at 3 and 30",
-    )  # fmt: skip
-    acceptable: float = _number(
-        1e-4, 0.0, 1.0,
-        "residual up to which a result is usable",
-        f"{_WB} has 1e-6, unscaled", "user_tasks, verdicts",
-    )  # fmt: skip
+        "own", "ablation: nothing at 3 and 30")
+    acceptable: float = _number(1e-4, 0.0, 1.0, "residual up to which a result is usable",
+        f"{_WB} has 1e-6, unscaled", "user_tasks, verdicts")
     # starts
-    regulator_guesses: int = _number(
-        3, 1, 6,
-        "number of regulators whose motions are tried as starts",
-        "problem A from rest", "problem A at 1: 7 of 12 converge",
-    )  # fmt: skip
-    regulator_caution: float = _number(
-        100.0, 1.0, 1e6,
-        "factor between their weights on controls",
-        "problem A from rest", "user_tasks, cart-pole, tight",
-    )  # fmt: skip
-    policy_period: float = _number(
-        0.05, 1e-6, 1e3,
-        "longest time between questions to a policy",
-        "problem A", "user_tasks, cylinder", unit="s",
-    )  # fmt: skip
+    regulator_guesses: int = _number(3, 1, 6,
+        "number of regulators whose motions are tried as starts", "problem A from rest",
+        "problem A at 1: 7 of 12 converge")
+    regulator_caution: float = _number(100.0, 1.0, 1e6, "factor between their weights on controls",
+        "problem A from rest", "user_tasks, cart-pole, tight")
+    policy_period: float = _number(0.05, 1e-6, 1e3, "longest time between questions to a policy",
+        "problem A", "user_tasks, cylinder", unit="s")
     # real-time steps
-    real_time_mu: float = _number(
-        3e-4, 1e-12, 1.0,
+    real_time_mu: float = _number(3e-4, 1e-12, 1.0,
         "barrier parameter after a step that was cut short, at least; with hard constraints, that "
         "above which more steps are taken",
-        "own", "planning_loops, double pendulum far: 9 of 17 loops dearer without more steps",
-    )  # fmt: skip
-    real_time_rise: float = _number(
-        3.0, 1.0, 1e3,
-        "factor by which it rises after steps that were cut short",
-        "own", "planning_loops: the tight cart-pole violates 0.74 for 0.02",
-    )  # fmt: skip
-    real_time_mu_last: float = _number(
-        1e-8, 0.0, 1.0,
-        "least barrier parameter",
-        "own", "planning_loops, costs",
-    )  # fmt: skip
-    real_time_penalty: float = _number(
-        1e3, 0.0, 1e12,
-        "penalty on hard constraints, of the scaled cost",
-        "own", "closed_loop_plants at 1e2: 13 calls say infeasible where a solve finds a plan",
-    )  # fmt: skip
-    real_time_sigma: float = _number(
-        1e2, 1.0, 1e20,
-        "as sigma_most",
-        "own", "planning_loops, costs",
-    )  # fmt: skip
-    real_time_far: float = _number(
-        0.1, 0.0, 1e6,
+        "own", "planning_loops, double pendulum far: 9 of 17 loops dearer without more steps")
+    real_time_rise: float = _number(3.0, 1.0, 1e3,
+        "factor by which it rises after steps that were cut short", "own",
+        "planning_loops: the tight cart-pole violates 0.74 for 0.02")
+    real_time_mu_last: float = _number(1e-8, 0.0, 1.0, "least barrier parameter", "own",
+        "planning_loops, costs")
+    real_time_penalty: float = _number(1e3, 0.0, 1e12,
+        "penalty on hard constraints, of the scaled cost", "own",
+        "closed_loop_plants at 1e2: 13 calls say infeasible where a solve finds a plan")
+    real_time_sigma: float = _number(1e2, 1.0, 1e20, "as sigma_most", "own",
+        "planning_loops, costs")
+    real_time_far: float = _number(0.1, 0.0, 1e6,
         "how far off a plan is for more steps in a call, and defects for a rollout at its end",
-        "own", "planning_loops, soft twist",
-    )  # fmt: skip
-    real_time_gain: float = _number(
-        0.1, 0.0, 1e6,
-        "gain of a step, of that predicted, within which no more steps are taken",
-        "own", "planning_loops: problem B takes 4.1 steps a call for 2.4, circle 4.6 for 2.2",
-    )  # fmt: skip
-    real_time_short: float = _number(
-        0.4, 0.0, 1.0,
-        "step length below which more steps are taken",
-        "own", "planning_loops: soft twist 3 % dearer at the median, up to 35 %",
-    )  # fmt: skip
-    real_time_more: int = _number(
-        4, 0, 1000,
-        "most further steps of a call; as many again where something jumped",
-        "own", "planning_loops, soft twist",
-    )  # fmt: skip
-    real_time_dearer: float = _number(
-        0.1, 0.0, 1e6,
+        "own", "planning_loops, soft twist")
+    real_time_gain: float = _number(0.1, 0.0, 1e6,
+        "gain of a step, of that predicted, within which no more steps are taken", "own",
+        "planning_loops: problem B takes 4.1 steps a call for 2.4, circle 4.6 for 2.2")
+    real_time_short: float = _number(0.4, 0.0, 1.0, "step length below which more steps are taken",
+        "own", "planning_loops: soft twist 3 % dearer at the median, up to 35 %")
+    real_time_more: int = _number(4, 0, 1000,
+        "most further steps of a call; as many again where something jumped", "own",
+        "planning_loops, soft twist")
+    real_time_dearer: float = _number(0.1, 0.0, 1e6,
         "share that an earlier iterate which keeps all hard constraints may cost more to be taken",
-        "own", "test_mpc_practice.py, a plan that keeps its rows",
-    )  # fmt: skip
+        "own", "test_mpc_practice.py, a plan that keeps its rows")
     # the loop around the solver
-    jump: float = _number(
-        2.0, 1.0, 1e6,
-        "rise of the cost, relative to the recent cost, that is a jump",
-        "designs, seeds 0 to 4", "test_mpc_practice.py, restarts",
-    )  # fmt: skip
-    jump_fading: float = _number(
-        7.4, 1.0, 1e6,
-        "factor by which recent cost is forgotten in a horizon",
-        "designs, seeds 0 to 4", "test_mpc_practice.py, restarts",
-    )  # fmt: skip
-    jump_noise: float = _number(
-        1e-2, 0.0, 1.0,
-        "share of the largest cost that is noise",
-        "designs, seeds 0 to 4", "test_mpc_practice.py, restarts",
-    )  # fmt: skip
-    bias_settling: float = _number(
-        10.0, 0.1, 1e6,
-        "time constant of the disturbance estimate",
-        "wrong mass of the Panda", "test_mpc.py, steady disturbances", unit="periods",
-    )  # fmt: skip
-    bias_unobservable: float = _number(
-        1e-6, 0.0, 1e-1,
+    jump: float = _number(2.0, 1.0, 1e6,
+        "rise of the cost, relative to the recent cost, that is a jump", "designs, seeds 0 to 4",
+        "test_mpc_practice.py, restarts")
+    jump_fading: float = _number(7.4, 1.0, 1e6,
+        "factor by which recent cost is forgotten in a horizon", "designs, seeds 0 to 4",
+        "test_mpc_practice.py, restarts")
+    jump_noise: float = _number(1e-2, 0.0, 1.0, "share of the largest cost that is noise",
+        "designs, seeds 0 to 4", "test_mpc_practice.py, restarts")
+    bias_settling: float = _number(10.0, 0.1, 1e6, "time constant of the disturbance estimate",
+        "wrong mass of the Panda", "test_mpc.py, steady disturbances", unit="periods")
+    bias_unobservable: float = _number(1e-6, 0.0, 1e-1,
         "singular value, relative, below which a direction of the disturbance is unobservable",
-        "rounding of differences", "test_mpc.py, steady disturbances",
-    )  # fmt: skip
+        "rounding of differences", "test_mpc.py, steady disturbances")
+    # fmt: on
 
     def __post_init__(self) -> None:
         """Refuse what no solver can use."""
