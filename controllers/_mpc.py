@@ -28,13 +28,16 @@ from ._base import Controller, steers
 from ._fixed import CURRENT, Fixed, check_settable
 from ._mpc_call import held_from, make_preview, plan_before, planned_call
 from ._mpc_export import export_mpc
-from ._mpc_info import MPCInfo
+from ._mpc_info import (
+    MOST_SLOW,
+    MPCInfo,
+    bounded_with_units,
+    errors_of_residuals,
+    warn_of_limits,
+)
 from ._mpc_kernel import KernelCalls, acting, answered, called, kernel_law, plans_in_c
-from ._mpc_loop import Loop, follows
-from ._mpc_notices import MOST_SLOW, warn_of_limits
+from ._mpc_loop import Loop, follows, loop_of, state_layout, state_of
 from ._mpc_parts import put_together
-from ._mpc_record import bounded_with_units, errors_of_residuals
-from ._mpc_state import loop_of, state_layout, state_of
 from ._real_time import RealTime
 from ._steady_disturbance import SteadyDisturbance
 

@@ -17,10 +17,9 @@ from lgcontrol.systems import ReferenceLike
 from lgcontrol.systems._internal import on_constraints
 
 from ._base import clock_time
-from ._mpc_info import MPCInfo
+from ._mpc_info import MPCInfo, notice_slow_call
 from ._mpc_kernel import begun, keep_to_known, keep_up, whole_state
 from ._mpc_loop import Loop, Preview
-from ._mpc_notices import notice_slow_call
 from ._mpc_plan import Ask
 
 

@@ -1,17 +1,26 @@
-"""MPCInfo: what an MPC says of its last call."""
+"""What an MPC says: of its last call, unasked of limits and slow calls, and for records of runs."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import OptimalSolution, SolveStatus
+from lgcontrol.codegen import Value, trace
+from lgcontrol.codegen._internal import find_compiler, level_outside, notice
+from lgcontrol.groups import LieGroup
+from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Residual, SolveStatus
 from lgcontrol.optimal._internal import ACCEPTABLE_RESIDUAL
 from lgcontrol.simulation import CallStatus
 
 from ._base import ControlInfo
+
+# Names that a message lists before it counts the others.
+MOST_NAMED = 8
+# Seconds of a call that is slow, and how many without compiled functions lead to a notice.
+SLOW, MOST_SLOW = 1e-3, 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,3 +113,67 @@ class MPCInfo(ControlInfo):
             defect=calls.struct.defect,
         )  # fmt: skip
         return made
+
+
+def warn_of_limits(stated: OptimalControlProblem) -> None:
+    """Warn of limits that the system knows and no bound mentions."""
+    system, ignored = stated.system, stated.ignored_limits
+    if not ignored:
+        return
+    block = ignored[0].partition(".")[0]
+    shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
+    several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
+    warnings.warn(
+        f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
+        "bounds=[Bound('limits', soft=100)], whose numbers are those of "
+        f"{system.name}.limits, or Bound({block!r}, lower, upper, soft=100) with your own",
+        RuntimeWarning,
+        stacklevel=level_outside(),
+    )
+
+
+def notice_slow_call(mpc: Any, seconds: float) -> None:
+    """After some slow calls without compiled functions, say once what makes them faster."""
+    if seconds < SLOW or mpc._slow >= MOST_SLOW or mpc.solver.is_prepared:
+        return
+    mpc._slow += 1
+    if mpc._slow < MOST_SLOW:
+        return
+    remedy = "mpc.prepare() compiles them, so does simulate before a run"
+    if find_compiler() is None:
+        remedy = f"install a C compiler, gcc or clang; then {remedy}"
+    notice(
+        f"slow calls of {mpc.system.name}",
+        f"{MOST_SLOW} calls of an MPC of {mpc.system.name} took more than {1e3 * SLOW:g} ms, "
+        f"the last {1e3 * seconds:.1f} ms: its functions are interpreted: {remedy}",
+    )
+
+
+def errors_of_residuals(
+    stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, p: np.ndarray
+) -> dict[str, tuple[np.ndarray, LieGroup]]:
+    """Residuals that say the group of their error, at states (k, nq) with parameters (k, n)."""
+    system, found = stated.system, {}
+    shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": p.shape[1:]}
+    for residual in stated.residuals:
+        group = residual.group
+        if group is None:
+            continue
+
+        def build(t: Value, x: Value, u: Value, p: Value, residual: Residual = residual) -> Value:
+            return residual.expression(system, t, x, u, p)
+
+        error = trace("task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol)
+        found[residual.name] = (error(times, x, system.nominal_input, p), group)
+    return found
+
+
+def bounded_with_units(
+    stated: OptimalControlProblem, times: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray,
+    states: np.ndarray | None,
+) -> dict[str, tuple[np.ndarray, float, float, str]]:  # fmt: skip
+    """Bounded quantities by name: values, limits and unit."""
+    if not stated.bounds:
+        return {}
+    found = stated.bounded(times, x, u, p, states)
+    return {name: (*entry, stated.bound_unit(name)) for name, entry in found.items()}

@@ -18,10 +18,8 @@ from lgcontrol.systems import ReferenceLike, System
 from lgcontrol.systems._internal import ParameterValues
 
 from ._base import CLOCK_ROUNDING
-from ._mpc_info import MPCInfo
-from ._mpc_loop import Loop
-from ._mpc_notices import notice_slow_call
-from ._mpc_plan import PlanState, WarmStarts, is_same
+from ._mpc_info import MPCInfo, notice_slow_call
+from ._mpc_loop import Loop, PlanState, WarmStarts, is_same
 from ._steady_disturbance import DisturbanceEstimator
 
 ODD = 4  # of a state that is off its group, to be looked at in Python

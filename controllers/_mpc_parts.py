@@ -23,8 +23,8 @@ from ._base import Controller
 from ._lqr import EARLY
 from ._mpc_delay import Delay
 from ._mpc_info import MPCInfo
-from ._mpc_loop import Loop
-from ._mpc_plan import Ask, Planner, PlanState
+from ._mpc_loop import Loop, PlanState
+from ._mpc_plan import Ask, Planner
 from ._mpc_rates import InputRates
 from ._real_time import RealTime
 from ._steady_disturbance import DisturbanceEstimate, DisturbanceEstimator, SteadyDisturbance

@@ -7,34 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgcontrol.optimal import OptimalControlProblem, OptimalSolution, Settings, Solver, SolveStatus
+from lgcontrol.optimal import OptimalControlProblem, Settings, Solver, SolveStatus
 from lgcontrol.systems import ReferenceLike, Trajectory
 
 from ._base import Controller
 from ._mpc_info import MPCInfo
+from ._mpc_loop import PlanState, WarmStarts
 from ._real_time import RealTime
-
-
-class WarmStarts(NamedTuple):
-    """Recent cost of warm starts, so that the kernel sees jumps of reference, parameters or state.
-
-    Older costs count less in `recent`. A certificate that hard constraints cannot be satisfied
-    holds for `certified` calls.
-    """
-
-    recent: float = 0.0
-    largest: float = 0.0
-    p: np.ndarray = np.zeros(0)
-    reference: Any = None
-    certified: float = 0.0
-
-
-class PlanState(NamedTuple):
-    """Solution of the last call, the next warm start; why the next plan is `due` to begin anew."""
-
-    found: OptimalSolution | None = None
-    usual: WarmStarts = WarmStarts()
-    due: str = ""
 
 
 class Ask(NamedTuple):
@@ -117,13 +96,3 @@ class Planner:
         cost = found.cost if np.isfinite(found.cost) else 0.0
         usual = WarmStarts(cost, cost, ask.p, ask.reference)
         return PlanState(found, usual), MPCInfo.of(found, ask.spent, cause)
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two references are the same as given: one object, or equal states and inputs."""
-    if one is other or callable(one) or callable(other):
-        return one is other
-    return all(
-        np.array_equal(getattr(one, name, own), getattr(other, name, its))
-        for name, own, its in (("x", one, other), ("u", 0, 0))
-    )

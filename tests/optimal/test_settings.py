@@ -87,10 +87,10 @@ OTHERS = {
     ("bias.c", 1e-15): "units in the last place",
     ("bias.c", 1e-32): "square of a rounding",
     ("_mpc_kernel.py", 4): "code of an answer, as the kernel has it",
-    ("_mpc_notices.py", 8): "names in a message",
-    ("_mpc_notices.py", 1e-3): "s of a call from which a notice counts it as slow",
-    ("_mpc_notices.py", 20): "slow calls before the notice",
-    ("_mpc_notices.py", 1e3): "ms of a second",
+    ("_mpc_info.py", 8): "names in a message",
+    ("_mpc_info.py", 1e-3): "s of a call from which a notice counts it as slow",
+    ("_mpc_info.py", 20): "slow calls before the notice",
+    ("_mpc_info.py", 1e3): "ms of a second",
     ("_mpc_export.py", 0.1): "where test vectors begin",
 }
 PLAIN = (0, 0.5, 1, 2)
