@@ -18,7 +18,14 @@ from ..codegen._internal import check_options, check_shape
 from ..systems import System, Trajectory
 from ..systems._internal import check_start, lagrange_weights, point_states
 from ._problem import OptimalControlProblem
-from ._rates import beside_blocks, beside_inputs, beside_points, with_free_rates, with_points
+from ._rates import (
+    beside_blocks,
+    beside_inputs,
+    beside_points,
+    motion_at_points,
+    with_free_rates,
+    with_points,
+)
 from ._reference import ReferenceSamples, sample_reference
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
@@ -237,23 +244,13 @@ class _AtPoints(InputShape):
     def read(
         self, found: OptimalSolution, samples: ReferenceSamples, wanted: Any
     ) -> OptimalSolution:
-        problem, system, c = self.problem, self.system, self.method.c
-        N, m, s, points = problem.horizon, len(self.controls), len(c), [*self.method.points]
+        problem, system = self.problem, self.system
         setting, own = found._setting, found._setting.p[: system.n_parameters]
-        within = point_states(self.inner.system, self.method).map(N)
-        X = within(found.t[:-1], found.x[:-1].T, found.u.T, ca.repmat(own, 1, N), problem.steps)[0]
-        states = np.asarray(X).T.reshape(N, s, -1)
-        states[:, -1] = found.x[1:]  # stages end with the next node
-        x = np.concatenate([found.x[:1], states.reshape(N * s, -1)])
-        t = found.t[:-1, None] + np.array(c) * problem.steps[:, None]
-        t[:, -1] = found.t[1:]
-        t = np.concatenate([found.t[:1], t.ravel()])
-        values = found.u[:, : len(points) * m].reshape(N, len(points), m)
-        begin, values = self._weights[0] @ values[0], self._weights[1:] @ values
+        given = found.t, found.x, found.u, own, problem.steps
+        t, x, values = motion_at_points(self.inner.system, self.method, *given)
         reference = sample_reference(system, wanted, t, own)
         box, u = problem.input_limits.exactly(setting.p), reference.u.copy()
-        own = np.concatenate([begin[None], values.reshape(N * s, m)])
-        u[:, self.controls] = np.clip(own, box.lower, box.upper)
+        u[:, self.controls] = np.clip(values, box.lower, box.upper)
         group, inputs = system.state, system.inputs
         return replace(
             found, problem=problem, _inner=found,

@@ -8,20 +8,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..integrators import Method
 from ..systems import System, Trajectory
 from ..systems._internal import (
     TrajectoryPoint,
-    lagrange_weights,
-    point_states,
     with_input_rates,
     with_point_inputs,
 )
 from ._phase import Phase
-from ._rates import InputView
+from ._rates import InputView, motion_at_points, weights_beside
 from ._statement import check_blocks, collocation_of
 from ._weights import error_weight, input_weight
 
@@ -84,10 +81,7 @@ class PhaseShape:
             return None
         system, n, m = self.phase.system, self.phase.system.n_errors, len(self.controls)
         own = np.zeros((n, n)) if Q is None else error_weight("Q", Q, system, self.phase.steps)
-        R = np.zeros((m, m)) if R is None else R
-        found = np.zeros((*np.broadcast_shapes(own.shape[:-2], R.shape[:-2]), n + m, n + m))
-        found[..., :n, :n], found[..., n:, n:] = own, R
-        return found
+        return weights_beside(own, np.zeros((m, m)) if R is None else R)
 
     def _reference(self) -> TrajectoryPoint:
         """The point of the inner phase."""
@@ -166,7 +160,8 @@ class PhaseShape:
             s, own = len(self.points), p[: system.n_parameters]
             rest = u[:, s * m : s * m + len(others)]
             if N:
-                t, x, values = self._at_points(t, x, u, own)
+                at = self.inner.system, self.method
+                t, x, values = motion_at_points(*at, t, x, u, own, np.diff(t))
                 rest = np.repeat(rest, len(self.method.c), axis=0) if self.method else rest
             else:
                 values = np.tile(self.point.u[self.controls], (1, 1))
@@ -180,26 +175,3 @@ class PhaseShape:
         full[:, self.controls] = np.clip(values, lower, upper)
         full[:, others] = np.concatenate([rest, rest[-1:]])[: len(values)]
         return Trajectory.unchecked(group, t, x, full, inputs, hold)
-
-    def _at_points(
-        self, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Times, states and controls at all points."""
-        assert self.method is not None
-        c, N, m = np.array(self.method.c), len(t) - 1, len(self.controls)
-        lengths = np.diff(t)
-        X = point_states(self.inner.system, self.method).map(N)(
-            t[:-1], x[:-1].T, u.T, ca.repmat(ca.DM(p), 1, N), lengths
-        )[0]
-        states = np.asarray(X).T.reshape(N, len(c), -1)
-        states[:, -1] = x[1:]
-        times = t[:-1, None] + c * lengths[:, None]
-        times[:, -1] = t[1:]
-        values = u[:, : len(self.points) * m].reshape(N, len(self.points), m)
-        begin = np.array(lagrange_weights(self.points, 0.0)) @ values[0]
-        weights = np.array([lagrange_weights(self.points, float(each)) for each in c])
-        return (
-            np.concatenate([t[:1], times.ravel()]),
-            np.concatenate([x[:1], states.reshape(N * len(c), -1)]),
-            np.concatenate([begin[None], (weights @ values).reshape(N * len(c), m)]),
-        )

@@ -16,6 +16,8 @@ from ..systems import System
 from ..systems._internal import (
     INPUT,
     block_leads,
+    lagrange_weights,
+    point_states,
     polynomial_inputs,
     with_input_rates,
     with_point_inputs,
@@ -221,17 +223,10 @@ def _beside(
     moved = with_input_rates(
         system, rates.limits(system), lead=view.held / 2, in_blocks=view.kind == "blocks"
     )
-    n, m = system.n_errors, len(view.controls)
-
-    def beside(weight: np.ndarray, other: Any = 0.0) -> np.ndarray:
-        stages = np.broadcast_shapes(weight.shape[:-2], np.shape(other)[:-2])
-        found = np.zeros((*stages, n + m, n + m))
-        found[..., :n, :n], found[..., n:, n:] = weight, other
-        return found
-
+    none = np.zeros((len(view.controls),) * 2)
     terminal = problem.terminal
     if not isinstance(terminal, str):
-        terminal = beside(terminal)
+        terminal = weights_beside(terminal, none)
     reference = problem.reference
     if reference is not None:
         own, times = problem.nominal_parameters[: system.n_parameters], problem.times()
@@ -248,15 +243,49 @@ def _beside(
         hold="zero",
         blocks=None,
         free=[*names, INPUT] if is_free else names,
-        Q=beside(problem.Q, 0.0 if view.kind == "blocks" else problem.R),
+        Q=weights_beside(problem.Q, none if view.kind == "blocks" else problem.R),
         R=R,
         terminal=terminal,
-        arrival=beside(problem.arrival) if problem.arrival.any() else None,
+        arrival=weights_beside(problem.arrival, none) if problem.arrival.any() else None,
         reference=reference,
         bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem))
         + tuple(view.known_limits()),
         residuals=(*map(view.residual, problem.residuals), *view.effort(problem.R)),
         costs=tuple(map(view.cost, problem.costs)),
+    )
+
+
+def weights_beside(Q: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Weights on errors and on the inputs beside them; both may have one for each step."""
+    n, m = Q.shape[-1], R.shape[-1]
+    found = np.zeros((*np.broadcast_shapes(Q.shape[:-2], R.shape[:-2]), n + m, n + m))
+    found[..., :n, :n], found[..., n:, n:] = Q, R
+    return found
+
+
+def motion_at_points(
+    system: System, method: Any, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray,
+    steps: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Times, states and controls at the collocation points of all steps, from those of the nodes.
+
+    Inputs are those of the system of `with_point_inputs`.
+    """
+    c, N, points = np.array(method.c), len(t) - 1, [*method.points]
+    within = point_states(system, method).map(N)
+    X = within(t[:-1], x[:-1].T, u.T, ca.repmat(ca.DM(p), 1, N), steps)[0]
+    states = np.asarray(X).T.reshape(N, len(c), -1)
+    states[:, -1] = x[1:]  # stages end with the next node
+    times = t[:-1, None] + c * steps[:, None]
+    times[:, -1] = t[1:]
+    m = len(system.input_index("control")) // len(points)
+    values = u[:, : len(points) * m].reshape(N, len(points), m)
+    begin = np.array(lagrange_weights(points, 0.0)) @ values[0]
+    weights = np.array([lagrange_weights(points, float(each)) for each in c])
+    return (
+        np.concatenate([t[:1], times.ravel()]),
+        np.concatenate([x[:1], states.reshape(N * len(c), -1)]),
+        np.concatenate([begin[None], (weights @ values).reshape(N * len(c), m)]),
     )
 
 
