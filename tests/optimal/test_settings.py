@@ -24,11 +24,8 @@ TEXTS = [
         "accuracy", "guess", "outcome", "stage_model", "given", "solutions",
     )),
     *sorted(KERNEL.glob("*.py")), *sorted(KERNEL.glob("*.[ch]")),
-    *(CONTROLLERS / f"_{name}.py" for name in (
-        "mpc", "mpc_call", "mpc_delay", "mpc_export", "mpc_kernel", "mpc_loop", "mpc_notices",
-        "mpc_parts", "mpc_plan", "mpc_rates", "mpc_record", "real_time",
-        "steady_disturbance",
-    )),
+    *sorted(CONTROLLERS.glob("_mpc*.py")), CONTROLLERS / "_real_time.py",
+    CONTROLLERS / "_steady_disturbance.py",
 ]  # fmt: skip
 # Numbers that are no settings, and what they are.
 OTHERS = {
