@@ -105,15 +105,9 @@ class Delay:
         return found
 
     def predict(
-        self,
-        sent: Sent,
-        t: float,
-        x: np.ndarray,
-        end: float,
-        push: np.ndarray | float,
-        problem: OptimalControlProblem,
-        p: np.ndarray,
-    ) -> np.ndarray:
+        self, sent: Sent, t: float, x: np.ndarray, end: float, push: np.ndarray | float,
+        problem: OptimalControlProblem, p: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
         """State later, by the steps of a problem, with answers and a steady disturbance."""
         for start, u, length, after in self.pieces(sent, t, end):
             last = after + push if self.ramp else None
@@ -122,15 +116,9 @@ class Delay:
 
 
 def moved(
-    system: System,
-    problem: OptimalControlProblem,
-    t: float,
-    x: np.ndarray,
-    u: np.ndarray,
-    seconds: float,
-    p: np.ndarray,
-    last: np.ndarray | None = None,
-) -> np.ndarray:
+    system: System, problem: OptimalControlProblem, t: float, x: np.ndarray, u: np.ndarray,
+    seconds: float, p: np.ndarray, last: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """State after a time with a constant input, by the steps of a problem.
 
     Controls move linearly to last inputs, if these are given; the problem is that of the rates.

@@ -91,16 +91,12 @@ class MPCInfo(ControlInfo):
             status = CallStatus.OK
         made = object.__new__(cls)  # setting them one by one takes three times as long
         made.__dict__.update(
-            status=status,
-            solve_time=seconds,
+            status=status, solve_time=seconds,
             message="" if status is CallStatus.OK else solution.message,
-            iterations=solution.iterations[-1].number,
-            cost=float(solution.cost),
-            qp_time=solution.times.get("qp", 0.0),
-            solve=solution.status,
-            restart=restart,
+            iterations=solution.iterations[-1].number, cost=float(solution.cost),
+            qp_time=solution.times.get("qp", 0.0), solve=solution.status, restart=restart,
             defect=float(solution.iterations[-1].defect),
-        )
+        )  # fmt: skip
         return made
 
     @classmethod

@@ -152,16 +152,10 @@ class LoopParts:
 
 
 def put_together(
-    stated: OptimalControlProblem,
-    rates: Rates | None,
-    period: float,
-    delay: float,
-    work: RealTime,
-    guess: Controller | Trajectory | str,
-    solver: Solver | str | None,
-    settings: Settings | None,
+    stated: OptimalControlProblem, rates: Rates | None, period: float, delay: float, work: RealTime,
+    guess: Controller | Trajectory | str, solver: Solver | str | None, settings: Settings | None,
     disturbance: str | Iterable[str] | SteadyDisturbance,
-) -> LoopParts:
+) -> LoopParts:  # fmt: skip
     """Parts of an MPC by its options, as it takes them; what does not go together is refused."""
     system, hold, first = stated.system, stated.hold, float(stated.steps[0])
     if rates is not None and hold == "zero" and not stated.has_equal_steps:

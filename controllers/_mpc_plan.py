@@ -45,13 +45,9 @@ class Planner:
     """
 
     def __init__(
-        self,
-        problem: OptimalControlProblem,
-        solver: Solver,
-        settings: Settings,
-        real_time: RealTime,
-        guess: Controller | Trajectory | str,
-    ) -> None:
+        self, problem: OptimalControlProblem, solver: Solver, settings: Settings,
+        real_time: RealTime, guess: Controller | Trajectory | str,
+    ) -> None:  # fmt: skip
         self.problem, self.solver, self.settings = problem, solver, settings
         self.real_time, self.guess = real_time, guess
 

@@ -31,12 +31,9 @@ class Given:
         self._box: tuple[bytes, ControlBox] | None = None  # of these parameters
 
     def setting(
-        self,
-        times: np.ndarray,
-        reference: Any = None,
-        p: Mapping[str, float] | ArrayLike | None = None,
-        arrival: ArrayLike | None = None,
-    ) -> Setting:
+        self, times: np.ndarray, reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None, arrival: ArrayLike | None = None,
+    ) -> Setting:  # fmt: skip
         """Reference, parameters and weights of the ends for the times of the nodes.
 
         What is left out is the reference of the problem, the nominal parameters, the problem's

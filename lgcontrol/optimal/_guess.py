@@ -30,14 +30,9 @@ CHEAPEST = ("rest", "reference", "regulators", "policy")
 
 
 def make_guess(
-    transcription: Transcription,
-    guess: Any,
-    x0: np.ndarray,
-    times: np.ndarray,
-    setting: Setting,
-    reference: Any,
-    settings: Settings = DEFAULT,
-) -> Nodes:
+    transcription: Transcription, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting,
+    reference: Any, settings: Settings = DEFAULT,
+) -> Nodes:  # fmt: skip
     """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller."""
     problem = transcription.problem
     system = problem.system
@@ -244,15 +239,9 @@ class _RolloutBound:
 
 
 def follow(
-    problem: OptimalControlProblem,
-    controller: Any,
-    x0: np.ndarray,
-    times: np.ndarray,
-    inputs: np.ndarray,
-    setting: Setting,
-    reference: Any,
-    settings: Settings = DEFAULT,
-) -> Nodes:
+    problem: OptimalControlProblem, controller: Any, x0: np.ndarray, times: np.ndarray,
+    inputs: np.ndarray, setting: Setting, reference: Any, settings: Settings = DEFAULT,
+) -> Nodes:  # fmt: skip
     """Nodes of the closed loop with a controller, which runs at its own rate.
 
     Each node's input is the mean over its step, so that the defects between the nodes are small.

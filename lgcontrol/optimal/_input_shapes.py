@@ -36,12 +36,9 @@ FIRST_INSIDE = 1e-2
 
 
 def solved_with_shapes(
-    problem: OptimalControlProblem,
-    starts: Sequence[Any],
-    solver: Solver | str | None,
-    refine: float | None,
-    options: dict[str, Any],
-) -> list[OptimalSolution]:
+    problem: OptimalControlProblem, starts: Sequence[Any], solver: Solver | str | None,
+    refine: float | None, options: dict[str, Any],
+) -> list[OptimalSolution]:  # fmt: skip
     """See `OptimalControlProblem.solve` and `solve_many`, with hold= or blocks=."""
     system = problem.system
     shape = shape_of(problem)

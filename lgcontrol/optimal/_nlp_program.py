@@ -123,13 +123,9 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
 
 
 def _functions(
-    transcription: Transcription,
-    S: ca.DM,
-    E: ca.DM,
-    M: ca.DM,
-    soft: np.ndarray,
+    transcription: Transcription, S: ca.DM, E: ca.DM, M: ca.DM, soft: np.ndarray,
     parameter: np.ndarray,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """The program, its derivatives for CasADi's solvers, and what a result is judged by.
 
     Prices of excesses are numbers, times a parameter each where one is named.

@@ -271,15 +271,9 @@ class NLPSolver:
         return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, time_limit, None)
 
     def _solved(
-        self,
-        x0: np.ndarray,
-        nodes: Nodes,
-        setting: Setting,
-        tolerance: float,
-        most: int,
-        seconds: float,
-        callback: Callable[[Iteration], bool | None] | None,
-    ) -> OptimalSolution:
+        self, x0: np.ndarray, nodes: Nodes, setting: Setting, tolerance: float, most: int,
+        seconds: float, callback: Callable[[Iteration], bool | None] | None,
+    ) -> OptimalSolution:  # fmt: skip
         began = time.perf_counter()
         layout, values = self._program()[1], self.transcription.values(nodes, setting)
         cost = values.cost + self._penalty(values, setting)
@@ -324,14 +318,9 @@ class NLPSolver:
         )  # fmt: skip
 
     def _round(
-        self,
-        solver: Any,
-        layout: ProgramLayout,
-        x0: np.ndarray,
-        nodes: Nodes,
-        setting: Setting,
+        self, solver: Any, layout: ProgramLayout, x0: np.ndarray, nodes: Nodes, setting: Setting,
         multipliers: dict[str, Any],
-    ) -> tuple[tuple[float, Nodes, float, dict[str, Any]] | None, dict[str, Any]]:
+    ) -> tuple[tuple[float, Nodes, float, dict[str, Any]] | None, dict[str, Any]]:  # fmt: skip
         """One solve about nodes: how far it moved, where it ended, its residual."""
         system, transcription = self.problem.system, self.transcription
         z, (lower, upper) = np.zeros(len(layout.lower[0])), layout.limits(setting.box)
@@ -413,18 +402,10 @@ class NLPSolver:
         return float(np.abs(values.gaps).max()), float(excess.max(initial=0.0))
 
     def _solution(
-        self,
-        nodes: Nodes,
-        setting: Setting,
-        log: list[Iteration],
-        kkt: float,
-        ended: SolveStatus | None,
-        unified: str,
-        tolerance: float,
-        spent: tuple[float, float],
-        used: int,
-        prices: np.ndarray | None,
-    ) -> OptimalSolution:
+        self, nodes: Nodes, setting: Setting, log: list[Iteration], kkt: float,
+        ended: SolveStatus | None, unified: str, tolerance: float, spent: tuple[float, float],
+        used: int, prices: np.ndarray | None,
+    ) -> OptimalSolution:  # fmt: skip
         problem, rows = self.problem, self.transcription.rows
         values = self.transcription.values(nodes, setting)
         violations = worst_violations(rows, self.transcription.excess(values), nodes.t, tolerance)

@@ -287,14 +287,9 @@ class PhasedProblem:
         ]
 
     def _from_longer(
-        self,
-        found: OptimalSolution,
-        start: np.ndarray,
-        guess: Any,
-        solver: Solver | str | None,
-        options: dict[str, Any],
-        ends: Ends,
-    ) -> OptimalSolution:
+        self, found: OptimalSolution, start: np.ndarray, guess: Any, solver: Solver | str | None,
+        options: dict[str, Any], ends: Ends,
+    ) -> OptimalSolution:  # fmt: skip
         """A plan whose search begins at one of longer durations, or what was found.
 
         Too short a duration can be a stationary point of the violation: no small change of it helps

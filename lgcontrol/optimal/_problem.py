@@ -76,11 +76,6 @@ from ._weights import (
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
-_ARGUMENTS = (
-    "system", "horizon", "dt", "Q", "R", "terminal", "reference", "bounds", "residuals", "costs",
-    "parameters", "free", "arrival", "method", "substeps", "weights", "quadrature", "hold",
-    "blocks",
-)  # fmt: skip
 
 
 class ProblemOptions(TypedDict, total=False):
@@ -209,14 +204,6 @@ class OptimalControlProblem(Frozen):
            [0. , 0.1]])
     """
 
-    __slots__ = (
-        "Q", "R", "__weakref__", "_automatic", "_kept", "_parts", "arrival", "blocks", "bounds",
-        "costs",
-        "dt", "free", "free_start", "has_equal_steps", "hold", "horizon", "input_limits", "method",
-        "may_change", "parameters", "quadrature", "reference", "residuals", "steps", "substeps",
-        "system", "terminal", "weights",
-    )  # fmt: skip
-
     system: System
     horizon: int
     dt: float
@@ -244,6 +231,8 @@ class OptimalControlProblem(Frozen):
     _automatic: frozenset[str]
     _kept: dict[str, Any]
     _parts: Mapping[str, slice]
+
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
         self,
@@ -350,7 +339,11 @@ class OptimalControlProblem(Frozen):
         >>> problem.with_arguments(horizon=10).terminal  # 10 steps of 0.1 s with Q
         array([[1.]])
         """
-        given = {name: getattr(self, name) for name in _ARGUMENTS if name not in self._automatic}
+        names = signature(OptimalControlProblem.__init__).parameters.keys() - {
+            "self",
+            *self._automatic,
+        }
+        given = {name: getattr(self, name) for name in names}
         if not self.has_equal_steps:
             given["dt"] = self.steps
         return OptimalControlProblem(**(given | arguments))

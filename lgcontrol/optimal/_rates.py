@@ -158,17 +158,13 @@ def with_points(problem: OptimalControlProblem) -> OptimalControlProblem:
         own = problem.nominal_parameters[: problem.system.n_parameters]
         reference = beside_points(problem, reference, problem.times(), own)
     return problem.with_arguments(
-        system=with_point_inputs(problem.system, points),
-        hold="zero",
-        quadrature=problem.quadrature,
-        method=method,
-        substeps=1,
-        R=np.kron(np.diag([*method.points.values()]), problem.R),
-        reference=reference,
+        system=with_point_inputs(problem.system, points), hold="zero",
+        quadrature=problem.quadrature, method=method, substeps=1,
+        R=np.kron(np.diag([*method.points.values()]), problem.R), reference=reference,
         bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem)),
         residuals=tuple(map(view.residual, problem.residuals)),
         costs=tuple(map(view.cost, problem.costs)),
-    )
+    )  # fmt: skip
 
 
 def beside_points(

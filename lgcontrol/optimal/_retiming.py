@@ -403,13 +403,9 @@ class _Limit(NamedTuple):
 
 
 def _limits(
-    grid: _Grid,
-    path: SmoothReference,
-    velocity: Any,
-    acceleration: Any,
-    system: System | None,
+    grid: _Grid, path: SmoothReference, velocity: Any, acceleration: Any, system: System | None,
     rows: Sequence[PathRow],
-) -> list[_Limit]:
+) -> list[_Limit]:  # fmt: skip
     """All rows, of which some must limit something."""
     if not (system is None or isinstance(system, System)):
         raise TypeError(not_a_system("system", system))
@@ -548,12 +544,9 @@ def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
         speed, a = np.sqrt(y), a[:, None]
         xi, d1, d2, d3 = point[1:]
         return motion(
-            point.x,
-            xi * speed,
-            d1 * y + xi * a,
-            d2 * y * speed + 3 * d1 * speed * a,
+            point.x, xi * speed, d1 * y + xi * a, d2 * y * speed + 3 * d1 * speed * a,
             d3 * y**2 + 6 * d2 * y * a + 3 * d1 * a**2,
-        )
+        )  # fmt: skip
 
     controls = system.input_index("control")
     names = tuple(system.input_names[i] for i in controls)

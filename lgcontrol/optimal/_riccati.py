@@ -271,12 +271,9 @@ def _linearize(system: System, point: Any, t: float | None, p: np.ndarray | None
 
 
 def _design(
-    lin: Linearization,
-    Q: np.ndarray,
-    R: np.ndarray,
-    dt: float,
+    lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float,
     step: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Regulator:
+) -> Regulator:  # fmt: skip
     """Regulator for a linearization, sampled exactly unless its step is given."""
     system = lin.system
     motion = lin.motion
@@ -301,14 +298,9 @@ def _design(
 
 
 def _solve(
-    name: str,
-    A: np.ndarray,
-    B: np.ndarray,
-    Q: np.ndarray,
-    R: np.ndarray,
-    units: np.ndarray,
+    name: str, A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, units: np.ndarray,
     dt: float,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Gain and cost to go, found in units in which the states are about equal in size."""
     effort, given = 1 / np.sqrt(np.diag(R)), (np.diag(Q), np.diag(R))
     A, B = balanced(A, units), B / units[:, None] * effort

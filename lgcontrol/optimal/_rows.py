@@ -85,15 +85,10 @@ class _RowMade:
 
 
 def build_rows(
-    system: System,
-    bounds: Sequence[Bound],
-    horizon: int,
-    symbols: Sequence[Any],
-    parameters: Sequence[str],
-    free: np.ndarray,
-    known: Mapping[str, KnownQuantity] | None = None,
+    system: System, bounds: Sequence[Bound], horizon: int, symbols: Sequence[Any],
+    parameters: Sequence[str], free: np.ndarray, known: Mapping[str, KnownQuantity] | None = None,
     points: Sequence[tuple[float, Any, Any]] = (),
-) -> tuple[Any, BoundRows]:
+) -> tuple[Any, BoundRows]:  # fmt: skip
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
@@ -345,15 +340,9 @@ def unit_named(system: System, bounds: Sequence[Bound], name: str) -> str:
 
 
 def expression_of(
-    system: System,
-    bound: Bound,
-    t: Any,
-    x: Any,
-    u: Any,
-    p: Any,
-    x_ref: Any,
+    system: System, bound: Bound, t: Any, x: Any, u: Any, p: Any, x_ref: Any,
     known: Mapping[str, Any] | None = None,
-) -> tuple[Any, tuple[str, ...]]:
+) -> tuple[Any, tuple[str, ...]]:  # fmt: skip
     state = system.state
     if not isinstance(bound.of, str):
         function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of

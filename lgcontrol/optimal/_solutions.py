@@ -20,14 +20,9 @@ from ._transcription import Nodes, Setting
 
 
 def solution_at(
-    problem: OptimalControlProblem,
-    nodes: Nodes,
-    setting: Setting,
-    t: np.ndarray,
-    last: Iteration,
-    later: Callable[[], dict[str, Any]] | None = None,
-    **known: Any,
-) -> OptimalSolution:
+    problem: OptimalControlProblem, nodes: Nodes, setting: Setting, t: np.ndarray, last: Iteration,
+    later: Callable[[], dict[str, Any]] | None = None, **known: Any,
+) -> OptimalSolution:  # fmt: skip
     """A solution at nodes, with cost, residual and defect of the last iterate.
 
     `later` makes attributes when somebody reads one, as the trajectories are; `known` are others.
@@ -46,15 +41,9 @@ def solution_at(
     if "plan" not in known:
         known["plan"] = plan_of(problem, nodes)
     return OptimalSolution._later(
-        make,
-        problem=problem,
-        cost=last.cost,
-        kkt=last.kkt,
-        _t=read_only(nodes.t),
-        _u=read_only(nodes.u),
-        _setting=setting,
-        **known,
-    )
+        make, problem=problem, cost=last.cost, kkt=last.kkt, _t=read_only(nodes.t),
+        _u=read_only(nodes.u), _setting=setting, **known,
+    )  # fmt: skip
 
 
 def recalled(problem: OptimalControlProblem, plan: Plan, status: SolveStatus) -> OptimalSolution:

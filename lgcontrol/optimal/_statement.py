@@ -65,12 +65,9 @@ def names_of_parameters(system: System, extra: Sequence[Parameter]) -> list[str]
 
 
 def end_weight(
-    system: System,
-    value: WeightLike | str | None,
-    default: np.ndarray,
-    parts: Mapping[str, slice],
+    system: System, value: WeightLike | str | None, default: np.ndarray, parts: Mapping[str, slice],
     nominal: Mapping[str, float],
-) -> np.ndarray | str:
+) -> np.ndarray | str:  # fmt: skip
     """Weight on the last error, or "riccati"."""
     if isinstance(value, str):
         if value != "riccati":
@@ -257,13 +254,9 @@ class Parametric(NamedTuple):
 
 
 def made_parameters(
-    system: System,
-    names: Sequence[str],
-    bounds: Sequence[Bound],
-    residuals: Sequence[Residual],
-    costs: Sequence[Cost],
-    terms: Mapping[str, np.ndarray | str],
-) -> Parametric:
+    system: System, names: Sequence[str], bounds: Sequence[Bound], residuals: Sequence[Residual],
+    costs: Sequence[Cost], terms: Mapping[str, np.ndarray | str],
+) -> Parametric:  # fmt: skip
     """Limits and weights as parameters; see `OptimalControlProblem.symbolic`."""
     limits, weighed = list(bounds), [*residuals, *costs]
     labels = [entry.name for entry in weighed]

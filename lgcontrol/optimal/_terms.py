@@ -160,24 +160,13 @@ class Residual:
                     f"the goal of {name!r} moves on another group: "
                     f"{group_difference(goal.group, group)}"
                 )
-            motion = goal
-
-            def there(t: Value, p: Value) -> Value:
-                del p
-                return motion.expression(t)
-
+            motion = goal.expression
+            there: Callable[[Value, Value], Value] = lambda t, p: motion(t)  # noqa: E731
         elif callable(goal):
-            given = goal
-
-            def there(t: Value, p: Value) -> Value:
-                return given(t, p)
-
+            there = goal
         else:
-            shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
-
-            def there(t: Value, p: Value) -> Value:
-                del t, p
-                return ca.DM(shown)
+            shown = ca.DM(check_element(f"goal of {name!r}", np.asarray(goal, float), group))
+            there = lambda t, p: shown  # noqa: E731
 
         def error(t: Value, x: Value, u: Value, p: Value) -> Value:
             return group.minus(element(t, x, u, p), there(t, p))

@@ -170,20 +170,9 @@ class ChangeSolver:
             of = self._split(data, ((M, self.nq), (M, self.nu), (M, self.np)))
             found = of[0], of[1], of[2].sum(axis=1)
         return FoundChanges(
-            x,
-            u,
-            lam,
-            nu,
-            left_x[:, 0],
-            left_u,
-            left_rows,
-            cost,
-            found,
-            residual,
-            rounds,
-            is_found,
+            x, u, lam, nu, left_x[:, 0], left_u, left_rows, cost, found, residual, rounds, is_found,
             np.zeros((len(changes), self.np)),
-        )
+        )  # fmt: skip
 
     def _split(self, columns: np.ndarray, shapes: Any) -> list[np.ndarray]:
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]

@@ -71,12 +71,9 @@ def _of(
         values_of = ca.cse(values_of) if isinstance(z, ca.SX) else values_of
         dense: Any = [ca.densify(value) for value in values_of]
         made = ca.Function(
-            values.name.replace(word, name if is_stage else f"end_{name}"),
-            [*given.values()],
-            dense,
-            [*given],
-            [*results],
-        )
+            values.name.replace(word, name if is_stage else f"end_{name}"), [*given.values()],
+            dense, [*given], [*results],
+        )  # fmt: skip
         scalars = {key: () for key in ("t", "dt", "cost") if key in given or key in results}
         matrices = {"P": (n, n)} if "P" in given else {}
         return ModelFunction(made, shapes=scalars | matrices)

@@ -70,6 +70,7 @@ class ExportCase:
     status: Sequence[str]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LoopExport:
     """How an exported controller runs: the options of its loop, and what it begins with.
 
@@ -77,31 +78,29 @@ class LoopExport:
     these are the controls.
     """
 
-    def __init__(self, **options: Any) -> None:
-        self.period: float = options["period"]
-        self.delay: float = options["delay"]
-        self.iterations: int = options["iterations"]
-        self.first_iterations: int = options["first_iterations"]
-        self.most: int = options["most"]
-        self.tolerance: float = options["tolerance"]
-        self.starts: tuple[str, ...] = options["starts"]
-        self.restarts: int = options["restarts"]
-        self.setting: Setting = options["setting"]
-        self.rates: LoopRates | None = options["rates"]
-        self.disturbance: LoopDisturbance | None = options["disturbance"]
+    period: float
+    delay: float
+    iterations: int
+    first_iterations: int
+    most: int
+    tolerance: float
+    starts: tuple[str, ...]
+    restarts: int
+    setting: Setting
+    rates: LoopRates | None
+    disturbance: LoopDisturbance | None
+
+    @property
+    def queue(self) -> int:
+        """Answers that may be on their way."""
         ramps = self.rates is not None and self.rates.is_linear
-        self.queue = queue_size(self.delay, self.period, ramps)
+        return queue_size(self.delay, self.period, ramps)
 
 
 def export_kernel(
-    memory: KernelMemory,
-    model: Any,
-    settings: Settings,
-    loop: LoopExport,
-    folder: str | Path,
-    name: str,
-    cases: Sequence[ExportCase],
-) -> Path:
+    memory: KernelMemory, model: Any, settings: Settings, loop: LoopExport, folder: str | Path,
+    name: str, cases: Sequence[ExportCase],
+) -> Path:  # fmt: skip
     """Write a predictive controller as C, whose example checks these cases.
 
     It refuses functions that are not made of scalar operations.

@@ -161,24 +161,17 @@ def _wrong_state(library: Any, kernel: KernelEntries) -> str | None:
 
 
 def _built(
-    name: str,
-    compiler: Compiler,
-    sources: list[str],
-    load: Callable[[Path], Any],
+    name: str, compiler: Compiler, sources: list[str], load: Callable[[Path], Any],
     check: Callable[[Any], str | None],
-) -> Any:
+) -> Any:  # fmt: skip
     """A library of some sources; None (said once) where it cannot be built."""
     flags = compiler.flags(0, True)
     try:
         found, _ = find_or_build(
-            key_of(compiler, flags, sources),
-            compiler,
-            [flags],
-            write=lambda: iter(sources),
-            load=load,
-            check=check,
+            key_of(compiler, flags, sources), compiler, [flags], write=lambda: iter(sources),
+            load=load, check=check,
             about={"function": name, "operations": 0, "written": max(map(len, sources)) // 2},
-        )
+        )  # fmt: skip
     except (BuildError, OSError, UnsafeFolder) as error:
         notice(name, f"the {name} could not be built: {error}")
         return None
@@ -438,14 +431,10 @@ def load_stages(model: StageModel) -> Stages | None:
             f"{model.settings.hessian_operations}",
         ]  # fmt: skip
         found, _ = find_or_build(
-            key_of(compiler, compiler.flags(0, True), content),
-            compiler,
-            flags,
-            write=lambda: write_stages(model, compiler),
-            load=_open_stages,
-            check=lambda stages: _difference(model, stages),
-            about=about,
-        )
+            key_of(compiler, compiler.flags(0, True), content), compiler, flags,
+            write=lambda: write_stages(model, compiler), load=_open_stages,
+            check=lambda stages: _difference(model, stages), about=about,
+        )  # fmt: skip
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
         notice(name, f"the {name} are interpreted: {error}")
         return None

@@ -22,12 +22,9 @@ class Watch:
     """
 
     def __init__(
-        self,
-        started: float,
-        time_limit: float,
-        callback: Callable[[Iteration], bool | None] | None,
-        progress: Progress | None,
-    ) -> None:
+        self, started: float, time_limit: float,
+        callback: Callable[[Iteration], bool | None] | None, progress: Progress | None,
+    ) -> None:  # fmt: skip
         self.started, self.time_limit, self.callback = started, time_limit, callback
         self.progress, self.number = progress, 0
         self.ended: SolveStatus | None = None
