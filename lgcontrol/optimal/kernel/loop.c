@@ -225,25 +225,44 @@ static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
   for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
-/* A solve from the plan or from nodes, as far as `most` steps lead; the steps of the call count. */
+/* A solve from the plan or from nodes, as far as `most` steps lead, which count for the call. It ends
+ * early where all of `few` steps in turn were short; its last entry is the first of the log. */
 static int solved(const lg_model *m, lg_task *q, const lg_settings *o, int64_t resume, int64_t most,
-                  lg_verdict *v)
+                  int64_t few, lg_verdict *v)
 {
-  const int64_t before = v->steps;
   const double tolerance = q->tolerance;
-  q->resume = resume, q->max_iterations = most, q->tolerance = o->acceptable;
-  const int status = lg_newton_solve(m, q, o);
+  int64_t taken = 0;
+  int status = LG_ITERATIONS, moves = 1;
+  q->resume = resume, q->tolerance = o->acceptable;
+  while (status == LG_ITERATIONS && moves && taken < most && !(taken > 0 && is_over(q))) {
+    q->max_iterations = most - taken < few ? most - taken : few;
+    status = lg_newton_solve(m, q, o);
+    taken += q->iterations, q->resume = LG_RESUME;
+    moves = q->iterations < few;
+    for (int64_t i = 1; i <= q->iterations; i++)
+      moves = moves || q->log[i * LG_LOG + 4] >= o->real_time_short;
+  }
   q->tolerance = tolerance;
+  taken += v->steps;
   *v = verdict(m, q, o, q->iterations);
-  v->steps += before;
+  v->steps = taken;
+  copy(q->log, q->log + q->iterations * LG_LOG, LG_LOG);
   return status;
 }
 
+/* Whether a solve leads to a plan: also an iterate that is not optimal and keeps all rows. */
+static int is_plan(const lg_task *q, const lg_settings *o, int status, const lg_verdict *v)
+{
+  const int keeps = v->worst <= o->acceptable && v->defect <= o->acceptable;
+  return status == LG_CONVERGED || (status != LG_NOT_FINITE && !q->elastic && keeps);
+}
+
 /* Whether hard rows that steps leave violated must be. So say steps that settled, or the elastic
- * problem solved from their plan; and a solve from a new guess finds no plan within the iterations of
- * the call, half of those of a first plan at least. A plan that is found is the answer. Else the plan
- * of the steps goes on, with the first inputs of least violation. No other guess is tried in later
- * calls that violate by more than half of what was certified; the share doubles in a horizon. */
+ * problem solved from their plan; and from a new guess no plan is found: its solve says infeasible, or
+ * took half of the iterations of a first plan, or the elastic problem solved from it found none
+ * either. A plan that is found is the answer. Else the plan of the steps goes on, with the first inputs
+ * of least violation. No other guess is tried in later calls that violate by more than half of what
+ * was certified; the share doubles in a horizon. */
 static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loop *c, int status,
                      lg_verdict *found)
 {
@@ -253,31 +272,33 @@ static int certified(const lg_model *m, lg_task *q, const lg_settings *o, lg_loo
   lg_verdict other = *found;
   double last[LG_LOG], first_u[m->nu], *const u = q->plan + (q->horizon + 1) * m->nq;
   const double worst = found->worst;
-  int is_local = status == LG_INFEASIBLE, ended = LG_ITERATIONS;
+  int is_local = status == LG_INFEASIBLE, is_found = 0, ended = LG_ITERATIONS;
   int is_sought = *holds > 0 && worst > *holds;
   if (is_local && is_sought) return status;
   const lg_task before = *q;
   swap_plan(m, q, c->other, 0), copy(last, q->log, LG_LOG), copy(first_u, u, m->nu);
   if (!is_local && c->most > found->steps && !is_over(q)) {
-    ended = solved(m, q, o, LG_ELASTIC, (c->most - found->steps + 1) / 2, &other);
+    const int64_t half = (c->most - found->steps + 1) / 2;
+    ended = solved(m, q, o, LG_DECIDED, half, (int64_t)o->real_time_more, &other);
+    is_found = is_plan(q, o, ended, &other);
     is_local = ended == LG_INFEASIBLE;
     if (is_local) copy(first_u, u, m->nu);
   }
-  const int64_t taken = other.steps;
-  if (ended != LG_CONVERGED && !(is_local && is_sought) && c->most > taken && !is_over(q)) {
+  for (int way = 0; way < 2 && !is_found && !(is_local && is_sought); way++) {
+    const int64_t taken = other.steps, left = c->most - taken;
+    if (left <= 0 || is_over(q)) break;
     guessed(m, q, o, c, 0);
-    other.steps = taken;
-    ended = solved(m, q, o, LG_FRESH, c->most - taken, &other);
-    if (ended == LG_CONVERGED) c->cause = LG_JUMPED;
+    ended = solved(m, q, o, way == 0 ? LG_FRESH : LG_DECIDED, left, left, &other);
+    is_found = is_plan(q, o, ended, &other);
+    if (is_found) c->cause = LG_JUMPED;
     is_local = is_local || ended == LG_INFEASIBLE;
-    is_sought = ended == LG_INFEASIBLE || 2 * (other.steps - taken) >= c->first_iterations;
-    if (is_local && is_sought) *holds = worst / 2;
+    is_sought = way > 0 || ended == LG_INFEASIBLE || 2 * (other.steps - taken) >= c->first_iterations;
+    if (!is_found && is_local && is_sought) *holds = worst / 2;
   }
-  if (ended == LG_CONVERGED) {
+  if (is_found) {
     usual(c, other.cost, 1);
-    copy(q->log, q->log + q->iterations * LG_LOG, LG_LOG);
     *found = other;
-    return ended;
+    return ended == LG_CONVERGED ? ended : LG_ITERATIONS;
   }
   found->steps = other.steps;
   swap_plan(m, q, c->other, 1), copy(q->log, last, LG_LOG), copy(u, first_u, m->nu);

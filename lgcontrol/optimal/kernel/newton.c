@@ -2010,8 +2010,8 @@ static int goes_on(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   return 1;
 }
 
-/* Solve from the nodes of the plan, or its elastic problem first; from the plan with its multipliers;
- * or go on with the last call: `resume` says which. */
+/* Solve from the nodes of the plan, or its elastic problem first, which may have to be solved before
+ * it is left; from the plan with its multipliers; or go on with the last call: `resume` says which. */
 LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *o)
 {
   lg_state own, *s = &own;
@@ -2020,9 +2020,10 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     begin_warm(m, q, s, o);
   } else if (q->resume != LG_RESUME) {
     begin(m, q, s, o);
-    if (q->resume == LG_ELASTIC && can_relax(m, q)) {
+    if ((q->resume == LG_ELASTIC || q->resume == LG_DECIDED) && can_relax(m, q)) {
       begin_elastic(m, q, s, o);
       s->mem->doubts = 1; /* this solve puts another to the test */
+      if (q->resume == LG_DECIDED) s->mem->outer_theta = 0;
     }
   } else {
     take_up(m, q, s, o);

@@ -37,7 +37,7 @@ LG_INLINE lg_v sizes_of(lg_v a) { return fabs(a); }
 
 enum { LG_CONVERGED, LG_ITERATIONS, LG_STALLED, LG_NOT_FINITE, LG_INFEASIBLE };
 enum { LG_MOST_LEFT = 10 }; /* times that a solved elastic problem, and a saddle, are left */
-enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM };
+enum { LG_FRESH, LG_RESUME, LG_ELASTIC, LG_WARM, LG_DECIDED };
 
 /* An iterate, in one block of memory. */
 typedef struct {
