@@ -15,6 +15,9 @@ from ._signals import Input, Parameter, Quantity, as_signals
 from ._tracing import call_with_symbols
 
 MOST_NEWTON_STEPS = 100
+# Newton steps from a constant near the solution that have its first and second derivatives exactly,
+# and how near that is, as a share of the sizes of the unknowns.
+DIFFERENTIATED, FINE = 2, 2.0**-40
 # Random points at which a start is judged, besides the nominal one.
 TRIED = 3
 _NAMES = ("t", "x", "z", "u", "p")
@@ -93,7 +96,16 @@ class _Algebraic:
         self._check_start(name, unknowns, nominal)
         t, x, z, u, p = symbols
         sizes = ca.DM(np.where(self.nominal == 0, 1.0, np.abs(self.nominal)))
-        found, largest = newton_steps(lambda z: self._kernel(t, x, z, u, p), z, iterations, sizes)
+
+        def equations(z: Any) -> Any:
+            return self._kernel(t, x, z, u, p)
+
+        held = z
+        if iterations > DIFFERENTIATED:
+            held, _ = newton_steps(equations, z, iterations - DIFFERENTIATED, sizes)
+            # CasADi takes floor for constant: derivatives go through the last steps alone.
+            held = ca.floor(held / sizes / FINE) * FINE * sizes
+        found, largest = newton_steps(equations, held, min(iterations, DIFFERENTIATED), sizes)
         # Newton's method begins at a symbol: a number would make zeros of its matrix structural.
         # Its logarithm is one half's where it solved the equations, and not a number elsewhere.
         is_solved = (largest <= 1) - 0.5

@@ -144,6 +144,54 @@ def test_explicit_steps_plan_with_algebraic_states_as_well():
     assert found["first"].cost == pytest.approx(found["zero"].cost, rel=0.02)
 
 
+def network(size: int) -> System:
+    """Two states and a ring of algebraic ones, each with a cube and a product with the input."""
+
+    def ring(t, x, z, u, p):
+        return ca.vertcat(*(
+            z[i] + 0.2 * z[i] ** 3 - ca.sin(x[i % 2]) - 0.3 * z[(i + 1) % size] * u - 0.1 * z[i - 1]
+            for i in range(size)
+        ))  # fmt: skip
+
+    return System.from_dae(
+        f"network{size}", Rn(2), lambda t, x, z, u, p: ca.vertcat(u - z[0], ca.sum1(z) - x[1]),
+        ring, [f"z{i}" for i in range(size)], inputs=["u"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [(1.0, -1.0, 0.4), (2e-5, 1e-6, -1e-6), (-9.0, 4.0, 1.5)])
+def test_second_derivatives_of_algebraic_states_are_those_of_differences(at):
+    w = ca.SX.sym("w", 3)
+    last = network(3).quantities["z2"].function(0.0, w[:2], w[2], [])
+    second, slope = ca.hessian(last, w)
+    made, small = ca.Function("made", [w], [slope, second]), 1e-5
+    found = np.asarray(made(at)[1])
+    differences = [
+        np.asarray(made(np.add(at, step))[0] - made(np.subtract(at, step))[0]).ravel() / (2 * small)
+        for step in small * np.eye(3)
+    ]
+    assert np.allclose(found, differences, atol=1e-8)
+    assert np.abs(found).max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        (3, {"quadrature": "gauss"}),
+        pytest.param(6, {"hold": "collocation"}, marks=pytest.mark.thorough),
+    ],
+)
+def test_plans_with_several_algebraic_states_have_exact_hessians(size, options):
+    """Gauss-Newton ended "stalled" in both."""
+    problem = OptimalControlProblem(
+        network(size), 20, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0],
+        bounds=[Bound("z0", -0.5, 0.5, soft=10.0)], **options,
+    )  # fmt: skip
+    found = problem.solve([1.0, -1.0])
+    assert found.is_success
+    assert len(found.iterations) < 20
+
+
 def test_quantities_and_groups_go_with_algebraic_states():
     arm = System.from_dae(
         "arm", Product(angle=SO2, rate=Rn(1)), lambda t, x, z, u, p: ca.vertcat(x[2], z[0]),
