@@ -614,7 +614,8 @@ class _StepHessians:
         given, both = [time, y, input_, z], ca.vertcat(y, input_)
         is_flat = ca.SX(lift).is_eye()  # coordinates are tangent vectors: derivatives are known
         own = ca.horzcat(*system.derivatives(*given)) if is_flat else ca.jacobian(rate, both)
-        field = ca.Function("field", given, ca.cse([rate, ca.sparsify(own)]))
+        results: Any = ca.cse([ca.SX(rate), ca.sparsify(ca.SX(own))])
+        field = ca.Function("field", given, results)
         structure = system.structure
         known = None if structure is None else structure.acceleration_hessian
         bent: Any = (
