@@ -146,7 +146,10 @@ def _hand_over(mpc: Any) -> None:
 def answered(
     mpc: Any, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
 ) -> np.ndarray | None:
-    """Controls of a call that only goes on; None where Python has to look at something."""
+    """Controls of a call that only goes on; None where Python has to look at something.
+
+    A kernel that is ahead has all rules that its calls need: what they follow from is fixed.
+    """
     kernel = mpc._kernel
     calls = kernel.calls
     if (
@@ -154,7 +157,6 @@ def answered(
         and calls.is_current
         and ulp(t) < CLOCK_ROUNDING * mpc.dt
         and values.at(t) is calls.p is mpc._p
-        and plans_in_c(mpc)
         and mpc.system.project is None
     ):
         return _told(mpc, t, x, goal, time.perf_counter(), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ class InputLimits:
                     elif np.isfinite(limit).all():
                         self.sides.append((i, side, float(np.ravel(limit)[0]), bound.label))
 
-    @property
+    @cached_property
     def is_limited(self) -> bool:
         """Whether any control has a limit."""
         return bool(self.sides) or bool(np.isfinite([self.lower, self.upper]).any())

@@ -19,7 +19,7 @@ from .._settings import Settings
 from .._solution import OptimalSolution
 from .._transcription import Nodes
 from ._library import load_functions
-from ._memory import STATUS, KernelMemory
+from ._memory import INFEASIBLE, NOT_FINITE, STATUS, KernelMemory
 from ._table import WATCH, Loop
 
 MOST = 1000  # iterations that a log holds
@@ -447,9 +447,8 @@ class KernelLoop:
 
 def status_of(ended: int, by_steps: bool, is_late: bool = False) -> SolveStatus:
     """How the kernel ended; steps end at their number."""
-    status = STATUS[ended]
-    if status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):
-        return status
+    if ended in (NOT_FINITE, INFEASIBLE):
+        return STATUS[ended]
     if is_late:
         return SolveStatus.TIME_LIMIT
-    return SolveStatus.ITERATION_LIMIT if by_steps else status
+    return SolveStatus.ITERATION_LIMIT if by_steps else STATUS[ended]

@@ -186,6 +186,6 @@ class KernelMemory:
         """An entry point of the kernel with options of the task; returns the status."""
         for name, value in options.items():
             setattr(self.task, name, value)
-        given = self.model, self.task, self.settings
+        address = ctypes.addressof
         call = getattr(self.kernel, entry)
-        return call(*(ctypes.addressof(struct) for struct in given))
+        return call(address(self.model), address(self.task), address(self.settings))

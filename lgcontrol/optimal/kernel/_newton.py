@@ -823,7 +823,8 @@ class NewtonKKT:
     def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
         """Whether a trial of a whole step without a search is taken."""
         cost, gaps, rows = found
-        falls = self.phi(trial, cost) - ref.phi <= self.o.armijo * ref.slope
+        fuzz = 10 * ROUNDING * abs(ref.phi)
+        falls = self.phi(trial, cost) - ref.phi - fuzz <= self.o.armijo * ref.slope
         is_kept = self.theta(trial, gaps, rows) <= max(ref.theta, self.filter.least)
         return bool(falls and is_kept and self.judge(1.0, trial, found, ref))
 

@@ -64,9 +64,13 @@ class KernelResults:
             return nodes
         if self._limits[0] is not setting.p:
             self._limits = (setting.p, *limits.exactly(setting.p)[:2])
-        u, own = nodes.u.copy(), self.model.controls
-        u[:, own] = np.minimum(np.maximum(u[:, own], self._limits[1]), self._limits[2])
-        return nodes._replace(u=u)
+        u, own = nodes.u, self.model.controls
+        kept = np.minimum(np.maximum(u.take(own, 1), self._limits[1]), self._limits[2])
+        if len(own) < u.shape[1]:
+            u = u.copy()
+            u[:, own] = kept
+            kept = u
+        return Nodes(nodes.t, nodes.x, kept)
 
     @cached_property
     def _allowed(self) -> np.ndarray:

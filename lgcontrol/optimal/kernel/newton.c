@@ -1040,11 +1040,14 @@ static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
   s->t_phi = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
 }
 
+/* What rounding may change of the barrier function. */
+LG_INLINE double rounding_of(double phi_) { return 10 * 2.220446049250313e-16 * fabs(phi_); }
+
 /* Whether the filter takes the trial that a step of length alpha leads to, which has been weighed. */
 static int judge(lg_state *s, const lg_settings *o, double alpha, const double ref[3])
 {
   lg_filter *filter = &s->mem->filter;
-  const double th = ref[0], ph = ref[1], along = ref[2], fuzz = 10 * 2.220446049250313e-16 * fabs(ph);
+  const double th = ref[0], ph = ref[1], along = ref[2], fuzz = rounding_of(ph);
   const double t = s->t_theta, p = s->t_phi;
   if (!isfinite(t) || !isfinite(p)) return 0;
   /* what it gains, as a share of what the quadratic model says */
@@ -1348,7 +1351,7 @@ static int is_affordable(const lg_model *m, const lg_task *q, const lg_state *s,
 /* Whether a trial without a search, weighed, is taken. */
 static int is_worth(lg_state *s, const lg_settings *o, const double ref[3])
 {
-  const int falls = s->t_phi - ref[1] <= o->armijo * ref[2];
+  const int falls = s->t_phi - ref[1] - rounding_of(ref[1]) <= o->armijo * ref[2];
   return falls && s->t_theta <= larger(ref[0], s->mem->filter.least) && judge(s, o, 1, ref);
 }
 
