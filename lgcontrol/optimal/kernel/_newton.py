@@ -1139,30 +1139,15 @@ class NewtonKKT:
         return max(self.o.mu_least, self.o.mu_last * self.tolerance)
 
     @property
-    def shifting(self) -> float:
-        """Terms of the barrier that shift the cost.
-
-        Nearly one for each active limit, and for each soft one at its kink; nearly nothing for the
-        others.
-        """
-        it, form, square = self.it, self.form, self.size[self.n :] ** 2
-        sum_ = 0.0
-        for z, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
-            sum_ += (z * square / (z * square + room)).sum()
-        share = it.z / np.where(form.active, it.z + it.s, np.inf)
-        relaxed = form.active & form.relaxed
-        kink = np.where(relaxed, it.y, 1.0) / np.where(relaxed, it.y + it.e, 1.0)
-        return float(sum_ + (share * kink).sum())
-
-    @property
     def last(self) -> float:
         """The last barrier parameter: its terms shift the cost by the tolerance, relative to it.
 
         One that is lowered falls to half of that, as the cost may fall, too.
         """
-        if self.elastic or not self.barriers() > 0 or self.mu > self.last_most:
-            return self.last_most  # first as far as this
-        own = self.tolerance * (self.scale * abs(self.ex.cost) / max(1.0, self.shifting))
+        terms = self.barriers()
+        if self.elastic or not terms > 0 or self.mu > self.last_most:  # first as far as this
+            return self.last_most
+        own = self.tolerance * (self.scale * abs(self.ex.cost) / terms)
         least = max(self.o.mu_least, self.o.mu_last * self.last_most)
         return self.mu if self.mu <= own else max(least, min(own / 2, self.last_most))
 

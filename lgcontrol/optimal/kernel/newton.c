@@ -668,32 +668,13 @@ static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
   return widest(widest(s->stat / sd, s->viol), complementarity(m, q, s, mu) / sc);
 }
 
-/* Terms of the barrier that shift the cost: nearly one for each active limit, and for each soft one at
- * its kink; nearly nothing for the others. */
-static double shifting(const lg_model *m, const lg_task *q, const lg_state *s)
-{
-  const double *size = s->size + m->nx;
-  const lg_point *at = &s->now;
-  double sum = 0;
-  for (int64_t i = 0; i < q->horizon * m->nv; i++) {
-    const double square = size[i % m->nv] * size[i % m->nv];
-    sum += at->zl[i] * square / (at->zl[i] * square + s->below[i]);
-    sum += at->zu[i] * square / (at->zu[i] * square + s->above[i]);
-  }
-  for (int64_t i = 0; i < (q->horizon + 1) * (m->ns + m->ne); i++) {
-    const double share = s->holds[i] != 0 ? at->z[i] / (at->z[i] + at->s[i]) : 0;
-    sum += s->gives[i] != 0 ? share * (at->y[i] / (at->y[i] + at->e[i])) : share;
-  }
-  return sum;
-}
-
 /* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. One
  * that is lowered falls to half of that, as the cost may fall, too. */
 static double last_of(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o)
 {
   const double most = larger(o->mu_least, o->mu_last * q->tolerance);
   if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
-  const double own = q->tolerance * (s->scale * fabs(s->f) / larger(1, shifting(m, q, s)));
+  const double own = q->tolerance * (s->scale * fabs(s->f) / s->terms);
   return s->mu <= own ? s->mu : clip(own / 2, larger(o->mu_least, o->mu_last * most), most);
 }
 
