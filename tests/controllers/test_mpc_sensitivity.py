@@ -32,8 +32,13 @@ def loop_of(*limits, system=CART, **options):
 
 
 def test_derivatives_of_the_answer_are_those_of_differences():
-    """Along a loop that leaves one limit after the other, by all that it is given."""
-    mpc, x = loop_of(SLOW).symbolic("R", "push.upper"), np.array([1.0, 0.0])
+    """Along a loop that leaves one limit after the other, by all that it is given.
+
+    Four steps at the limit of the push reach a speed of 0.4: as a limit of the speed that would be
+    a kink, with one active limit more than inputs.
+    """
+    slow = Bound("x1", -0.45, 0.45)
+    mpc, x = loop_of(slow).symbolic("R", "push.upper"), np.array([1.0, 0.0])
     seen = set()
     for k in range(8):
         x = A @ x + B @ mpc(0.1 * k, x)

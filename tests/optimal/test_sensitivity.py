@@ -405,8 +405,14 @@ def test_what_is_not_differentiable_is_said():
     # Of the cost ½ (x0 + 3 v)² + 3/2 v² by v = -0.2.
     assert active.by("push.lower").cost == pytest.approx(3 * 0.4 - 3 * 0.2, rel=1e-5)
     same = problem(1.0).solve([9.0]).sensitivities()
-    with pytest.raises(ValueError, match="not differentiable by push.lower: the limit .* tighter"):
+    with pytest.raises(ValueError, match="by push.lower: its value, -1, is also the limit of"):
         same.by("push.lower")
+    own = OptimalControlProblem(cart, 3, 1.0, Q=0.0, R=1.0, terminal=1.0, reference=[0.0])
+    own = own.symbolic("push.lower")  # of the Input alone: a looser one changes nothing
+    with pytest.raises(ValueError, match="solve with a tighter one, p={'push.lower': …}"):
+        own.solve([9.0]).sensitivities().by("push.lower")
+    tighter = own.solve([9.0], p={"push.lower": -0.9}).sensitivities()
+    assert np.allclose(tighter.by("push.lower").u, 1.0)
     assert np.isnan(same.adjoint(u=np.ones((3, 1)))["push.lower"])
 
 

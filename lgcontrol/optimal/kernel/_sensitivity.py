@@ -283,10 +283,14 @@ class Sensitivities:
                     raise UnknownNameError(unknown_name("parameter", name, known))
                 change[self.problem.parameter_names.index(name)] = value
             which, is_kink = self._limits
-            if (is_kink & np.isin(which, np.flatnonzero(change))).any():
+            at_kink = which[is_kink & np.isin(which, np.flatnonzero(change))]
+            if len(at_kink):
+                name = self.problem.parameter_names[at_kink[0]]
                 raise ValueError(
-                    f"not differentiable by {', '.join(p)}: the limit that it sets is also that of "
-                    "the system or of another bound, give a tighter value"
+                    f"not differentiable by {name}: its value, {self._setting.p[at_kink[0]]:g}, is "
+                    "also the limit of the system's Input or of another bound, which stays where "
+                    f"it is; solve with a tighter one, p={{{name!r}: …}}, or give the Input a "
+                    "wider limit"
                 )
             limits = np.where(which >= 0, np.append(change, 0.0)[which], 0.0)
         if reference is not None:
