@@ -119,8 +119,8 @@ class ImplicitRungeKutta(Method):
 
 def equations_of(function: ca.Function) -> ca.Function | None:
     """``(t, x, u, p, dt, z) → r, −∂r/∂z`` of a function that solves for stages; None of others."""
-    if not function.name().endswith(_SOLVED):
-        return None
+    if not function.name().endswith(_SOLVED) or function.n_in() != len(_NAMES) - 1:
+        return None  # derivatives of the stages have a name that ends so, and more arguments
     for k in range(function.n_instructions()):
         if function.instruction_id(k) == ca.OP_CALL:
             return function.instruction_MX(k).which_function()

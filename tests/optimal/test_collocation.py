@@ -175,6 +175,24 @@ def test_a_lander_with_a_limit_of_its_thrust_takes_few_iterations(method):
     assert np.allclose(ahead.u - behind.u, change, atol=1e-6 * np.abs(change).max())
 
 
+def test_a_step_of_a_user_may_have_the_jacobian_of_an_implicit_step():
+    """A sensitivity that moves on with its state: it is solved without exact Hessians."""
+    rise = System("rise", Rn(1), lambda t, x, u, p: u - x**3, inputs=["u"]).step("radau_iia5")
+
+    def along(t, x, u, p):
+        state, given = ca.MX.sym("state"), ca.MX.sym("given")
+        after = rise.function(0.0, state, given, ca.MX(0, 1), 0.5)
+        both = ca.Function("both", [state, given], [after, ca.jacobian(after, state)])
+        after, slope = both(x[0], u)
+        return ca.vertcat(after, slope * x[1]) - x
+
+    system = System("carried", Rn(2), along, inputs=["u"], dt=0.5, symbol=ca.MX)
+    problem = OptimalControlProblem(system, 3, Q=1.0, R=0.1, reference=[0.5, 0.0])
+    plans = [problem.solve([1.0, 1.0], solver=solver) for solver in ("interior_point", "ipopt")]
+    assert all(plan.is_success for plan in plans)
+    assert plans[0].cost == pytest.approx(plans[1].cost, rel=1e-6)
+
+
 def test_points_within_steps_have_no_input_at_the_last_node():
     with pytest.raises(ValueError, match="at the last node: the collocation points of"):
         end = Bound("push", 0.0, 0.0, at="terminal")
