@@ -162,7 +162,7 @@ class Store:
                     values,
                 )
                 self._db.execute("commit")
-            except sqlite3.Error:
+            except BaseException:  # a Ctrl-C as well: an open transaction locks the store
                 with suppress(sqlite3.Error):  # a full disk may have ended it
                     self._db.execute("rollback")
                 raise
