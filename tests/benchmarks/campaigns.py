@@ -8,8 +8,8 @@ that were changed, on cases that taught nothing; ``kills`` sends SIGKILL to work
 at random times and counts what is there in the end; ``scheduler`` does so with the scheduler, the
 workers and the campaign of a cluster of dask.distributed; ``cluster`` compares the bits of
 processes with those of a scheduler and workers of dask.distributed; ``rate`` measures closed loops
-with MPC a second and the processor time of each, with one worker and with two, and the parent's
-memory; ``parts`` says where a case of the recovery spends its time.
+with MPC a second and the processor time of each, a tenth of them with one worker and all with two,
+and the parent's memory; ``parts`` says where a case of the recovery spends its time.
 """
 
 from __future__ import annotations
@@ -240,25 +240,28 @@ def cluster(store: dict[str, Any], options: Any) -> None:
 
 def rate(store: dict[str, Any], options: Any) -> None:
     """Closed loops a second, stored as they come, and the processor time that they take."""
-    count, found = options.cases or 10_000, {}
+    cases, found = options.cases or 10_000, {}
     load, spent = os.getloadavg()[0], {}
-    for workers in (1, 2):
+    for workers, count in ((1, max(cases // 10, 1)), (2, cases)):
         campaign = Campaign("quadrotor-recovery", cases=count)
         campaign.replaced(cases=2).run(executor=workers)  # compiled before it counts
         with tempfile.TemporaryDirectory() as folder:
-            started, before = time.perf_counter(), processor()
-            campaign.run(executor=workers, store=Path(folder, "a.db"))
+            started, before, file = time.perf_counter(), processor(), Path(folder, "a.db")
+            success = campaign.run(executor=workers, store=file).success().passed
+            size = file.stat().st_size
             found[str(workers)] = round(count / (time.perf_counter() - started), 1)
             spent[str(workers)] = {
                 name: round(1e3 * (after - before[name]) / count, 2)
                 for name, after in processor().items()
             }
     store["rate"] = {
-        "cases": count,
+        "cases": cases,
+        "success": success,
+        "store, MB": round(size / 1e6, 1),
         "loops a second by workers": found,
         "processor time of a case by workers, ms": spent,
         "parent's memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "load before": load,
+        "load before and after": [load, os.getloadavg()[0]],
     }
     print(store["rate"], flush=True)
     keep(store)
