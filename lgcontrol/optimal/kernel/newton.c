@@ -670,7 +670,7 @@ static double error_of(const lg_model *m, const lg_task *q, const lg_state *s,
 
 /* The last barrier parameter: its terms shift the cost by at most the tolerance, relative to the cost. One
  * that is lowered falls to half of that, as the cost may fall, too. */
-static double last_of(const lg_model *m, const lg_task *q, const lg_state *s, const lg_settings *o)
+static double last_of(const lg_task *q, const lg_state *s, const lg_settings *o)
 {
   const double most = larger(o->mu_least, o->mu_last * q->tolerance);
   if (s->mem->elastic || !(s->terms > 0) || s->mu > most) return most; /* first as far as this */
@@ -1619,7 +1619,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
     s->d[r] = size > 0 ? clip(size, least, most) / size : 1;
   }
   set_limits(m, q, s, o);
-  mem->mu = s->mu = bounded ? o->mu_first : last_of(m, q, s, o);
+  mem->mu = s->mu = bounded ? o->mu_first : last_of(q, s, o);
   mem->scale = q->scale = s->scale;
   set_form(m, q, s);
   for (int64_t i = 0; i < (N + 1) * na; i++) s->now.s[i] = 0;
@@ -1850,7 +1850,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   lg_memory *mem = s->mem;
   const double least = larger(o->mu_least, o->mu_last * q->tolerance);
   if (met <= least && error_of(m, q, s, o, s->mu) >= mem->error) return LG_STALLED;
-  double last = last_of(m, q, s, o);
+  double last = last_of(q, s, o);
   const int whole = mem->alpha == 1 && mem->dw == 0;
   int fast = mem->alpha >= o->fast_step && mem->dw == 0;
   double error = 0;
@@ -2021,7 +2021,7 @@ LG_EXPORT int lg_newton_solve(const lg_model *m, lg_task *q, const lg_settings *
     for (;;) {
       error = note(m, q, s, o);
       if (!isfinite(s->f) || !isfinite(s->viol)) return close_task(m, q, s, LG_NOT_FINITE);
-      if (!(error <= q->tolerance && s->mu <= last_of(m, q, s, o))) break;
+      if (!(error <= q->tolerance && s->mu <= last_of(q, s, o))) break;
       if (!s->mem->elastic) { /* an optimum, unless the last sweep needed a regularization */
         if (!(s->mem->dw > 0) || !goes_on(m, q, s, o)) return close_task(m, q, s, LG_CONVERGED);
         q->iterations++;
