@@ -524,6 +524,24 @@ def test_real_time_steps_in_c_are_those_in_numpy():
     assert (np.abs(answers[0]) < 1.0).all()
 
 
+def test_a_step_goes_on_from_the_plan_if_its_rollout_has_no_cost():
+    """A push towards a logarithm's end: under the gains of rest the cart would pass it."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"])
+    wall = Cost(lambda t, x, u, p: -0.1 * ca.log(1 - x[0] ** 2))
+    problem = OptimalControlProblem(
+        cart, 20, 0.05, Q=[0.01, 1e-3], R=1.0, reference=[0, 0], costs=[wall]
+    )
+    answers, pushed = [], [0.8, 0.5]
+    best = problem.solve(pushed)
+    for solver in (in_numpy(problem), InteriorPointSolver(problem).prepare()):
+        solver.solve([0.1, 0.0])
+        found = solver.step(pushed, iterations=2)
+        assert np.isfinite(found.cost)
+        answers.append(found)
+    assert np.abs(answers[0].u - answers[1].u).max() < 1e-8
+    assert answers[0].cost == pytest.approx(best.cost, rel=0.01)
+
+
 @pytest.mark.parametrize("soft", [1000.0, None])
 def test_a_loop_at_rest_beside_a_wall_settles_at_the_optimum(soft):
     """What its barrier leaves of every plan does not keep the barrier up; nor a call far off."""

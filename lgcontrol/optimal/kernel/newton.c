@@ -2337,10 +2337,9 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   double x0[m->nq];
   copy(x0, s->now.x, m->nq);
   first_state(m, q, s, x0);
-  if (follow_plan(m, q, s, o, tau, x0))
-    warm(m, q, s, o);
-  else
-    copy(s->now.x, x0, m->nq);
+  const int is_followed = follow_plan(m, q, s, o, tau, x0);
+  if (is_followed) warm(m, q, s, o);
+  else copy(s->now.x, x0, m->nq);
   s->extends = 0;
   int status = LG_ITERATIONS;
   const int64_t most = q->max_iterations + q->more;
@@ -2348,6 +2347,11 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
   int has_kept = 0;
   for (;;) {
     expand(m, q, s);
+    if (is_followed && is_free(m) && q->iterations == 0 && !isfinite(s->f)) {
+      take_trial(s); /* nobody asked for the rollout's cost: the plan as it is, then */
+      copy(s->now.x, x0, m->nq);
+      expand(m, q, s);
+    }
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
     if (status != LG_ITERATIONS || q->max_iterations <= 0) break;
     off = adjoint(m, q, s);
