@@ -264,9 +264,9 @@ def _open_kernel(path: Path) -> KernelEntries:
 
 def _wrong_sizes(kernel: KernelEntries) -> str | None:
     """What of the structs differs between C and their mirrors."""
-    found = sizes_of(kernel.sizes, Model(), 1)
-    loop = np.zeros(3, dtype=np.int64)
-    kernel.loop_sizes(ctypes.addressof(Model()), 1, 0, 0, loop.ctypes.data)
+    model, loop = Model(), np.zeros(3, dtype=np.int64)  # both live until they are read
+    found = sizes_of(kernel.sizes, model, 1)
+    kernel.loop_sizes(ctypes.addressof(model), 1, 0, 0, loop.ctypes.data)
     sizes = [*found[3:6].tolist(), int(loop[2])]
     mirrors = [ctypes.sizeof(kind) for kind in (Model, Task, Numbers, Loop)]
     if sizes != mirrors:
