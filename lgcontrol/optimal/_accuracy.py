@@ -201,8 +201,8 @@ def motion_between(
     if flat._setting is None or not (isinstance(found, PhasedSolution) or found.problem.is_plain):
         return None
     parts, x, pieces, is_off = parts_of(found), found.trajectory.x, [], False
-    if any(part.system.is_discrete for part in parts):
-        return None
+    if any(part.system.is_discrete or part.nodes.x.shape[1] != x.shape[1] for part in parts):
+        return None  # linear inputs, and those in blocks, are states of the parts
     for part in parts:
         motion = list(Between(part).motion(DRAWN_PARTS))
         off = _errors(part.system, motion[-1][1], part.nodes.x[1:])

@@ -244,6 +244,17 @@ def test_figures_of_phases_show_them_too():
             assert np.allclose(values[:, 0], plan.trajectory.x[:-1, 0])
 
 
+@pytest.mark.parametrize("shape", ["first", "blocks"])
+def test_figures_of_phases_with_inputs_as_states(shape):
+    """Inputs that are linear or in blocks are states of the solver, not of the figure."""
+    blocks = [2, 3] if shape == "blocks" else None
+    phase = Phase(HYPER, 5, 2.0, Q=1.0, R=1.0, blocks=blocks)
+    hold = "first" if shape == "first" else "zero"
+    plan = PhasedProblem(phase, method="euler", hold=hold).solve([START])
+    line = plan.plot().axes[0].get_lines()[0]
+    assert np.allclose(line.get_ydata(), plan.trajectory.x[:, 0])
+
+
 def test_calls_of_a_loop_and_solvers_of_ones_own_are_not_asked(monkeypatch):
     def refuse(*_):
         raise AssertionError("asked")
