@@ -58,6 +58,7 @@ static lg_bias bias_of(const lg_model *m, const lg_loop *c)
 /* Eigenvalues of a symmetric matrix (n by n), which is overwritten, and its eigenvectors in columns. */
 static void eigen(int64_t n, double *A, double *values_, double *V)
 {
+  double last = INFINITY;
   for (int64_t i = 0; i < n * n; i++) V[i] = i % (n + 1) == 0;
   for (int sweep = 0; sweep < 60; sweep++) {
     double off = 0, all = 0;
@@ -66,7 +67,8 @@ static void eigen(int64_t n, double *A, double *values_, double *V)
         const double square = A[i + j * n] * A[i + j * n];
         all += square, off += i != j ? square : 0;
       }
-    if (!(off > 1e-32 * all)) break;
+    if (!(off > 1e-32 * all) || off >= last) break; /* rounding alone keeps it from falling */
+    last = off;
     for (int64_t j = 1; j < n; j++)
       for (int64_t i = 0; i < j; i++) {
         const double a = A[i + j * n];
@@ -102,10 +104,10 @@ static void invert(int64_t n, double *A, double least, double *to, double *V, do
   }
 }
 
-/* The solution of least squares and least size of `G z = b`, G of rows by n by columns. */
-static void least_size(int64_t rows, int64_t n, const double *G, const double *b, double least, double *z)
+/* The pseudo-inverse of `Gᵀ G`, G of rows by n by columns. */
+static void normal_inverse(int64_t rows, int64_t n, const double *G, double least, double *inverse)
 {
-  double A[n * n], V[n * n], lambda[n], inverse[n * n];
+  double A[n * n], V[n * n], lambda[n];
   for (int64_t j = 0; j < n; j++)
     for (int64_t i = 0; i < n; i++) {
       double sum = 0;
@@ -113,6 +115,12 @@ static void least_size(int64_t rows, int64_t n, const double *G, const double *b
       A[i + j * n] = sum;
     }
   invert(n, A, larger(least * least, 1e-15), inverse, V, lambda);
+}
+
+/* The solution of least squares and least size of `G z = b`, by its normal inverse. */
+static void least_size(int64_t rows, int64_t n, const double *G, const double *b, const double *inverse,
+                       double *z)
+{
   for (int64_t i = 0; i < n; i++) z[i] = 0;
   for (int64_t j = 0; j < n; j++) {
     double sum = 0;
@@ -238,6 +246,7 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
   const int64_t n = c->biased + c->suspects, nq = measured(m, c), nx = m->nx - (m->nq - nq);
   const lg_bias b = bias_of(m, c);
   double guess[m->nq], moved[m->nq], push[m->nu], G[nx * n], missed[m->nx], away[m->nx], asked[n];
+  double inverse[n * n];
   const double h = c->bias_numbers[LG_DIFFERENCE];
   if (*b.has_seen == 0 || !(t > *b.seen_t + c->early)) return;
   copy(guess, b.seen_x, nq);
@@ -253,7 +262,8 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
     }
   difference(m, q, x, guess, missed);
   if (!fine || !all_finite(missed, nx) || !all_finite(G, nx * n)) return;
-  least_size(nx, n, G, missed, c->bias_numbers[LG_UNOBSERVABLE], asked);
+  normal_inverse(nx, n, G, c->bias_numbers[LG_UNOBSERVABLE], inverse);
+  least_size(nx, n, G, missed, inverse, asked);
   const double gain = 1 - exp(-(t - *b.seen_t) / c->settling);
   for (int64_t j = 0; j < c->biased; j++) {
     const int64_t i = c->bias_places[j];
@@ -423,6 +433,9 @@ static void aim(const lg_model *m, lg_task *q, const lg_loop *c)
     for (int64_t k = 0; k < M; k++) copy(c->aim_x + k * m->nq, c->aim_x, m->nq), put_aim(m, q, c, k, u);
   } else {
     double wanted[nd], rate[nd], by_x[nd * m->nx], by_u[nd * nu], B[nd * nv + 1], z[nv + 1];
+    double inverted[nd * nv + 1], inverse[nv * nv + 1];
+    const size_t bytes = (size_t)(nd * nv) * sizeof(double);
+    int has_inverse = 0;
     for (int64_t k = 0; k < M; k++) {
       const double *x = q->x_ref + k * m->nq;
       own_reference(m, q, c, k, u);
@@ -432,7 +445,11 @@ static void aim(const lg_model *m, lg_task *q, const lg_loop *c)
         rates_at(m, q, c, q->t[k], x, u, rate, by_x, by_u);
         for (int64_t i = 0; i < nv; i++) copy(B + i * nd, by_u + own_control(m, c, i) * nd, nd);
         for (int64_t i = 0; i < nd; i++) rate[i] = wanted[i] - rate[i];
-        least_size(nd, nv, B, rate, c->bias_numbers[LG_RANK], z);
+        if (!has_inverse || memcmp(B, inverted, bytes) != 0) { /* constant for thrusters */
+          normal_inverse(nd, nv, B, c->bias_numbers[LG_RANK], inverse);
+          memcpy(inverted, B, bytes), has_inverse = 1;
+        }
+        least_size(nd, nv, B, rate, inverse, z);
         for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] += z[i];
       }
       for (int64_t i = 0; i < nu; i++) u[i] = clip(u[i], c->inputs_lower[i], c->inputs_upper[i]);
