@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from lgcontrol.groups import check_element
 from lgcontrol.optimal._internal import ExportCase, check_constant, sample_reference
 
-from ._mpc_delay import moved
 from ._mpc_kernel import keep_up, whole_state
 
 # Size of the error at which test vectors of an export begin.
@@ -85,10 +84,14 @@ def _case(mpc: Any, word: str, x: np.ndarray, calls: int) -> ExportCase:
     if mpc.solver.is_prepared:
         other.solver.prepare()
     t, states, answers, statuses = mpc.dt * np.arange(calls), [], [], []
+    delay, sent = mpc._parts.delay, ()
     for k in range(calls):
         states.append(x)
+        acting = other.applied
         u = other(t[k], x)
         answers.append(u)
         statuses.append(other.info.status.name)
-        x = moved(system, mpc.problem, t[k], x, system.full_input(u), mpc.dt, mpc._own)
+        sent = delay.begun(delay.arrive(sent, t[k]), t[k], acting)
+        sent = delay.send(sent, t[k] + mpc.delay, u)
+        x = delay.predict(sent, t[k], x, t[k] + mpc.dt, 0.0, mpc.problem, mpc._own)
     return ExportCase(t, np.array(states), np.array(answers), statuses)

@@ -140,6 +140,11 @@ def test_firmware_answers_as_python_does(tmp_path):
     assert "let the actuator move from one answer to the" in header
     code, text = ran(folder, tmp_path)
     assert code == 0, text
+    vectors = (folder / "cart_test.h").read_text().split("test_x[10] = {")[1].split("}")[0]
+    states = np.array([float(value) for value in vectors.split(",") if value.strip()])
+    run = simulate(cart(), loop(delay=0.5, disturbance="wind"), x0=[1.0, 0.0], seconds=4 * DT)
+    calls = [np.abs(run.t - k * DT).argmin() for k in range(5)]
+    assert np.allclose(states.reshape(5, 2), run.x[calls], atol=1e-3)  # ramps, from 0.5 s on
     body = (
         "  double x[CART_NS] = {1, 0}, u[CART_NU];\n  cart_init(&m);\n"
         "  for (int k = 0; k < 3; k++) {\n"
