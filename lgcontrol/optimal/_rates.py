@@ -191,6 +191,8 @@ def _refuse_weights(problem: OptimalControlProblem) -> None:
         raise ValueError(
             f"weights that are parameters do not go together with {_called(problem)}: "
             + ", ".join(problem.weights)
+            + "; hold inputs in each step, without blocks or rates, or give numbers, with a new "
+            "problem for each"
         )
 
 
