@@ -78,7 +78,7 @@ def _keeping_up(mpc: Any, x0: ArrayLike | None) -> tuple[Any, np.ndarray]:
 
 def _case(mpc: Any, word: str, x: np.ndarray, calls: int) -> ExportCase:
     """Calls from a fresh start along a nominal closed loop."""
-    system, other = mpc.system, mpc._copy()
+    other = mpc._copy()
     other._take(mpc.problem)
     other._parts = replace(other._parts, planner=other._parts.planner.from_word(word))
     if mpc.solver.is_prepared:

@@ -78,7 +78,7 @@ class Tuning:
         lines += [
             f"  {name}: {difference_in_words(one)}" for name, one in cases.differences.items()
         ]
-        if len(self.pareto) > 1:
+        if len(self.pareto) > 1 and len(self.pareto[0][1]) > 1:  # of one objective: equals
             lines.append("Pareto front, the trials that no other one dominates, with their scores:")
             lines += [
                 f"  {_words(arguments)}: {_words(scores)}" for arguments, scores in self.pareto
