@@ -159,7 +159,13 @@ class NLPSolver:
 
     @interruptible
     def prepare(self, *, wait: bool = True) -> NLPSolver:
-        """Build the program, which the first solve does otherwise, and return the solver."""
+        """Build the program, which the first solve does otherwise, and return the solver.
+
+        Parameters
+        ----------
+        wait : bool
+            It always waits.
+        """
         self._program()
         return self
 
@@ -168,13 +174,25 @@ class NLPSolver:
         self.plan = None
 
     def feedback(self, plan: Plan) -> np.ndarray:
-        """Refused by NotImplementedError: nothing here tells the derivative of a plan."""
+        """Refused: nothing here tells the derivative of a plan.
+
+        Raises
+        ------
+        NotImplementedError
+            The interior point has the feedback of its plans.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} has no feedback of plans: solver='interior_point' has"
         )
 
     def export_c(self, folder: str | Path, **options: Any) -> Path:
-        """Refused by NotImplementedError: IPOPT and fatrop are libraries of their own."""
+        """Refused: IPOPT and fatrop are libraries of their own.
+
+        Raises
+        ------
+        NotImplementedError
+            NLPSolver has no C99 export; the interior point has.
+        """
         raise NotImplementedError(
             f"NLPSolver does not export C99, {self.plugin} is a library of its own: "
             "solver='interior_point' does"
@@ -232,9 +250,22 @@ class NLPSolver:
     ) -> OptimalSolution:
         """Solve, about the result again until the centre stands; never raises as it is hard.
 
-        Arguments are those of `InteriorPointSolver.solve`. ``max_iterations`` are those of a round;
-        there is no further one when they are used up. IPOPT keeps the time limit within a round,
-        fatrop between rounds. The callback is called after each round.
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+            Start.
+        guess, reference, t0, p, tolerance
+            As of `InteriorPointSolver.solve`.
+        max_iterations : int
+            Of a round; there is no further one when they are used up.
+        time_limit : float
+            In s; kept by IPOPT within a round, by fatrop between rounds.
+        callback : callable, optional
+            Called with an `Iteration` after each round; the solve stops when it returns True.
+
+        Returns
+        -------
+        OptimalSolution
         """
         reference = self.problem.reference if reference is None else reference
         assert self._given is not None
@@ -253,10 +284,27 @@ class NLPSolver:
         iterations: int = 1,
         time_limit: float = np.inf,
     ) -> OptimalSolution:
-        """A whole solve from a plan, shifted to t0, for which these solvers have no less.
+        """A whole solve from a plan, shifted to t0: these solvers have no less.
 
-        Arguments are those of `InteriorPointSolver.step`; the number of iterations is not asked
-        for.
+        Parameters
+        ----------
+        x0, reference, t0, p
+            As for `solve`.
+        plan : Plan, optional
+            Of an earlier solve or step; the last one of this solver if left out.
+        iterations : int
+            Not asked for.
+        time_limit : float
+            In s.
+
+        Returns
+        -------
+        OptimalSolution
+
+        Raises
+        ------
+        ValueError
+            If there is no plan yet, or it belongs to another problem.
         """
         plan = self.plan if plan is None else plan
         if plan is None:

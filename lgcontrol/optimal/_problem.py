@@ -428,7 +428,12 @@ class OptimalControlProblem(Frozen):
         return values_by_name(self.all_parameters, self.nominal_parameters, p)
 
     def with_parameters(self, values: Mapping[str, float]) -> OptimalControlProblem:
-        """Copy with other nominal values of the named parameters; compiled code serves both."""
+        """Copy with other nominal values of the named parameters; compiled code serves both.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+        """
         nominal = self.parameter_values(values)
         count = self.system.n_parameters
         names = self.system.parameter_names
@@ -483,7 +488,17 @@ class OptimalControlProblem(Frozen):
         )
 
     def weight(self, term: str) -> Weight:
-        """The weight "Q", "R" or "terminal" (not "riccati") with what of it is a parameter."""
+        """A weight with what of it is a parameter.
+
+        Parameters
+        ----------
+        term : {"Q", "R", "terminal"}
+            The last of these not where it is "riccati".
+
+        Returns
+        -------
+        Weight
+        """
         found = Weight.of(np.array(getattr(self, term)))
         sources = {term: 1.0}
         if term == "terminal" and "terminal" in self._automatic:
@@ -573,7 +588,13 @@ class OptimalControlProblem(Frozen):
         return self._kept["bounds"]
 
     def bound_unit(self, name: str) -> str:
-        """Unit of a quantity in `bounded`: m of a clearance, that of a coordinate or an input."""
+        """Unit of a bounded quantity: m of a clearance, that of a coordinate or an input.
+
+        Parameters
+        ----------
+        name : str
+            Of `bounded`.
+        """
         return unit_named(self.system, self.bounds, name)
 
     def times(self, t0: float = 0.0) -> np.ndarray:
@@ -587,9 +608,20 @@ class OptimalControlProblem(Frozen):
     ) -> OptimalControlProblem:
         """The problem with as many substeps as the fastest modes at some states need.
 
-        It is the problem itself where its steps keep up, where the user gave the substeps, and
-        where states are so far off that no reasonable number would do. Arguments have leading axes
-        for several states; p is that of the system.
+        Parameters
+        ----------
+        x : array_like, shape (..., nq)
+        u : array_like, shape (..., n_inputs)
+        t : float or array_like
+            In s.
+        p : array_like, optional
+            The system's parameters.
+
+        Returns
+        -------
+        OptimalControlProblem
+            Itself where its steps keep up, where the substeps were given by the user, and where
+            states are so far off that no reasonable number would do.
         """
         if "substeps" not in self._automatic:
             return self
@@ -618,6 +650,10 @@ class OptimalControlProblem(Frozen):
         """Return the fault of the substeps at some states; empty if they keep up.
 
         Arguments are those of `keeping_up`, which helps. Substeps that the user gave are right.
+
+        Returns
+        -------
+        str
         """
         if "substeps" not in self._automatic:
             return ""

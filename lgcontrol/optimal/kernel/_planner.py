@@ -264,7 +264,23 @@ class InteriorPointSolver:
         disturbance: LoopDisturbance | None = None,
         rates: LoopRates | None = None,
     ) -> KernelLoop:
-        """Calls of a controller in one call of the kernel; see `KernelLoop`."""
+        """Calls of a controller in one call of the kernel.
+
+        Parameters
+        ----------
+        delay, period : float
+            In s.
+        nominal : ndarray
+            Inputs before the first answer.
+        disturbance : LoopDisturbance, optional
+            The disturbance that is estimated.
+        rates : LoopRates, optional
+            Rates of the answers, if these are the controls.
+
+        Returns
+        -------
+        KernelLoop
+        """
         return KernelLoop(self, delay, period, nominal, disturbance, rates)
 
     def reset(self) -> None:
@@ -291,12 +307,45 @@ class InteriorPointSolver:
         rates: LoopRates | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
-        """Write the solver as a controller in plain C99; see `MPC.export_c`, whose calls it makes.
+        """Write the solver as a controller in plain C99; see `MPC.export_c`.
 
-        Reference and parameters are what it begins with, ``guess`` a word as for `solve`. A plan
-        has converged at ``tolerance``. ``restarts`` is 0 for none, 1 for jumps of the cost, 2 for
-        jumps at once. Functions that are not made of scalar operations are refused by
-        NotImplementedError, and so is a reference that moves.
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        reference, p : optional
+            What it begins with.
+        period : float, optional
+            Time between calls in s; dt if left out.
+        iterations, first_iterations : int
+            Of a call, and until the first plan has converged.
+        tolerance : float
+            Residual of a plan that has converged.
+        guess : str, optional
+            Initial guess of a first plan, a word as for `solve`.
+        delay : float
+            Time from call to effect in s, over which the model predicts.
+        cases : sequence of ExportCase
+            Test vectors.
+        restarts : int
+            0 for none, 1 for jumps of the cost, 2 for jumps at once.
+        most_iterations : int, optional
+            Of any call.
+        disturbance : LoopDisturbance, optional
+            The disturbance that is estimated.
+        rates : LoopRates, optional
+            Rates of the answers, if these are the controls.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        NotImplementedError
+            If a function of the problem is not made of scalar operations, or the reference moves.
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference
@@ -462,7 +511,18 @@ class InteriorPointSolver:
     def resolved(
         self, found: OptimalSolution, setting: Setting, tolerance: float
     ) -> OptimalSolution:
-        """A solution of any solver, solved on for the same setting, to have its multipliers."""
+        """A solution of any solver, solved on for the same setting, to have its multipliers.
+
+        Parameters
+        ----------
+        found : OptimalSolution
+        setting : Setting
+        tolerance : float
+
+        Returns
+        -------
+        OptimalSolution
+        """
         memory, started = self.memory, time.perf_counter()
         x0 = found.x[0] if setting.x0 is None else setting.x0
         memory.give(setting, found.t, x0, self._weight(setting))
