@@ -38,8 +38,9 @@ class Phase:
     duration : float or tuple of two floats
         In s: given, or free between two limits.
     Q, R : float, array_like or mapping, optional
-        Weights per s on the error and on the controls; next to nothing if left out. A stack has one
-        for each step.
+        Weights per s on the error and on the controls; a stack has one for each step. R comes on
+        top of a weight of 1e-6 on the square of each control, as a share of half its range. A
+        control without limits counts in its unit: give limits, also wide ones, to a thrust in N.
     costs : sequence of Cost
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.
