@@ -39,8 +39,8 @@ class Phase:
         In s: given, or free between two limits.
     Q, R : float, array_like or mapping, optional
         Weights per s on the error and on the controls; a stack has one for each step. R comes on
-        top of a weight of 1e-6 on the square of each control, as a share of half its range. A
-        control without limits counts in its unit: give limits, also wide ones, to a thrust in N.
+        top of a weight of 1e-6 in each step on the square of each control, as a share of half its
+        range. A control without limits counts in its unit: give limits, also wide ones.
     costs : sequence of Cost
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.
