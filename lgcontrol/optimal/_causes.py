@@ -87,7 +87,7 @@ def causes_of(last: LastIterate, status: SolveStatus) -> list[str]:
 
 
 def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Residuals and costs: name, ``(t, x, u, p) → value``, its weight at nodes, NaN for none."""
+    """Residuals and costs: name, ``(t, x, u, p) → value``, its weight at nodes."""
     problem, p = last.model.problem, last.setting.p
     system, names, steps = problem.system, problem.parameter_names, problem.steps
     sizes = 1, system.state.nq, system.n_inputs, len(p)
@@ -103,8 +103,8 @@ def _terms(last: LastIterate) -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def _counts(weights: TermWeights, steps: int) -> np.ndarray:
-    """Largest weight of a term at each node, 1 for a parameter; NaN where it is not evaluated."""
-    found = np.full(steps + 1, np.nan)
+    """Largest weight of a term at each node, 1 for a parameter; zero where it does not count."""
+    found = np.zeros(steps + 1)
     for weight, nodes in (
         (weights.path, slice(0, steps)), (weights.nodes, slice(0, steps)), (weights.end, steps),
     ):  # fmt: skip
@@ -142,14 +142,12 @@ def _not_finite(last: LastIterate) -> str:
             of = f"the derivative of {name} by {names[j]}" if is_slope else name
             return _told(last, of, k)
     for name, function, on in _terms(last):
-        for k in np.flatnonzero(~np.isnan(on)).tolist():
+        for k in np.flatnonzero(on).tolist():
             given = _given(last, k)
             if not np.isfinite(np.asarray(function(*given))).all():
-                return _told(last, name, k) if on[k] else _idle(name, k)
-            slope = _slope(function)(*given)
-            if not np.isfinite(np.asarray(slope)).all():
-                what = f"the derivative of {name}"
-                return _told(last, what, k) if on[k] else _idle(what, k)
+                return _told(last, name, k)
+            if not np.isfinite(np.asarray(_slope(function)(*given))).all():
+                return _told(last, f"the derivative of {name}", k)
     bad = ~np.isfinite(np.vstack([at.g, np.r_[at.g_end, np.zeros(model.m)]]))
     k = _first(bad)[0] if bad.any() else N
     return _told(last, "the cost or one of its derivatives", k)
@@ -188,14 +186,6 @@ def _told(last: LastIterate, what: str, k: int) -> str:
         "norm or logarithm with a guard, as sqrt(a² + 1e-6)"
     )
     return f"{what.rstrip(',')} is not finite at node {k}{where}: {remedy}"
-
-
-def _idle(what: str, k: int) -> str:
-    """The sentence on a term that has no weight at a node."""
-    return (
-        f"{what} is not finite at node {k}, where its weight is zero, but it is computed there, "
-        "too: keep it finite at all nodes, as log(fmax(a, 1e-9)) is"
-    )
 
 
 def _makers(last: LastIterate, k: int) -> list[str]:

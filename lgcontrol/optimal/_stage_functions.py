@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -18,9 +19,11 @@ from ..systems import System, step_derivatives
 from ..systems._internal import point_states
 from ._bounds import LIMITS, holds_throughout
 from ._expressions import KnownQuantity, entries_of, spelled_out
+from ._masks import Mask, mask_of
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
 from ._statement import AT_POINTS, QUADRATURES, collocation_of
+from ._terms import TermWeights
 from ._weights import Weight
 
 # Residuals and rows are differentiated together where at most this share of their operations is
@@ -75,11 +78,14 @@ class _Term(NamedTuple):
     weight : Weight
     is_of_node : bool
         Whether it counts at nodes alone, not over steps.
+    mask : casadi.SX or casadi.MX, or None
+        A symbol in the value that is 1 where the term has a weight, and 0 elsewhere.
     """
 
     value: Any
     weight: Weight
     is_of_node: bool = False
+    mask: Any = None
 
 
 class _Stated(NamedTuple):
@@ -107,6 +113,12 @@ class _Stated(NamedTuple):
     rows: Any
     meaning: BoundRows
     known: dict[str, KnownQuantity]
+
+    @property
+    def masks(self) -> list[Any]:
+        """Symbols of the masks of terms, each once."""
+        masks = [term.mask for term in (*self.path, *self.costs) if term.mask is not None]
+        return [*{mask.name(): mask for mask in masks}.values()]
 
 
 class Built:
@@ -169,6 +181,7 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
     own: Any = [term.value for term in terms if not isinstance(term.value, str)]
     own += [stated.rows]
     given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
+    given += stated.masks
     own += [entry for each in stated.known.values() for entry in each[1:]]
     counts = (len(stated.path), len(stated.end), len(stated.costs), len(stated.end_costs))
     weights = [
@@ -241,35 +254,46 @@ def state(problem: OptimalControlProblem) -> _Stated:
     if not isinstance(problem.terminal, str):
         _, varying = problem.weight("terminal").split()
         end += [_Term("error", varying)] if varying.matrix.any() else []
-    for residual in problem.residuals:
-        value = residual.expression(system, t, x, u, p, stand_ins)
-        if residual.derivatives is not None:
-            quantity = residual.differentiated(system, value, t, x, u, p)
-            known[f"residual {len(known)}"], value = quantity, quantity.symbol
+    of_system = {key: known[key] for key in stand_ins}
+
+    def masked(weights: TermWeights, value: Any, name: str) -> Mask | None:
+        weight = weights.nodes if weights.path is None else weights.path
+        return mask_of(problem, weight, value, (t, x, u, p), of_system, name)
+
+    def along(
+        weights: TermWeights, here: Any, mask: Mask | None, expression: Callable[..., Any]
+    ) -> list[_Term]:
+        on = None if mask is None else mask.on
+        found = [] if weights.nodes is None else [_Term(here, weights.nodes, True, on)]
+        if weights.path is None:
+            return found
+        for share, time, state in points:
+            at = [time, state, u, p] if mask is None else mask.switch(time, state, u, p)
+            value = here if is_left else expression(*at)
+            found.append(_Term(value, weights.path.times(share), False, on))
+        return found
+
+    for i, residual in enumerate(problem.residuals):
+        at, value = [t, x, u, p], residual.expression(system, t, x, u, p, stand_ins)
         weights = residual.weigh(value.shape[0], names, problem.steps)
+        mask = masked(weights, value, f"residual {i} counts")
+        if mask is not None:
+            switched = mask.switch(*at, *stand_ins.values())
+            at, quantities = switched[:4], dict(zip(stand_ins, switched[4:], strict=True))
+            value = residual.expression(system, *at, known=quantities)
+        if residual.derivatives is not None:
+            quantity = residual.differentiated(system, value, *at)
+            known[f"residual {len(known)}"], value = quantity, quantity.symbol
         end += [] if weights.end is None else [_Term(value, weights.end)]
-        path += [] if weights.nodes is None else [_Term(value, weights.nodes, True)]
-        if weights.path is not None:
-            path += [
-                _Term(
-                    value if is_left else residual.expression(system, time, state, u, p),
-                    weights.path.times(share),
-                )
-                for share, time, state in points
-            ]
+        path += along(weights, value, mask, partial(residual.expression, system))
     costs: tuple[list[_Term], list[_Term]] = ([], [])
-    for term in problem.costs:
-        weights, here = term.weigh(names, problem.steps), term.expression(symbol, t, x, u, p)
-        costs[1].extend([] if weights.end is None else [_Term(here, weights.end)])
-        costs[0].extend([] if weights.nodes is None else [_Term(here, weights.nodes, True)])
-        if weights.path is not None:
-            costs[0].extend(
-                _Term(
-                    here if is_left else term.expression(symbol, time, state, u, p),
-                    weights.path.times(share),
-                )
-                for share, time, state in points
-            )
+    for i, term in enumerate(problem.costs):
+        weights, expression = term.weigh(names, problem.steps), partial(term.expression, symbol)
+        value = expression(t, x, u, p)
+        mask = masked(weights, value, f"cost {i} counts")
+        value = value if mask is None else expression(*mask.switch(t, x, u, p))
+        costs[1].extend([] if weights.end is None else [_Term(value, weights.end)])
+        costs[0].extend(along(weights, value, mask, expression))
     bounds = [
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]
@@ -406,17 +430,17 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     def squares(terms: list[_Term]) -> list[_Square]:
         """At the end."""
         found = []
-        for value, weight, _ in terms:
+        for value, weight, *_ in terms:
             is_known = isinstance(value, str)
             r, slope = weighed[value] if is_known else (value, by_state(value))
             found.append(_Square(r, slope[:, :n], weight))
         return found
 
-    plain = [_Square(value, by_both(value), weight) for value, weight, _ in stated.costs]
-    last_plain = [_Square(value, by_state(value), weight) for value, weight, _ in stated.end_costs]
+    plain = [_Square(value, by_both(value), weight) for value, weight, *_ in stated.costs]
+    last_plain = [_Square(value, by_state(value), weight) for value, weight, *_ in stated.end_costs]
     *residuals, (rows, by_rows) = _differentiated(stated, by_both)
     path, end = [], squares(stated.end)
-    for value, weight, _ in stated.path:
+    for value, weight, *_ in stated.path:
         r, slope = weighed[value] if isinstance(value, str) else residuals.pop(0)
         path.append(_Square(r, slope, weight))
     arguments = (t, x, u, own, dt)
@@ -424,6 +448,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     gap = group.minus(after, x_next)
     correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
     r, weighted, g, H, other, w = _gauss_newton(symbol, path, plain, p)
+    meant = _mask_values(stated, w)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(*method).function
     values = {
@@ -442,7 +467,8 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
         "w": w, "dt": dt,
     }  # fmt: skip
-    terms = spelled_out([dt * weighted[:n], r[n:], dt * weighted[n:], dt * other], known)
+    terms = [dt * weighted[:n], r[n:], dt * weighted[n:], dt * other]
+    terms = _written(terms, known, meant)
     stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
     r, weighted, g, H, other, w = _gauss_newton(symbol, end, last_plain, p)
     pull = P @ error
@@ -450,7 +476,9 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
     split = n if end and end[0].value is error else 0
     all_pull = pull + weighted[:split] if split else pull
-    terms = spelled_out([all_pull, r[split:], weighted[split:], other], known)
+    # Symbols that only rows depend on which do not hold, and masks, are 1.
+    meant_at_end = [(each, symbol(1.0)) for each in (*within, *stated.masks)]
+    terms = _written([all_pull, r[split:], weighted[split:], other], known, meant_at_end)
     given = [*last_inputs.values()]
     terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
@@ -458,6 +486,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "H": mirrored(H) + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
+    made = partial(_function, system, symbol, known)
     around = None
     if composes(problem):
         end_of_step = sym("after", group.nq)
@@ -467,15 +496,13 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
             "cost": values["cost"], "gap": E @ gap_there, "rows": rows, "C": back,
             "g": slopes["g"], "H": slopes["H"], "G": by_rows,
         }  # fmt: skip
-        around = _function(
-            system, symbol, known, "around", inputs | {"after": end_of_step}, results
-        )
+        around = made("around", inputs | {"after": end_of_step}, results, meant)
     return StageFunctions(
-        _function(system, symbol, known, "stage", inputs, values | {"gap": E @ gap} | slopes),
-        _function(system, symbol, known, "stage_values", inputs, values),
+        made("stage", inputs, values | {"gap": E @ gap} | slopes, meant),
+        made("stage_values", inputs, values, meant),
         around,
-        _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives, within),
-        _function(system, symbol, known, "terminal_values", last_inputs, last, within),
+        made("terminal", last_inputs, last | last_derivatives, meant_at_end),
+        made("terminal_values", last_inputs, last, meant_at_end),
         stage_terms,
         terminal_terms,
     )
@@ -491,6 +518,7 @@ def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[
     apart.append(stated.rows)
     together: Any = ca.cse([type(stated.inputs["x"])(value) for value in apart])
     given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
+    given += stated.masks
 
     def size(values: list[Any]) -> int:
         return ca.Function("size", given, values).n_instructions()
@@ -509,17 +537,12 @@ def _function(
     name: str,
     inputs: dict[str, Any],
     results: dict[str, Any],
-    unused: Sequence[Any] = (),
+    meant: Sequence[tuple[Any, Any]],
 ) -> ModelFunction:
-    """Dense results; scalars and matrices keep their shapes where a side has length one.
-
-    Symbols that only rows depend on which do not hold are `unused`, and 1.
-    """
+    """Dense results; scalars and matrices keep their shapes where a side has length one."""
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
-    spelled = spelled_out([symbol(value) for value in results.values()], known)
-    if unused:
-        spelled = ca.substitute(spelled, [*unused], [symbol(1.0)] * len(unused))
+    spelled = _written([symbol(value) for value in results.values()], known, meant)
     expressions: Any = [ca.densify(value) for value in spelled]
     if symbol is ca.MX:
         expressions = solved_once([*inputs.values()], expressions)
@@ -532,6 +555,32 @@ def _function(
         if key in ("P", "A", "B", "C", "H", "G"):
             shapes[key] = value.shape
     return ModelFunction(function, shapes=shapes)
+
+
+def _written(
+    expressions: list[Any], known: dict[str, KnownQuantity], meant: Sequence[tuple[Any, Any]]
+) -> list[Any]:
+    """Expressions without symbols of known quantities, and with what other symbols mean."""
+    spelled = spelled_out(expressions, known)
+    if not meant:
+        return spelled
+    symbols, values = zip(*meant, strict=True)
+    return [*ca.substitute([*map(type(symbols[0]), spelled)], [*symbols], [*values])]
+
+
+def _mask_values(stated: _Stated, w: Any) -> list[tuple[Any, Any]]:
+    """Symbols of masks, each with whether its term has a weight among w.
+
+    A weight that is not zero has a diagonal that is not, as weights are semidefinite.
+    """
+    found, start = {}, 0
+    for term in (*stated.path, *stated.costs):
+        rows, columns = _places(term)
+        own = [w[start + int(i)] != 0 for i in np.flatnonzero(rows == columns)]
+        start += len(rows)
+        if term.mask is not None:
+            found[term.mask.name()] = term.mask, reduce(ca.logic_or, own)
+    return [*found.values()]
 
 
 class _Square(NamedTuple):

@@ -66,8 +66,8 @@ class Residual:
     at : {"both", "path", "terminal", "start"} or range
         Nodes, as of a `Bound`. At ends and at nodes with numbers the weight counts as it is, not
         per s: ``½ rᵀ W r`` for each of them. A stack of weights then has one for each of these
-        nodes. The residual has to be finite at all nodes. Nodes are those of each plan, in a loop,
-        too.
+        nodes. At nodes without a weight the residual need not be finite. Nodes are those of each
+        plan, in a loop, too.
 
     Examples
     --------

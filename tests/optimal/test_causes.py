@@ -81,13 +81,6 @@ def still(*rows):
     return problem.solve([0.0, 0.0, 0.0])
 
 
-def late(guard):
-    """A cost that counts from t = 0.8 s on, of a function that begins at 0.5 s."""
-    cost = Cost(lambda t, x, u, p: ca.log(ca.fmax(t - 0.5, guard)), at=range(8, 10), name="late")
-    problem = OptimalControlProblem(cart(), 10, 0.1, Q=1, R=0.1, reference=[0, 0], costs=[cost])
-    return problem.solve([1.0, 0.0])
-
-
 def angle(*rows):
     """A position told by its sine and its cosine, which contradict each other a little."""
     aim = np.array([np.sin(1.0), np.cos(1.0) + 1e-4])[list(rows)]
@@ -144,10 +137,6 @@ CAUSES = {
     "a square that is to be zero": (
         lambda: land(lambda t, x, u, p: ca.sumsqr(x)), lambda: land(lambda t, x, u, p: x),
         ["landed is at its limit at node 30, where its gradient vanishes", "state each part"],
-    ),
-    "a term where it has no weight": (
-        lambda: late(0.0), lambda: late(1e-9),
-        ["the cost 'late' is not finite at node 0, where its weight is zero", "fmax(a, 1e-9)"],
     ),
     "what no input changes": (
         lambda: still(0, 1, 2), lambda: still(0, 1),

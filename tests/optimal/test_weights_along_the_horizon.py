@@ -17,7 +17,7 @@ from lgcontrol.optimal import (
     terminal_set,
     with_rates,
 )
-from lgcontrol.systems import System, Waypoints
+from lgcontrol.systems import Parameter, System, Waypoints
 
 from .examples import satellite
 from .test_interior_point import in_numpy
@@ -159,6 +159,104 @@ def test_c_goes_the_way_of_numpy(name):
     solver = NewtonKKTSolver(ready.model, interprets=True)
     interpreted = solver.solve(ready.nodes, ready.setting, ready.x0)
     np.testing.assert_allclose(interpreted.u, ours.u, atol=SAME_NODES)
+
+
+def per_time(t, x, u, p):
+    return x[0] / t - 3.0
+
+
+def root(t, x, u, p):
+    return ca.sqrt(x[0]) - 0.2 * u[0] * p[0]
+
+
+def slopes_of_root(t, x, u, p):
+    return ca.horzcat(1 / (2 * ca.sqrt(x[0])), 0), -0.2 * p[0]
+
+
+def later(t, x, u, p):
+    return ca.log(t - DT / 2) * x
+
+
+def gain(t, x, u, p):
+    return -ca.log(x[0])
+
+
+def everywhere(value):
+    """A term that is zero at the start, where others have no weight, and is finite there."""
+
+    def function(t, x, u, p):
+        is_start = t < DT * 0.9
+        moved = (ca.if_else(is_start, ca.DM(c), own) for c, own in ((0.5, t), ([1, 1], x)))
+        return ca.if_else(is_start, 0.0, value(*moved, u, p))
+
+    return function
+
+
+def slopes_everywhere(t, x, u, p):
+    is_start = t < DT * 0.9
+    by_x, by_u = slopes_of_root(t, ca.if_else(is_start, ca.DM([1, 1]), x), u, p)
+    return ca.if_else(is_start, 0.0, by_x), ca.if_else(is_start, 0.0, by_u)
+
+
+STACK = np.r_[0.0, np.ones(N - 1)]
+# Time and place vanish at the start, which has no weight: the term itself, and another statement.
+UNWEIGHED = {
+    "of time": lambda f, first: {"residuals": [Residual(f(per_time), 0.2, at=range(first, N))]},
+    "root": lambda f, first: {"residuals": [Residual(f(root), 0.1, at=range(first, N))]},
+    "root, its slopes": lambda f, first: {
+        "residuals": [
+            Residual(
+                f(root), 0.1, at=range(first, N),
+                derivatives=slopes_of_root if first else slopes_everywhere,
+            )
+        ]
+    },
+    "with the end": lambda f, first: {"costs": [Cost(f(gain), 0.1, at=range(first, N + 1))]},
+    "stack": lambda f, first: {"costs": [Cost(f(gain), STACK if first else 1.0)]},
+    "squares": lambda f, first: {
+        "residuals": [Residual(f(root), STACK[:, None, None] if first else 1.0)]
+    },
+    "gauss": lambda f, first: {
+        "residuals": [Residual(f(later), STACK[:, None, None] if first else 1.0)],
+        "quadrature": "gauss",
+    },
+    "parameter": lambda f, first: {"residuals": [Residual(f(per_time), "a", at=range(first, N))]},
+    "collocation": lambda f, first: {
+        "residuals": [Residual(f(per_time), at=range(first, N))], "hold": "collocation"
+    },
+}  # fmt: skip
+
+
+def unweighed(name, f=lambda value: value, first=1):
+    return OptimalControlProblem(
+        CART, N, DT, Q=1.0, R=0.1, terminal=1.0, reference=[1.0, 0.0],
+        parameters=[Parameter("a", nominal=1.0)],
+        **UNWEIGHED[name](f, first),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNWEIGHED)
+def test_terms_need_not_be_finite_where_they_have_no_weight(name):
+    problem, start = unweighed(name), [0.0, 1.0]
+    wanted = unweighed(name, everywhere, 0).solve(start, tolerance=1e-9)
+    assert wanted.is_success and np.ptp(wanted.u) > 0.1
+    for found in (
+        problem.solve(start, tolerance=1e-9),
+        problem.solve(start, tolerance=1e-9, solver="ipopt"),
+    ):
+        assert found.is_success
+        assert found.cost == pytest.approx(wanted.cost, rel=CLOSE)
+        np.testing.assert_allclose(found.u, wanted.u, atol=NEAR)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["of time", "root, its slopes", "with the end"])
+def test_terms_without_a_weight_are_as_harmless_in_c(name):
+    ready = Ready(unweighed(name), np.array([0.0, 1.0]))
+    ours, oracle = ready.one_way(), ready.in_numpy()
+    assert ours.status == "converged" and len(ours.log) == len(oracle.log)
+    np.testing.assert_allclose(ours.log[:, 0], oracle.log[:, 0], rtol=SAME_LOG)
+    np.testing.assert_allclose(ours.u, oracle.iterate.u, atol=SAME_NODES)
 
 
 @pytest.mark.compiled

@@ -544,7 +544,8 @@ def _interpreted(parts: Parts, places: dict[str, list[int]]) -> Stages:
 # Files beside this folder that decide what the functions of a problem are.
 OWN_SOURCES = (
     "_places.py", "_weights.py", "_expressions.py", "_terms.py", "_bounds.py", "_rows.py",
-    "_stage_functions.py", "_transcription.py", "_stage_model.py", "_implicit_hessians.py",
+    "_masks.py", "_stage_functions.py", "_transcription.py", "_stage_model.py",
+    "_implicit_hessians.py",
 )  # fmt: skip
 
 

@@ -1,0 +1,110 @@
+"""Terms of the cost at nodes where they have no weight: evaluated where they are finite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ._expressions import KnownQuantity, spelled_out
+from ._problem import OptimalControlProblem
+from ._weights import Weight
+
+# Operations whose value or slope may not be finite.
+SINGULAR = frozenset(
+    (
+        ca.OP_DIV, ca.OP_INV, ca.OP_LOG, ca.OP_LOG1P, ca.OP_SQRT, ca.OP_POW, ca.OP_CONSTPOW,
+        ca.OP_TAN, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ACOSH, ca.OP_ATANH, ca.OP_ATAN2, ca.OP_HYPOT,
+        ca.OP_NORM2, ca.OP_NORMF, ca.OP_SOLVE, ca.OP_INVERSE, ca.OP_DETERMINANT, ca.OP_CALL,
+    )
+)  # fmt: skip
+
+# Sizes of the points at which a term is tried, beside the time of its first node with a weight.
+SIZES = 0.7, -0.7, 0.07, -0.07, 7.0, -7.0, 70.0, -70.0
+
+
+class Mask(NamedTuple):
+    """A symbol that is not zero where a term counts, and where it is evaluated elsewhere.
+
+    Zero times what is not finite is not finite, and a switch of results does not help: its
+    derivatives are such products. A term whose arguments are switched is finite, and so are its
+    derivatives of any order.
+
+    Attributes
+    ----------
+    on : casadi.SX or casadi.MX
+    safe : tuple of casadi.DM
+        Arguments t, x, u, p, then values of the system's known quantities.
+    """
+
+    on: Any
+    safe: tuple[Any, ...]
+
+    def switch(self, *point: Any) -> list[Any]:
+        """Arguments t, x, u, p, and values of quantities if given, or the safe ones."""
+        ends = np.cumsum([0, *(each.shape[0] for each in point)]).tolist()
+        safe = ca.vertcat(*self.safe[: len(point)])
+        return ca.vertsplit(ca.if_else(self.on, ca.vertcat(*point), safe), ends)
+
+
+def mask_of(
+    problem: OptimalControlProblem,
+    weight: Weight | None,
+    value: Any,
+    point: Sequence[Any],
+    known: Mapping[str, KnownQuantity],
+    name: str,
+) -> Mask | None:
+    """The mask of a term that has no weight at some nodes and may not be finite there.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    weight : Weight or None
+        Along the horizon.
+    value : casadi.SX or casadi.MX
+        Of the term, of the symbols of `point` and `known`.
+    point : sequence
+        Symbols t, x, u, p.
+    known : mapping of str to KnownQuantity
+    name : str
+        Of the mask's symbol.
+
+    Returns
+    -------
+    Mask or None
+        None also where no point is found at which the term and its slope are finite.
+    """
+    if weight is None or weight.matrix.ndim == 2:
+        return None
+    counts = weight.matrix.any(axis=(1, 2))
+    if counts.all():
+        return None
+    spelled = spelled_out([value], known)
+    operations = ca.Function("operations", [*point], spelled)
+    if SINGULAR.isdisjoint(map(operations.instruction_id, range(operations.n_instructions()))):
+        return None
+    quantities: list[Any] = [each.value for each in known.values()]
+    results = [*spelled, ca.jacobian(spelled[0], ca.vertcat(*point)), *quantities]
+    tried = ca.Function("tried", [*point], results)
+    for at in _points(problem, float(problem.times()[int(counts.argmax())])):
+        found = [np.asarray(each) for each in tried.call([*map(ca.DM, at)])]
+        if all(np.isfinite(each).all() for each in found):
+            return Mask(type(point[0]).sym(name), tuple(map(ca.DM, (*at, *found[2:]))))
+    return None
+
+
+def _points(
+    problem: OptimalControlProblem, time: float
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
+    """Points t, x, u, p without symmetry."""
+    group, nominal = problem.system.state, np.asarray(problem.nominal_parameters, dtype=float)
+    place = 0.5 + 0.6180339887498949 * np.arange(1, 1 + group.dim + problem.system.n_inputs) % 1.0
+    for size in SIZES:
+        x = np.asarray(group.exp(size * place[: group.dim]), dtype=float)
+        u = size * place[group.dim :]
+        for t in (time, abs(size)):
+            for p in (nominal, np.where(nominal == 0, 1.0, nominal)):
+                yield t, x, u, p
