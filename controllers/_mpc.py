@@ -577,8 +577,8 @@ class MPC(Controller, metaclass=Fixed):
         FileExistsError
             If the folder holds anything that was not exported, or was changed since.
         NotImplementedError
-            If the solver, the start or a reference that moves have no C code; the
-            message says what has.
+            If the solver, the guess, a reference or parameters that depend on time, a split or a
+            budget in seconds have no C code; the message says what has.
         """
         return export_mpc(self, folder, name, x0, calls)
 

@@ -110,7 +110,7 @@ quad = quadrotor()
 print(attraction_level(LQR(quad, quad.trim(), dt=0.01), directions=300))
 
 # %% [markdown]
-# With `store="recovery.db"` a campaign keeps every outcome as it comes, and the same call goes on after a kill.
+# With `store="recovery.db"` a campaign keeps the outcomes as they come, and the same call goes on after a kill.
 # `result.report("recovery.html")` writes one file with tables and plots. On the command line:
 # `lgcontrol campaign quadrotor-recovery --vary "mass=*0.7:1.3" --cases 1000`.
 

@@ -195,7 +195,7 @@ plt.show()
 # ## Park
 #
 # Backwards between two cars: one plan from the start to the end, with the same capsules. `prepare` builds the solver to
-# machine code first; without it the same iterations run in NumPy.
+# machine code first; without it the same iterations run with interpreted functions.
 
 # %%
 row = [Capsule([x, -2.4], [x + WHEELBASE, -2.4], 0.9) for x in (-7.55, 4.85)]

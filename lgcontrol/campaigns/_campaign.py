@@ -121,7 +121,8 @@ class Campaign:
             scheduler of ``dask.distributed``, or its client (extra ``cluster``); or anything with
             ``submit``, such as an executor of `concurrent.futures`.
         store : path-like, optional
-            SQLite file, to which each outcome is written as it comes; in memory if left out.
+            SQLite file, to which outcomes are written in chunks of about 0.3 s; in memory if left
+            out.
         trajectories : {"none", "failed", "all"}
             Whole runs that are kept beside the store.
         retry : bool
