@@ -254,7 +254,7 @@ def test_what_needs_held_inputs_is_refused_by_name():
         cart(5, hold="linear")
     with pytest.raises(ValueError, match='quadrature="left" takes the input at the start'):
         cart(5, hold="first", quadrature="left")
-    with pytest.raises(ValueError, match="solver of its own, MPC and terminal sets"):
+    with pytest.raises(ValueError, match="solver of its own and terminal sets take neither"):
         InteriorPointSolver(cart(5, hold="first")).solve([1.0, 0.0])
     with pytest.raises(ValueError, match='terminal="riccati" is of inputs held in each'):
         cart(5, hold="first").with_arguments(terminal="riccati").solve([1.0, 0.0])
