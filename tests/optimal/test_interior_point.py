@@ -783,3 +783,23 @@ def test_long_derivatives_of_substeps_are_multiplied_in_c(method, substeps, monk
     slopes = ca.jacobian(state.minus(end, here), ca.vertcat(d, u))
     by_ad = ca.Function("by_ad", [d, u], [slopes])(np.zeros(12), at["u"])
     np.testing.assert_allclose(model.substep(*at.values()).F.T, by_ad, atol=1e-10)
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_converges_where_violations_are_of_the_size_of_rounding(makes):
+    """The whole step raises the barrier function by the rounding of violations times multipliers.
+
+    The filter took steps of 2⁻¹⁹ there until the limit of iterations.
+    """
+    A = ca.DM([[0.874, -0.426], [-0.296, 1.387]])
+    B = ca.DM([[0.943, -0.302], [0.803, -0.086]])
+    system = System(
+        "saturated", Rn(2), lambda t, x, u, p: A @ ca.tanh(x) + B @ u,
+        inputs=[Input("u0", lower=-2.1, upper=2.1), Input("u1", lower=-2.1, upper=2.1)],
+    )  # fmt: skip
+    end = Bound(lambda t, x, u, p: x[0], 0.0, 0.0, at="terminal", name="end")
+    problem = OptimalControlProblem(
+        system, 10, 0.2, Q=0.0, R=1000.0, reference=[0.0, 0.0], bounds=[end]
+    )
+    found = makes(problem).solve([-0.7, -0.05], tolerance=1e-9, max_iterations=50)
+    assert found.status == "converged" and found.kkt <= 1e-9, found.message

@@ -769,10 +769,18 @@ class NewtonKKT:
         theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
         return LineSearchStart(theta, self.phi(self.it, self.ex.cost), self.slope(d))
 
-    def search(self, d: NewtonStep, fac: RiccatiFactors, b: Any, sigma: Any, tau: float) -> Any:
+    def search(
+        self, d: NewtonStep, fac: RiccatiFactors, b: Any, sigma: Any, tau: float,
+        *, of_solve: bool = False,
+    ) -> Any:  # fmt: skip
         """The line search: an iterate and the step length, or None."""
         o, ref = self.o, self.reference(d)
         alpha, dual = self.longest(d, tau)
+        # Nothing counts as violated, and yet the step does not descend: the rounding of violations
+        # times their multipliers is more than what there is to be gained. Errors tell, then.
+        none = 1e-2 * self.tolerance
+        is_rounding = of_solve and alpha == 1 and self.dw == 0
+        is_rounding = is_rounding and ref.theta <= none and ref.slope >= 0
         least = o.filter_theta
         if ref.slope < 0:
             least = min(least, o.filter_phi * ref.theta / -ref.slope)
@@ -797,6 +805,12 @@ class NewtonKKT:
             found = self.values(trial)
             if self.judge(alpha, trial, found, ref):
                 return self.taken(trial, d, alpha, dual), alpha
+            if is_first and is_rounding:
+                whole = self.taken(trial, d, 1.0, dual)
+                if self._is_nearer(whole):
+                    return whole, 1.0
+                if self.theta(trial, *found[1:]) <= none:
+                    return None
             rolls = is_first and not rolls_first and self.ne > 0 and self.dw == 0
             if rolls and not self.theta(trial, *found[1:]) < ref.theta:
                 # Defects of curved dynamics shorten the step that meets equalities; a rollout of
@@ -811,6 +825,16 @@ class NewtonKKT:
                     return self.taken(rolled[0], d, 1.0, dual), 1.0
             is_first, alpha = False, alpha / 2
         return None
+
+    def _is_nearer(self, trial: PlanIterate) -> bool:
+        """Whether the error of the barrier problem is lower at a trial."""
+        kept, before = (self.it, self.ex), self.error(self.mu)
+        self.it, self.ex = trial, self.expand(trial)
+        self.residuals()
+        is_nearer = self.error(self.mu) < before
+        self.it, self.ex = kept
+        self.residuals()
+        return is_nearer
 
     def _is_affordable(
         self, trial: PlanIterate, found: Any, d: NewtonStep, ref: LineSearchStart
@@ -1198,7 +1222,7 @@ class NewtonKKT:
                 return ITERATIONS
             found: Any = None
             if d is not None and fac is not None:
-                found = self.search(d, fac, b, sigma, tau)
+                found = self.search(d, fac, b, sigma, tau, of_solve=True)
             self.alpha = 0.0 if found is None else found[1]
             if found is not None:
                 self.it = found[0]

@@ -1338,13 +1338,19 @@ static int is_worth(lg_state *s, const lg_settings *o, const double ref[3])
 
 /* The line search; the step length that was taken, or 0. Defects of a step are about its square: one
  * that leaves none that count is not rolled out. */
-static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau)
+static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, double tau,
+                     int of_solve)
 {
   lg_filter *filter = &s->mem->filter;
   const double th = theta(m, q, s, s->gap, s->rho, s->missed);
   const double ref[3] = {th, phi(m, q, s, &s->now, s->below, s->above, s->f), slope(m, q, s)};
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
+  /* Nothing counts as violated, and yet the step does not descend: the rounding of violations times
+   * their multipliers is more than what there is to be gained. Errors tell, then. */
+  const double none = 1e-2 * q->tolerance;
+  const int rounding = of_solve && most == 1 && s->mem->dw == 0 && th <= none && ref[2] >= 0;
+  const double error = rounding ? error_of(m, q, s, o, s->mu) : 0;
   if (ref[2] < 0) {
     least = smaller(least, o->filter_phi * th / -ref[2]);
     if (th <= filter->least)
@@ -1375,6 +1381,15 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
     if (judge(s, o, alpha, ref)) {
       accept(m, q, s, o, alpha, dual);
       return alpha;
+    }
+    if (first && rounding) {
+      const int stays = s->t_theta <= none;
+      accept(m, q, s, o, 1, dual);
+      expand(m, q, s), residuals(m, q, s);
+      if (error_of(m, q, s, o, s->mu) < error) return 1;
+      take_trial(s);
+      expand(m, q, s), residuals(m, q, s);
+      if (stays) return 0;
     }
     /* Defects of curved dynamics shorten the step that meets equalities; a rollout of it has none.
      * Far from the solution it may cost a thousand times as much, from where no search gets back. */
@@ -1876,7 +1891,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       fine = direction(m, q, s, o, s->gap, s->rho, s->missed);
     }
     double alpha = 0;
-    if (fine) alpha = search(m, q, s, o, tau);
+    if (fine) alpha = search(m, q, s, o, tau, 1);
     mem->alpha = alpha;
     if (alpha > 0) {
       expand(m, q, s);
@@ -2396,7 +2411,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     const int is_open = largest(s->gap, N * m->nx, 0) > o->real_time_far;
     s->linear = is_first || !has_hard(m, q) || (is_open && q->iterations >= most);
-    s->mem->alpha = search(m, q, s, o, tau);
+    s->mem->alpha = search(m, q, s, o, tau, 0);
     const int is_modelled = fabs(s->gain - 1) <= o->real_time_gain;
     s->mem->spread = is_modelled && s->mem->alpha == 1 ? fall : 0;
     if (s->mem->alpha == 0) {
