@@ -803,3 +803,22 @@ def test_converges_where_violations_are_of_the_size_of_rounding(makes):
     )
     found = makes(problem).solve([-0.7, -0.05], tolerance=1e-9, max_iterations=50)
     assert found.status == "converged" and found.kkt <= 1e-9, found.message
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_a_solve_from_a_solution_of_less_tolerance_costs_no_more_than_its_own_asks(makes):
+    """The plan meets the residual asked for at once; its barrier is still that of the other one."""
+    cart = System(
+        "cart",
+        Rn(2),
+        lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -0.5, 0.5)],
+    )
+    problem = OptimalControlProblem(
+        cart, 20, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0], bounds=[Bound("x1", -0.3, 0.3)]
+    )
+    solver, least = makes(problem), InteriorPointSolver(problem).solve([0.5, 0], tolerance=1e-9)
+    coarse = solver.solve([0.5, 0], tolerance=1e-5)
+    found = solver.solve([0.5, 0], guess=coarse, tolerance=1e-6)
+    assert coarse.kkt <= 1e-6 and coarse.cost > (1 + 2e-6) * least.cost
+    assert found.is_success and found.cost <= (1 + 1e-6) * least.cost

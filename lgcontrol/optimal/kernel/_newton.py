@@ -1187,7 +1187,8 @@ class NewtonKKT:
         An iterate that met the tolerance at the barrier parameter `met` was kept: a step that did
         not lower its error is one of rounding.
         """
-        if met <= self.last_most and self.error(self.mu) >= self.error_before:
+        before = self.error_before  # 0 at the first step: none was taken that could have lowered it
+        if met <= self.last_most and 0 < before <= self.error(self.mu):
             return STALLED
         o, last = self.o, self.last
         is_whole = self.alpha == 1 and self.dw == 0

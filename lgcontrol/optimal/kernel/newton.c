@@ -1864,7 +1864,8 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
 {
   lg_memory *mem = s->mem;
   const double least = larger(o->mu_least, o->mu_last * q->tolerance);
-  if (met <= least && error_of(m, q, s, o, s->mu) >= mem->error) return LG_STALLED;
+  const double before = mem->error; /* 0 at the first step: none was taken that could have lowered it */
+  if (met <= least && before > 0 && error_of(m, q, s, o, s->mu) >= before) return LG_STALLED;
   double last = last_of(q, s, o);
   const int whole = mem->alpha == 1 && mem->dw == 0;
   int fast = mem->alpha >= o->fast_step && mem->dw == 0;
