@@ -23,9 +23,9 @@ from ._statement import AT_POINTS, QUADRATURES, collocation_of
 from ._terms import Cost, Residual, of_quantity
 from ._weights import WeightLike, error_weight, input_weight
 
-# Weight on controls in every step, as shares of their limits where they have some, where a phase
-# gives none: what costs nothing is not unique.
-LEAST_EFFORT = 1e-6
+# Weight on controls in every step, as shares of half their ranges, where a phase gives no R: what
+# costs nothing is not unique. That of other controls is no more than positive, as a sweep asks.
+LEAST_EFFORT, LEAST = 1e-6, 1e-24
 # Steps that differ by this share are of one length.
 SAME_LENGTH = 1e-9
 MOTION, DURATION, FIRST = "motion", "duration", "first"
@@ -42,9 +42,9 @@ T = TypeVar("T", Residual, Cost)
 
 
 def least_effort(system: System) -> np.ndarray:
-    """Weights on the controls of a system that tell plans apart and change none."""
+    """Weights on the controls of a system, by their ranges, that only tell plans apart."""
     ranges = [entry.upper - entry.lower for entry in system.inputs if entry.role == "control"]
-    return np.array([LEAST_EFFORT * (4.0 / r**2 if 0 < r < np.inf else 1.0) for r in ranges])
+    return np.array([LEAST_EFFORT * 4.0 / r**2 if 0 < r < np.inf else LEAST for r in ranges])
 
 
 def _pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
@@ -296,8 +296,9 @@ class FlatPhases:
         return found
 
     def _effort(self, system: System) -> np.ndarray:
-        """Weights that tell plans apart: of rates by what they change in a step."""
+        """Weights that tell plans apart where no R does: of rates by what they change in a step."""
         found, scale = least_effort(system), {}
+        free = {e.name for s in self.shapes if s.phase.R is None for e in s.inner.system.inputs}
         for shape in self.shapes:
             if shape.kind in ("linear", "blocks"):
                 step = max(sum(shape.inner.limits) / 2 / shape.inner.steps, 1e-9)
@@ -306,7 +307,8 @@ class FlatPhases:
                     name = f"{shape.phase.system.input_names[j]}.rate"
                     scale[name] = own[k] * step**2
         names = [entry.name for entry in system.inputs if entry.role == "control"]
-        return np.array([scale.get(name, w) for name, w in zip(names, found, strict=True)])
+        least = [scale.get(name, w) for name, w in zip(names, found, strict=True)]
+        return np.where([name in free for name in names], least, LEAST)
 
     def _is_in(self, i: int, t: Any) -> Any:
         """Whether the step that begins at node t belongs to a phase, 1 or 0."""

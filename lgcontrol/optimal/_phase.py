@@ -38,9 +38,9 @@ class Phase:
     duration : float or tuple of two floats
         In s: given, or free between two limits.
     Q, R : float, array_like or mapping, optional
-        Weights per s on the error and on the controls; a stack has one for each step. R comes on
-        top of a weight of 1e-6 in each step on the square of each control, as a share of half its
-        range. A control without limits counts in its unit: give limits, also wide ones.
+        Weights per s on the error and on the controls; a stack has one for each step. Without
+        R, squares of controls that have limits weigh 1e-6 in each step, as shares of half their
+        ranges.
     costs : sequence of Cost
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.

@@ -202,3 +202,38 @@ def test_a_squared_excess_counts_per_s_whatever_the_steps_of_a_phase():
         assert 0.01 < over.max() < 0.2  # both the limit and its price matter
     assert costs[1][0] == pytest.approx(costs[0][0], rel=0.01)
     assert costs[1][1] > 1.05 * costs[0][1]  # a soft bound of a phase counts at each node
+
+
+def to_rest(push, force):
+    """Cart of 1 m/s² at a given force, one metre away from rest to rest."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0] / force], inputs=[push])
+    ends = [Bound("x0", 1, 1, at="terminal"), Bound("x1", 0, 0, at="terminal")]
+    return cart, ends
+
+
+@pytest.mark.parametrize("hold", ["zero", "first"])
+def test_a_least_time_is_that_of_any_unit_of_inputs_without_limits_of_their_own(hold):
+    """Two seconds by the closed form; weights on inputs in newtons made 3.4 of it."""
+    found = []
+    for force in (1.0, 1e3, 1e6):
+        cart, ends = to_rest(Input("push", "N"), force)
+        thrust = Bound(
+            lambda t, x, u, p, force=force: (u[0] / force) ** 2, upper=1.0, name="thrust"
+        )
+        phase = Phase(cart, 20, (0.5, 5.0), bounds=[*ends, thrust])
+        found.append(PhasedProblem(phase, time_weight=1.0, hold=hold).solve([0, 0]))
+    assert all(one.is_success for one in found)
+    least = [one.durations["phase0"] for one in found]
+    np.testing.assert_allclose(least, 2.0, rtol=2e-3)
+    np.testing.assert_allclose(least, least[0], rtol=1e-5)
+
+
+def test_the_cost_of_a_phase_with_weights_on_its_inputs_is_that_of_the_problem():
+    """In newtons and without limits, where a weight of its own made 15.8 of 0.75."""
+    cart, ends = to_rest(Input("push", "N"), 1e3)
+    phase = Phase(cart, 40, 2.0, R=1e-6, bounds=ends)
+    found = PhasedProblem(phase).solve([0, 0])
+    alone = OptimalControlProblem(cart, 40, 0.05, Q=0, terminal=0, R=1e-6, bounds=ends).solve(
+        [0, 0]
+    )
+    assert found.cost == pytest.approx(alone.cost, rel=1e-9)
