@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -97,7 +98,8 @@ def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionErro
     if problem.may_change is not None:
         problem = problem.with_arguments(blocks=None)
         part = part._replace(problem=problem)
-    stage = Transcription(problem)._stages("stage", nodes, part.setting)
+    once = Transcription(problem)
+    stage = once._stages("stage", nodes, part.setting)
     states, of_steps, held = np.zeros((N, system.n_errors)), np.zeros(N), np.zeros(N)
     violations, beyond = (), np.zeros(N)
     if not system.is_discrete:
@@ -106,7 +108,7 @@ def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionErro
         off = np.asarray(system.state.minus(ends, nodes.x[1:]))
         states = np.asarray(system.error(ends, nodes.x[1:]))
         of_steps = costs - stage.cost + part.cost_of(off)
-        held = SAVED_BY[part.kind] * _saved(part, stage)
+        held = SAVED_BY[part.kind] * _saved(part, stage, once)
         violations, beyond = between.violations()
     states = states[:, : part.errors]
     worst = _worst(system, nodes.t, states)
@@ -221,7 +223,7 @@ def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
     return mapped(system.state.function("minus"), x, other)[0] @ system.error_selection.T
 
 
-def _saved(part: PlanPart, stage: Any) -> np.ndarray:
+def _saved(part: PlanPart, stage: Any, once: Transcription) -> np.ndarray:
     """What inputs save that vary within each step.
 
     Linear inputs of slope s against a held one: the gradient is ``H s (τ − ½)`` at the share τ of
@@ -239,7 +241,7 @@ def _saved(part: PlanPart, stage: Any) -> np.ndarray:
     ends = nodes.t[None, 1:], nodes.x[1:].T, nodes.u.T, own, prices.T
     count, N = len(controls), len(u)
     curved = np.asarray(bend.map(N)(*ends)).reshape(count, N, count)
-    H = stage.H[:, n:, n:] + np.moveaxis(curved, 1, 0) * steps[:, None, None]
+    H = _bend_of_costs(once, part) + np.moveaxis(curved, 1, 0) * steps[:, None, None]
     slopes = np.gradient(u, middle, axis=0) * steps[:, None] if N > 1 else np.zeros_like(u)
     saved = np.einsum("ki,kij,kj->k", slopes, H, slopes) / 24
     if prices.shape[1] != n:  # multipliers before a step are known in its error coordinates
@@ -255,6 +257,21 @@ def _saved(part: PlanPart, stage: Any) -> np.ndarray:
         switches = np.isfinite(width) & (np.abs(sigma) * steps[:, None] > bends)
         gain = np.abs(sigma) * width * steps[:, None] ** 2 * upper * (1 - upper) / 2
     return saved + np.where(switches, gain, 0.0).sum(axis=1)
+
+
+def _bend_of_costs(once: Transcription, part: PlanPart) -> np.ndarray:
+    """Hessians of the costs of all steps by their controls (N, m, m), of every kind of term."""
+    nodes, setting = part.nodes, part.setting
+    values: Any = once._functions.stage_values.function
+    at: Any = values.sx_in() if values.is_a("SXFunction") else values.mx_in()
+    controls = part.problem.system.input_index("control").tolist()
+    bend = ca.hessian(ca.sum1(values.call(at)[0]), at[2])[0][controls, controls]
+    given = (
+        nodes.t[:-1], nodes.x[:-1], nodes.u, nodes.x[1:], setting.x_ref[:-1], setting.u_ref[:-1],
+        setting.p, once.path_weights, part.problem.steps,
+    )  # fmt: skip
+    found = ca.Function("bend", at, [ca.densify(ca.vec(bend))])
+    return mapped(SimpleNamespace(function=found), *given)[0].reshape(-1, *2 * (len(controls),))
 
 
 def _of_hamiltonian(problem: OptimalControlProblem, width: int) -> tuple[ca.Function, ca.Function]:

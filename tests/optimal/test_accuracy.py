@@ -606,3 +606,25 @@ def test_grids_that_mean_nothing_are_refused_by_name():
     gate = Bound("rate", 0.0, 0.0, at=range(3, 4))
     with pytest.raises(ValueError, match="refine moves nodes, and the bound on rate holds at nod"):
         unequal().with_arguments(bounds=[gate]).solve(AWAY, refine=1e-3)
+
+
+def test_what_varying_inputs_save_is_the_same_however_the_effort_is_stated():
+    """As R, a residual or a cost, which counted as none; against plans of finer steps."""
+    system = System("fast", Rn(1), lambda t, x, u, p: u - x**2, inputs=["u"])
+    late, none = Cost(lambda t, x, u, p: t * x**2), 1e-9
+    square, own = Cost(lambda t, x, u, p: u**2), Residual(lambda t, x, u, p: u, 2.0)
+    saved = []
+    for terms in ({"R": 2.0}, {"R": none, "residuals": [own]}, {"R": none, "more": [square]}):
+        more = terms.pop("more", [])
+
+        def problem(steps: int, terms=terms, more=more):
+            return OptimalControlProblem(
+                system, steps, 1 / steps, Q=0.0, terminal=0.0, quadrature="gauss",
+                costs=[late, *more], **terms,
+            )  # fmt: skip
+
+        found = problem(32).solve([1.5])
+        saved.append(found.transcription_error().held_inputs)
+    better = found.cost - problem(256).solve([1.5]).cost
+    assert saved[0] == pytest.approx(better, rel=0.05)
+    np.testing.assert_allclose(saved, saved[0], rtol=1e-4)
