@@ -41,7 +41,12 @@ def guess_of_phases(flat: FlatPhases, guess: Any, times: Sequence[float]) -> Any
     if isinstance(guess, tuple):
         return tuple(guess_of_phases(flat, one, times) for one in guess)
     if isinstance(guess, PhasedSolution):
-        return guess.solution
+        if _is_alike(flat, guess.problem._flat):
+            return guess.solution
+        if len(guess.parts) == len(flat.phases):  # those of the plan, where they may be
+            own = zip(guess.durations.values(), flat.limits, strict=True)
+            times = [min(max(time, low), high) for time, (low, high) in own]
+        return _joined(flat, _checked(flat, [*guess.parts.values()]), times)
     if isinstance(guess, list) or (isinstance(guess, Trajectory) and len(flat.groups) > 1):
         return _joined(flat, _checked(flat, guess), times)
     if not isinstance(guess, Trajectory):
@@ -63,6 +68,13 @@ def guess_of_phases(flat: FlatPhases, guess: Any, times: Sequence[float]) -> Any
         (guess.x[a : b + 1], u[a:b][:, k]) for (a, b), k in zip(spans, _stated(flat), strict=True)
     ]
     return _joined(flat, parts, times)
+
+
+def _is_alike(flat: FlatPhases, other: FlatPhases) -> bool:
+    """Whether nodes of one are nodes of the other."""
+    a, b = flat.problem.system, other.problem.system
+    same = a.state == b.state and a.input_names == b.input_names
+    return same and np.array_equal(flat.starts, other.starts)
 
 
 def _checked(flat: FlatPhases, guess: Any) -> list[tuple[np.ndarray, np.ndarray]]:

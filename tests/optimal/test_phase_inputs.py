@@ -215,6 +215,23 @@ def test_such_phases_are_refined_pickled_and_guessed(name):
     assert fine.cost == pytest.approx(problem.solve([0.0, 0.0], refine=1e-6).cost, rel=3e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("zero", "first"), ("first", "radau"), ("radau", "zero"), ("blocks", "first")],
+)
+def test_a_plan_of_other_inputs_is_a_guess(name, other):
+    problem, guess = plan(name, (0.0, 0.6)), plan(other, (0.0, 0.6)).solve([0.0, 0.0])
+    found = problem.solve([0.0, 0.0], guess=guess)
+    assert found.is_success
+    assert found.cost == pytest.approx(problem.solve([0.0, 0.0]).cost, rel=SAME_COST)
+    first = problem.solve([0.0, 0.0], guess=guess, max_iterations=0)
+    for phase, time in guess.durations.items():
+        assert first.durations[phase] == pytest.approx(time, rel=1e-2)
+    assert first.solution.x[:, 0] == pytest.approx(found.solution.x[:, 0], abs=0.05)
+    with pytest.raises(ValueError, match="the guess has 2 trajectories for 1 phases"):
+        plan(name, (0.0,)).solve([0.0, 0.0], guess=guess)
+
+
 def test_what_such_phases_cannot_do_is_refused():
     with pytest.raises(ValueError, match="blocks of phase 'phase0' hold inputs, and hold='first'"):
         PhasedProblem(Phase(cart(0.0), 4, 1.0, blocks=2), hold="first")
