@@ -13,7 +13,7 @@ from ..plotting import plot_trajectory
 from ..systems import Trajectory
 from ..systems._internal import block_slices
 from ._flat_phases import DURATION
-from ._outcome import SolveStatus, TranscriptionError
+from ._outcome import Iteration, SolveStatus, TranscriptionError
 from ._solution import DERIVED, OptimalSolution, Problem
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class PhasedSolution(Result):
     def message(self) -> str:
         """How the solve ended, in a sentence."""
         return self.solution.message
+
+    @property
+    def iterations(self) -> tuple[Iteration, ...]:
+        """What each iteration was, as `OptimalSolution.iterations`."""
+        return self.solution.iterations
 
     @property
     def cost(self) -> float:

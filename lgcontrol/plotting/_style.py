@@ -24,6 +24,7 @@ ODD_COLORS = (COLORS[0], COLORS[3])  # statuses that are rare
 INK, FAINT, GRID, WARN = "#23282d", "#767f87", "#dfe3e6", "#b3261e"
 GOOD = "#1d7a3e"
 SMALL = 8.0
+MOST_OF_KEY = 3  # entries in one line of a figure's head
 DASHES = (0, (4, 2))
 FEW_LINES = len(COLORS)  # lines that a legend can tell apart
 
@@ -186,9 +187,9 @@ def head(figure: Any, title: str, key: list[str], color: str = INK) -> None:
         fontweight="bold",
         color=color,
     )
-    figure.text(
-        0.995, 0.993, "    ".join(key), ha="right", va="top", fontsize=SMALL - 0.5, color=FAINT
-    )
+    rows = [key] if len(key) <= MOST_OF_KEY else [key[:2], key[2:]]
+    text = "\n".join("    ".join(row) for row in rows)
+    figure.text(0.995, 0.993, text, ha="right", va="top", fontsize=SMALL - 0.5, color=FAINT)
 
 
 def style_space(ax: Any, unit: str = "m") -> None:
