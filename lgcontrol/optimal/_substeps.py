@@ -57,6 +57,8 @@ class StepRule(NamedTuple):
         if substeps is not None:
             if needed > substeps:
                 fault = self.fault(method, needed)
+                if hold == AT_POINTS:  # whose steps have no substeps
+                    fault += f": take steps of {self.longest / needed:.2g} s"
                 warnings.warn(fault, RuntimeWarning, stacklevel=level_outside())
             return method, substeps
         if needed > MOST_SUBSTEPS:
