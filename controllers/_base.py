@@ -88,7 +88,7 @@ class ControlInfo(Result):
 
 
 def clock_time(t: Any) -> float:
-    """The time of a call in s. What is no number is refused: often the time was left out."""
+    """The time of a call in s; refused if it is not a number, as where the time was left out."""
     try:
         return float(t)
     except (TypeError, ValueError):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
+import numpy as np
 
 from ._implicit import equations_of
 
@@ -56,7 +57,7 @@ def opened(function: ca.Function) -> Opened | None:
         values = _replaced(values, node, [z, ca.MX(1, 1)])
     z, r = ca.vertcat(ca.MX(0, 1), *unknowns), ca.vertcat(ca.MX(0, 1), *residuals)
     whole = ca.MX.sym("z", z.shape[0])
-    parts = ca.vertsplit(whole, [0, *_ends(unknowns)])
+    parts = ca.vertsplit(whole, np.cumsum([0, *(z.shape[0] for z in unknowns)]).tolist())
     results: Any = [*values, r]
     made = ca.Function("apart", [*given, *unknowns], results)
     explicit = ca.Function("explicit", [*given, whole], made.call([*given, *parts], True, False))
@@ -67,13 +68,6 @@ def opened(function: ca.Function) -> Opened | None:
     if any(explicit.instruction_id(k) == ca.OP_CALL for k in range(explicit.n_instructions())):
         return None
     return Opened(explicit, ca.Function("stages", given, [ca.vertcat(ca.MX(0, 1), *found)]))
-
-
-def _ends(unknowns: list[Any]) -> list[int]:
-    ends = [0]
-    for z in unknowns:
-        ends.append(ends[-1] + z.shape[0])
-    return ends[1:]
 
 
 def solved_once(given: list[Any], values: Sequence[Any]) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -130,7 +129,9 @@ def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
     for part in parts:
         between = Between(part)
         motion = list(between.motion(FEW_PARTS))
-        off = mapped(part.system.state.function("minus"), motion[-1][1], part.nodes.x[1:])[0]
+        off = mapped(part.system.state.function("minus").function, motion[-1][1], part.nodes.x[1:])[
+            0
+        ]
         change += float(part.cost_of(off).sum())
         told += _between_told(between, motion, off @ part.system.error_selection.T)
         # The node where a phase begins has the state before the jump.
@@ -160,7 +161,7 @@ def _change_at_middles(
     half = HALF_NODE if is_phased else 0.5 * steps
     given = setting.x_ref[:-1], setting.u_ref[:-1], setting.p, weights, steps
     start, end = (
-        mapped(values, flat.t[:-1] + share, x, flat.u, x, *given)[0].sum()
+        mapped(values.function, flat.t[:-1] + share, x, flat.u, x, *given)[0].sum()
         for share, x in ((0.0, flat.x[:-1]), (half, middle))
     )
     return float(end - start)
@@ -220,7 +221,7 @@ def motion_between(
 
 def _errors(system: System, x: np.ndarray, other: np.ndarray) -> np.ndarray:
     """`System.error` of many states, in one call of CasADi."""
-    return mapped(system.state.function("minus"), x, other)[0] @ system.error_selection.T
+    return mapped(system.state.function("minus").function, x, other)[0] @ system.error_selection.T
 
 
 def _saved(part: PlanPart, stage: Any, once: Transcription) -> np.ndarray:
@@ -271,7 +272,7 @@ def _bend_of_costs(once: Transcription, part: PlanPart) -> np.ndarray:
         setting.p, once.path_weights, part.problem.steps,
     )  # fmt: skip
     found = ca.Function("bend", at, [ca.densify(ca.vec(bend))])
-    return mapped(SimpleNamespace(function=found), *given)[0].reshape(-1, *2 * (len(controls),))
+    return mapped(found, *given)[0].reshape(-1, *2 * (len(controls),))
 
 
 def _of_hamiltonian(problem: OptimalControlProblem, width: int) -> tuple[ca.Function, ca.Function]:

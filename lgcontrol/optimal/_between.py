@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..systems import choose_method
@@ -71,7 +72,7 @@ class Between:
         t, x, h = self.nodes.t[:-1], self.nodes.x[:-1], self.problem.steps / parts
         yield t, x
         for j in range(parts):
-            (x,) = mapped(self.step, t + j * h, x, self.nodes.u, self.own, h)
+            (x,) = mapped(self.step.function, t + j * h, x, self.nodes.u, self.own, h)
             yield t + (j + 1) * h, x
 
     def violations(
@@ -153,17 +154,17 @@ class Between:
         return time, amount
 
 
-def mapped(function: Any, *values: np.ndarray) -> list[np.ndarray]:
+def mapped(function: ca.Function, *values: np.ndarray) -> list[np.ndarray]:
     """Results of a function of numbers and vectors for all steps, in one call of CasADi.
 
     A value for all is a vector. Values for each step are rows.
     """
-    sizes = [function.function.size1_in(i) for i in range(len(values))]
+    sizes = [function.size1_in(i) for i in range(len(values))]
     given = [
         np.reshape(value, (-1, size) if np.size(value) != size else (1, size)).T
         for value, size in zip(values, sizes, strict=True)
     ]
-    return [np.asarray(found).T for found in function.function.call(given)]
+    return [np.asarray(found).T for found in function.call(given)]
 
 
 def _over(values: np.ndarray, low: float, high: float) -> np.ndarray:

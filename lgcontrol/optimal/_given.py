@@ -36,8 +36,7 @@ class Given:
     ) -> Setting:  # fmt: skip
         """Reference, parameters and weights of the ends for the times of the nodes.
 
-        What is left out is the reference of the problem, the nominal parameters, the problem's
-        weight on the error of the first state.
+        Without a reference, parameters or `arrival`, those of the problem count.
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference

@@ -64,8 +64,8 @@ def implicit_hessian(
         return None
     *own, d, z = apart.explicit.sx_in()
     at, n = dict(zip(inputs, own, strict=True)), group.dim
-    found = dict(zip(function.name_out(), apart.explicit.call([*own, d, z])[:-1], strict=True))
-    F = apart.explicit.call([*own, d, z])[-1]
+    *values, F = apart.explicit.call([*own, d, z])
+    found = dict(zip(function.name_out(), values, strict=True))
     price = {name: ca.SX.sym(name, *value.shape) for name, value in prices.items()}
     mu, held, w = (
         ca.SX.sym(name, *value.shape)
@@ -92,8 +92,8 @@ def implicit_hessian(
     hessian = ca.Function("implicit_hessian", [*symbols, mu], results[3:])
     if hessian.n_instructions() > most:
         return None
-    there: Any = [*inputs.values(), ca.DM.zeros(*d.shape)]
-    there = [*inputs.values(), *prices.values(), apart.stages.call(there)[0]]
+    unmoved: Any = [*inputs.values(), ca.DM.zeros(*d.shape)]
+    there: Any = [*inputs.values(), *prices.values(), apart.stages.call(unmoved)[0]]
     K, by_d, by_z = slopes.call(there)
     if z.shape[0]:
         by_d, by_z = solve_linear(K, by_d), solve_linear(K.T, by_z)

@@ -103,7 +103,7 @@ class OptimalSolution(Result):
         return [getattr(self, entry.name) for entry in fields(self)]
 
     def _finish(self) -> None:
-        """Make what is left. Threads that ask at once may each make it; all find the same."""
+        """Make the parts that nobody has asked for yet; threads that ask at once find the same."""
         make = self._make
         if make is not None:
             for name, value in make().items():

@@ -28,8 +28,8 @@ class Nodes(NamedTuple):
 class Setting(NamedTuple):
     """What a solve is given besides the guess: reference, parameters, weights, limits.
 
-    `terminal` and `arrival` (n, n) weigh the last error and that of the first state from the given
-    start; x0 is that start where a part of the first state is free.
+    `terminal` (n, n) weighs the error of the last state, `arrival` (n, n) the distance of the first
+    state from the given start. That start is x0, where a part of the first state is free.
     """
 
     x_ref: np.ndarray
