@@ -345,7 +345,7 @@ def _kept_in_blocks(problem: OptimalControlProblem, nodes: Nodes, x0: np.ndarray
 def _moved_on(
     problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
 ) -> Nodes:
-    """The same, with blocks that moved on."""
+    """The same without blocks: where inputs may change moves on with the plan."""
     system = problem.system
     controls = system.input_index("control")
 

@@ -81,7 +81,7 @@ class PhasedSolution(Result):
 
     @property
     def iterations(self) -> tuple[Iteration, ...]:
-        """What each iteration was, as `OptimalSolution.iterations`."""
+        """Records of the iterations, as `OptimalSolution.iterations`."""
         return self.solution.iterations
 
     @property
