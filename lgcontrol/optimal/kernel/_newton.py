@@ -10,41 +10,25 @@ with a penalty ρ on e; an equality becomes a one-sided constraint whose slack c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._settings import Settings
 from .._stage_model import Expansion, StageModel
-from .._transcription import Nodes, Setting
+from .._transcription import Nodes, Setting, Values
 
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE, INFEASIBLE = range(5)
 MOST_LEFT = 10  # times that a solved elastic problem, and a saddle, are left
 ROUNDING = float(np.finfo(float).eps)  # a unit in the last place
 
 
-@dataclass(frozen=True)
-class PlanIterate:
-    """Nodes, slacks and multipliers; see `Newton`."""
+class PlanIterate(NamedTuple):
+    """Nodes, slacks and multipliers; or a step of them, error coordinates and controls of nodes."""
 
     x: np.ndarray
     u: np.ndarray
-    s: np.ndarray
-    z: np.ndarray
-    e: np.ndarray
-    y: np.ndarray
-    zl: np.ndarray
-    zu: np.ndarray
-    lam: np.ndarray
-    nu: np.ndarray
-
-
-class NewtonStep(NamedTuple):
-    """A Newton step."""
-
-    eps: np.ndarray
-    du: np.ndarray
     s: np.ndarray
     z: np.ndarray
     e: np.ndarray
@@ -61,7 +45,7 @@ class NewtonStep(NamedTuple):
 
 
 # Of a rollout that changes no multipliers.
-_NO_STEP = NewtonStep(*[np.zeros(())] * 10)
+_NO_STEP = PlanIterate(*[np.zeros(())] * 10)
 
 
 class ConstraintForm(NamedTuple):
@@ -70,10 +54,9 @@ class ConstraintForm(NamedTuple):
     Attributes
     ----------
     active : ndarray of bool, shape (N + 1, na)
-    relaxed : ndarray of bool, shape (na,)
-        Constraints that have an excess.
-    w1, w2 : ndarray, shape (N + 1, na)
-    v : ndarray, shape (na,)
+    relaxed : ndarray of bool, shape (N + 1, na)
+        Those of them that have an excess.
+    w1, w2, v : ndarray, shape (N + 1, na)
         The penalty is ``w1 e + ½ w2 e² + v s``.
     """
 
@@ -84,14 +67,14 @@ class ConstraintForm(NamedTuple):
     v: np.ndarray
 
 
-@dataclass
+@dataclass(frozen=True)
 class StepFilter:
     """Pairs of violation θ and barrier function φ that no later iterate may be worse than."""
 
     o: Settings
     most: float
     least: float
-    pairs: list[tuple[float, float]] = field(default_factory=list)
+    pairs: tuple[tuple[float, float], ...] = ()
 
     @classmethod
     def at(cls, o: Settings, theta: float) -> StepFilter:
@@ -105,14 +88,10 @@ class StepFilter:
             theta < (1 - o.filter_theta) * t or phi < p - o.filter_phi * t for t, p in self.pairs
         )
 
-    def add(self, theta: float, phi: float) -> None:
-        """A pair, in place of those that it dominates."""
+    def added(self, theta: float, phi: float) -> StepFilter:
+        """With a pair, in place of those that it dominates."""
         kept = [(t, p) for t, p in self.pairs if not (t >= theta and p >= phi)]
-        self.pairs = [*kept, (theta, phi)]
-
-    def copy(self) -> StepFilter:
-        """One that changes apart."""
-        return replace(self, pairs=list(self.pairs))
+        return replace(self, pairs=(*kept, (theta, phi)))
 
 
 class LineSearchStart(NamedTuple):
@@ -198,9 +177,11 @@ class NewtonKKT:
         self.sign = np.r_[sides.sign, np.ones(self.ne)]
         self.holds = np.hstack([sides.active, sides.equal_active]).astype(bool)
         own = sides.weight if weight is None else weight
-        self.soft = np.r_[np.isfinite(own), np.zeros(self.ne, dtype=bool)]
-        self.start = np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.weight = np.r_[own, np.full(self.ne, np.inf)]
+        self.soft = np.isfinite(self.weight)
+        self.one_sided = np.arange(len(self.row)) < self.ns
+        self.can_give = ~self.soft & ~np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
+        self.equal = self.row[self.ns :]
         steps = model.problem.steps  # a node counts as long as its step, the last as the one before
         self.share = np.append(steps, steps[-1])[:, None] / model.problem.dt
         self.factorizations = self.evaluations = 0
@@ -228,7 +209,7 @@ class NewtonKKT:
         most = np.where(high, o.push * np.maximum(size, np.abs(self.upper)), 0.0)
         width = np.where(low & high, o.push * (self.upper - self.lower), np.inf)
         self.own_limit = np.r_[model.sides.limit, model.sides.target]
-        hard = ~self.soft & ~self.start & (np.arange(len(self.own_limit)) < self.ns)
+        hard = self.can_give & self.one_sided
         by = relaxed_by(self.own_limit, 1 / self.d[self.row])
         self.limit = self.own_limit + hard * self.sign * by
         return low, high, np.minimum(least, width), np.minimum(most, width)
@@ -268,7 +249,7 @@ class NewtonKKT:
         self._measure(it)
         self._set_metric()
         z = one * self.rate[n:] + np.zeros((self.N, self.m))
-        it = replace(it, zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
+        it = it._replace(zl=np.where(low, z, 0.0), zu=np.where(high, z, 0.0))
         self._scale_cost_and_rows()
         self._set_limits()
         bounded = na > 0 or low.any() or high.any()
@@ -277,15 +258,12 @@ class NewtonKKT:
         self.dw_last = self.dw = 0.0
         self._set_form()
         it = self.fit_slacks(it, ex.rows, with_multipliers=False)
-        active, relaxed = self.form.active, self.form.relaxed & self.form.active
-        h = self.h(ex.rows)
+        (active, relaxed, *_), h = self.form, self.h(ex.rows)
         e = np.where(relaxed, np.maximum(h, 0.0) + o.push, 0.0)
-        it = replace(
-            it, z=np.where(active, one, 0.0), y=np.where(relaxed, one, 0.0), e=e,
-            s=np.where(relaxed, e - h, it.s),
-        )  # fmt: skip
+        z, y = np.where(active, one, 0.0), np.where(relaxed, one, 0.0)
+        it = it._replace(z=z, y=y, e=e, s=np.where(relaxed, e - h, it.s))
         self.it = self.least_squares(it)
-        self.filter = StepFilter.at(o, self.theta(self.it, ex.gaps, ex.rows))
+        self.empty_filter()
         self.alpha, self.tiny, self.left, self.error_before = 1.0, 0, 0, 0.0
 
     # -- sizes -------------------------------------------------------------------------------------
@@ -333,8 +311,8 @@ class NewtonKKT:
         away = np.abs(np.asarray(away).reshape(N + 1, n))
         size = np.where(np.isfinite(away), away, 0.0).max(axis=0)
         controls = self._sizes_of_controls(it.u)
-        G = np.concatenate([ex.G[:, :, :n], ex.G_end[None]])[:, self.row[self.ns :]]
-        miss = ex.rows[:, self.row[self.ns :]] - self.own_limit[self.ns :]
+        G = np.concatenate([ex.G[:, :, :n], ex.G_end[None]])[:, self.equal]
+        miss = ex.rows[:, self.equal] - self.own_limit[self.ns :]
         own = np.abs(miss[..., None] * G / np.maximum(1e-300, (G**2).sum(axis=2))[..., None])
         own = np.where(self.holds[:, self.ns :, None] & np.isfinite(own), own, 0.0)
         size = np.maximum(size, own.max(axis=(0, 1), initial=0.0))
@@ -351,7 +329,7 @@ class NewtonKKT:
         u[:, model.controls] += np.where(
             up >= down, rises, -np.minimum(controls, down * o.boundary)
         )
-        gaps = self.values(replace(it, u=u))[1]
+        gaps = self.values(it._replace(u=u)).gaps
         both = np.abs(np.stack([gaps - ex.gaps, ex.gaps]))
         probed = np.where(np.isfinite(both), both, 0.0).sum(axis=1).max(axis=0)
         integrates = (np.eye(n) == ex.A).all(axis=(0, 1))
@@ -400,20 +378,19 @@ class NewtonKKT:
         """Constraints of the problem, or of the elastic one."""
         d = self.d[self.row]
         w1 = np.where(self.soft, self.weight, 0.0) * self.scale * self.share / d
-        w, v, relaxed = w1 / d, np.zeros(len(self.row)), self.soft.copy()
-        active = self.holds.copy()
+        w2, v, gives = w1 / d, np.zeros(len(self.row)), self.soft.copy()
         if self.elastic:
-            own = ~self.soft & ~self.start
-            relaxed |= own
-            w1[:, own] = self.penalty
-            v[self.ns :] = self.penalty
+            gives |= self.can_give
+            w1[:, self.can_give] = v[self.ns :] = self.penalty
         if self.priced > 0:
-            own = ~self.soft & ~self.start & (np.arange(len(self.row)) < self.ns)
-            relaxed |= own
+            own = self.can_give & self.one_sided
+            gives |= own
             w1[:, own] = self.priced
-        if not self.elastic:
-            active[:, self.ns :] = False
-        self.form = ConstraintForm(active, relaxed, w1, w, v)
+        active = self.holds & (self.one_sided | self.elastic)
+        relaxed = active & gives
+        parts = relaxed * w1, relaxed * w2, active * v
+        self.form = ConstraintForm(active, relaxed, *parts)
+        self.held = self.holds[:, self.ns :] & (not self.elastic)
 
     def expand(self, it: PlanIterate) -> Expansion:
         """The problem about an iterate."""
@@ -425,35 +402,30 @@ class NewtonKKT:
         ex.H[0, : self.n, : self.n] += arrival.H
         return ex._replace(cost=ex.cost + float(arrival.cost))
 
-    def values(self, it: PlanIterate) -> tuple[float, np.ndarray, np.ndarray]:
+    def values(self, it: PlanIterate) -> Values:
         """Cost, defects and rows."""
         self.evaluations += 1
         found = self.model.values(Nodes(self.t, it.x, it.u), self.setting)
-        cost = found.cost
-        if len(self.model.free):
-            cost += float(self.model.arrival(it.x[0], self.x0, self.setting.arrival).cost)
-        return cost, found.gaps, found.rows
+        if not len(self.model.free):
+            return found
+        arrival = self.model.arrival(it.x[0], self.x0, self.setting.arrival)
+        return found._replace(cost=found.cost + float(arrival.cost))
 
     def h(self, rows: np.ndarray) -> np.ndarray:
         """Constraints, (N + 1, na)."""
         return self.sign * self.d[self.row] * (rows[:, self.row] - self.limit)
 
-    def rho(self, it: PlanIterate, rows: np.ndarray) -> np.ndarray:
-        """What slacks leave of one-sided constraints."""
-        return np.where(self.form.active, self.h(rows) - it.e + it.s, 0.0)
+    def misses(
+        self, it: PlanIterate, at: Values | Expansion
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Defects by their sizes, what slacks leave of one-sided constraints, equalities."""
+        h = self.h(at.rows)
+        rho = np.where(self.form.active, h - it.e + it.s, 0.0)
+        return at.gaps * self.rate[: self.n], rho, np.where(self.held, h[:, self.ns :], 0.0)
 
-    def missed(self, rows: np.ndarray) -> np.ndarray:
-        """What equalities miss."""
-        on = self.holds[:, self.ns :] & (not self.elastic)
-        return np.where(on, self.h(rows)[:, self.ns :], 0.0)
-
-    def theta(self, it: PlanIterate, gaps: np.ndarray, rows: np.ndarray) -> float:
+    def theta(self, it: PlanIterate, at: Values | Expansion) -> float:
         """Sum of violations."""
-        return float(
-            np.abs(gaps * self.rate[: self.n]).sum()
-            + np.abs(self.rho(it, rows)).sum()
-            + np.abs(self.missed(rows)).sum()
-        )
+        return float(sum(np.abs(part).sum() for part in self.misses(it, at)))
 
     def rooms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Distances of controls from their limits, of one rounding where there is none."""
@@ -464,54 +436,64 @@ class NewtonKKT:
             np.where(above == 0, np.abs(upper) * ROUNDING, above),
         )
 
+    def pairs(self, it: PlanIterate) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Distances from limits, their multipliers and which there are.
+
+        Of controls from their lower and upper limits, of slacks and of excesses.
+        """
+        (lower, upper), (active, relaxed, *_) = self.rooms(it.u), self.form
+        return [
+            (lower, it.zl, np.isfinite(lower)), (upper, it.zu, np.isfinite(upper)),
+            (it.s, it.z, active), (it.e, it.y, relaxed),
+        ]  # fmt: skip
+
     def phi(self, it: PlanIterate, cost: float) -> float:
         """The barrier function."""
-        active, relaxed = self.form.active, self.form.active & self.form.relaxed
-        logs = sum(float(np.log(d[np.isfinite(d)]).sum()) for d in self.rooms(it.u))
-        logs += float(np.log(it.s[active]).sum() + np.log(it.e[relaxed]).sum())
-        form = self.form
-        penalty = np.where(relaxed, form.w1 * it.e + form.w2 * it.e**2 / 2, 0.0)
-        penalty = penalty + np.where(active, form.v * it.s, 0.0)
-        return self.scale * cost + float(penalty.sum()) - self.mu * logs
+        form, logs = self.form, sum(np.log(room[on]).sum() for room, _, on in self.pairs(it))
+        penalty = form.w1 * it.e + form.w2 * it.e**2 / 2 + form.v * it.s
+        return float(self.scale * cost + penalty.sum() - self.mu * logs)
+
+    def of_rows(self, one_sided: Any, equal: Any, by: Any) -> np.ndarray:
+        """Sums over the constraints of each row: of those that are active, and of equalities."""
+        total = np.zeros((self.N + 1, self.nr))
+        own = np.where(self.form.active, by * one_sided, 0.0)
+        np.add.at(total.T, self.row, own.T)
+        own = np.where(self.held, by[self.ns :] * equal, 0.0)
+        np.add.at(total.T, self.equal, own.T)
+        return total
 
     def row_prices(self, z: np.ndarray, nu: np.ndarray) -> np.ndarray:
         """Multipliers of rows from those of constraints."""
-        total = np.zeros((self.N + 1, self.nr))
-        own = np.where(self.form.active, self.sign * self.d[self.row] * (z - self.form.v), 0.0)
-        np.add.at(total.T, self.row, own.T)
-        if not self.elastic:
-            own = np.where(self.holds[:, self.ns :], self.d[self.row[self.ns :]] * nu, 0.0)
-            np.add.at(total.T, self.row[self.ns :], own.T)
-        return total
+        return self.of_rows(z - self.form.v, nu, self.sign * self.d[self.row])
+
+    def gradient(self, price: np.ndarray, of_controls: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of the cost and of rows with multipliers, of stages and of the end."""
+        ex = self.ex
+        g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
+        g[:, self.n :] += of_controls
+        return g, self.scale * ex.g_end + ex.G_end.T @ price[-1]
 
     # -- errors ------------------------------------------------------------------------------------
 
     def residuals(self) -> None:
         """Stationarity, violation, and what errors are divided by."""
-        it, ex, n = self.it, self.ex, self.n
-        price = self.row_prices(it.z, it.nu)
-        r = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
-        r[:, n:] += np.einsum("kij,ki->kj", ex.B, it.lam) + it.zu - it.zl
+        it, ex, n, size = self.it, self.ex, self.n, self.size
+        (active, relaxed, w1, w2, v), (defects, rho, missed) = self.form, self.misses(it, ex)
+        r, end = self.gradient(self.row_prices(it.z, it.nu), it.zu - it.zl)
+        r[:, n:] += np.einsum("kij,ki->kj", ex.B, it.lam)
         r[:, :n] += np.einsum("kij,ki->kj", ex.A, it.lam)
         r[1:, :n] -= it.lam[:-1]
-        end = self.scale * ex.g_end + ex.G_end.T @ price[-1] - it.lam[-1]
-        form, relaxed = self.form, self.form.active & self.form.relaxed
-        of_e = np.where(relaxed, form.w1 + form.v + form.w2 * it.e - it.z - it.y, 0.0)
-        r, end = r * self.size, end * self.size[:n]
-        parts = (r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
-        self.stat = max(np.abs(part).max(initial=0.0) for part in parts)
-        rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
-        defects = ex.gaps * self.rate[:n]
-        self.viol = max(np.abs(part).max(initial=0.0) for part in (defects, rho, missed))
-        own = rho / self.d[self.row], missed / self.d[self.row[self.ns :]]
-        found = max(np.abs(part).max(initial=0.0) for part in (ex.gaps, *own))
-        over = (self.sign * (ex.rows[:, self.row] - self.own_limit))[form.active & ~form.relaxed]
-        self.own_viol = max(found, self.viol, over.max(initial=0.0))  # not by the relaxed limit
-        sizes = [it.z[form.active], it.y[relaxed]]
-        for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
-            sizes.append((value * self.size[n:])[np.isfinite(room)])
-        zsum, zcount = sum(np.abs(v).sum() for v in sizes), sum(v.size for v in sizes)
-        lsum, lcount = np.abs(it.lam * self.size[:n]).sum(), it.lam.size
+        r, end = r * size, (end - it.lam[-1]) * size[:n]
+        of_e = np.where(relaxed, w1 + v + w2 * it.e - it.z - it.y, 0.0)
+        self.stat = _largest(r[1:, :n], r[:, n:], end, r[0, self.model.free], of_e)
+        self.viol = _largest(defects, rho, missed)
+        own = _largest(ex.gaps, rho / self.d[self.row], missed / self.d[self.equal])
+        over = (self.sign * (ex.rows[:, self.row] - self.own_limit))[active & ~relaxed]
+        self.own_viol = max(own, self.viol, over.max(initial=0.0))  # not by the relaxed limit
+        by = size[n:], size[n:], 1.0, 1.0
+        sizes = [(z * one)[on] for (_, z, on), one in zip(self.pairs(it), by, strict=True)]
+        zsum, zcount = sum(np.abs(z).sum() for z in sizes), sum(z.size for z in sizes)
+        lsum, lcount = np.abs(it.lam * size[:n]).sum(), it.lam.size
         if not self.elastic:
             lsum, lcount = lsum + np.abs(it.nu).sum(), lcount + it.nu.size
         most = self.o.error_scale
@@ -520,13 +502,7 @@ class NewtonKKT:
 
     def products(self, mu: float) -> float:
         """Largest distance of complementarity from μ."""
-        it, form = self.it, self.form
-        relaxed = form.active & form.relaxed
-        found = [(it.s * it.z)[form.active], (it.e * it.y)[relaxed]]
-        for value, room in zip((it.zl, it.zu), self.rooms(it.u), strict=True):
-            on = np.isfinite(room)
-            found.append(value[on] * room[on])
-        return max(np.abs(v - mu).max(initial=0.0) for v in found)
+        return _largest(*(room[on] * z[on] - mu for room, z, on in self.pairs(self.it)))
 
     def error(self, mu: float) -> float:
         """The scaled error of the barrier problem, equation (5)."""
@@ -537,7 +513,7 @@ class NewtonKKT:
         return np.array([
             self.ex.cost, self.stat / self.sd, self.own_viol, self.products(0.0) / self.sc,
             self.alpha, self.dw, self.mu, float(self.elastic),
-            np.abs(self.ex.gaps).max(initial=0.0),
+            _largest(self.ex.gaps),
         ])  # fmt: skip
 
     # -- the Newton system -------------------------------------------------------------------------
@@ -549,33 +525,17 @@ class NewtonKKT:
         self.factorizations += 1
         return riccati_factor(self.ex, self.metric, self.model.free, H, H_end, W, box, dw)
 
-    def back(self, fac: RiccatiFactors, g: np.ndarray, g_end: np.ndarray, gaps: np.ndarray) -> Any:
-        """Steps and multipliers of the dynamics for a gradient and defects."""
-        return riccati_back(fac, self.model.free, g, g_end, gaps)
-
-    def condensed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of rows and controls, and of constraints their b and σ."""
+    def _give(self) -> tuple[np.ndarray, np.ndarray]:
+        """What constraints give way: b of excesses and σ of slacks."""
         it, form = self.it, self.form
-        relaxed = form.active & form.relaxed
-        b = np.where(relaxed, it.e / np.where(relaxed, it.y + it.e * form.w2, 1.0), 0.0)
-        sigma = np.where(form.active, it.z / np.where(form.active, it.s + it.z * b, 1.0), 0.0)
-        W = np.zeros((self.N + 1, self.nr))
-        np.add.at(W.T, self.row, (self.d[self.row] ** 2 * sigma).T)
-        self._add_equalities(W)
-        lower, upper = self.rooms(it.u)
-        return W, it.zl / lower + it.zu / upper, b, sigma
+        b = np.where(form.relaxed, it.e / (it.y + it.e * form.w2), 0.0)
+        return b, np.where(form.active, it.z / (it.s + it.z * b), 0.0)
 
-    def _add_equalities(self, W: np.ndarray) -> None:
-        own = self.row[self.ns :]
-        if not self.elastic:
-            on = np.where(self.holds[:, self.ns :], self.d[own] ** 2 / self.o.compliance, 0.0)
-            np.add.at(W.T, own, on.T)
-
-    def regularized(self) -> tuple[RiccatiFactors | None, np.ndarray, np.ndarray]:
-        """The factorization with the least regularization that algorithm IC finds; b and σ."""
+    def regularized(self) -> RiccatiFactors | None:
+        """The factorization with the least regularization that algorithm IC finds."""
         o, it, ex, model = self.o, self.it, self.ex, self.model
-        H, H_end = ex.H, ex.H_end
-        W, box, b, sigma = self.condensed()
+        H, H_end, (lower, upper) = ex.H, ex.H_end, self.rooms(it.u)
+        W = self.of_rows(self._give()[1], 1 / o.compliance, self.d[self.row] ** 2)
         if model.curvature is not None:
             lam, price = it.lam / self.scale, self.row_prices(it.z, it.nu) / self.scale
             along, end = model.hessians(Nodes(self.t, it.x, it.u), self.setting, lam, price, ex)
@@ -584,169 +544,133 @@ class NewtonKKT:
         H_end = self.scale * (H_end + H_end.T) / 2
         dw = 0.0
         while True:
-            fac = self.factor(H, H_end, W, box, dw)
+            fac = self.factor(H, H_end, W, it.zl / lower + it.zu / upper, dw)
             if fac is not None:
-                self.dw, self.dw_last = dw, dw or self.dw_last
-                return fac, b, sigma
+                self.dw, self.dw_last, self.K = dw, dw or self.dw_last, fac.K
+                return fac
             never = self.dw_last == 0
             if dw == 0:
-                dw = o.regularization_fall * self.dw_last
-                dw = o.regularization_first if never else dw
+                dw = o.regularization_first if never else o.regularization_fall * self.dw_last
             else:
                 dw *= o.regularization_grow_first if never else o.regularization_grow
             if dw > o.regularization_most:
-                return None, b, sigma
+                return None
 
-    def direction(
-        self,
-        fac: RiccatiFactors,
-        b: np.ndarray,
-        sigma: np.ndarray,
-        gaps: Any,
-        rho: Any,
-        missed: Any,
-    ) -> NewtonStep:
+    def newton_step(self) -> tuple[RiccatiFactors | None, PlanIterate | None]:
+        """The factorization and the step; None where there is none that is finite."""
+        fac = self.regularized()
+        d = None if fac is None else self.direction(fac)
+        return fac, d if d is not None and all(np.isfinite(v).all() for v in d) else None
+
+    def direction(self, fac: RiccatiFactors) -> PlanIterate:
         """The step about defects and violations."""
-        it, ex, form, mu, o = self.it, self.ex, self.form, self.mu, self.o
-        active, relaxed = form.active, form.active & form.relaxed
-        cost = form.w1 + form.v + form.w2 * it.e
-        by = np.where(relaxed, it.y + it.e * form.w2, 1.0)
-        a = np.where(relaxed, (mu - it.e * (cost - it.z)) / by, 0.0)
-        share = np.where(active, it.s + it.z * b, 1.0)
-        change = np.where(active, (mu - it.s * it.z + it.z * (rho - a)) / share, 0.0)
-        lower, upper = self.rooms(it.u)
-        base = np.zeros((self.N + 1, self.nr))
-        own = np.where(active, self.sign * self.d[self.row] * (it.z - form.v + change), 0.0)
-        np.add.at(base.T, self.row, own.T)
-        equal, on = self.row[self.ns :], self.holds[:, self.ns :]
-        refines = self.ne > 0 and not self.elastic
+        it, ex, mu, o, held = self.it, self.ex, self.mu, self.o, self.held
+        (active, relaxed, w1, w2, v), (b, sigma) = self.form, self._give()
+        (_, rho, missed), (lower, upper) = self.misses(it, ex), self.rooms(it.u)
+        cost, turn = w1 + v + w2 * it.e, self.sign * self.d[self.row]
+        a = np.where(relaxed, (mu - it.e * (cost - it.z)) / (it.y + it.e * w2), 0.0)
+        own = (mu - it.s * it.z + it.z * (rho - a)) / (it.s + it.z * b)
+        change = np.where(active, own, 0.0)
         aim, hold, left = it.nu, 1 / o.compliance, np.zeros_like(it.nu)
-        most = np.abs(missed).max(initial=0.0)
-        sweeps = int(o.refinements) if refines else 1
-        while True:
-            sweeps, price = sweeps - 1, base.copy()
-            if refines:
-                own = np.where(on, self.d[equal] * (aim + hold * missed), 0.0)
-                np.add.at(price.T, equal, own.T)
-            g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
-            g[:, self.n :] += mu / upper - mu / lower
-            g_end = self.scale * ex.g_end + ex.G_end.T @ price[-1]
-            eps, du, lam = self.back(fac, g, g_end, gaps)
-            drow = self.row_changes(eps, du)
-            if refines:
-                left = np.where(on, missed + self.d[equal] * drow[:, equal], 0.0)
-            found = np.abs(left).max(initial=0.0)
-            if not found > o.relax * max(1e-3, most) or sweeps <= 0:
-                break
+        eps, du, lam, drow = it.x, it.u, it.lam, it.s
+        for _ in range(int(o.refinements)):
             aim = aim + hold * left
-        dh = self.sign * self.d[self.row] * drow[:, self.row]
+            price = self.of_rows(it.z - v + change, aim + hold * missed, turn)
+            g, g_end = self.gradient(price, mu / upper - mu / lower)
+            eps, du, lam = riccati_back(fac, self.model.free, g, g_end, ex.gaps)
+            drow = self.row_changes(eps, du)
+            left = np.where(held, missed + self.d[self.equal] * drow[:, self.equal], 0.0)
+            if not _largest(left) > o.relax * max(1e-3, _largest(missed)):
+                break
+        dh = turn * drow[:, self.row]
         dz = np.where(active, change + sigma * dh, 0.0)
         de = np.where(relaxed, a + b * dz, 0.0)
-        dy = np.where(relaxed, cost + form.w2 * de - it.z - dz - it.y, 0.0)
+        dy = np.where(relaxed, cost + w2 * de - it.z - dz - it.y, 0.0)
         ds = np.where(active, -rho - dh + de, 0.0)
         dzl = np.where(np.isfinite(lower), (mu - it.zl * du) / lower - it.zl, 0.0)
         dzu = np.where(np.isfinite(upper), (mu + it.zu * du) / upper - it.zu, 0.0)
-        dnu = aim + hold * left - it.nu if refines else np.zeros_like(it.nu)
-        return NewtonStep(eps, du, ds, dz, de, dy, dzl, dzu, lam - it.lam, dnu)
+        dnu = aim + hold * left - it.nu
+        return PlanIterate(eps, du, ds, dz, de, dy, dzl, dzu, lam - it.lam, dnu)
 
     def row_changes(self, eps: np.ndarray, du: np.ndarray) -> np.ndarray:
         """Of rows along a step."""
         along = np.einsum("kri,ki->kr", self.ex.G, np.hstack([eps[:-1], du]))
         return np.concatenate([along, (self.ex.G_end @ eps[-1])[None]])
 
-    def slope(self, d: NewtonStep) -> float:
+    def slope(self, d: PlanIterate) -> float:
         """Slope of the barrier function along a step."""
-        it, ex, form, mu = self.it, self.ex, self.form, self.mu
-        lower, upper = self.rooms(it.u)
-        active, relaxed = form.active, form.active & form.relaxed
-        sum_ = np.vdot(ex.g, np.hstack([d.eps[:-1], d.du])) + np.vdot(ex.g_end, d.eps[-1])
-        by_s = np.where(active, form.v - mu / np.where(active, it.s, 1.0), 0.0)
-        cost = form.w1 + form.w2 * it.e
-        by_e = np.where(relaxed, cost - mu / np.where(relaxed, it.e, 1.0), 0.0)
-        rest = np.vdot(mu / upper - mu / lower, d.du) + np.vdot(by_s, d.s) + np.vdot(by_e, d.e)
-        return float(self.scale * sum_ + rest)
+        it, ex, form = self.it, self.ex, self.form
+        cost = np.vdot(ex.g, np.hstack([d.x[:-1], d.u])) + np.vdot(ex.g_end, d.x[-1])
+        penalty = np.vdot(form.v, d.s) + np.vdot(form.w1 + form.w2 * it.e, d.e)
+        moves = zip(self.pairs(it), (d.u, -d.u, d.s, d.e), strict=True)
+        logs = sum(np.vdot(1 / room[on], move[on]) for (room, _, on), move in moves)
+        return float(self.scale * cost + penalty - self.mu * logs)
 
-    def longest(self, d: NewtonStep, tau: float) -> tuple[float, float]:
+    def longest(self, d: PlanIterate, tau: float) -> tuple[float, float]:
         """Largest steps of primal and dual variables to the boundary."""
-        it = self.it
-        lower, upper = self.rooms(it.u)
 
-        def most(pairs: list[tuple[np.ndarray, np.ndarray]]) -> float:
+        def most(values: Any, changes: Any) -> float:
             found = 1.0
-            for v, dv in pairs:
+            for v, dv in zip(values, changes, strict=True):
                 on = (dv < 0) & (v > 0) & np.isfinite(v)
                 found = min(found, (-tau * v[on] / dv[on]).min(initial=1.0))
             return float(found)
 
-        primal = most([(lower, d.du), (upper, -d.du), (it.s, d.s), (it.e, d.e)])
-        return primal, most([(it.zl, d.zl), (it.zu, d.zu), (it.z, d.z), (it.y, d.y)])
+        rooms, multipliers, _ = zip(*self.pairs(self.it), strict=True)
+        primal = most(rooms, (d.u, -d.u, d.s, d.e))
+        return primal, most(multipliers, (d.zl, d.zu, d.z, d.y))
 
-    def moved(self, d: NewtonStep, alpha: float) -> PlanIterate:
+    def moved(self, d: PlanIterate, alpha: float) -> PlanIterate:
         """The trial at a share of the step."""
         it, u = self.it, self.it.u.copy()
-        u[:, self.model.controls] += alpha * d.du
-        x = np.array(self.model.retract(it.x, alpha * d.eps, self.setting.p))
+        u[:, self.model.controls] += alpha * d.u
+        x = np.array(self.model.retract(it.x, alpha * d.x, self.setting.p))
         if not len(self.model.free):
             x[0] = it.x[0]
-        return replace(it, x=x, u=u, s=it.s + alpha * d.s, e=it.e + alpha * d.e)
+        return it._replace(x=x, u=u, s=it.s + alpha * d.s, e=it.e + alpha * d.e)
+
+    def near(self, z: Any, room: np.ndarray, on: Any, most: float) -> np.ndarray:
+        """Multipliers as far as they fit their distances from limits."""
+        return np.where(on, np.clip(z, self.mu / (most * room), most * self.mu / room), 0.0)
 
     def taken(
-        self, trial: PlanIterate, d: NewtonStep | None, alpha: float, dual: float
+        self, trial: PlanIterate, d: PlanIterate | None, alpha: float, dual: float
     ) -> PlanIterate:
         """The trial with its multipliers: along the step, or by linearized complementarity."""
-        it, mu = self.it, self.mu
+        it, mu, step = self.it, self.mu, d or _NO_STEP
         most = self.o.real_time_sigma if self.is_linear else self.o.sigma_most
-
-        def followed(z: np.ndarray, dz: Any, before: np.ndarray, room: np.ndarray, on: Any) -> Any:
-            safe, before = np.where(on, room, 1.0), np.where(on, before, 1.0)
-            own = (mu - z * (safe - before)) / before if self.is_linear else z + dual * dz
-            return np.where(on, np.clip(own, mu / (most * safe), most * mu / safe), 0.0)
-
-        step: Any = d or _NO_STEP
-        lower, upper = self.rooms(trial.u)
-        low, high = self.rooms(it.u)
-        active, relaxed = self.form.active, self.form.active & self.form.relaxed
-        return replace(
-            trial,
-            z=followed(it.z, step.z, it.s, trial.s, active),
-            y=followed(it.y, step.y, it.e, trial.e, relaxed),
-            zl=followed(it.zl, step.zl, low, lower, np.isfinite(lower)),
-            zu=followed(it.zu, step.zu, high, upper, np.isfinite(upper)),
-            lam=it.lam + alpha * step.lam, nu=it.nu + alpha * step.nu,
-        )  # fmt: skip
+        found: list[Any] = []
+        for (before, z, on), (room, *_), dz in zip(
+            self.pairs(it), self.pairs(trial), (step.zl, step.zu, step.z, step.y), strict=True
+        ):
+            own = (mu - z * (room - before)) / before if self.is_linear else z + dual * dz
+            found.append(self.near(own, room, on, most))
+        zl, zu, z, y = found
+        lam, nu = it.lam + alpha * step.lam, it.nu + alpha * step.nu
+        return trial._replace(z=z, y=y, zl=zl, zu=zu, lam=lam, nu=nu)
 
     def least_squares(self, it: PlanIterate) -> PlanIterate:
         """Least-squares multipliers of dynamics and equalities, equation (36)."""
-        ex, n, m, own = self.ex, self.n, self.m, self.row[self.ns :]
-        refines, on = self.ne > 0 and not self.elastic, self.holds[:, self.ns :]
-        W = np.zeros((self.N + 1, self.nr))
-        self._add_equalities(W)
-        identity = np.broadcast_to(np.diag(self.metric), (self.N, n + m, n + m))
+        n, held, d, hold = self.n, self.held, self.d[self.equal], 1 / self.o.compliance
+        W = self.of_rows(0.0, hold, self.d[self.row] ** 2)
+        identity = np.tile(np.diag(self.metric), (self.N, 1, 1))
         fac = self.factor(identity, np.diag(self.metric[:n]), W, 0.0, 0.0)
-        none = replace(it, lam=np.zeros_like(it.lam), nu=np.zeros_like(it.nu))
+        nu, lam = np.zeros_like(it.nu), np.zeros_like(it.lam)
+        none = it._replace(lam=lam, nu=nu)
         if fac is None:
             return none
-        nu, lam = np.zeros_like(it.nu), it.lam
-        for _ in range(3 if refines else 1):
-            price = self.row_prices(it.z, nu)
-            g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
-            g[:, n:] += it.zu - it.zl
-            g_end = self.scale * ex.g_end + ex.G_end.T @ price[-1]
-            eps, du, lam = self.back(fac, g, g_end, np.zeros_like(ex.gaps))
-            if refines:
-                change = self.d[own] * self.row_changes(eps, du)[:, own]
-                nu = nu + np.where(on, change, 0.0) / self.o.compliance
-        most = max(np.abs(lam * self.size[:n]).max(initial=0.0), np.abs(nu).max(initial=0.0))
-        return replace(it, lam=lam, nu=nu) if most <= self.o.multiplier_most else none
+        for _ in range(3 if held.any() else 1):
+            g, g_end = self.gradient(self.row_prices(it.z, nu), it.zu - it.zl)
+            eps, du, lam = riccati_back(fac, self.model.free, g, g_end, np.zeros_like(lam))
+            nu = nu + hold * np.where(held, d * self.row_changes(eps, du)[:, self.equal], 0.0)
+        is_small = _largest(lam * self.size[:n], nu) <= self.o.multiplier_most
+        return it._replace(lam=lam, nu=nu) if is_small else none
 
     # -- line search -------------------------------------------------------------------------------
 
-    def judge(self, alpha: float, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
+    def judge(self, alpha: float, trial: PlanIterate, found: Values, ref: LineSearchStart) -> bool:
         """Whether the filter takes a trial."""
-        o, (cost, gaps, rows) = self.o, found
-        if not (np.isfinite(cost) and np.isfinite(gaps).all()):
-            return False
-        theta, phi = self.theta(trial, gaps, rows), self.phi(trial, cost)
+        o, theta, phi = self.o, self.theta(trial, found), self.phi(trial, found.cost)
         if not (np.isfinite(theta) and np.isfinite(phi)):
             return False
         self.gain = float((phi - ref.phi) / np.float64(alpha * (1 - alpha / 2) * ref.slope))
@@ -761,18 +685,19 @@ class NewtonKKT:
         falls = theta <= (1 - o.filter_theta) * ref.theta
         if not (falls or phi - fuzz <= ref.phi - o.filter_phi * ref.theta):
             return False
-        self.filter.add(ref.theta, ref.phi)
+        self.filter = self.filter.added(ref.theta, ref.phi)
         return True
 
-    def reference(self, d: NewtonStep) -> LineSearchStart:
+    def reference(self, d: PlanIterate) -> LineSearchStart:
         """What trials of a step are compared with."""
-        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
+        theta = self.theta(self.it, self.ex)
         return LineSearchStart(theta, self.phi(self.it, self.ex.cost), self.slope(d))
 
-    def search(
-        self, d: NewtonStep, fac: RiccatiFactors, b: Any, sigma: Any, tau: float,
-        *, of_solve: bool = False,
-    ) -> Any:  # fmt: skip
+    def empty_filter(self) -> None:
+        """Begin a filter at the iterate."""
+        self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex))
+
+    def search(self, d: PlanIterate, tau: float, *, of_solve: bool = False) -> Any:
         """The line search: an iterate and the step length, or None."""
         o, ref = self.o, self.reference(d)
         alpha, dual = self.longest(d, tau)
@@ -790,14 +715,14 @@ class NewtonKKT:
         # A shorter step is lost in rounding; without violation the published least length is zero.
         least = max(least * o.step_least, ROUNDING)
         rolls_first = self.is_linear or alpha < o.rollout
-        reach = np.abs(d.eps / self.size[: self.n]).max()  # defects are about its square
+        reach = _largest(d.x / self.size[: self.n])  # defects are about its square
         if self.is_linear and alpha == 1 and reach**2 <= self.filter.least:
             trial = self.moved(d, 1.0)
             if self._is_worth(trial, self.values(trial), ref):
                 return self.taken(trial, d, 1.0, dual), 1.0
         if rolls_first:
-            rolled = self.roll_out(fac.K, tau, d)
-            if rolled is not None and self._is_worth(rolled[0], rolled[1], ref):
+            rolled = self.roll_out(tau, d)
+            if rolled is not None and self._is_worth(*rolled, ref):
                 return self.taken(rolled[0], d, 1.0, dual), 1.0
         is_first = True
         while alpha >= least or is_first:
@@ -809,18 +734,18 @@ class NewtonKKT:
                 whole = self.taken(trial, d, 1.0, dual)
                 if self._is_nearer(whole):
                     return whole, 1.0
-                if self.theta(trial, *found[1:]) <= none:
+                if self.theta(trial, found) <= none:
                     return None
             rolls = is_first and not rolls_first and self.ne > 0 and self.dw == 0
-            if rolls and not self.theta(trial, *found[1:]) < ref.theta:
+            if rolls and not self.theta(trial, found) < ref.theta:
                 # Defects of curved dynamics shorten the step that meets equalities; a rollout of
                 # it has none. Far from the solution it may cost a thousand times as much, from
                 # where no search gets back.
-                rolled = self.roll_out(fac.K, tau, d)
+                rolled = self.roll_out(tau, d)
                 if (
                     rolled is not None
-                    and self._is_affordable(rolled[0], rolled[1], d, ref)
-                    and self.judge(1.0, rolled[0], rolled[1], ref)
+                    and self._is_affordable(*rolled, d, ref)
+                    and self.judge(1.0, *rolled, ref)
                 ):
                     return self.taken(rolled[0], d, 1.0, dual), 1.0
             is_first, alpha = False, alpha / 2
@@ -837,19 +762,18 @@ class NewtonKKT:
         return is_nearer
 
     def _is_affordable(
-        self, trial: PlanIterate, found: Any, d: NewtonStep, ref: LineSearchStart
+        self, trial: PlanIterate, found: Values, d: PlanIterate, ref: LineSearchStart
     ) -> bool:
         """Whether a trial costs at most what violations are worth by the step's multipliers."""
-        after = ((self.it.lam + d.lam) * self.size[: self.n], self.it.nu + d.nu)
-        price = max(float(np.abs(one).max(initial=0.0)) for one in after)
-        return bool(self.phi(trial, found[0]) - ref.phi <= price * ref.theta)
+        it = self.it
+        price = _largest((it.lam + d.lam) * self.size[: self.n], it.nu + d.nu)
+        return bool(self.phi(trial, found.cost) - ref.phi <= price * ref.theta)
 
-    def _is_worth(self, trial: PlanIterate, found: Any, ref: LineSearchStart) -> bool:
+    def _is_worth(self, trial: PlanIterate, found: Values, ref: LineSearchStart) -> bool:
         """Whether a trial of a whole step without a search is taken."""
-        cost, gaps, rows = found
         fuzz = 10 * ROUNDING * abs(ref.phi)
-        falls = self.phi(trial, cost) - ref.phi - fuzz <= self.o.armijo * ref.slope
-        is_kept = self.theta(trial, gaps, rows) <= max(ref.theta, self.filter.least)
+        falls = self.phi(trial, found.cost) - ref.phi - fuzz <= self.o.armijo * ref.slope
+        is_kept = self.theta(trial, found) <= max(ref.theta, self.filter.least)
         return bool(falls and is_kept and self.judge(1.0, trial, found, ref))
 
     # -- restoration -------------------------------------------------------------------------------
@@ -858,18 +782,15 @@ class NewtonKKT:
         self, it: PlanIterate, rows: np.ndarray, *, with_multipliers: bool
     ) -> PlanIterate:
         """Slacks that fit rows; those of relaxed constraints by the barrier."""
-        o, form, h, mu = self.o, self.form, self.h(rows), self.mu
-        relaxed = form.active & form.relaxed
-        e, s = split(h, form.w1 + form.v + 0 * h, form.w2 + 0 * h, mu, relaxed)
-        least = o.push * np.maximum(1.0, np.abs(self.limit * self.d[self.row]))
+        (active, relaxed, w1, w2, v), h, mu = self.form, self.h(rows), self.mu
+        e, s = split(h, w1 + v, w2, mu, relaxed)
+        least = self.o.push * np.maximum(1.0, np.abs(self.limit * self.d[self.row]))
         own = np.maximum(-h, np.where(it.s > 0, np.minimum(it.s, least), least))
-        s = np.where(form.active, np.where(relaxed, s, own), 1.0)
-        it = replace(it, s=s, e=np.where(relaxed, e, 0.0), y=np.where(relaxed, it.y, 0.0))
-        it = replace(it, z=np.where(form.active, it.z, 0.0))
-        if not with_multipliers:
-            return it
-        y = np.where(relaxed, mu / np.where(relaxed, e, 1.0), 0.0)
-        return replace(it, z=np.where(relaxed, mu / s, it.z), y=y)
+        s = np.where(active, np.where(relaxed, s, own), 1.0)
+        own = relaxed & with_multipliers
+        z, y = np.where(own, mu / s, it.z), np.where(own, mu / e, it.y)
+        fitted = it._replace(s=s, e=np.where(relaxed, e, 0.0))
+        return fitted._replace(z=np.where(active, z, 0.0), y=np.where(relaxed, y, 0.0))
 
     def violated(self) -> tuple[float, float]:
         """Sum and maximum of the violations of the problem itself, the sum with defects."""
@@ -877,52 +798,47 @@ class NewtonKKT:
         h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
         h = np.where(self.holds & ~self.soft, np.abs(h), 0.0)
         gaps = self.ex.gaps * self.rate[: self.n]
-        return float(np.abs(gaps).sum() + h.sum()), float(h.max(initial=0.0))
+        return float(np.abs(gaps).sum() + h.sum()), _largest(h)
 
     @property
     def can_relax(self) -> bool:
         """Whether there is an elastic problem."""
-        own = ~self.soft & ~self.start
-        return bool(own.any())
+        return bool(self.can_give.any())
 
     def begin_elastic(self) -> None:
         """From the problem to the elastic one, about the same nodes."""
-        ex = self.ex
-        self.outer = self.filter, self.mu, self.theta(self.it, ex.gaps, ex.rows)
+        self.outer = self.filter, self.mu, self.theta(self.it, self.ex)
         self.elastic, self.penalty = True, self.o.penalty_first
-        self.mu = max(self.mu, self.violated()[1])
+        self._begin_form(max(self.mu, self.violated()[1]))
+        lower, upper = self.rooms(self.it.u)
+        self.it = self.least_squares(self.it._replace(zl=self.mu / lower, zu=self.mu / upper))
+
+    def _begin_form(self, mu: float) -> None:
+        """Begin the constraints of the problem, or of the elastic one, at a barrier parameter."""
+        self.mu, self.tiny = mu, 0
         self._set_form()
-        it = self.fit_slacks(self.it, ex.rows, with_multipliers=True)
-        lower, upper = self.rooms(it.u)
-        it = replace(it, zl=self.mu / lower, zu=self.mu / upper)
-        self.filter = StepFilter.at(self.o, self.theta(it, ex.gaps, ex.rows))
-        self.tiny = 0
-        self.it = self.least_squares(it)
+        self.it = self.fit_slacks(self.it, self.ex.rows, with_multipliers=True)
+        self.empty_filter()
 
     def end_elastic(self, *, is_optimal: bool) -> None:
         """Back to the problem itself."""
         it, o = self.it, self.o
-        equal = self.form.active[:, self.ns :]
-        nu = np.where(equal, it.z[:, self.ns :] - self.form.v[self.ns :], 0.0)
-        self.elastic, self.left = False, self.left + 1
-        self.filter = self.outer[0].copy()
+        nu = np.where(self.form.active, it.z - self.form.v, 0.0)[:, self.ns :]
+        self.elastic, self.left, self.tiny = False, self.left + 1, 0
+        self.filter, mu, _ = self.outer
         if is_optimal:
-            self.filter.pairs = []
+            self.filter = replace(self.filter, pairs=())
         else:
-            self.mu = self.outer[1]
+            self.mu = mu
         self._set_form()
-        form = self.form
-        hard = form.active & ~form.relaxed
-        s = np.where(hard, np.maximum(-self.h(self.ex.rows), it.s), it.s)
-        s = np.where(form.active, s, 1.0)
-        own = np.clip(it.z, self.mu / (o.sigma_most * s), o.sigma_most * self.mu / s)
+        active, relaxed, *_ = self.form
+        hard = active & ~relaxed
+        s = np.where(hard, np.maximum(-self.h(self.ex.rows), it.s), np.where(active, it.s, 1.0))
+        z = np.where(relaxed, it.z, self.near(it.z, s, hard, o.sigma_most))
         if not is_optimal:
-            own = np.where(own > o.multiplier_most, o.multiplier_first, own)
-        z = np.where(form.active, np.where(hard, own, it.z), 0.0)
-        relaxed = form.active & form.relaxed
+            z = np.where(hard & (z > o.multiplier_most), o.multiplier_first, z)
         e, y = np.where(relaxed, it.e, 0.0), np.where(relaxed, it.y, 0.0)
-        self.it = replace(it, s=s, z=z, e=e, y=y, nu=nu)
-        self.tiny = 0
+        self.it = it._replace(s=s, z=z, e=e, y=y, nu=nu)
         if not is_optimal:
             self.it = self.least_squares(self.it)
 
@@ -933,7 +849,7 @@ class NewtonKKT:
             return False
         kept = self.it, self.mu, self.filter, self.tiny, self.left
         self.end_elastic(is_optimal=False)
-        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
+        theta = self.theta(self.it, self.ex)
         if theta <= share and self.filter.accepts(theta, self.phi(self.it, self.ex.cost)):
             return True
         self.it, self.mu, self.filter, self.tiny, self.left = kept
@@ -948,10 +864,9 @@ class NewtonKKT:
             self.end_elastic(is_optimal=True)
             return STALLED if self.left > MOST_LEFT else ITERATIONS
         if self.scale * self.steepest() <= o.certificate * self.penalty:
-            fac = self.regularized()[0]
+            fac = self.regularized()
             if fac is None:
                 return STALLED
-            self.K = fac.K
             if self.doubts == 0:  # what another start undoes is no certificate
                 self.doubts = 1
                 if not self.nudge(*self.least_curved(fac)[:2]):
@@ -962,53 +877,42 @@ class NewtonKKT:
         if self.penalty >= o.penalty_most:
             return STALLED
         self.penalty = o.penalty_most
-        self.mu = max(self.mu, min(most, o.mu_first) * 1e-2)
-        self._set_form()
-        self.it = self.fit_slacks(self.it, self.ex.rows, with_multipliers=True)
-        self.filter = StepFilter.at(o, self.theta(self.it, self.ex.gaps, self.ex.rows))
-        self.tiny = 0
+        self._begin_form(max(self.mu, min(most, o.mu_first) * 1e-2))
         return ITERATIONS
 
     def roll_out(
-        self,
-        K: np.ndarray,
-        tau: float,
-        d: NewtonStep | None = None,
-        x0: Any = None,
-        *,
-        is_fed: bool = True,
-    ) -> Any:
+        self, tau: float, d: PlanIterate | None = None, x0: Any = None, *, is_fed: bool = True
+    ) -> tuple[PlanIterate, Values] | None:
         """A rollout under feedback with the changes of a step: an iterate and its values, or None.
 
         It starts at x0 where that is given; controls are clipped at the boundary. Without feedback
         it has the inputs of the iterate.
         """
-        it, controls = self.it, self.model.controls
+        it, controls, K = self.it, self.model.controls, self.K
         nodes = Nodes(self.t, it.x, it.u)
         x, u = it.x.copy(), it.u.copy()
         x[0] = it.x[0] if x0 is None else x0
         lower, upper = self.rooms(it.u)
         if d is not None and len(self.model.free):
-            x[0] = self.model.retract(it.x[0], d.eps[0], self.setting.p)
+            x[0] = self.model.retract(it.x[0], d.x[0], self.setting.p)
         for k in range(self.N):
             v = u[k, controls]
             own = v + is_fed * K[k] @ np.asarray(self.model.error(x[k], it.x[k]))
             if d is not None:
-                own = own + d.du[k] - K[k] @ d.eps[k]
+                own = own + d.u[k] - K[k] @ d.x[k]
             u[k, controls] = np.clip(own, v - tau * lower[k], v + tau * upper[k])
             if self.extends and k == self.N - 1:
                 u[k] = self._extended(nodes, K[k], x[k], u[k], tau)
             x[k + 1] = self.model.advance(k, nodes, self.setting, x[k], u[k])[0]
             if not np.isfinite(x[k + 1]).all():
                 return None
-        rolled = replace(it, x=x, u=u)
-        if d is not None:
-            rolled = replace(rolled, s=np.maximum(it.s + d.s, (1 - tau) * it.s))
-        cost, _, rows = self.values(rolled)
-        found = cost, np.zeros((self.N, self.n)), rows  # a motion has no defects
-        if not (np.isfinite(found[0]) and np.isfinite(found[2]).all()):
+        s = it.s if d is None else np.maximum(it.s + d.s, (1 - tau) * it.s)
+        rolled = it._replace(x=x, u=u, s=s)
+        found = self.values(rolled)
+        found = found._replace(gaps=np.zeros_like(found.gaps))  # a motion has no defects
+        if not (np.isfinite(found.cost) and np.isfinite(found.rows).all()):
             return None
-        return self.fit_slacks(rolled, found[2], with_multipliers=False), found
+        return self.fit_slacks(rolled, found.rows, with_multipliers=False), found
 
     def followed(self, tau: float, x0: np.ndarray) -> PlanIterate | None:
         """The plan rolled out from x0 under its gains; None where that is not finite.
@@ -1016,21 +920,21 @@ class NewtonKKT:
         Gains are stiff next to hard rows. If that rollout exceeds them, the rollout of its inputs
         alone is taken if its merit is lower.
         """
-        fed = self.roll_out(self.K, tau, x0=x0)
-        if not self.has_hard or (fed is not None and not self.exceeds(fed[1][2])):
+        fed = self.roll_out(tau, x0=x0)
+        if not self.has_hard or (fed is not None and not self.exceeds(fed[1].rows)):
             return None if fed is None else fed[0]
-        alone = self.roll_out(self.K, tau, x0=x0, is_fed=False)
+        alone = self.roll_out(tau, x0=x0, is_fed=False)
         found = [one for one in (fed, alone) if one is not None]
-        return min(found, key=lambda one: self.merit(one[1][0], one[1][2]))[0] if found else None
+        return min(found, key=lambda one: self.merit(one[1]))[0] if found else None
 
-    def merit(self, cost: float, rows: np.ndarray) -> float:
+    def merit(self, found: Values) -> float:
         """Cost of a rollout with the penalties of all constraints."""
-        h = self.sign * (rows[:, self.row] - self.limit)
+        h = self.sign * (found.rows[:, self.row] - self.limit)
         h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
         h = np.where(self.holds, np.abs(h), 0.0)
         soft = (np.where(self.soft, self.weight, 0.0) * self.share * (h + h**2 / 2)).sum()
         hard = (np.where(self.soft, 0.0, self.d[self.row]) * h).sum()
-        return float(self.scale * (cost + soft) + self.priced * hard)
+        return float(self.scale * (found.cost + soft) + self.priced * hard)
 
     def _extended(
         self, nodes: Nodes, K: np.ndarray, x: np.ndarray, given: np.ndarray, tau: float
@@ -1056,19 +960,18 @@ class NewtonKKT:
     def _penalties(self, rows: np.ndarray, k: int) -> float:
         """Penalties on what rows exceed at a node."""
         e = self.sign * (rows[self.row] - self.limit)
-        on = self.holds[k] & (np.arange(len(e)) < self.ns) & (e > 0)
+        on = self.holds[k] & self.one_sided & (e > 0)
         weight = np.where(self.soft, self.weight * self.share[k], self.priced / self.scale)
         return float((weight * (e + e * e / 2))[on].sum())
 
-    def restore(self, K: np.ndarray | None) -> bool:
+    def restore(self, *, has_gains: bool) -> bool:
         """After a failed line search: a rollout, or the elastic problem."""
-        o, ex = self.o, self.ex
-        theta = self.theta(self.it, ex.gaps, ex.rows)
-        self.filter.add(theta, self.phi(self.it, ex.cost))
-        rolled = None if K is None else self.roll_out(K, max(o.boundary, 1 - self.mu))
+        o, theta = self.o, self.theta(self.it, self.ex)
+        self.filter = self.filter.added(theta, self.phi(self.it, self.ex.cost))
+        rolled = self.roll_out(max(o.boundary, 1 - self.mu)) if has_gains else None
         if rolled is not None:
-            trial, (cost, gaps, rows) = rolled
-            t, p = self.theta(trial, gaps, rows), self.phi(trial, cost)
+            trial, found = rolled
+            t, p = self.theta(trial, found), self.phi(trial, found.cost)
             good = t <= o.elastic_decrease * theta and t <= self.filter.most
             if np.isfinite(t) and np.isfinite(p) and good and self.filter.accepts(t, p):
                 self.it = self.taken(trial, None, 0.0, 0.0)
@@ -1099,34 +1002,30 @@ class NewtonKKT:
             g = np.concatenate([eps[:-1], du], axis=1) * self.metric
             end = eps[-1] * self.metric[:n]
             before = np.vdot(g, g / self.metric) + np.vdot(end, eps[-1])
-            eps, found, _ = self.back(fac, g, end, np.zeros((N, n)))
+            eps, found, _ = riccati_back(fac, self.model.free, g, end, np.zeros((N, n)))
             both = np.vdot(g, np.concatenate([eps[:-1], found], axis=1)) + np.vdot(end, eps[-1])
             curvature = float(-before / both - self.dw)
-            most = np.abs(found / size).max(initial=0.0)
+            most = _largest(found / size)
             eps, du = eps / most, found / most
         return eps, du, curvature
 
     def nudge(self, eps: np.ndarray, du: np.ndarray) -> bool:
         """Move nodes, each control as far as its limits allow; False where that is no number."""
         most, (lower, upper) = self.o.boundary, self.rooms(self.it.u)
-        du, zero = np.clip(du, -most * lower, most * upper), np.zeros(())
-        step = _NO_STEP._replace(eps=eps, du=du, s=zero, e=zero)
-        trial = self.moved(step, 1.0)
-        cost, gaps, rows = self.values(trial)
-        if not (np.isfinite(cost) and np.isfinite(gaps).all() and np.isfinite(rows).all()):
+        du = np.clip(du, -most * lower, most * upper)
+        trial = self.moved(_NO_STEP._replace(x=eps, u=du), 1.0)
+        if not all(np.isfinite(part).all() for part in self.values(trial)):
             return False
-        self.it = trial
-        self.ex = self.expand(trial)
-        self.filter = StepFilter.at(self.o, self.theta(trial, self.ex.gaps, self.ex.rows))
+        self.it, self.ex = trial, self.expand(trial)
+        self.empty_filter()
         self.alpha, self.error_before = 1.0, 0.0
         return True
 
     def begin_anew(self) -> None:
         """Go on from what was moved, at a barrier parameter that leaves room for it."""
         self.mu = max(self.mu, self.o.real_time_mu)
-        self.it = self.recentred()
-        self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex.gaps, self.ex.rows))
-        self.tiny = 0
+        self.it, self.tiny = self.recentred(), 0
+        self.empty_filter()
 
     def leave_saddle(self, fac: RiccatiFactors, du: np.ndarray | None = None) -> bool:
         """Leave a saddle, which Newton steps do not where it is one by a symmetry.
@@ -1146,11 +1045,8 @@ class NewtonKKT:
 
     def goes_on(self) -> bool:
         """Whether a solve that would end goes on: it is at a saddle, which it leaves."""
-        fac = self.regularized()[0]
-        if fac is None:
-            return False
-        self.K = fac.K
-        if not self.leave_saddle(fac):
+        fac = self.regularized()
+        if fac is None or not self.leave_saddle(fac):
             return False
         self.begin_anew()
         return True
@@ -1179,7 +1075,7 @@ class NewtonKKT:
         """The next barrier parameter; an empty filter."""
         o = self.o
         self.mu = max(last, min(o.mu_factor * self.mu, self.mu**o.mu_power))
-        self.filter.pairs = []
+        self.filter = replace(self.filter, pairs=())
 
     def advance(self, met: float) -> int:
         """One more step; ITERATIONS where the solve goes on.
@@ -1212,25 +1108,17 @@ class NewtonKKT:
         self.is_linear = self.is_free and self.mu > last
         while True:
             tau = max(o.boundary, 1 - self.mu)
-            fac, b, sigma = self.regularized()
-            d, rows = None, self.ex.rows
-            if fac is not None:
-                self.K = fac.K
-                misses = self.ex.gaps, self.rho(self.it, rows), self.missed(rows)
-                d = self.direction(fac, b, sigma, *misses)
-                d = d if d.is_finite else None
-            if d is not None and fac is not None and self.leave_saddle(fac, d.du):
+            fac, d = self.newton_step()
+            if fac is not None and d is not None and self.leave_saddle(fac, d.u):
                 return ITERATIONS
-            found: Any = None
-            if d is not None and fac is not None:
-                found = self.search(d, fac, b, sigma, tau, of_solve=True)
+            found: Any = None if d is None else self.search(d, tau, of_solve=True)
             self.alpha = 0.0 if found is None else found[1]
             if found is not None:
                 self.it = found[0]
                 self.ex = self.expand(self.it)
                 return ITERATIONS
-            theta = self.theta(self.it, self.ex.gaps, rows)
-            if theta > 1e-2 * self.tolerance and self.restore(None if fac is None else fac.K):
+            is_off = self.theta(self.it, self.ex) > 1e-2 * self.tolerance
+            if is_off and self.restore(has_gains=fac is not None):
                 return ITERATIONS
             if d is None and not self.taken_steps:
                 return NOT_FINITE  # there is no step at all
@@ -1308,20 +1196,14 @@ class NewtonKKT:
     def adjoint(self) -> float:
         """How far a motion is from optimal, relative to the derivatives of the cost."""
         it, ex, n = self.it, self.ex, self.n
-        price = self.row_prices(it.z, it.nu)
-        g = self.scale * ex.g + np.einsum("kri,kr->ki", ex.G, price[:-1])
-        g[:, n:] += it.zu - it.zl
-        lam, stat = self.scale * ex.g_end + ex.G_end.T @ price[-1], 0.0
+        (g, lam), stat = self.gradient(self.row_prices(it.z, it.nu), it.zu - it.zl), 0.0
         for k in range(self.N - 1, -1, -1):
             own = g[k] + np.hstack([ex.A[k], ex.B[k]]).T @ lam
-            stat = max(stat, np.abs(own[n:] * self.size[n:]).max(initial=0.0))
+            stat = max(stat, _largest(own[n:] * self.size[n:]))
             lam = own[:n]
         free = self.model.free
-        stat = max(stat, np.abs(lam[free] * self.size[free]).max(initial=0.0))
-        rho, missed = self.rho(it, ex.rows), self.missed(ex.rows)
-        gaps = ex.gaps * self.rate[:n]
-        off = max(np.abs(part).max(initial=0.0) for part in (gaps, rho, missed))
-        return max(stat / (1 + self.scale * self.steepest()), float(off))
+        stat = max(stat, _largest(lam[free] * self.size[free]))
+        return max(stat / (1 + self.scale * self.steepest()), _largest(*self.misses(it, ex)))
 
     @property
     def has_hard(self) -> bool:
@@ -1330,9 +1212,8 @@ class NewtonKKT:
 
     def exceeds(self, rows: np.ndarray) -> bool:
         """Whether one-sided hard rows are exceeded."""
-        hard = ~self.soft & (np.arange(len(self.row)) < self.ns)
         h = self.sign * (rows[:, self.row] - self.limit)
-        return not (h[self.holds & hard] <= self.tolerance).all()
+        return not (h[self.holds & ~self.soft & self.one_sided] <= self.tolerance).all()
 
     def priced_cost(self) -> float:
         """Cost with the penalties of soft rows."""
@@ -1343,37 +1224,28 @@ class NewtonKKT:
 
     def warm(self, trial: PlanIterate) -> PlanIterate:
         """A rollout with the multipliers of the plan; slacks that do not fit them are off."""
-        it, mu, most, form = self.it, self.mu, self.o.real_time_sigma, self.form
-        lower, upper = self.rooms(trial.u)
+        it, mu, most = self.it, self.mu, self.o.real_time_sigma
+        (active, relaxed, *_), (lower, upper) = self.form, self.rooms(trial.u)
 
-        def near(z: np.ndarray, room: np.ndarray, on: Any) -> np.ndarray:
-            safe = np.where(on, room, 1.0)
-            return np.where(on, np.clip(z, mu / (most * safe), most * mu / safe), 0.0)
+        def fitting(room: np.ndarray, z: np.ndarray, on: Any) -> tuple[np.ndarray, np.ndarray]:
+            fits = np.clip(room, mu / (most * z), most * mu / z)
+            room = np.where(on & (z > 0), fits, room)
+            return room, self.near(np.where(z > 0, z, mu / room), room, on, most)
 
-        def fitting(room: np.ndarray, z: np.ndarray, on: Any) -> np.ndarray:
-            on, safe = on & (z > 0), np.where(z > 0, z, 1.0)
-            return np.where(on, np.clip(room, mu / (most * safe), most * mu / safe), room)
-
-        active, relaxed = form.active, form.active & form.relaxed
-        e, s = fitting(trial.e, it.y, relaxed), fitting(trial.s, it.z, active)
-        y = np.where(it.y > 0, it.y, mu / np.where(relaxed, e, 1.0))
-        z = np.where(it.z > 0, it.z, mu / np.where(active, s, 1.0))
-        return replace(
-            trial, s=s, e=e, z=near(z, s, active), y=near(y, e, relaxed),
-            zl=near(it.zl, lower, np.isfinite(lower)), zu=near(it.zu, upper, np.isfinite(upper)),
-        )  # fmt: skip
+        (s, z), (e, y) = fitting(trial.s, it.z, active), fitting(trial.e, it.y, relaxed)
+        zl = self.near(it.zl, lower, np.isfinite(lower), most)
+        zu = self.near(it.zu, upper, np.isfinite(upper), most)
+        return trial._replace(s=s, z=z, e=e, y=y, zl=zl, zu=zu)
 
     def recentred(self) -> PlanIterate:
         """The iterate at a larger barrier parameter: multipliers of active limits stay."""
         (lower, upper), it, root = self.rooms(self.it.u), self.it, np.sqrt(self.mu)
         zl = np.minimum(self.mu / lower, np.maximum(it.zl, root))
-        it = replace(it, zl=zl, zu=np.minimum(self.mu / upper, np.maximum(it.zu, root)))
+        it = it._replace(zl=zl, zu=np.minimum(self.mu / upper, np.maximum(it.zu, root)))
         it = self.fit_slacks(it, self.ex.rows, with_multipliers=True)
         hard = self.form.active & ~self.form.relaxed
-        room = np.where(hard, it.s, 1.0)
-        return replace(
-            it, z=np.where(hard, np.minimum(self.mu / room, np.maximum(it.z, root)), it.z)
-        )
+        z = np.minimum(self.mu / it.s, np.maximum(it.z, root))
+        return it._replace(z=np.where(hard, z, it.z))
 
     def begin_warm(self) -> None:
         """Begin a solve at a plan, at the least barrier parameter that it nearly solves."""
@@ -1384,8 +1256,8 @@ class NewtonKKT:
         if mu > self.mu:
             self.mu = mu
             self.it = self.recentred()
-        theta = self.theta(self.it, self.ex.gaps, self.ex.rows)
-        self.filter, self.alpha, self.dw_last = StepFilter.at(self.o, theta), 1.0, 0.0
+        self.empty_filter()
+        self.alpha, self.dw_last = 1.0, 0.0
 
     def step(
         self,
@@ -1423,28 +1295,25 @@ class NewtonKKT:
                     self.ex = self.expand(self.it)
                     off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost()
                     started = cost if started is None else started
-                    is_whole = np.abs(self.ex.gaps).max() <= self.tolerance
+                    is_whole = _largest(self.ex.gaps) <= self.tolerance
                     is_cheap = cost <= started + o.real_time_dearer * abs(started)
                     if self.has_hard and is_whole and is_cheap and not self.exceeds(rows):
                         kept = self.it
                     self.off, self.taken_steps, is_first = off, number, number == 1
                     begins = self._follow(off, is_first=is_first)
-                    fac, d, b, sigma = self._aimed(begins=begins)
-                    if d is None or fac is None:
-                        return False
-                    if is_first:
+                    d = self._aimed(begins=begins)
+                    if d is not None and is_first:
                         count = max(1.0, self.barriers())
                         fall = max(-self.slope(d), 0.0) / count
                         if self.mu < self.highest and fall > o.mu_error * self.mu:
                             self.mu = min(self.highest, fall)
                             self.it = self.recentred()
-                            fac, d, b, sigma = self._aimed(begins=True)
-                            if d is None or fac is None:
-                                return False
-                    is_open = np.abs(self.ex.gaps).max() > o.real_time_far
-                    self.K, self.is_linear = fac.K, is_first or not self.has_hard
-                    self.is_linear = self.is_linear or (is_open and number >= most)
-                    found = self.search(d, fac, b, sigma, max(o.boundary, 1 - self.mu))
+                            d = self._aimed(begins=True)
+                    if d is None:
+                        return False
+                    is_open = _largest(self.ex.gaps) > o.real_time_far and number >= most
+                    self.is_linear = is_first or not self.has_hard or is_open
+                    found = self.search(d, max(o.boundary, 1 - self.mu))
                     self.spread = 0.0
                     if found is None:
                         return False
@@ -1453,25 +1322,22 @@ class NewtonKKT:
                     self.spread = fall if is_modelled and self.alpha == 1 else 0.0
                     is_off = off > o.real_time_far and not is_modelled
                     is_off = is_off or self.alpha < o.real_time_short
-                    is_off = is_off or self.exceeds(self.values(self.it)[2])
+                    is_off = is_off or self.exceeds(self.values(self.it).rows)
                     is_off = is_off or (self.has_hard and self.mu > o.real_time_mu)
                     if (number >= steps and not is_off) or (watch and watch(np.zeros(0))):
                         break
                 return True
         finally:
-            if kept is not None and self.exceeds(self.values(self.it)[2]):
+            if kept is not None and self.exceeds(self.values(self.it).rows):
                 self.it = kept
             self.is_linear, self.priced = False, 0.0
             self._set_form()
 
-    def _aimed(self, *, begins: bool) -> tuple[Any, Any, Any, Any]:
-        """Factorization and step of a call; None where there is none."""
-        misses = self.ex.gaps, self.rho(self.it, self.ex.rows), self.missed(self.ex.rows)
+    def _aimed(self, *, begins: bool) -> PlanIterate | None:
+        """The step of a call; None where there is none."""
         if begins:
-            self.filter = StepFilter.at(self.o, self.theta(self.it, self.ex.gaps, self.ex.rows))
-        fac, b, sigma = self.regularized()
-        d = None if fac is None else self.direction(fac, b, sigma, *misses)
-        return fac, d if d is not None and d.is_finite else None, b, sigma
+            self.empty_filter()
+        return self.newton_step()[1]
 
     def _follow(self, off: float, *, is_first: bool) -> bool:
         """Set the barrier parameter of a plan so far off; whether that is another problem."""
@@ -1501,9 +1367,7 @@ class NewtonKKT:
 
     def barriers(self) -> float:
         """Terms of the barrier function."""
-        form, box = self.form, self.setting.box
-        bounds = np.isfinite(box.lower).sum() + np.isfinite(box.upper).sum()
-        return float(self.N * bounds + form.active.sum() + (form.active & form.relaxed).sum())
+        return float(sum(on.sum() for *_, on in self.pairs(self.it)))
 
 
 def riccati_factor(
@@ -1577,6 +1441,10 @@ def split(
         v = np.where(w2 > 0, v - away / (w2 + mu / a**2 + mu / b**2), v)
         v = np.where(v > 0, v, np.minimum(a - over, b - under) / 10)
     return v + over, v + under
+
+
+def _largest(*parts: np.ndarray) -> float:
+    return max(float(np.abs(part).max(initial=0.0)) for part in parts)
 
 
 def _cholesky(M: np.ndarray) -> np.ndarray | None:

@@ -167,8 +167,8 @@ class NumpyMemory(KernelMemory):
         x0 = model.first_state(self.arrays["x0"], moved.x[0], setting.p)
         is_fine = solver.step(x0, task.max_iterations, more=task.more, watch=self._watch)
         it = solver.it
-        cost, gaps, rows = solver.values(it)
-        misses = gaps, solver.rho(it, rows), solver.missed(rows)
+        cost, gaps, rows = found = solver.values(it)
+        misses = gaps, *solver.misses(it, found)[1:]
         task.iterations = solver.taken_steps
         beyond, was_beyond = solver.exceeds(rows), bool(self._counts[BEYOND])
         self._keep(solver, it, solver.K, rows)
