@@ -550,7 +550,8 @@ class MPC(Controller, metaclass=Fixed):
         One source with its header: ``<name>_init``, ``_step``, ``_solve``, ``_reset``; all memory
         is in one struct of the caller's, nothing is allocated and nothing is global. The header
         tells sizes, names, units and bounds. The folder also holds test vectors, an example that
-        checks them and prints sizes, and a CMakeLists.txt.
+        checks them and prints sizes, and a CMakeLists.txt. Test vectors have tolerances: 1e-9, or
+        more where calls let rounding grow.
 
         Reference and parameters are those of this controller, and may be written at run time; a
         reference that moves is refused. The first plan starts as `guess` says. Firmware predicts

@@ -33,6 +33,7 @@ from ._weights import WeightLike as WeightLike
 from ._weights import error_weight as error_weight
 from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight
+from .kernel._export import EXACT as EXACT
 from .kernel._export import ExportCase as ExportCase
 from .kernel._loop import CROWDED as CROWDED
 from .kernel._loop import SEARCH as SEARCH

@@ -1,5 +1,7 @@
 """Loops whose controls are linear in time: plans, the plant under them, firmware, refusals."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy.integrate import solve_ivp
 from lgcontrol import simulate
 from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
-from lgcontrol.groups import Rn
+from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates
 from lgcontrol.optimal.kernel._export import STATUSES
 from lgcontrol.simulation import Pulse
@@ -169,3 +171,32 @@ def test_what_moving_controls_cannot_do_is_refused():
         loop(**{"hold": "second"})
     with pytest.raises(ValueError, match="cannot be linear in time"):
         simulate(cart().discretize(DT), loop(), x0=[1.0, 0.0], seconds=DT)
+
+
+def trolley() -> System:
+    """A load that sways on a rope below."""
+    return System(
+        "trolley", Product(place=Rn(1), speed=Rn(1), sway=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], u, x[4], -9.81 * x[3] - u * x[2]),
+        inputs=[Input("push", "m/s²", -3, 3)],
+    )  # fmt: skip
+
+
+@needs_compiler
+def test_test_vectors_know_how_rounding_grows_and_still_find_a_fault(tmp_path):
+    """At the limit of its speed the trolley's calls let rounding grow, 1e9 times in 18 calls."""
+    mpc = MPC(
+        trolley(), 20, 0.1, Q={"place": 2, "speed": 0.5, "sway": 5, "rate": 0.5}, R=0.05,
+        reference=[0, 0, 1, 0, 0], hold="first", delay=0.05, bounds=[Bound("speed", -1, 1)],
+    )  # fmt: skip
+    folder = mpc.export_c(tmp_path / "trolley", name="trolley", x0=[2, 0, 1, 0, 0], calls=24)
+    code, text = ran(folder, tmp_path)
+    largest = float(re.search(r"from Python: ([^,]+),", text)[1])
+    assert code == 0 and "calls: 24" in text and largest > 1e-8, text
+    source = folder / "trolley.c"
+    right = source.read_text(encoding="utf-8")
+    wrong = right.replace("c->delay = 0.05", "c->delay = 0.0501")
+    assert wrong != right
+    source.write_text(wrong, encoding="utf-8")
+    code, text = ran(folder, tmp_path)
+    assert code == 1, text

@@ -89,6 +89,10 @@ OTHERS = {
     ("_mpc_info.py", 20): "slow calls before the notice",
     ("_mpc_info.py", 1e3): "ms of a second",
     ("_mpc_export.py", 0.1): "where test vectors begin",
+    ("_mpc_export.py", 1e-5): "largest tolerance of test vectors",
+    ("_mpc_export.py", 16): "units in the last place that tell tolerances of test vectors",
+    ("_mpc_export.py", 10): "the same: how much more than the answers move",
+    ("_export.py", 1e-9): "least tolerance of test vectors",
 }
 PLAIN = (0, 0.5, 1, 2)
 UP = [-1.0, 0.0, 0.0]
