@@ -149,30 +149,8 @@ def _not_finite(last: LastIterate) -> str:
             if not np.isfinite(np.asarray(_slope(function)(*given))).all():
                 return _told(last, f"the derivative of {name}", k)
     bad = ~np.isfinite(np.vstack([at.g, np.r_[at.g_end, np.zeros(model.m)]]))
-    if not bad.any() and (text := _idle(last, slopes)):
-        return text
     k = _first(bad)[0] if bad.any() else N
     return _told(last, "the cost or one of its derivatives", k)
-
-
-def _idle(last: LastIterate, slopes: np.ndarray) -> str:
-    """Which bounded quantity has no finite second derivative at a node where nothing bounds it."""
-    model, at, rows = last.model, last.at, last.model.transcription.rows
-    bad = ~np.isfinite(at.rows) | ~np.isfinite(slopes).all(axis=2)
-    if not bad.any() or model.curvature is None:
-        return ""
-    nothing = np.zeros_like(at.gaps), np.zeros_like(at.rows)
-    of_nodes, of_end = model.hessians(last.nodes, last.setting, *nothing, at)
-    finite = [np.isfinite(each).all() for each in (*of_nodes, of_end)]
-    bad &= ~np.array(finite)[:, None]
-    if not bad.any():
-        return ""
-    k, i = _first(bad)
-    return (
-        f"the bounded quantity {rows.names[i]} or its derivative is not finite at node {k}: its "
-        "bound does not hold there, but its second derivatives are computed: keep it finite at all "
-        "nodes, as sqrt(fmax(a, 1e-9)) is"
-    )
 
 
 def _rate(last: LastIterate, k: int) -> str:

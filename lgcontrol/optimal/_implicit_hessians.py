@@ -31,7 +31,6 @@ class ImplicitHessian(NamedTuple):
 def implicit_hessian(
     function: ca.Function,
     inputs: dict[str, Any],
-    prices: dict[str, Any],
     group: LieGroup,
     error_bend: Callable[[Any, Any], Any],
     most: int,
@@ -46,8 +45,9 @@ def implicit_hessian(
     function : casadi.Function
         ``(…, d) → error_pull, r, pull, other, rows, y`` of MX, d moving state and controls, y being
         coordinates of the step's end; none at the end of the horizon.
-    inputs, prices : dict
-        Symbols of the other arguments, and of "prices" of the gap, if any, and "row_prices".
+    inputs : dict
+        Symbols of the other arguments, the "row_prices" and "prices" of the gap, if any, among
+        them.
     group : LieGroup
     error_bend : callable
         ``(error, error_pull) → Hessian`` of ``error_pullᵀ error`` by the state.
@@ -66,19 +66,18 @@ def implicit_hessian(
     at, n = dict(zip(inputs, own, strict=True)), group.dim
     *values, F = apart.explicit.call([*own, d, z])
     found = dict(zip(function.name_out(), values, strict=True))
-    price = {name: ca.SX.sym(name, *value.shape) for name, value in prices.items()}
     mu, held, w = (
         ca.SX.sym(name, *value.shape)
         for name, value in (("mu", F), ("held", found["pull"]), ("w", found["y"]))
     )
     total = ca.dot(held, found["r"]) + found["other"]
-    total += ca.dot(price["row_prices"], found["rows"]) + ca.dot(w, found["y"])
+    total += ca.dot(at["row_prices"], found["rows"]) + ca.dot(w, found["y"])
     second = ca.hessian(total + ca.dot(mu, F), ca.vertcat(d, z))[0]
     error = group.minus(at["x"], at["x_ref"])
     second[:n, :n] += error_bend(error, found["error_pull"])
     toward, of_end = ca.SX(w), ca.SX(n, n)
-    if "prices" in price:
-        toward, eta = group.tangent_matrix(found["y"]).T @ price["prices"], ca.SX.sym("eta", n)
+    if "prices" in at:
+        toward, eta = group.tangent_matrix(found["y"]).T @ at["prices"], ca.SX.sym("eta", n)
         bent = ca.hessian(ca.dot(w, group.plus(found["y"], eta)), eta)[0]
         of_end = -ca.sparsify(ca.substitute(bent, eta, ca.DM.zeros(n)))
     places = [(i, j) for i, j in zip(*of_end.sparsity().get_triplet(), strict=True) if i <= j]
@@ -87,13 +86,13 @@ def implicit_hessian(
     results = ca.substitute(results, [held, w], [found["pull"], ca.densify(toward)])
     results = ca.substitute(results, [d], [ca.DM.zeros(*d.shape)])
     results = [ca.sparsify(value) for value in ca.cse(results)]
-    symbols = [*own, *price.values(), z]
+    symbols = [*own, z]
     slopes = ca.Function("implicit_slopes", symbols, results[:3])
     hessian = ca.Function("implicit_hessian", [*symbols, mu], results[3:])
     if hessian.n_instructions() > most:
         return None
     unmoved: Any = [*inputs.values(), ca.DM.zeros(*d.shape)]
-    there: Any = [*inputs.values(), *prices.values(), apart.stages.call(unmoved)[0]]
+    there: Any = [*inputs.values(), apart.stages.call(unmoved)[0]]
     K, by_d, by_z = slopes.call(there)
     if z.shape[0]:
         by_d, by_z = solve_linear(K, by_d), solve_linear(K.T, by_z)

@@ -1,8 +1,9 @@
-"""Terms of the cost at nodes where they have no weight: evaluated where they are finite."""
+"""Terms where they have no weight, rows where they do not hold: evaluated where they are finite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -83,8 +84,7 @@ def mask_of(
     if counts.all():
         return None
     spelled = spelled_out([value], known)
-    operations = ca.Function("operations", [*point], spelled)
-    if SINGULAR.isdisjoint(map(operations.instruction_id, range(operations.n_instructions()))):
+    if not _may_be_singular(ca.Function("operations", [*point], spelled)):
         return None
     quantities: list[Any] = [each.value for each in known.values()]
     results = [*spelled, ca.jacobian(spelled[0], ca.vertcat(*point)), *quantities]
@@ -94,6 +94,92 @@ def mask_of(
         if all(np.isfinite(each).all() for each in found):
             return Mask(type(point[0]).sym(name), tuple(map(ca.DM, (*at, *found[2:]))))
     return None
+
+
+def bounded_rows(
+    problem: OptimalControlProblem,
+    values: ca.Function,
+    holds: np.ndarray,
+    at: Mapping[str, Any],
+    prices: Any,
+) -> Any:
+    """Rows for second derivatives of ``pricesᵀ rows``, which are finite where no row has a price.
+
+    Rows that hold at none of the nodes are zero. Those that hold at some of them are evaluated
+    where they are finite if the prices of all rows of their nodes are zero.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    values : casadi.Function
+        With the result "rows", of a stage or of the end.
+    holds : ndarray of bool, shape (nodes, rows)
+    at : mapping of str to casadi.SX or casadi.MX
+        Its arguments.
+    prices : casadi.SX or casadi.MX, shape (rows,)
+
+    Returns
+    -------
+    casadi.SX or casadi.MX
+    """
+    symbol, given = type(prices), [*at.values()]
+    found = symbol(values.call(given)[values.name_out().index("rows")])
+    somewhere: Any = holds.any(axis=0)
+    rows = [found[i] if on else symbol(0) for i, on in enumerate(somewhere)]
+    for alike in rows_to_mask(holds):
+        time = float(problem.times()[int(holds[:, alike[0]].argmax())])
+        safe = _safe_arguments(problem, values, alike, time)
+        if safe is None:
+            continue
+        on = reduce(ca.logic_or, [prices[i] != 0 for i in alike])
+        switched = [ca.if_else(on, at[k], safe[k]) if k in safe else at[k] for k in at]
+        there = values.call(switched)[values.name_out().index("rows")]
+        for i in alike:
+            rows[i] = there[i]
+    return symbol(ca.vertcat(symbol(0, 1), *rows))
+
+
+def rows_to_mask(holds: np.ndarray) -> list[list[int]]:
+    """Rows that hold at some of the nodes, those of the same nodes together."""
+    found: dict[bytes, list[int]] = {}
+    for i in np.flatnonzero(holds.any(axis=0) & ~holds.all(axis=0)).tolist():
+        found.setdefault(holds[:, i].tobytes(), []).append(i)
+    return [*found.values()]
+
+
+def _safe_arguments(
+    problem: OptimalControlProblem, values: ca.Function, which: list[int], time: float
+) -> dict[str, ca.DM] | None:
+    """Arguments at which some rows and their slopes are finite; None where they are anywhere."""
+    names, which_out = values.name_in(), values.name_out().index("rows")
+    given: list[Any] = values.sx_in() if values.is_a("SXFunction") else values.mx_in()
+    rows = values.call(given)[which_out][which]
+    try:
+        function = ca.Function("rows", given, [rows]).expand()
+    except RuntimeError:  # steps that solve equations, say
+        return None
+    if not _may_be_singular(function):
+        return None
+    at: list[Any] = function.sx_in()
+    rows = function.call(at)[0]
+    tried = ca.Function("tried", at, [rows, ca.jacobian(rows, ca.vertcat(*at))])
+    for t, x, u, p in _points(problem, time):
+        safe = {"t": t, "x": x, "u": u, "p": p, "x_ref": problem.system.state.identity}
+        safe = {key: ca.DM(value) for key, value in safe.items()}
+        others = {"dt": problem.dt}
+        point = [
+            safe.get(name, ca.DM.ones(*value.shape) * others.get(name, 1.0))
+            for name, value in zip(names, at, strict=True)
+        ]
+        if all(np.isfinite(np.asarray(each)).all() for each in tried.call(point)):
+            return safe
+    return None
+
+
+def _may_be_singular(function: ca.Function) -> bool:
+    """Whether a function has operations whose value or slope may not be finite."""
+    operations = range(function.n_instructions())
+    return not SINGULAR.isdisjoint(map(function.instruction_id, operations))
 
 
 def _points(

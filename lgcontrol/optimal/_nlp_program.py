@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
+from ..codegen import ModelFunction
 from ._input_limits import ControlBox
+from ._masks import bounded_rows
 from ._stage_model import symbols_of
 from ._transcription import Transcription
 
@@ -216,8 +218,8 @@ def _stage(transcription: Transcription) -> list[ca.Function]:
         moved["w"] = ca.DM(transcription.path_weights)
     else:
         names.append("w")
-    cost, defect, rows = once.stage_values.function.call(list(moved.values()))
-    return _with_derivatives(y, [given[name] for name in names], cost, ca.vertcat(defect, rows))
+    own = [given[name] for name in names]
+    return _with_derivatives(transcription, once.stage_values, moved, y, own, slice(-1))
 
 
 def _end(transcription: Transcription) -> list[ca.Function]:
@@ -230,19 +232,26 @@ def _end(transcription: Transcription) -> list[ca.Function]:
     moved = given | {
         "x": system.retract(given["x"], y, own), "w": ca.DM(transcription.end_weights),
     }  # fmt: skip
-    cost, rows = once.terminal_values.function.call(list(moved.values()))
-    names = ("t", "x", "x_ref", "u", "p", "P")
-    return _with_derivatives(y, [given[name] for name in names], cost, rows)
+    names = [given[name] for name in ("t", "x", "x_ref", "u", "p", "P")]
+    return _with_derivatives(transcription, once.terminal_values, moved, y, names, slice(-1, None))
 
 
-def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[ca.Function]:
+def _with_derivatives(
+    transcription: Transcription, made: ModelFunction, moved: dict[str, Any], y: Any,
+    given: list[Any], nodes: slice,
+) -> list[ca.Function]:  # fmt: skip
     """``(y, …) → cost, values``, these with slopes, and a Hessian.
 
     That is of ``scale·cost + multipliersᵀ values``; its last argument is ``[scale, multipliers]``.
+    Values are defects and rows of these nodes.
     """
+    cost, *others = made.function.call(list(moved.values()))
+    values, holds = ca.vertcat(*others), transcription.rows.active[nodes]
     multipliers = type(y).sym("multipliers", 1 + values.shape[0])
     slopes = [ca.gradient(cost, y), ca.densify(ca.jacobian(values, y))]
-    lagrangian = ca.dot(multipliers, ca.vertcat(cost, values))
+    prices = multipliers[values.shape[0] + 1 - holds.shape[1] :]
+    rows = bounded_rows(transcription.problem, made.function, holds, moved, prices)
+    lagrangian = ca.dot(multipliers, ca.vertcat(cost, *others[:-1], rows))
     results = [[cost, values], [cost, values, *slopes], [ca.densify(ca.hessian(lagrangian, y)[0])]]
     if isinstance(y, ca.SX):
         results = [ca.cse(found) for found in results]

@@ -19,7 +19,7 @@ from ..systems import System, step_derivatives
 from ..systems._internal import point_states
 from ._bounds import LIMITS, holds_throughout
 from ._expressions import KnownQuantity, entries_of, spelled_out
-from ._masks import Mask, mask_of
+from ._masks import Mask, mask_of, rows_to_mask
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
 from ._statement import AT_POINTS, QUADRATURES, collocation_of
@@ -201,6 +201,8 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
         f"{system.input_index('control').tolist()}",
     ]  # fmt: skip
     texts += [] if problem.has_equal_steps else ["steps of different lengths"]
+    *along, end = stated.meaning.active
+    texts.append(f"rows {rows_to_mask(np.array(along))} {np.any(along, axis=0)} {end}")
     if entries_in([*stated.path, *stated.costs]).ndim > 1:
         texts += ["weights that change along the horizon"]
     return "\n".join(f"{len(text)} {text}" for text in texts)

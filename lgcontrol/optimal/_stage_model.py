@@ -16,6 +16,7 @@ from ..integrators._internal import combine
 from ..systems import System, step_derivatives
 from ..systems._internal import resolved_step
 from ._implicit_hessians import implicit_hessian
+from ._masks import bounded_rows
 from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
@@ -362,12 +363,14 @@ class StageModel:
             for k, i in enumerate(self.controls.tolist()):
                 spread[i, k] = 1
             moved["u"] = inputs["u"] + spread @ d[self.n :]
-        rows = values.function.call(list(moved.values()))[values.results.index("rows")]
-        prices = {"row_prices": symbol.sym("row_prices", len(self.transcription.rows.names))}
+        active = self.transcription.rows.active
+        holds = active[:-1] if with_controls else active[-1:]
+        prices = {"row_prices": symbol.sym("row_prices", active.shape[1])}
+        rows = bounded_rows(self.problem, values.function, holds, moved, prices["row_prices"])
         if with_controls:
             prices = {"prices": symbol.sym("prices", self.n)} | prices
         if symbol is ca.MX:
-            return self._implicit_hessian(values, terms, name, inputs, moved, d, prices)
+            return self._implicit_hessian(values, terms, name, inputs, moved, d, prices, rows)
         _, r, _, other = terms.call(list(moved.values()))
         error_pull, _, pull, _ = terms.call(list(inputs.values()))
         bent = ca.dot(pull, r) + other + ca.dot(prices["row_prices"], rows)
@@ -395,10 +398,10 @@ class StageModel:
         moved: dict[str, Any],
         d: Any,
         prices: dict[str, Any],
+        rows: Any,
     ) -> ModelFunction | None:
         """The same for steps that solve equations."""
         problem, system = self.problem, self.problem.system
-        rows = values.function.call(list(moved.values()))[values.results.index("rows")]
         parts = dict(zip(terms.name_out(), terms.call(list(moved.values())), strict=True))
         parts |= {"rows": rows, "y": ca.MX(0, 1)}
         is_stage = "prices" in prices
@@ -407,15 +410,16 @@ class StageModel:
             step = system.step(problem.method, problem.substeps).function
             parts["y"] = step(t, x, u, p[: system.n_parameters], dt)
         dense = [ca.densify(value) for value in parts.values()]
-        function = ca.Function("stage", [*inputs.values(), d], dense, [*inputs, "d"], [*parts])
+        given = inputs | prices
+        function = ca.Function("stage", [*given.values(), d], dense, [*given, "d"], [*parts])
         most = self.settings.hessian_operations
-        found = implicit_hessian(function, inputs, prices, self.group, self._error_bend, most)
+        found = implicit_hessian(function, given, self.group, self._error_bend, most)
         if found is None:
             return None
         if is_stage:
             self._places = found.places
         results = [ca.densify(value) for value in found[: 1 + is_stage]]
-        return self._second_function(values, name, inputs | prices, results)
+        return self._second_function(values, name, given, results)
 
     def _second_function(
         self, values: ModelFunction, name: str, given: dict[str, Any], results: list[Any]
@@ -485,7 +489,8 @@ class StageModel:
         return self.transcription.values(nodes, setting)
 
     def expand(self, nodes: Nodes, setting: Setting) -> Expansion:
-        """The problem about nodes."""
+        """The problem about nodes; slopes of rows are zero where those do not hold."""
+        active = self.transcription.rows.active[:, :, None]
         stage = self.transcription._stages("stage", nodes, setting)
         end = self.transcription._end("terminal", nodes, setting)
         return Expansion(
@@ -496,10 +501,10 @@ class StageModel:
             stage.B.copy(order="C"),
             stage.g.copy(),
             stage.H.copy(order="C"),
-            stage.G.copy(order="C"),
+            np.where(active[:-1], stage.G, 0.0),
             end.g.copy(),
             end.H.copy(),
-            end.G.copy(),
+            np.where(active[-1], end.G, 0.0),
         )
 
     def hessians(

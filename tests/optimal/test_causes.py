@@ -81,15 +81,6 @@ def still(*rows):
     return problem.solve([0.0, 0.0, 0.0])
 
 
-def away(guard):
-    """A limit on the root of a position that is zero at the start, where nothing can change it."""
-    root = Bound(lambda t, x, u, p: ca.sqrt(ca.fmax(x[0], guard)), upper=0.8, name="away")
-    problem = OptimalControlProblem(
-        cart(9.0), 12, 0.1, Q=1, R=0.1, reference=[1, 0], bounds=[root]
-    )  # fmt: skip
-    return problem.solve([0.0, 1.0])
-
-
 def angle(*rows):
     """A position told by its sine and its cosine, which contradict each other a little."""
     aim = np.array([np.sin(1.0), np.cos(1.0) + 1e-4])[list(rows)]
@@ -146,10 +137,6 @@ CAUSES = {
     "a square that is to be zero": (
         lambda: land(lambda t, x, u, p: ca.sumsqr(x)), lambda: land(lambda t, x, u, p: x),
         ["landed is at its limit at node 30, where its gradient vanishes", "state each part"],
-    ),
-    "a bounded quantity where its bound does not hold": (
-        lambda: away(0.0), lambda: away(1e-9),
-        ["the bounded quantity away or its derivative is not finite at node 0", "fmax(a, 1e-9)"],
     ),
     "what no input changes": (
         lambda: still(0, 1, 2), lambda: still(0, 1),

@@ -597,7 +597,8 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
   }
   for (int64_t i = 0; i < nx; i++) {
     double sum = s->scale * s->g_end[i] - s->now.lam[(N - 1) * nx + i];
-    for (int64_t r = 0; r < nr; r++) sum += s->G_end[r + i * nr] * s->price[N * nr + r];
+    for (int64_t r = 0; r < nr; r++)
+      if (s->price[N * nr + r] != 0) sum += s->G_end[r + i * nr] * s->price[N * nr + r];
     stat = widest(stat, sum * size[i]);
   }
   misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
@@ -739,7 +740,7 @@ static void gradients(const lg_model *m, const lg_task *q, lg_state *s, const do
   for (int64_t i = 0; i < nx; i++) {
     s->full_end[i] = s->scale * s->g_end[i];
     for (int64_t r = 0; r < nr; r++)
-      s->full_end[i] += s->G_end[r + i * nr] * price[N * nr + r];
+      if (price[N * nr + r] != 0) s->full_end[i] += s->G_end[r + i * nr] * price[N * nr + r];
   }
 }
 
