@@ -232,6 +232,10 @@ static void rooms(const lg_model *m, const lg_task *q, const lg_state *s, const 
   for (int64_t i = 0; i < n; i++) below[i] = room(u[i] - lowest[i], lowest[i]);
 }
 
+/* What functions of the end are given, besides multipliers. */
+#define LG_END(x)                                                                                   \
+  q->t + N, (x) + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p, q->w_end, q->P
+
 /* The problem about the iterate. */
 static void expand(const lg_model *m, lg_task *q, lg_state *s)
 {
@@ -260,8 +264,7 @@ static void expand(const lg_model *m, lg_task *q, lg_state *s)
     double *const out[] = {s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G};
     call(&m->stage, N, given, out, s->scratch);
   }
-  const double *end[] = {q->t + N, x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p,
-                         q->w_end, q->P};
+  const double *end[] = {LG_END(x)};
   double *const out[] = {s->cost + N, s->rows + N * m->nr, s->g_end, s->H_end, s->G_end};
   call(&m->end, 1, end, out, s->scratch);
   s->f = 0;
@@ -282,8 +285,7 @@ static void expand(const lg_model *m, lg_task *q, lg_state *s)
 static double total(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  const double *x = s->trial.x, *u_ref = q->u_ref + N * m->nu, *x_ref = q->x_ref + N * m->nq;
-  const double *end[] = {q->t + N, x + N * m->nq, u_ref, x_ref, q->p, q->w_end, q->P};
+  const double *x = s->trial.x, *end[] = {LG_END(x)};
   double *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
   s->trials++;
   call(&m->end_values, 1, end, found, s->scratch);
@@ -355,8 +357,7 @@ static int bend(const lg_model *m, const lg_task *q, lg_state *s, const double *
                         q->steps, lam, price};
   double *const out[] = {s->curvature, s->bend};
   call(&m->curvature, N, in, out, s->scratch);
-  const double *end[] = {q->t + N, s->now.x + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq,
-                         q->p, q->w_end, q->P, price + N * m->nr};
+  const double *end[] = {LG_END(s->now.x), price + N * m->nr};
   double *const found[] = {s->curvature_end};
   call(&m->end_curvature, 1, end, found, s->scratch);
   return 1;
@@ -375,6 +376,17 @@ static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
   return bend(m, q, s, lam, price);
 }
 
+/* How far rows of a node are over the limit of a constraint; the same, scaled. */
+LG_INLINE double over(const lg_model *m, const lg_state *s, const double *rows, int64_t j)
+{
+  return m->sign[j] * (rows[m->row[j]] - s->limit[j]);
+}
+
+LG_INLINE double scaled(const lg_model *m, const lg_state *s, const double *rows, int64_t j)
+{
+  return s->d[m->row[j]] * over(m, s, rows, j);
+}
+
 /* What constraints miss: h - e + s of one-sided ones, c of equalities. */
 static void misses(const lg_model *m, const lg_task *q, const lg_state *s, const lg_point *o,
                    const double *rows, double *rho, double *missed)
@@ -384,7 +396,7 @@ static void misses(const lg_model *m, const lg_task *q, const lg_state *s, const
     const double *own = rows + k * m->nr;
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      const double h = m->sign[j] * s->d[m->row[j]] * (own[m->row[j]] - s->limit[j]);
+      const double h = scaled(m, s, own, j);
       rho[i] = s->active[i] != 0 ? h - o->e[i] + o->s[i] : 0;
     }
     for (int64_t j = 0; j < ne; j++) {
@@ -419,12 +431,6 @@ static double weighed_sum(const double *v, int64_t rows, int64_t n, const double
   return sum;
 }
 
-/* The sum of sizes of defects, each by the size of its coordinate. */
-static double sum_of_gaps(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap)
-{
-  return weighed_sum(gap, q->horizon, m->nx, s->rate);
-}
-
 /* The larger of a number and the largest size in rows of n numbers, each times that of its column. */
 static double widest_of(const double *v, int64_t rows, int64_t n, const double *by, double most)
 {
@@ -454,11 +460,18 @@ static double widest_slope(const lg_model *m, const lg_task *q, const lg_state *
   return widest_of(s->g_end, 1, m->nx, s->size, most);
 }
 
-static double theta(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap,
-                    const double *rho, const double *missed)
+/* The sum of violations: of some, and of those of the iterate. */
+static double theta_of(const lg_model *m, const lg_task *q, const lg_state *s, const double *gap,
+                       const double *rho, const double *missed)
 {
   const int64_t M = q->horizon + 1;
-  return sum_of_gaps(m, q, s, gap) + sum_of(rho, M * (m->ns + m->ne)) + sum_of(missed, M * m->ne);
+  return weighed_sum(gap, q->horizon, m->nx, s->rate) + sum_of(rho, M * (m->ns + m->ne))
+         + sum_of(missed, M * m->ne);
+}
+
+static double theta(const lg_model *m, const lg_task *q, const lg_state *s)
+{
+  return theta_of(m, q, s, s->gap, s->rho, s->missed);
 }
 
 /* A product whose logarithm is taken before it gets too large or too small. */
@@ -522,9 +535,6 @@ static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const 
   }
   return sum - s->mu * logs;
 }
-
-/* Terms of the barrier function. */
-static double barriers(const lg_state *s) { return s->terms; }
 
 /* Slope of the barrier function along the direction. */
 static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
@@ -745,11 +755,10 @@ static void gradients(const lg_model *m, const lg_task *q, lg_state *s, const do
 }
 
 /* The step about defects and misses; 0 where it is not finite. */
-static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o,
-                     const double *gap, const double *rho, const double *missed)
+static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, nv = m->nv, nr = m->nr, na = m->ns + m->ne, ne = m->ne;
-  const double mu = s->mu, hold = 1 / o->compliance;
+  const double mu = s->mu, hold = 1 / o->compliance, *const rho = s->rho, *const missed = s->missed;
   const int equal = ne > 0 && !s->mem->elastic;
   for (int64_t i = 0; i < (N + 1) * nr; i++) s->base[i] = 0;
   const double *const z = s->now.z, *const e = s->now.e, *const y = s->now.y, *const v = s->vs;
@@ -783,7 +792,7 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
           s->price[k * nr + m->row[a]] += s->d[m->row[a]] * (s->aim[i] + hold * missed[i]);
       }
     gradients(m, q, s, s->price, mu);
-    back(m, q, s, s->full, s->full_end, gap);
+    back(m, q, s, s->full, s->full_end, s->gap);
     row_changes(m, q, s);
     double left = 0;
     for (int64_t k = 0; k <= N && equal; k++)
@@ -1014,11 +1023,18 @@ static void begin_filter(lg_filter *f, const lg_settings *o, double theta_)
   f->most = o->theta_most * larger(1, theta_), f->least = o->theta_least * larger(1, theta_);
 }
 
+/* Violations of the iterate, at which a filter begins. */
+static void open_filter(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
+{
+  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
+  begin_filter(&s->mem->filter, o, theta(m, q, s));
+}
+
 /* Violation and barrier function of the trial. */
 static void weigh(const lg_model *m, const lg_task *q, lg_state *s, double f)
 {
   misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-  s->t_theta = theta(m, q, s, s->t_gap, s->t_rho, s->t_missed);
+  s->t_theta = theta_of(m, q, s, s->t_gap, s->t_rho, s->t_missed);
   s->t_phi = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
 }
 
@@ -1078,7 +1094,7 @@ static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const l
         at->s[i] = 1, at->e[i] = at->z[i] = at->y[i] = 0;
         continue;
       }
-      const double h = m->sign[j] * s->d[m->row[j]] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
+      const double h = scaled(m, s, rows + k * m->nr, j);
       if (s->elastic[j] != 0) {
         const int n = pairs.count++;
         pairs.h[n] = h, pairs.w1[n] = s->w1s[i] + s->v[j], pairs.w2[n] = s->w2s[i], pairs.at[n] = i;
@@ -1138,11 +1154,11 @@ static int can_relax(const lg_model *m, const lg_task *q)
 static double violated(const lg_model *m, const lg_task *q, const lg_state *s, double *most)
 {
   const int64_t na = m->ns + m->ne;
-  double sum = sum_of_gaps(m, q, s, s->gap), high = 0;
+  double sum = weighed_sum(s->gap, q->horizon, m->nx, s->rate), high = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
       if (m->active[k * na + j] == 0 || (j < m->ns && isfinite(q->weight[j]))) continue;
-      double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      double h = scaled(m, s, s->rows + k * m->nr, j);
       h = j < m->ns ? larger(h, 0) : fabs(h);
       sum += h, high = larger(high, h);
     }
@@ -1150,28 +1166,27 @@ static double violated(const lg_model *m, const lg_task *q, const lg_state *s, d
   return sum;
 }
 
+/* Begin the constraints of the problem, or of the elastic one, at a barrier parameter. */
+static void begin_form(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o, double mu)
+{
+  s->mu = s->mem->mu = mu, s->mem->tiny = 0;
+  set_form(m, q, s);
+  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
+  open_filter(m, q, s, o);
+}
+
 /* From the problem to the elastic one, about the same nodes. */
 static void begin_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   lg_memory *mem = s->mem;
-  const int64_t N = q->horizon;
   double most;
   mem->outer = mem->filter, mem->outer_mu = mem->mu;
-  mem->outer_theta = theta(m, q, s, s->gap, s->rho, s->missed);
+  mem->outer_theta = theta(m, q, s);
   violated(m, q, s, &most);
   mem->elastic = 1, mem->penalty = o->penalty_first;
-  mem->mu = s->mu = larger(mem->mu, most);
-  set_form(m, q, s);
-  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
-  mem->tiny = 0;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      s->now.zl[k * m->nv + j] = isfinite(s->lower[j]) ? s->mu / (v - s->lower[j]) : 0;
-      s->now.zu[k * m->nv + j] = isfinite(s->upper[j]) ? s->mu / (s->upper[j] - v) : 0;
-    }
+  begin_form(m, q, s, o, larger(mem->mu, most));
+  for (int64_t i = 0; i < q->horizon * m->nv; i++)
+    s->now.zl[i] = s->mu / s->below[i], s->now.zu[i] = s->mu / s->above[i];
   least_squares(m, q, s, o);
 }
 
@@ -1196,7 +1211,7 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
       if (s->active[i] == 0) {
         s->now.s[i] = 1, s->now.z[i] = s->now.e[i] = s->now.y[i] = 0;
       } else if (s->elastic[j] == 0) {
-        const double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+        const double h = scaled(m, s, s->rows + k * m->nr, j);
         s->now.e[i] = s->now.y[i] = 0;
         s->now.s[i] = larger(-h, s->now.s[i]);
         s->now.z[i] = near(s->now.z[i], s->now.s[i], s->mu, o->sigma_most);
@@ -1214,7 +1229,7 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
   const double *rows = s->t_rows + k * m->nr;
   double sum = 0;
   for (int64_t j = 0; j < m->ns; j++) {
-    const double e = m->sign[j] * (rows[m->row[j]] - s->limit[j]);
+    const double e = over(m, s, rows, j);
     if (m->active[k * (m->ns + m->ne) + j] == 0 || !(e > 0)) continue;
     const int is_soft = isfinite(q->weight[j]);
     sum += (is_soft ? q->weight[j] * share_of(q, k) : s->priced / s->scale) * (e + e * e / 2);
@@ -1229,8 +1244,7 @@ static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
   const int64_t N = q->horizon, k = N - 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   double best = INFINITY, e[nx + LG_W], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
   const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x, *x_ref = q->x_ref;
-  const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {q->t + N, x + N * m->nq,
-                         q->u_ref + N * m->nu, x_ref + N * m->nq, q->p, q->w_end, q->P};
+  const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {LG_END(x)};
   double *const off[] = {e}, *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
   call(&m->error, 1, both, off, s->scratch);
   copy(given, u, m->nu);
@@ -1343,7 +1357,7 @@ static double search(const lg_model *m, lg_task *q, lg_state *s, const lg_settin
                      int of_solve)
 {
   lg_filter *filter = &s->mem->filter;
-  const double th = theta(m, q, s, s->gap, s->rho, s->missed);
+  const double th = theta(m, q, s);
   const double ref[3] = {th, phi(m, q, s, &s->now, s->below, s->above, s->f), slope(m, q, s)};
   double most, dual, least = o->filter_theta;
   longest(m, q, s, tau, &most, &dual);
@@ -1646,15 +1660,14 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
       s->now.z[i] = s->active[i] != 0 ? o->multiplier_first : 0;
       s->now.y[i] = 0;
       if (s->active[i] == 0 || s->elastic[j] == 0) continue;
-      const double h = m->sign[j] * s->d[m->row[j]] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      const double h = scaled(m, s, s->rows + k * m->nr, j);
       s->now.y[i] = o->multiplier_first;
       s->now.e[i] = larger(h, 0) + o->push, s->now.s[i] = s->now.e[i] - h;
     }
   memset(s->now.lam, 0, (size_t)(N * m->nx) * sizeof(double));
   memset(s->now.nu, 0, (size_t)((N + 1) * m->ne) * sizeof(double));
   least_squares(m, q, s, o);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
+  open_filter(m, q, s, o);
   mem->alpha = 1;
 }
 
@@ -1696,13 +1709,10 @@ LG_INLINE double centred(double z, double distance, double mu)
 static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t na = m->ns + m->ne;
-  for (int64_t k = 0; k < q->horizon; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      double *low = s->now.zl + k * m->nv + j, *high = s->now.zu + k * m->nv + j;
-      *low = isfinite(s->lower[j]) ? centred(*low, v - s->lower[j], s->mu) : 0;
-      *high = isfinite(s->upper[j]) ? centred(*high, s->upper[j] - v, s->mu) : 0;
-    }
+  for (int64_t i = 0; i < q->horizon * m->nv; i++) {
+    s->now.zl[i] = centred(s->now.zl[i], s->below[i], s->mu);
+    s->now.zu[i] = centred(s->now.zu[i], s->above[i], s->mu);
+  }
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
     if (s->active[i] != 0 && s->elastic[i % na] == 0)
@@ -1759,19 +1769,14 @@ static double least_curved(const lg_model *m, const lg_task *q, lg_state *s, con
 static int nudge(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o)
 {
   const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
-  for (int64_t k = 0; k < N; k++)
-    for (int64_t j = 0; j < m->nv; j++) {
-      const double v = s->now.u[k * m->nu + m->controls[j]];
-      double *du = s->du + k * m->nv + j;
-      *du = clip(*du, -o->boundary * (v - s->lower[j]), o->boundary * (s->upper[j] - v));
-    }
+  for (int64_t i = 0; i < N * m->nv; i++)
+    s->du[i] = clip(s->du[i], -o->boundary * s->below[i], o->boundary * s->above[i]);
   for (int64_t i = 0; i < M * na; i++) s->ds[i] = s->de[i] = 0;
   const double f = move(m, q, s, 1);
   if (!isfinite(f) || !all_finite(s->t_gap, N * m->nx) || !all_finite(s->t_rows, M * m->nr)) return 0;
   copy(s->now.x, s->trial.x, M * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
   expand(m, q, s);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
+  open_filter(m, q, s, o);
   s->mem->alpha = 1, s->mem->error = 0;
   return 1;
 }
@@ -1781,8 +1786,7 @@ static void begin_anew(const lg_model *m, const lg_task *q, lg_state *s, const l
 {
   s->mu = s->mem->mu = larger(s->mu, o->real_time_mu);
   recentre(m, q, s, o);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
+  open_filter(m, q, s, o);
   s->mem->tiny = 0;
 }
 
@@ -1825,7 +1829,7 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   if (violated(m, q, s, &most) > o->elastic_decrease * kept.outer_theta) return 0;
   copy(s->saved_memory, s->now.x, s->plan);
   end_elastic(m, q, s, o, 0);
-  const double t = theta(m, q, s, s->gap, s->rho, s->missed);
+  const double t = theta(m, q, s);
   if (t <= o->elastic_decrease * kept.outer_theta
       && acceptable(&s->mem->filter, o, t, phi(m, q, s, &s->now, s->below, s->above, s->f)))
     return 1;
@@ -1840,12 +1844,12 @@ static int leaves(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
 static int restore(const lg_model *m, lg_task *q, lg_state *s, const lg_settings *o, int has_gains)
 {
   lg_memory *mem = s->mem;
-  const double th = theta(m, q, s, s->gap, s->rho, s->missed), tau = larger(o->boundary, 1 - s->mu);
+  const double th = theta(m, q, s), tau = larger(o->boundary, 1 - s->mu);
   double f;
   augment(&mem->filter, th, phi(m, q, s, &s->now, s->below, s->above, s->f));
   if (has_gains && roll_out(m, q, s, o, tau, LG_FED, 0, &f)) {
     misses(m, q, s, &s->trial, s->t_rows, s->t_rho, s->t_missed);
-    const double t = theta(m, q, s, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
+    const double t = theta_of(m, q, s, s->t_gap, s->t_rho, s->t_missed), p = phi(m, q, s, &s->trial, s->t_below, s->t_above, f);
     if (isfinite(t) && isfinite(p) && t <= o->elastic_decrease * th && t <= mem->filter.most
         && acceptable(&mem->filter, o, t, p)) {
       accept(m, q, s, o, 0, 0);
@@ -1887,10 +1891,10 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
   for (;;) {
     const double tau = larger(o->boundary, 1 - s->mu);
     const int has_gains = regularize(m, q, s, o);
-    int fine = has_gains && direction(m, q, s, o, s->gap, s->rho, s->missed);
+    int fine = has_gains && direction(m, q, s, o);
     if (fine && mem->dw > 0 && mem->nudges < LG_MOST_LEFT) {
       if (leave_saddle(m, q, s, o, 0)) return LG_ITERATIONS;
-      fine = direction(m, q, s, o, s->gap, s->rho, s->missed);
+      fine = direction(m, q, s, o);
     }
     double alpha = 0;
     if (fine) alpha = search(m, q, s, o, tau, 1);
@@ -1899,7 +1903,7 @@ static int advance(const lg_model *m, lg_task *q, lg_state *s, const lg_settings
       expand(m, q, s);
       return LG_ITERATIONS;
     }
-    if (theta(m, q, s, s->gap, s->rho, s->missed) > 1e-2 * q->tolerance
+    if (theta(m, q, s) > 1e-2 * q->tolerance
         && restore(m, q, s, o, has_gains))
       return LG_ITERATIONS;
     if (!fine && q->iterations == 0) return LG_NOT_FINITE; /* there is no step at all */
@@ -1931,12 +1935,7 @@ static int decide(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   }
   if (mem->penalty >= o->penalty_most) return LG_STALLED;
   mem->penalty = o->penalty_most;
-  s->mu = mem->mu = larger(s->mu, smaller(most, o->mu_first) * 1e-2);
-  set_form(m, q, s);
-  fit_slacks(m, q, s, o, &s->now, s->rows, 1);
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
-  mem->tiny = 0;
+  begin_form(m, q, s, o, larger(s->mu, smaller(most, o->mu_first) * 1e-2));
   return LG_ITERATIONS;
 }
 
@@ -1984,8 +1983,7 @@ static void begin_warm(const lg_model *m, lg_task *q, lg_state *s, const lg_sett
     s->mu = mem->mu = mu;
     recentre(m, q, s, o);
   }
-  misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
-  begin_filter(&mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
+  open_filter(m, q, s, o);
   mem->alpha = 1, mem->error = mem->dw_last = 0, mem->tiny = mem->left = 0;
   mem->nudges = mem->doubts = 0;
 }
@@ -2243,7 +2241,7 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const
 {
   for (int64_t k = 0; k <= q->horizon && m->ns > 0; k++)
     for (int64_t j = 0; j < m->ns; j++) {
-      const double h = m->sign[j] * (rows[k * m->nr + m->row[j]] - s->limit[j]);
+      const double h = over(m, s, rows + k * m->nr, j);
       if (s->active[k * (m->ns + m->ne) + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->tolerance))
         return 1;
     }
@@ -2256,7 +2254,7 @@ static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
   double cost = s->f;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < m->ns; j++) {
-      const double h = m->sign[j] * (s->rows[k * m->nr + m->row[j]] - s->limit[j]);
+      const double h = over(m, s, s->rows + k * m->nr, j);
       if (s->active[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
         cost += q->weight[j] * share_of(q, k) * (h + h * h / 2);
     }
@@ -2303,7 +2301,7 @@ static double merit(const lg_model *m, const lg_task *q, const lg_state *s, doub
   double hard = 0, soft = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
-      double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - s->limit[j]);
+      double h = over(m, s, s->t_rows + k * m->nr, j);
       if (j >= m->ns) h = fabs(h);
       if (m->active[k * na + j] == 0 || h <= 0) continue;
       if (j < m->ns && isfinite(q->weight[j]))
@@ -2381,7 +2379,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     }
     const int is_first = q->iterations == 0, is_calm = s->mem->spread > 0;
     const int is_cut = s->mem->alpha < o->real_time_short;
-    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, barriers(s)));
+    const double high = larger(q->mu_most, s->scale * fabs(s->f) / larger(1, s->terms));
     const int is_raised = is_cut && s->mu < high;
     if (is_raised) {
       s->mu = s->mem->mu = larger(q->mu_most, smaller(high, o->real_time_rise * s->mu));
@@ -2399,10 +2397,10 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
       tau = larger(o->boundary, 1 - s->mu);
       misses(m, q, s, &s->now, s->rows, s->rho, s->missed);
       if (is_first || is_raised)
-        begin_filter(&s->mem->filter, o, theta(m, q, s, s->gap, s->rho, s->missed));
-      is_ready = regularize(m, q, s, o) && direction(m, q, s, o, s->gap, s->rho, s->missed);
+        begin_filter(&s->mem->filter, o, theta(m, q, s));
+      is_ready = regularize(m, q, s, o) && direction(m, q, s, o);
       if (!is_ready || !is_first || again) break;
-      fall = larger(0, -slope(m, q, s)) / larger(1, barriers(s));
+      fall = larger(0, -slope(m, q, s)) / larger(1, s->terms);
       if (!(fall > o->mu_error * s->mu && s->mu < high)) break;
       s->mu = s->mem->mu = smaller(high, fall);
       recentre(m, q, s, o);
