@@ -80,7 +80,8 @@ class MPC(Controller, metaclass=Fixed):
         Move blocking, see `OptimalControlProblem`. Blocks keep their distance from now: in every
         call ``[1, 1, 2, 4, 8]`` begins with a block of one step. The warm start has in each block
         the mean of what the last plan does there. Calls take no less time than without blocks; a
-        long horizon of few steps is ``dt=[…]``.
+        long horizon of few steps is ``dt=[…]``. With `rates` the rate of a block is its change over
+        the length of its first step.
     rates : Rates, optional
         Weight and limit of the inputs' rates. The rates start at `applied`: the last answer, or the
         inputs of the reference before there is one. Inputs and their limits stay those of the

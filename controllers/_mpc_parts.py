@@ -158,7 +158,14 @@ def put_together(
 ) -> LoopParts:  # fmt: skip
     """Parts of an MPC by its options, as it takes them; what does not go together is refused."""
     system, hold, first = stated.system, stated.hold, float(stated.steps[0])
-    if rates is not None and hold == "zero" and not stated.has_equal_steps:
+    in_blocks = stated.may_change is not None
+    if rates is not None and in_blocks and abs(period - first) > EARLY:
+        raise ValueError(
+            f"rates of blocks are changes over the first step, {first:g} s, and the period is "
+            f"{period:g} s: a limit would count per period. Begin with a step of the period, "
+            f"dt=[{period:g}, …]"
+        )
+    if rates is not None and hold == "zero" and not (stated.has_equal_steps or in_blocks):
         raise ValueError(
             f"rates of held controls need steps of one length, got {stated.grid}: give dt as "
             'one number, or hold="first"'

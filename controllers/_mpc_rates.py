@@ -41,10 +41,10 @@ class InputRates:
 
     def problem(self, stated: OptimalControlProblem) -> OptimalControlProblem:
         """Return the problem that is solved for a problem of the system's inputs."""
+        if self.in_blocks:
+            return with_free_rates(stated, self.rates)
         if self.rates is not None:
             return with_rates(stated, self.rates, period=self.period)
-        if self.in_blocks:
-            return with_free_rates(stated)
         return stated if self.hold == "zero" else with_linear_inputs(stated)
 
     def in_kernel(self, stated: OptimalControlProblem) -> LoopRates | None:

@@ -307,8 +307,9 @@ class OptimalControlProblem(Frozen):
         )  # fmt: skip
         if self.hold != "zero" and self.may_change is not None:
             raise ValueError(
-                f"blocks hold inputs, and hold={self.hold!r} lets them vary: give one of the two, "
-                "or longer steps, dt=[…], with hold"
+                f"blocks hold inputs, and hold={self.hold!r} lets them vary: give one of the two. "
+                "An input that is linear over a block is that of one long step: give the lengths "
+                "of the blocks in s as dt=[…] in place of blocks"
             )
         for bound in self.bounds:
             check_names(system, bound, names)

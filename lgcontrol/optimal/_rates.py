@@ -113,7 +113,8 @@ def with_rates(
     if problem.hold == AT_POINTS or problem.may_change is not None:
         raise ValueError(
             "rates need inputs that are held or linear and may change in every step: leave "
-            'blocks and hold="collocation" out, or limit the rates of its inputs by Bound'
+            'blocks and hold="collocation" out, or limit the rates of its inputs by Bound. '
+            "MPC(…, rates=…, blocks=…) plans in blocks"
         )
     view = InputView(problem.system, "linear")
     if problem.hold == "zero":
@@ -128,15 +129,23 @@ def with_linear_inputs(problem: OptimalControlProblem) -> OptimalControlProblem:
     return _beside(problem, InputView(problem.system, "linear"), Rates(), _least_rates(problem))
 
 
-def with_free_rates(problem: OptimalControlProblem) -> OptimalControlProblem:
+def with_free_rates(
+    problem: OptimalControlProblem, rates: Rates | None = None
+) -> OptimalControlProblem:
     """The problem of rates, held in each step, for inputs that are linear or change in blocks.
 
     Its state is that of the problem and a block "input": linear inputs, free at the start, or those
     that were held until then. R weighs the inputs. Rates have a weight that tells plans apart and
-    changes none. The reference of blocks is `beside_blocks`.
+    changes none, unless some are given: the rate of a block is its change over the length of its
+    first step. The reference of blocks is `beside_blocks`.
     """
     view = InputView(problem.system, "linear" if problem.hold == "first" else "blocks")
-    return _beside(problem, view, Rates(), _least_rates(problem), is_free=view.kind == "linear")
+    weight = _least_rates(problem)
+    if rates is None:
+        rates = Rates()
+    else:
+        weight = input_weight("weight of the rates", rates.weight, problem.system)
+    return _beside(problem, view, rates, weight, is_free=view.kind == "linear")
 
 
 def _least_rates(problem: OptimalControlProblem) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol import simulate
 from lgcontrol.controllers import MPC, RealTime
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Rates
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Rates, with_rates
 from lgcontrol.optimal._guess import moved_on
 from lgcontrol.optimal._internal import with_free_rates
 from lgcontrol.optimal._transcription import Nodes
@@ -91,15 +91,34 @@ def test_a_plan_that_moved_on_has_the_mean_of_each_block():
     assert np.abs(np.diff(acts)).max() > 0.2
 
 
+def test_a_loop_in_blocks_keeps_limits_of_rates():
+    limit, wanted = 0.5, None
+    for blocks in (None, BLOCKS):
+        run, cost = swung(swing(blocks=blocks, rates=Rates(weight=1e-3, limit=limit)))
+        changes = np.abs(np.diff(run.u[:, 0], prepend=0.0))
+        assert (run.controllers["MPC"].info["status"] == "ok").all()
+        assert changes.max() <= limit * DT + 1e-6
+        assert changes.max() == pytest.approx(limit * DT, rel=1e-2)
+        assert np.abs(run.u).max() <= 0.5
+        wanted = wanted or cost
+    assert cost < 1.03 * wanted
+
+
 @needs_compiler
-def test_firmware_answers_as_python_does(tmp_path):
-    mpc = swing(bounds=[LIMITED], delay=0.2)
-    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=DOWN, calls=6)
+@pytest.mark.parametrize(
+    "rates", [pytest.param(None, marks=pytest.mark.thorough), Rates(weight=1e-3, limit=0.5)]
+)
+def test_firmware_answers_as_python_does(tmp_path, rates):
+    mpc = swing(bounds=[LIMITED], delay=0.2, rates=rates)
+    # From rest it may swing to either side.
+    x0 = [np.cos(0.2), np.sin(0.2), 0.1]
+    folder = mpc.export_c(tmp_path / "swing", name="swing", x0=x0, calls=6)
     code, text = ran(folder, tmp_path)
     assert code == 0, text
     assert "not step.begin, step.length and *.may_change" in (folder / "swing.h").read_text()
     body = (
-        "  double x[SWING_NS] = {1, 0, 0}, u[SWING_NU], x_ref[SWING_NX], u_ref[SWING_NI] = {0};\n"
+        f"  double x[SWING_NS] = {{{x0[0]!s}, {x0[1]!s}, {x0[2]}}}, u[SWING_NU];\n"
+        "  double x_ref[SWING_NX], u_ref[SWING_NI] = {0};\n"
         "  swing_init(&m);\n  for (int i = 0; i < SWING_NX; i++) x_ref[i] = m.x_ref[0][i];\n"
         "  swing_hold(&m, x_ref, u_ref);\n"
         "  for (int k = 0; k < 4; k++) {\n"
@@ -109,7 +128,7 @@ def test_firmware_answers_as_python_does(tmp_path):
     rows = printed(folder, body, tmp_path)
     mpc.prepare()
     mpc.reset()
-    x, wanted = np.array(DOWN), []
+    x, wanted = np.array(x0), []
     for k in range(4):
         wanted.append(mpc(50 + mpc.dt * k, x)[0])
         assert STATUSES[int(rows[k][0])] == mpc.info.status.name
@@ -135,8 +154,11 @@ def test_what_blocks_cannot_do_is_refused():
         swing(blocks=[1, 2])
     with pytest.raises(ValueError, match="give one of the two"):
         swing(hold="first")
-    with pytest.raises(ValueError, match="leave blocks and"):
-        swing(rates=Rates(weight=0.1))
+    problem = OptimalControlProblem(pendulum(), STEPS, DT, blocks=BLOCKS, **SWING)
+    with pytest.raises(ValueError, match=r"MPC\(…, rates=…, blocks=…\) plans in blocks"):
+        with_rates(problem, Rates(weight=0.1))
+    with pytest.raises(ValueError, match=r"the period is 0.1 s: .* Begin with .* dt=\[0.1, …\]"):
+        swing(rates=Rates(weight=0.1), real_time=RealTime(period=0.1))
     assert swing(blocks=1)._stated.may_change is None
     plan = OptimalControlProblem(pendulum(), STEPS, DT, **SWING).solve(DOWN).trajectory
     with pytest.raises(TypeError, match="with blocks plans start from a word"):

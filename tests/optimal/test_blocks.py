@@ -16,6 +16,7 @@ from lgcontrol.optimal import (
     Rates,
     with_rates,
 )
+from lgcontrol.optimal._internal import with_free_rates
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System
 
@@ -44,8 +45,14 @@ def table(**options) -> OptimalControlProblem:
     )
 
 
-def by_ipopt(blocks: list[int], dt: np.ndarray) -> tuple[float, np.ndarray]:
-    """The pendulum with one variable for each block, written out in angles."""
+def by_ipopt(
+    blocks: list[int], dt: np.ndarray, weight: float = 0.0, limit: float = np.inf
+) -> tuple[float, np.ndarray]:
+    """The pendulum with one variable for each block, written out in angles.
+
+    A change from block to block, from nothing at first, over the first step of the block has a
+    weight per s and a limit.
+    """
     x, v = ca.MX.sym("x", 2, STEPS + 1), ca.MX.sym("v", len(blocks))
     u = [v[i] for i in np.repeat(np.arange(len(blocks)), blocks).tolist()]
     cost = dt.sum() / 2 * (x[0, -1] ** 2 + 0.1 * x[1, -1] ** 2)
@@ -61,10 +68,15 @@ def by_ipopt(blocks: list[int], dt: np.ndarray) -> tuple[float, np.ndarray]:
         k2 = rate(y + h / 2 * k1)
         k3 = rate(y + h / 2 * k2)
         rows.append(x[:, k + 1] - y - h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(y + h * k3)))
-    z, most = ca.vertcat(ca.vec(x), v), np.r_[np.full(2 * STEPS + 2, np.inf), [0.5] * len(blocks)]
+    first = dt[np.r_[0, np.cumsum(blocks)[:-1]]]
+    rates = (v - ca.vertcat(0.0, v[:-1])) / first
+    cost += weight / 2 * ca.dot(first, rates**2)
+    count, far = 2 * STEPS + 2, np.full(len(blocks), limit)
+    z, most = ca.vertcat(ca.vec(x), v), np.r_[np.full(count, np.inf), [0.5] * len(blocks)]
     quiet = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-10}
-    solver = ca.nlpsol("solver", "ipopt", {"x": z, "f": cost, "g": ca.vertcat(*rows)}, quiet)
-    found = solver(x0=0, lbx=-most, ubx=most, lbg=0, ubg=0)
+    program = {"x": z, "f": cost, "g": ca.vertcat(*rows, rates)}
+    solver, none = ca.nlpsol("solver", "ipopt", program, quiet), np.zeros(count)
+    found = solver(x0=0, lbx=-most, ubx=most, lbg=np.r_[none, -far], ubg=np.r_[none, far])
     return float(found["f"]), np.repeat(np.asarray(found["x"])[2 * STEPS + 2 :], blocks)
 
 
@@ -81,6 +93,18 @@ def test_a_plan_in_blocks_is_that_of_ipopt_with_a_variable_for_each(dt):
         held = np.diff(found.u[:, 0])[problem.may_change[1:, 0] == 0]
         assert np.abs(held).max() < 1e-7
     assert cost > swing(dt=dt).solve(AWAY).cost + 1e-3
+
+
+@pytest.mark.parametrize("dt", [DT, UNEQUAL], ids=["equal", "unequal"])
+def test_rates_of_blocks_are_weighed_and_bounded_as_ipopt_does(dt):
+    rates, problem = Rates(weight=0.02, limit=0.9), swing(blocks=BLOCKS, dt=dt)
+    cost, u = by_ipopt(BLOCKS, problem.steps, rates.weight, rates.limit)
+    found = with_free_rates(problem, rates).solve([*AWAY, 0.0], tolerance=1e-9)
+    assert found.is_success
+    assert found.cost == pytest.approx(cost, rel=1e-6)
+    assert np.allclose(found.x[1:, -1], u, atol=1e-3)
+    changes = np.diff(u, prepend=0.0) / problem.steps
+    assert (np.abs(changes) > rates.limit - 1e-4).any()  # a limit decides the plan
 
 
 @pytest.mark.parametrize("quadrature", ["left", "gauss"])
