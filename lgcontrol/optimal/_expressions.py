@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
 
-from ..codegen import Value
+from ..codegen import ModelFunction, Value
 from ..codegen._internal import UnknownNameError, unknown_name
 from ..systems import System
 from ..systems._internal import call_with_symbols
@@ -72,6 +72,19 @@ def entries_of(system: System, name: str) -> tuple[str, ...]:
     if name not in system.quantities:
         return ()
     return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+# What of a stage is a number, and what a matrix.
+NUMBERS, MATRICES = ("t", "dt", "cost"), ("P", "A", "B", "C", "F", "G", "H", "W")
+
+
+def named_function(name: str, inputs: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
+    """A function of symbols; numbers and matrices keep their shapes where a side has length one."""
+    function = ca.Function(name, [*inputs.values()], [*results.values()], [*inputs], [*results])
+    named = {**inputs, **results}
+    shapes = {key: () for key in NUMBERS if key in named}
+    shapes |= {key: named[key].shape for key in MATRICES if key in named}
+    return ModelFunction(function, shapes=shapes)
 
 
 def quantities_of(system: System) -> tuple[str, ...]:

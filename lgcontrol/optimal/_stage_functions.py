@@ -18,7 +18,7 @@ from ..integrators._internal import solved_once
 from ..systems import System, step_derivatives
 from ..systems._internal import point_states
 from ._bounds import LIMITS, holds_throughout
-from ._expressions import KnownQuantity, entries_of, spelled_out
+from ._expressions import KnownQuantity, entries_of, named_function, spelled_out
 from ._masks import Mask, mask_of, rows_to_mask
 from ._problem import OptimalControlProblem
 from ._rows import BoundRows, build_rows
@@ -541,7 +541,7 @@ def _function(
     results: dict[str, Any],
     meant: Sequence[tuple[Any, Any]],
 ) -> ModelFunction:
-    """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    """A function of dense results."""
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
     spelled = _written([symbol(value) for value in results.values()], known, meant)
@@ -550,13 +550,7 @@ def _function(
         expressions = solved_once([*inputs.values()], expressions)
     # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
     # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.
-    function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
-    shapes: dict[str, tuple[int, ...]] = {"t": (), "dt": (), "cost": ()}
-    shapes = {key: shape for key, shape in shapes.items() if key in inputs or key in results}
-    for key, value in zip((*inputs, *results), (*inputs.values(), *expressions), strict=True):
-        if key in ("P", "A", "B", "C", "H", "G"):
-            shapes[key] = value.shape
-    return ModelFunction(function, shapes=shapes)
+    return named_function(name, inputs, dict(zip(results, expressions, strict=True)))
 
 
 def _written(

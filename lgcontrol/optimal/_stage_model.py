@@ -15,6 +15,7 @@ from ..integrators import MuntheKaas, Tableau, get_method
 from ..integrators._internal import combine
 from ..systems import System, step_derivatives
 from ..systems._internal import resolved_step
+from ._expressions import named_function
 from ._implicit_hessians import implicit_hessian
 from ._masks import bounded_rows
 from ._settings import DEFAULT, Settings
@@ -152,11 +153,7 @@ class StageModel:
             "cost": cost, "gap": gap, "rows": rows, "F": ca.horzcat(A, B).T, "g": g, "H": H,
             "G": G.T,
         }  # fmt: skip
-        function = ca.Function(
-            made.name, [*inputs.values()], [*results.values()], [*inputs], [*results]
-        )
-        shapes = {name: value.shape for name, value in results.items() if name in "FHG"}
-        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+        return named_function(made.name, inputs, results)
 
     @cached_property
     def substep(self) -> ModelFunction:
@@ -168,8 +165,7 @@ class StageModel:
         after, A, B = one.function.call([t, x, u, p[: system.n_parameters], dt])
         F = ca.densify(ca.horzcat(A, B[:, self.controls.tolist()]).T)
         name = self.transcription._functions.stage.name.replace("stage", "substep")
-        function = ca.Function(name, [*inputs.values()], [after, F], [*inputs], ["after", "F"])
-        return ModelFunction(function, shapes={"t": (), "dt": (), "F": F.shape})
+        return named_function(name, inputs, {"after": after, "F": F})
 
     @cached_property
     def around(self) -> ModelFunction:
@@ -182,11 +178,7 @@ class StageModel:
             "cost": cost, "gap": gap, "rows": rows, "turn": ca.vertcat(ca.SX(0, 1), *entries),
             "g": g, "H": H, "G": G.T,
         }  # fmt: skip
-        function = ca.Function(
-            made.name, [*inputs.values()], [*results.values()], [*inputs], [*results]
-        )
-        shapes = {name: results[name].shape for name in "HG"}
-        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+        return named_function(made.name, inputs, results)
 
     @cached_property
     def turn(self) -> tuple[np.ndarray, np.ndarray]:
@@ -241,14 +233,9 @@ class StageModel:
     def _part(self, name: str, inputs: dict[str, Any], results: dict[str, Any]) -> ModelFunction:
         """A function of the symbols of `stage_values`."""
         values: Any = [*results.values()]
-        if isinstance(values[0], ca.SX):
-            values = ca.cse(values)
+        values = ca.cse(values) if isinstance(values[0], ca.SX) else values
         name = self.transcription._functions.stage_values.name.replace("stage_values", name)
-        function = ca.Function(name, [*inputs.values()], values, [*inputs], [*results])
-        scalars: dict[str, tuple[int, ...]] = {"t": (), "dt": ()}
-        if "cost" in results:
-            scalars["cost"] = ()
-        return ModelFunction(function, shapes=scalars)
+        return named_function(name, inputs, dict(zip(results, values, strict=True)))
 
     @cached_property
     def retract(self) -> ModelFunction:
@@ -289,18 +276,16 @@ class StageModel:
         slope = E @ self.group.right_jacobian_inverse(away) @ system.error_basis(x, p)
         error = E @ away
         values: Any = [ca.dot(error, P @ error) / 2, slope.T @ P @ error, slope.T @ P @ slope]
-        results: Any = ca.cse([ca.densify(value) for value in values])
-        function = ca.Function("arrival", [x, x0, P], results, ["x", "x0", "P"], ["cost", "g", "H"])
-        shapes = {name: (self.n, self.n) for name in "PH"}
-        return ModelFunction(function, shapes=shapes | {"cost": ()})
+        cost, g, H = ca.cse([ca.densify(value) for value in values])
+        results = {"cost": cost, "g": g, "H": H}
+        return named_function("arrival", {"x": x, "x0": x0, "P": P}, results)
 
     def _of_states(
         self, name: str, sizes: dict[str, int], build: Callable[..., Any]
     ) -> ModelFunction:
         symbol = self.problem.system.symbol
         given = {key: symbol.sym(key, size) for key, size in sizes.items()}
-        value: Any = ca.densify(build(*given.values()))
-        return ModelFunction(ca.Function(name, [*given.values()], [value], [*given], ["result"]))
+        return named_function(name, given, {"result": ca.densify(build(*given.values()))})
 
     @cached_property
     def curvature(self) -> ModelFunction | None:
@@ -359,10 +344,8 @@ class StageModel:
         moved = dict(inputs)
         moved["x"] = self.group.plus(inputs["x"], d[: self.n])
         if with_controls:
-            spread = ca.DM(self.problem.system.n_inputs, self.m)
-            for k, i in enumerate(self.controls.tolist()):
-                spread[i, k] = 1
-            moved["u"] = inputs["u"] + spread @ d[self.n :]
+            moved["u"] = symbol(inputs["u"])
+            moved["u"][self.controls.tolist()] += d[self.n :]
         active = self.transcription.rows.active
         holds = active[:-1] if with_controls else active[-1:]
         prices = {"row_prices": symbol.sym("row_prices", active.shape[1])}
@@ -425,16 +408,8 @@ class StageModel:
         self, values: ModelFunction, name: str, given: dict[str, Any], results: list[Any]
     ) -> ModelFunction:
         """A function of Hessians, of a stage or of the end."""
-        function = ca.Function(
-            values.name.replace("stage_values", name).replace("terminal_values", name),
-            [*given.values()],
-            results,
-            [*given],
-            ["W", "bend"][: len(results)],
-        )
-        shapes: dict[str, tuple[int, ...]] = {"t": (), "W": results[0].shape}
-        shapes |= {"P": (self.n, self.n)} if "P" in given else {"dt": ()}
-        return ModelFunction(function, shapes=shapes)
+        name = values.name.replace("stage_values", name).replace("terminal_values", name)
+        return named_function(name, given, dict(zip(("W", "bend"), results, strict=False)))
 
     def _error_bend(self, away: Any, pull: Any) -> Any:
         """Hessian of ``pullᵀ error``, from the derivative ``J_r⁻¹(error)`` of the error."""
@@ -522,8 +497,7 @@ class StageModel:
         assert self.curvature is not None and self.end_curvature is not None
         call, once = self._calls.get("curvature"), self.transcription
         if call is None:
-            call = once.call_of(self.curvature)
-            self._calls["curvature"] = call
+            call = self._calls["curvature"] = once.call_of(self.curvature)
         fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
         found = call()

@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 
 from ...codegen import ModelFunction
+from .._expressions import named_function
 from .._stage_model import StageModel, symbols_of
 
 # Results of a stage, by the data that they are differentiated by.
@@ -69,14 +70,9 @@ def _of(
     def function(name: str, given: dict[str, Any], results: dict[str, Any]) -> ModelFunction:
         values_of: Any = ca.substitute([*results.values()], [z], [at_zero])
         values_of = ca.cse(values_of) if isinstance(z, ca.SX) else values_of
-        dense: Any = [ca.densify(value) for value in values_of]
-        made = ca.Function(
-            values.name.replace(word, name if is_stage else f"end_{name}"), [*given.values()],
-            dense, [*given], [*results],
-        )  # fmt: skip
-        scalars = {key: () for key in ("t", "dt", "cost") if key in given or key in results}
-        matrices = {"P": (n, n)} if "P" in given else {}
-        return ModelFunction(made, shapes=scalars | matrices)
+        named = values.name.replace(word, name if is_stage else f"end_{name}")
+        dense = dict(zip(results, map(ca.densify, values_of), strict=True))
+        return named_function(named, given, dense)
 
     ways = {f"d{name}": sym(f"d{name}", *inputs[name].shape) for name in data}
     steps = {"dx": sym("dx", n)} | ({"dv": sym("dv", m)} if is_stage else {})
