@@ -39,9 +39,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->other = take(&memory, many * m->nq), s->part = take(&memory, many * nz * nx);
   s->turn = take(&memory, N * m->turn);
   s->lower = take(&memory, nv), s->upper = take(&memory, nv);
-  s->limit = take(&memory, na), s->active = take(&memory, M * na);
-  s->w1 = take(&memory, na), s->w2 = take(&memory, na), s->v = take(&memory, na);
-  s->elastic = take(&memory, na);
+  s->limit = take(&memory, na);
   s->rho = take(&memory, M * na), s->missed = take(&memory, M * ne);
   s->change = take(&memory, M * na), s->sigma = take(&memory, M * na);
   s->a = take(&memory, M * na), s->b = take(&memory, M * na);
@@ -60,7 +58,7 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   s->t_below = take(&memory, N * nv), s->t_above = take(&memory, N * nv);
   s->lowest = take(&memory, N * nv), s->highest = take(&memory, N * nv);
   s->holds = take(&memory, M * na), s->gives = take(&memory, M * na);
-  s->w1s = take(&memory, M * na), s->w2s = take(&memory, M * na), s->vs = take(&memory, M * na);
+  s->w1 = take(&memory, M * na), s->w2 = take(&memory, M * na), s->v = take(&memory, M * na);
   s->term = take(&memory, M * na);
   s->metric = take(&memory, nz), s->rate = take(&memory, nz);
   s->scratch = memory;
@@ -338,8 +336,8 @@ static void row_prices(const lg_model *m, const lg_task *q, const lg_state *s, c
   for (int64_t k = 0; k < M && na > 0; k++) {
     double *own = price + k * m->nr;
     for (int64_t j = 0; j < na; j++)
-      if (s->active[k * na + j] != 0)
-        own[m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[k * na + j] - s->v[j]);
+      if (s->holds[k * na + j] != 0)
+        own[m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[k * na + j] - s->v[k * na + j]);
     for (int64_t j = 0; j < m->ne && !s->mem->elastic; j++)
       if (m->active[k * na + m->ns + j] != 0)
         own[m->row[m->ns + j]] += s->d[m->row[m->ns + j]] * nu[k * m->ne + j];
@@ -397,7 +395,7 @@ static void misses(const lg_model *m, const lg_task *q, const lg_state *s, const
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
       const double h = scaled(m, s, own, j);
-      rho[i] = s->active[i] != 0 ? h - o->e[i] + o->s[i] : 0;
+      rho[i] = s->holds[i] != 0 ? h - o->e[i] + o->s[i] : 0;
     }
     for (int64_t j = 0; j < ne; j++) {
       const int64_t a = m->ns + j, r = m->row[a];
@@ -518,7 +516,7 @@ static double phi(const lg_model *m, const lg_task *q, const lg_state *s, const 
 {
   const int64_t n = q->horizon * m->nv, na = (q->horizon + 1) * (m->ns + m->ne);
   const double *const holds = s->holds, *const gives = s->gives, *const e = o->e;
-  const double *const w1 = s->w1s, *const w2 = s->w2s, *const v = s->vs;
+  const double *const w1 = s->w1, *const w2 = s->w2, *const v = s->v;
   double *restrict term = s->term;
   double sum = s->scale * f, logs = logs_of(below, n) + logs_of(above, n);
   if (na > 0) {
@@ -542,7 +540,7 @@ static double slope(const lg_model *m, const lg_task *q, const lg_state *s)
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, na = (N + 1) * (m->ns + m->ne);
   const double *const below = s->below, *const above = s->above, *const du = s->du;
   const double *const holds = s->holds, *const gives = s->gives, *const e = s->now.e;
-  const double *const w1 = s->w1s, *const w2 = s->w2s, *const v = s->vs, *const ds = s->ds;
+  const double *const w1 = s->w1, *const w2 = s->w2, *const v = s->v, *const ds = s->ds;
   const double *const slack = s->now.s, *const de = s->de, mu = s->mu;
   double *restrict term = s->term;
   double sum = 0;
@@ -616,15 +614,15 @@ static void residuals(const lg_model *m, const lg_task *q, lg_state *s)
   for (int64_t k = 0; k <= N; k++) {
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
+      if (s->holds[i] == 0) continue;
       viol = widest(viol, s->rho[i]);
       r_viol = widest(r_viol, s->rho[i] / s->d[m->row[j]]);
-      if (s->elastic[j] == 0) /* by the limit itself, not the relaxed one */
+      if (s->gives[i] == 0) /* by the limit itself, not the relaxed one */
         r_viol = larger(r_viol, m->sign[j] * (s->rows[k * m->nr + m->row[j]] - q->limit[j]));
       s->zsum += s->now.z[i], s->zcount++;
-      if (s->elastic[j] == 0) continue;
+      if (s->gives[i] == 0) continue;
       s->zsum += s->now.y[i], s->zcount++;
-      const double cost = s->w1s[i] + s->v[j] + s->w2s[i] * s->now.e[i];
+      const double cost = s->w1[i] + s->v[i] + s->w2[i] * s->now.e[i];
       stat = widest(stat, cost - s->now.z[i] - s->now.y[i]);
     }
     for (int64_t j = 0; j < m->ne; j++) {
@@ -697,7 +695,7 @@ static void condense(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   const int64_t N = q->horizon, na = m->ns + m->ne, nv = m->nv;
   const double *const below = s->below, *const above = s->above, *const zl = s->now.zl;
   const double *const zu = s->now.zu, *const slack = s->now.s, *const z = s->now.z;
-  const double *const e = s->now.e, *const y = s->now.y, *const w2 = s->w2s;
+  const double *const e = s->now.e, *const y = s->now.y, *const w2 = s->w2;
   const double *const holds = s->holds, *const gives = s->gives;
   double *restrict box = s->box, *restrict b = s->b, *restrict sigma = s->sigma;
   for (int64_t i = 0; i < N * nv; i++) box[i] = zl[i] / below[i] + zu[i] / above[i];
@@ -761,8 +759,8 @@ static int direction(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   const double mu = s->mu, hold = 1 / o->compliance, *const rho = s->rho, *const missed = s->missed;
   const int equal = ne > 0 && !s->mem->elastic;
   for (int64_t i = 0; i < (N + 1) * nr; i++) s->base[i] = 0;
-  const double *const z = s->now.z, *const e = s->now.e, *const y = s->now.y, *const v = s->vs;
-  const double *const slack = s->now.s, *const w1 = s->w1s, *const w2 = s->w2s, *const b = s->b;
+  const double *const z = s->now.z, *const e = s->now.e, *const y = s->now.y, *const v = s->v;
+  const double *const slack = s->now.s, *const w1 = s->w1, *const w2 = s->w2, *const b = s->b;
   const double *const holds = s->holds, *const gives = s->gives, *const sigma = s->sigma;
   double *restrict own_e = s->a, *restrict change = s->change;
   for (int64_t i = 0; i < (N + 1) * na; i++) {
@@ -1090,14 +1088,14 @@ static void fit_slacks(const lg_model *m, const lg_task *q, lg_state *s, const l
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      if (s->active[i] == 0) {
+      if (s->holds[i] == 0) {
         at->s[i] = 1, at->e[i] = at->z[i] = at->y[i] = 0;
         continue;
       }
       const double h = scaled(m, s, rows + k * m->nr, j);
-      if (s->elastic[j] != 0) {
+      if (s->gives[i] != 0) {
         const int n = pairs.count++;
-        pairs.h[n] = h, pairs.w1[n] = s->w1s[i] + s->v[j], pairs.w2[n] = s->w2s[i], pairs.at[n] = i;
+        pairs.h[n] = h, pairs.w1[n] = s->w1[i] + s->v[i], pairs.w2[n] = s->w2[i], pairs.at[n] = i;
         if (pairs.count == LG_W) fit_pairs(s, &pairs, at, dual);
       } else {
         const double least = o->push * larger(1, fabs(s->limit[j] * s->d[m->row[j]]));
@@ -1114,27 +1112,20 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
   const int64_t na = m->ns + m->ne, elastic = s->mem->elastic;
   int64_t terms = 0;
   for (int64_t j = 0; j < na; j++) {
-    const int is_soft = j < m->ns && isfinite(q->weight[j]);
-    s->w1[j] = s->w2[j] = s->v[j] = s->elastic[j] = 0;
-    if (is_soft) {
-      const double d = s->d[m->row[j]];
-      s->w1[j] = q->weight[j] * s->scale / d, s->w2[j] = s->w1[j] / d, s->elastic[j] = 1;
-    } else if (s->priced > 0 && j < m->ns && m->start[j] == 0) {
-      s->w1[j] = s->priced, s->elastic[j] = 1;
-    } else if (elastic && m->start[j] == 0) {
-      s->w1[j] = s->mem->penalty, s->elastic[j] = 1;
-      s->v[j] = j >= m->ns ? s->mem->penalty : 0;
-    }
-  }
-  for (int64_t k = 0; k <= q->horizon; k++)
-    for (int64_t j = 0; j < na; j++) {
-      const int64_t i = k * na + j;
-      const int on = (j < m->ns || elastic) && m->active[i] != 0, gives = on && s->elastic[j] != 0;
-      s->active[i] = s->holds[i] = on, s->gives[i] = gives;
-      const double share = j < m->ns && isfinite(q->weight[j]) ? share_of(q, k) : 1;
-      s->w1s[i] = s->w1[j] * share, s->w2s[i] = s->w2[j] * share, s->vs[i] = s->v[j];
+    const int is_equal = j >= m->ns, is_soft = !is_equal && isfinite(q->weight[j]);
+    const int may = !is_soft && m->start[j] == 0, is_priced = may && !is_equal && s->priced > 0;
+    const int is_elastic = may && !is_priced && elastic;
+    const double d = s->d[m->row[j]], hard = is_priced ? s->priced : is_elastic ? s->mem->penalty : 0;
+    const double first = is_soft ? q->weight[j] * s->scale / d : hard;
+    for (int64_t k = 0, i = j; k <= q->horizon; k++, i += na) {
+      const int on = (!is_equal || elastic) && m->active[i] != 0;
+      const int gives = on && (is_soft || is_priced || is_elastic);
+      const double share = is_soft ? share_of(q, k) : 1;
+      s->holds[i] = on, s->gives[i] = gives, s->v[i] = is_equal && is_elastic ? hard : 0;
+      s->w1[i] = first * share, s->w2[i] = is_soft ? first / d * share : 0;
       terms += on + gives;
     }
+  }
   for (int64_t j = 0; j < m->nv; j++)
     terms += q->horizon * (isfinite(s->lower[j]) + isfinite(s->upper[j]));
   s->terms = (double)terms;
@@ -1198,7 +1189,7 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   for (int64_t k = 0; k < M; k++)
     for (int64_t j = 0; j < m->ne; j++) {
       const int64_t i = k * na + m->ns + j;
-      s->now.nu[k * m->ne + j] = s->active[i] != 0 ? s->now.z[i] - s->v[m->ns + j] : 0;
+      s->now.nu[k * m->ne + j] = s->holds[i] != 0 ? s->now.z[i] - s->v[i] : 0;
     }
   mem->elastic = 0, mem->left++;
   if (!optimal) mem->mu = s->mu = mem->outer_mu;
@@ -1208,9 +1199,9 @@ static void end_elastic(const lg_model *m, lg_task *q, lg_state *s, const lg_set
   for (int64_t k = 0; k < M; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      if (s->active[i] == 0) {
+      if (s->holds[i] == 0) {
         s->now.s[i] = 1, s->now.z[i] = s->now.e[i] = s->now.y[i] = 0;
-      } else if (s->elastic[j] == 0) {
+      } else if (s->gives[i] == 0) {
         const double h = scaled(m, s, s->rows + k * m->nr, j);
         s->now.e[i] = s->now.y[i] = 0;
         s->now.s[i] = larger(-h, s->now.s[i]);
@@ -1657,9 +1648,9 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   for (int64_t k = 0; k <= N; k++)
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      s->now.z[i] = s->active[i] != 0 ? o->multiplier_first : 0;
+      s->now.z[i] = s->holds[i] != 0 ? o->multiplier_first : 0;
       s->now.y[i] = 0;
-      if (s->active[i] == 0 || s->elastic[j] == 0) continue;
+      if (s->gives[i] == 0) continue;
       const double h = scaled(m, s, s->rows + k * m->nr, j);
       s->now.y[i] = o->multiplier_first;
       s->now.e[i] = larger(h, 0) + o->push, s->now.s[i] = s->now.e[i] - h;
@@ -1715,7 +1706,7 @@ static void recentre(const lg_model *m, const lg_task *q, lg_state *s, const lg_
   }
   fit_slacks(m, q, s, o, &s->now, s->rows, 1);
   for (int64_t i = 0; i < (q->horizon + 1) * na; i++)
-    if (s->active[i] != 0 && s->elastic[i % na] == 0)
+    if (s->holds[i] != 0 && s->gives[i] == 0)
       s->now.z[i] = centred(s->now.z[i], s->now.s[i], s->mu);
 }
 
@@ -2219,7 +2210,7 @@ static double adjoint(const lg_model *m, const lg_task *q, lg_state *s)
   for (int64_t k = 0; k <= N; k++) {
     for (int64_t j = 0; j < na; j++) {
       const int64_t i = k * na + j;
-      if (s->active[i] == 0) continue;
+      if (s->holds[i] == 0) continue;
       viol = widest(viol, s->rho[i]);
     }
     for (int64_t j = 0; j < m->ne; j++)
@@ -2242,7 +2233,7 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const
   for (int64_t k = 0; k <= q->horizon && m->ns > 0; k++)
     for (int64_t j = 0; j < m->ns; j++) {
       const double h = over(m, s, rows + k * m->nr, j);
-      if (s->active[k * (m->ns + m->ne) + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->tolerance))
+      if (s->holds[k * (m->ns + m->ne) + j] != 0 && !isfinite(q->weight[j]) && !(h <= q->tolerance))
         return 1;
     }
   return 0;
@@ -2255,7 +2246,7 @@ static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < m->ns; j++) {
       const double h = over(m, s, s->rows + k * m->nr, j);
-      if (s->active[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
+      if (s->holds[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
         cost += q->weight[j] * share_of(q, k) * (h + h * h / 2);
     }
   return cost;
@@ -2282,8 +2273,8 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
       const int64_t i = k * na + j;
       double z = s->now.z[i], y = s->now.y[i];
       s->trial.z[i] = s->trial.y[i] = 0;
-      if (s->active[i] == 0) continue;
-      if (s->elastic[j] != 0) {
+      if (s->holds[i] == 0) continue;
+      if (s->gives[i] != 0) {
         s->trial.e[i] = fitting(s->trial.e[i], y, mu, most);
         s->trial.y[i] = near(y > 0 ? y : mu / s->trial.e[i], s->trial.e[i], mu, most);
       }

@@ -68,7 +68,7 @@ typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
   double *curvature, *curvature_end, *bend;
   double *times, *lengths, *after, *other, *part, *turn;
-  double *lower, *upper, *d, *limit, *active, *w1, *w2, *v, *elastic, *rho, *missed, *change, *sigma, *a, *b;
+  double *lower, *upper, *d, *limit, *rho, *missed, *change, *sigma, *a, *b;
   double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
   double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
   double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
@@ -76,7 +76,7 @@ typedef struct {
   double *below, *above, *t_below, *t_above; /* of controls from limits, of the iterate and the trial */
   double *lowest, *highest; /* limits of controls, node after node */
   double *size, *metric, *rate; /* sizes of error coordinates and controls; 1 / size²; 1 / size */
-  double *holds, *gives, *w1s, *w2s, *vs, *term; /* of constraints node after node; terms of a sum */
+  double *holds, *gives, *w1, *w2, *v, *term; /* of constraints node after node; terms of a sum */
   double *scratch;
   double *trial_memory, *saved_memory;
   lg_point now, trial;
