@@ -455,16 +455,17 @@ class InteriorPointSolver:
         watch = Watch(started, time_limit, callback, Progress(name))
         memory.reserve(max_iterations)
         with watch.over(memory.task):
-            status, left, way = None, max_iterations, {"tolerance": tolerance}
-            if isinstance(guess, OptimalSolution) and guess.is_success:
+            status, left, way = STALLED, max_iterations, {"tolerance": tolerance, "resume": FRESH}
+            is_near = isinstance(guess, OptimalSolution) and guess.is_success
+            if is_near:
                 with memory.beginning_at(self.settings.real_time_mu):
-                    resume = WARM if is_warm else FRESH
-                    status = memory.run("plan", max_iterations=left, resume=resume, **way)
+                    near = way | {"resume": WARM if is_warm else FRESH}
+                    status = memory.run("plan", max_iterations=left, **near)
                 left -= memory.task.iterations
-            if status is None or (status not in (CONVERGED, ITERATIONS) and left > 0):
+            if not is_near or (status not in (CONVERGED, ITERATIONS) and left > 0):
                 memory.parts["x"][:], memory.parts["u"][:] = first.x, first.u
                 is_warm = False
-                status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
+                status = memory.run("plan", max_iterations=left, **way)
                 left -= memory.task.iterations
             ended, nodes = self._ended(status, times, first, is_warm=is_warm)
             cut, text = watch.ended, ""
@@ -472,7 +473,7 @@ class InteriorPointSolver:
                 led = "the system's policy" if guess is None else "the guess"
                 self._take_guess("cheapest", x0, times, setting, reference)
                 first = Nodes(times, memory.parts["x"].copy(), memory.parts["u"].copy())
-                status = memory.run("plan", max_iterations=left, resume=FRESH, **way)
+                status = memory.run("plan", max_iterations=left, **way)
                 if status == CONVERGED:
                     ended, nodes = self._ended(status, times, first, is_warm=False)
                     text = f"{led} leads to no plan; this one begins at guess='cheapest'"
@@ -480,12 +481,9 @@ class InteriorPointSolver:
                     why = watch.ended or SolveStatus.ITERATION_LIMIT
                     text = f"a second attempt from guess='cheapest' was cut short: {why}"
         self.plan = ended[3]
-        made = self._results.solution(
-            *ended, nodes, setting, started, tolerance=tolerance, ended=cut
-        )
-        if text:
-            made = made._with_message(f"{made.message}; {text}")
-        return made
+        known = *ended, nodes, setting, started
+        made = self._results.solution(*known, tolerance=tolerance, ended=cut)
+        return made._with_message(f"{made.message}; {text}") if text else made
 
     def _leads_astray(self, status: int, guess: Any) -> bool:
         """Whether a guess led to no plan, and there is another one."""
@@ -534,16 +532,11 @@ class InteriorPointSolver:
             memory.parts["e"][:, hard] = memory.parts["y"][:, hard] = 0.0
         memory.parts["x"][:], memory.parts["u"][:] = found.x, found.u
         with memory.beginning_at(self.settings.real_time_mu):
-            status = memory.run(
-                "plan", tolerance=tolerance, max_iterations=MOST,
-                resume=WARM if is_warm else FRESH,
-            )  # fmt: skip
-        ended, nodes = self._ended(
-            status, found.t, Nodes(found.t, found.x, found.u), is_warm=is_warm
-        )
-        return self._results.solution(
-            *ended, nodes, setting, started, tolerance=tolerance, ended=None
-        )
+            way = {"tolerance": tolerance, "resume": WARM if is_warm else FRESH}
+            status = memory.run("plan", max_iterations=MOST, **way)
+        first = Nodes(found.t, found.x, found.u)
+        ended, nodes = self._ended(status, found.t, first, is_warm=is_warm)
+        return self._results.solution(*ended, nodes, setting, started, tolerance=tolerance)
 
     def _take_solution(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting
@@ -678,18 +671,21 @@ class InteriorPointSolver:
         iterations = min(check_count("iterations", iterations), memory.most)
         times = float(check_shape("t0", t0, ())) + self._grid
         setting = self._given.setting(times, reference, p, arrival)
-        if plan.head[-1] == NODES:  # a plan of nodes alone: steps of a solve that begins there
-            return self._begun(x0, plan, setting, times, started, iterations)
         memory.take(plan)
         memory.give(setting, times, x0, self._weight(setting))
         watch = Watch(started, time_limit, None, None) if np.isfinite(time_limit) else None
-        with nullcontext() if watch is None else watch.over(memory.task):
-            status = memory.run(
-                "step", start=plan.head[0], max_iterations=iterations,
-                more=int(self.settings.real_time_more), mu_most=self.settings.real_time_mu,
-                tolerance=KEPT,
-            )  # fmt: skip
-        log = memory.arrays["log"][:1].copy()
+        if plan.head[-1] == NODES:  # a plan of nodes alone: steps of a solve that begins there
+            memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
+            status = memory.run("plan", tolerance=0.0, max_iterations=iterations)
+            log = memory.arrays["log"][memory.task.iterations][None].copy()
+        else:
+            with nullcontext() if watch is None else watch.over(memory.task):
+                status = memory.run(
+                    "step", start=plan.head[0], max_iterations=iterations,
+                    more=int(self.settings.real_time_more), mu_most=self.settings.real_time_mu,
+                    tolerance=KEPT,
+                )  # fmt: skip
+            log = memory.arrays["log"][:1].copy()
         found = memory.plan(times[0], float(log[0, 0]), GAINS)
         if status == STALLED and not np.isfinite(log[0, 1]):  # there are no derivatives there
             status = NOT_FINITE
@@ -701,24 +697,6 @@ class InteriorPointSolver:
             status, log, found, self.plan, nodes, setting, started, memory.task.iterations,
             is_late=watch is not None and watch.ended is not None,
         )  # fmt: skip
-
-    def _begun(
-        self, x0: np.ndarray, plan: Plan, setting: Setting, times: np.ndarray, started: float,
-        iterations: int,
-    ) -> OptimalSolution:  # fmt: skip
-        """Iterations of a solve from the nodes of a plan."""
-        memory = self.memory
-        memory.take(plan)
-        memory.give(setting, times, x0, self._weight(setting))
-        memory.parts["x"][0] = self.model.first_state(x0, plan["x"][0], setting.p)
-        status = memory.run("plan", tolerance=0.0, max_iterations=iterations)
-        log = memory.arrays["log"][memory.task.iterations][None].copy()
-        found = memory.plan(times[0], float(log[0, 0]), GAINS)
-        self.plan = plan if status == NOT_FINITE else found
-        nodes = Nodes(times, self.plan["x"], self.plan["u"])
-        return self._results.step(
-            status, log, found, self.plan, nodes, setting, started, memory.task.iterations
-        )
 
     def feedback(self, plan: Plan) -> np.ndarray:
         """Derivative of the first controls of a plan by the error of the first state.

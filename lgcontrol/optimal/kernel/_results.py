@@ -95,7 +95,7 @@ class KernelResults:
         started: float,
         *,
         tolerance: float,
-        ended: SolveStatus | None,
+        ended: SolveStatus | None = None,
     ) -> OptimalSolution:
         """What a solve led to: `found` is what it left, `plan` what to go on from."""
         once, problem = self.model.transcription, self.model.problem
