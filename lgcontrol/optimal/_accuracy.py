@@ -200,8 +200,9 @@ def motion_between(
     found: OptimalSolution | PhasedSolution,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Times, states and references within each step, if a step ends visibly off the next node."""
-    flat = flat_of(found)
-    if flat._setting is None or not (isinstance(found, PhasedSolution) or found.problem.is_plain):
+    flat, is_phased = flat_of(found), isinstance(found, PhasedSolution)
+    is_drawn = found.whole is not None if is_phased else found.problem.is_plain
+    if flat._setting is None or not is_drawn:
         return None
     parts, x, pieces, is_off = parts_of(found), found.trajectory.x, [], False
     if any(part.system.is_discrete or part.nodes.x.shape[1] != x.shape[1] for part in parts):

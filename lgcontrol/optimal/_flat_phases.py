@@ -280,7 +280,7 @@ class FlatPhases:
         columns = [
             known[name] if name in known else u[first:last, self.index[name]] for name in names
         ]
-        return np.column_stack([np.broadcast_to(one, (N,)) for one in columns])
+        return np.column_stack([np.zeros((N, 0)), *(np.broadcast_to(e, (N,)) for e in columns)])
 
     def _begins(self, i: int, entries: dict[str, Input]) -> list[str]:
         """Controls that say where linear inputs of a phase after the first begin."""

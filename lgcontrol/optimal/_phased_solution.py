@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen._internal import Result, UnknownNameError, unknown_name
-from ..plotting import plot_trajectory
 from ..systems import Trajectory
 from ..systems._internal import block_slices
 from ._flat_phases import DURATION
 from ._outcome import Iteration, SolveStatus, TranscriptionError
+from ._phased_figure import plot_phases
 from ._solution import DERIVED, OptimalSolution, Problem
 
 if TYPE_CHECKING:
@@ -146,14 +146,22 @@ class PhasedSolution(Result):
             self.solution, {name: first + i for i, name in enumerate(names)}
         )
 
-    def plot(self, *, figure: Any = None) -> Figure:
-        """States and inputs over time, as `Trajectory.plot`.
+    def plot(self, **options: Any) -> Figure:
+        """States, inputs and what is bounded over time, as `OptimalSolution.plot`.
 
-        Thin lines are the motion of each step if some end visibly off the next node.
+        Lines with names are where phases begin. Phases whose states are on different groups are
+        drawn one below the other.
+
+        Parameters
+        ----------
+        **options
+            Of `lgcontrol.plotting.plot_run`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
         """
-        between = DERIVED["motion_between"](self)
-        pieces = None if between is None else between[:2]
-        return plot_trajectory(self.trajectory, between=pieces, figure=figure)
+        return plot_phases(self, options)
 
     def save(self, path: str | Path) -> Path:
         """Write the trajectory to an ``.npz`` file, as `Trajectory.save`, which it returns."""

@@ -272,7 +272,7 @@ class OptimalSolution(Result):
             hold=self.trajectory.hold,
             controllers={},
             status=self.status,
-            message=self.message,
+            message=self.message.partition("; ")[0],
             between=DERIVED["motion_between"](self),
         )
         return plot_run(run, **options)

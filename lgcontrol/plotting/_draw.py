@@ -278,8 +278,11 @@ def _make_axes(figure: Any, place: Any, item: Item, share: Any) -> list[Any]:
 Events = Sequence[tuple[float, str]]
 
 
-def draw(cell: Cell, events: Events) -> list[str]:
-    """What a cell holds into its axes, and what styles of lines it needs explained."""
+def draw(cell: Cell, events: Events, phases: Events = ()) -> list[str]:
+    """What a cell holds into its axes, and what styles of lines it needs explained.
+
+    Phases begin at times, as events happen; but what follows belongs to the signals.
+    """
     if isinstance(cell.item, VerdictTable):
         draw_table(cell.axes[0], cell.item)
         return []
@@ -297,7 +300,7 @@ def draw(cell: Cell, events: Events) -> list[str]:
         named = k in cell.bottom
         ax.tick_params(labelbottom=named)
         ax.set_xlabel(_name_times(ax, t) if named and cell.is_named else "", fontsize=SMALL)
-        _draw_events(ax, events, named=cell.names_events and k == 0)
+        _draw_events(ax, [*events, *phases], named=cell.names_events and k == 0)
     return used
 
 
@@ -532,16 +535,21 @@ def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:
         return False
     low, high = ax.get_ylim()
     reach = BOUND_REACH * (high - low)
-    shared = bool((panel.bounds == panel.bounds[:, :1]).all())
-    near = [
-        (bound, FAINT if shared else color)
-        for row in panel.bounds
-        for bound, color in list(zip(row, colors, strict=True))[: 1 if shared else None]
-        if low - reach <= bound <= high + reach
+    bounds = panel.bounds if panel.bounds.ndim == 3 else panel.bounds[:, None]
+    shared = np.array_equal(bounds, np.broadcast_to(bounds[..., :1], bounds.shape), equal_nan=True)
+    is_near = (bounds >= low - reach) & (bounds <= high + reach)
+    lines = [
+        (np.where(is_near[side, :, k], bounds[side, :, k], np.nan), FAINT if shared else color)
+        for side in range(2)
+        for k, color in enumerate(colors[: 1 if shared else None])
+        if is_near[side, :, k].any()
     ]
-    for bound, color in near:
-        ax.axhline(bound, color=color, lw=1.0, ls=":", zorder=1.5)
-    return bool(near)
+    for line, color in lines:
+        if np.ptp(line) == 0.0:  # all of it, and the same
+            ax.axhline(line[0], color=color, lw=1.0, ls=":", zorder=1.5)
+        else:
+            ax.plot(panel.t, line, color=color, lw=1.0, ls=":", zorder=1.5, gid="limit")
+    return bool(lines)
 
 
 def _name_scale(ax: Any, labels: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ class Panel:
     values: np.ndarray  # (n, k), or (n - 1, k) with steps
     dashed: np.ndarray | None = None  # (n, k) what the signals are to follow
     band: np.ndarray | None = None  # (n, k) half-width of a band about zero
-    bounds: np.ndarray | None = None  # (2, k)
+    bounds: np.ndarray | None = None  # (2, k), or (2, n, k) if they change; none where not finite
     steps: bool = False  # whether values are held over the intervals between times
     joint: str = ""  # path of a block with one degree of freedom, which may share a panel
     tolerances: tuple[PassingBand, ...] = ()  # of the only signal
@@ -119,7 +119,7 @@ def state_panels(
     panels: list[Panel] = []
     for name, block, where, _ in leaves(group):
         value, goal = x[:, where], None if reference is None else reference[:, where]
-        bounds = None if limits is None else limits[:, where]
+        bounds = None if limits is None else limits[..., where]
         shown = [
             i for i, unit in enumerate(block.coordinate_units) if unit or isinstance(block, Rn)
         ]
@@ -133,7 +133,7 @@ def state_panels(
                 t,
                 value[:, some],
                 dashed=None if goal is None else goal[:, some],
-                bounds=None if bounds is None else bounds[:, some],
+                bounds=None if bounds is None else bounds[..., some],
             )
             panels.append(replace(panel, joint=name if block.dim == 1 else ""))
         if len(shown) < block.nq:
@@ -223,7 +223,7 @@ def _columns(panel: Panel, kept: list[int]) -> Panel:
         panel,
         title=panel.title if len(kept) == 1 else f"{panel.title} ({_listed(labels, panel.title)})",
         labels=labels,
-        **{key: None if value is None else value[:, kept] for key, value in columns.items()},
+        **{key: None if value is None else value[..., kept] for key, value in columns.items()},
     )
 
 
@@ -246,7 +246,7 @@ def _joined(panels: list[Panel]) -> Panel:
     columns = {
         key: None
         if getattr(first, key) is None
-        else np.column_stack([getattr(panel, key) for panel in panels])
+        else np.concatenate([getattr(panel, key) for panel in panels], axis=-1)
         for key in ("values", "dashed", "band", "bounds")
     }
     what = first.title.rpartition(", ")[2] if "estimation" in first.title else ""
@@ -335,7 +335,7 @@ def input_panels(
             tuple(names[i] for i in some),
             t,
             u[:, some],
-            bounds=None if bounds is None else bounds[:, some],
+            bounds=None if bounds is None else bounds[..., some],
             steps=steps,
         )
         yield from by_range(panel)

@@ -61,8 +61,8 @@ def plot_run(
       signals of a unit have an axes each.
     - Quantities within limits, such as the clearance of an obstacle, and inputs follow.
     - Estimation errors come with ±2 standard deviations, each in its own axes.
-    - Kicks, pushes and new starts of a plan are thin lines with names. Signals that exceed the
-      others by much after a kick do so beyond the axis, which says by how much.
+    - Kicks, pushes, new starts and phases of a plan are thin lines with names. Signals that exceed
+      the others by much after a kick do so beyond the axis, which says by how much.
     - Disturbances and wall times, which nobody judges, are strips at the bottom.
 
     Parameters
@@ -127,7 +127,8 @@ def plot_run(
     said = verdict(found) if run.status.is_success else run.message or str(run.status)
     is_good = run.status.is_success and all(one.mark != FAILED_MARK for one in found)
     title = f"{run.name}: {said}" if said else run.name
-    return _draw(items, events_of(run), title, INK if is_good else WARN, figure)
+    phases = getattr(run, "phases", ())
+    return _draw(items, events_of(run), title, INK if is_good else WARN, figure, phases)
 
 
 def _is_shown(panel: Panel, others: Sequence[Panel]) -> bool:
@@ -139,26 +140,32 @@ def _is_shown(panel: Panel, others: Sequence[Panel]) -> bool:
 
 
 def _limits(run: PlottedRun, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
-    """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
+    """Lower and upper limits of all coordinates, infinite without.
+
+    Of shape (2, nq), or (2, n, nq) if some change.
+    """
     known = getattr(run, "state_limits", None)
     if known is None and not limits:
         return None
     names = run.group.coordinate_names
     bounds = np.tile([[-np.inf], [np.inf]], len(names)) if known is None else known.copy()
+    if any(np.ndim(side) for pair in limits.values() for side in pair):
+        bounds = np.repeat(bounds[:, None], len(run.t), axis=1)
     for name, pair in limits.items():
         if name not in names:
             raise UnknownNameError(unknown_name("coordinate of the state", name, names))
-        bounds[:, names.index(name)] = pair
+        for side in range(2):
+            bounds[side, ..., names.index(name)] = pair[side]
     return bounds
 
 
 def _tightened(run: PlottedRun, kept: Mapping[str, Any]) -> np.ndarray:
-    """Bounds of the inputs, with what a controller keeps, shape (2, n_inputs)."""
+    """Bounds of the inputs, with what a controller keeps: (2, n_inputs), or for each time."""
     bounds = np.array(run.input_bounds, dtype=np.float64)
     for name in kept.keys() & set(run.input_names):
         i = run.input_names.index(name)
-        bounds[0, i] = max(bounds[0, i], kept[name].lower)
-        bounds[1, i] = min(bounds[1, i], kept[name].upper)
+        bounds[0, ..., i] = np.maximum(bounds[0, ..., i], kept[name].lower)
+        bounds[1, ..., i] = np.minimum(bounds[1, ..., i], kept[name].upper)
     return bounds
 
 
@@ -216,14 +223,15 @@ def plot_trajectory(
 
 
 def _draw(
-    items: list[Item], events: Sequence[tuple[float, str]], title: str, color: str, figure: Any
-) -> Figure:
+    items: list[Item], events: Sequence[tuple[float, str]], title: str, color: str, figure: Any,
+    phases: Sequence[tuple[float, str]] = (),
+) -> Figure:  # fmt: skip
     from ._figure import new_figure
 
     rows = lay_out(items)
     if figure is None:
         figure = new_figure(*figure_size(rows))
-    used = {style for cell in make_cells(figure, rows) for style in draw(cell, events)}
+    used = {style for cell in make_cells(figure, rows) for style in draw(cell, events, phases)}
     meanings = {"reference": "dashed: reference", "bounds": "dotted: limits", "±2σ": "grey: ±2σ",
                 "between": "thin: each step integrated from its first node"}  # fmt: skip
     key = [text for style, text in meanings.items() if style in used]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ INK, FAINT, GRID, WARN = "#23282d", "#767f87", "#dfe3e6", "#b3261e"
 GOOD = "#1d7a3e"
 SMALL = 8.0
 MOST_OF_KEY = 3  # entries in one line of a figure's head
+TITLE_LETTERS = (9.0, 6.0)  # of its title for each inch, without a key and beside one
 DASHES = (0, (4, 2))
 FEW_LINES = len(COLORS)  # lines that a legend can tell apart
 
@@ -179,7 +181,7 @@ def legend(ax: Any, **options: Any) -> None:
 def head(figure: Any, title: str, key: list[str], color: str = INK) -> None:
     """Title at the left, what line styles mean at the right."""
     figure.suptitle(
-        title or " ",
+        textwrap.fill(title, int(TITLE_LETTERS[bool(key)] * inches(figure)[0])) or " ",
         parse_math=False,
         x=0.01,
         ha="left",

@@ -251,8 +251,9 @@ def test_figures_of_phases_with_inputs_as_states(shape):
     phase = Phase(HYPER, 5, 2.0, Q=1.0, R=1.0, blocks=blocks)
     hold = "first" if shape == "first" else "zero"
     plan = PhasedProblem(phase, method="euler", hold=hold).solve([START])
-    line = plan.plot().axes[0].get_lines()[0]
-    assert np.allclose(line.get_ydata(), plan.trajectory.x[:, 0])
+    lines = plan.plot().axes[0].get_lines()
+    wanted = np.repeat(plan.trajectory.x[:, 0], 2)[1:-1]  # a step has its own two ends
+    assert any(np.allclose(line.get_ydata(), wanted) for line in lines if len(line.get_ydata()) > 2)
 
 
 def test_calls_of_a_loop_and_solvers_of_ones_own_are_not_asked(monkeypatch):

@@ -29,7 +29,9 @@ from lgcontrol.optimal import (
     keep_out,
 )
 from lgcontrol.plotting import plot_run, plot_trajectory
+from lgcontrol.plotting._internal import new_figure
 from lgcontrol.plotting._panels import kept_panels
+from lgcontrol.plotting._style import head
 from lgcontrol.simulation import RunStatus, SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory, Waypoints
 from lgcontrol.systems._internal import with_input_rates
@@ -602,6 +604,65 @@ def test_what_a_plan_keeps_is_drawn_by_itself():
     plan = corridor().solve([0.0, 0.0])
     drawn = levels(plan.plot())
     assert drawn["gap (at least 0.1)"] == {0.1} and 0.5 in drawn["velocity (v)"]
+
+
+def two_phases(hold="zero", **options):
+    """Out with a speed limit and a gap, then back to rest with weaker brakes."""
+    system = corridor().system
+    gap = Bound(lambda t, x, u, p: 1.2 - x[0], 0.05, name="gap")
+    there = [Bound(k, goal, goal, at="terminal") for k, goal in (("x", 1.0), ("v", 0.0))]
+    return PhasedProblem(
+        [
+            Phase(system, 8, (0.2, 9.0), bounds=[gap, Bound("v", upper=0.5)], name="out"),
+            Phase(system, 6, (0.2, 9.0), bounds=[gap, Bound("push", -0.4), *there], name="stop"),
+        ],
+        time_weight=1.0, hold=hold, **options,
+    ).solve([0.0, 0.0])  # fmt: skip
+
+
+@pytest.mark.parametrize("hold", ["zero", "first"])
+def test_plans_of_phases_are_drawn_with_their_limits_and_phases(hold):
+    """Inputs that are linear jump where a phase begins; limits end with their phase."""
+    plan = two_phases(hold)
+    figure, switch = plan.plot(), plan.switches[0]
+    assert levels(figure)["gap (at least 0.05)"] == {0.05}
+    limits = {
+        name: [line.get_xydata() for line in panel(figure, name).get_lines()
+               if line.get_gid() == "limit"]
+        for name in ("velocity (v)", "inputs (push)")
+    }  # fmt: skip
+    (speed,) = limits["velocity (v)"]
+    assert np.nanmax(speed[:, 0][np.isfinite(speed[:, 1])]) == pytest.approx(switch)
+    assert np.nanmax(speed[:, 1]) == 0.5 == np.nanmin(speed[:, 1])
+    (brake,) = limits["inputs (push)"]
+    assert {*brake[:, 1]} == {-2.0, -0.4}
+    assert brake[brake[:, 1] == -0.4, 0].min() == pytest.approx(switch)
+    for ax in figure.axes:
+        marks = [line.get_xdata()[0] for line in ax.get_lines() if line.get_gid() == "event"]
+        assert marks == pytest.approx([0.0, switch])
+    assert [text.get_text() for text in figure.axes[0].texts][-2:] == ["out", "stop"]
+    push = max(panel(figure, "inputs (push)").get_lines(), key=lambda line: line.get_linewidth())
+    t, u = push.get_data()
+    assert u[t < switch][0] == pytest.approx(plan.parts["out"].u[0, 0])
+    assert u[-1] == pytest.approx(plan.parts["stop"].u[-1, 0])
+    assert panel(figure, "velocity (v)").get_ylabel() == "[m/s]"
+
+
+def test_phases_of_other_groups_are_drawn_below_each_other():
+    cart, rod = corridor().system, System("rod", Rn(1, ("w",), ("rad/s",)), lambda t, x, u, p: -x)
+    parts = [Phase(cart, 4, 1.0, R=1.0, jump=lambda t, x, p: x[1]), Phase(rod, 3, 2.0, Q=1.0)]
+    figure = PhasedProblem(parts).solve([0.0, 1.0]).plot()
+    assert titles(figure)[-1] == "angular velocity (w)"
+    assert figure.axes[0].get_xlim() == pytest.approx((0.0, 1.0))
+    assert figure.axes[-1].get_xlim() == pytest.approx((1.0, 3.0))
+
+
+def test_a_long_message_keeps_clear_of_the_key():
+    figure = new_figure(11.0, 3.0)
+    head(figure, " ".join(["word"] * 40), ["dashed: reference", "dotted: limits"])
+    figure.canvas.draw()
+    title, key = figure._suptitle.get_window_extent(), figure.texts[-1].get_window_extent()
+    assert title.x1 < key.x0
 
 
 def test_many_rows_with_the_same_limits_share_panels_nearest_first():

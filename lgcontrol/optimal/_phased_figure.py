@@ -1,0 +1,108 @@
+"""Figures of plans of phases: what `plot_run` draws of one, and of each phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..plotting import plot_run
+from ..plotting._internal import new_figure
+from ._bounds import ALONG, with_known_limits
+from ._rows import rows_along, seen_bounds, unit_named
+from ._solution import DERIVED
+
+
+def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
+    """Figure of a `PhasedSolution`: one of all phases, or one below the other."""
+    used = [name for name, part in found.parts.items() if len(part) > 1]
+    if len({found.parts[name].group for name in used}) == 1:
+        return plot_run(_run(found, used), **options)
+    runs = [_run(found, [name]) for name in used]
+    figure = options.get("figure")
+    sizes = np.array([plot_run(run).get_size_inches() for run in runs])
+    if figure is None:
+        figure = new_figure(sizes[:, 0].max(), sizes[:, 1].sum())
+    rows = figure.subfigures(len(runs), 1, height_ratios=sizes[:, 1], squeeze=False)[:, 0]
+    for run, row in zip(runs, rows, strict=True):
+        plot_run(run, **{**options, "figure": row})
+    return figure
+
+
+def _run(found: Any, used: Sequence[str]) -> Any:
+    """What `plot_run` draws of phases of one group: each step from its first to its last time.
+
+    So inputs and states may jump where a phase begins.
+    """
+    problem = found.problem
+    phases = [phase for phase in problem.phases if phase.name in used]
+    parts = [found.parts[name] for name in used]
+    inputs = {entry.name: entry for phase in phases for entry in phase.system.inputs}
+    names, controls = [*inputs], [entry.role == "control" for entry in inputs.values()]
+    spans = [2 * len(part) - 2 for part in parts]
+    ends = np.cumsum([0, *spans])
+    t, x = (np.concatenate([np.repeat(each, 2, axis=0)[1:-1] for each in both])
+            for both in ([part.t for part in parts], [part.x for part in parts]))  # fmt: skip
+    u = np.full((len(t), len(names)), np.where(controls, np.nan, 0.0))
+    limits = np.tile([[[-np.inf]], [[np.inf]]], u.shape)
+    goal, kept = np.full_like(x, np.nan), {}
+    p = found.solution._setting
+    p = problem.problem.nominal_parameters if p is None else p.p
+    for i, (phase, part) in enumerate(zip(phases, parts, strict=True)):
+        place, system = slice(ends[i], ends[i + 1]), phase.system
+        own = [names.index(name) for name in system.input_names]
+        steps = slice(None) if part.hold == "zero" else slice(1, -1)
+        u[place, own] = np.repeat(part.u, 2, axis=0)[steps]
+        limits[:, place, own] = np.asarray(system.input_bounds)[:, None]
+        point = problem._flat.shapes[problem.phases.index(phase)].point
+        if phase.Q is not None:
+            goal[place] = point.x
+        points = t[place], x[place], u[place][:, own], p, np.tile(point.x, (spans[i], 1))
+        _keep(kept, problem.problem.parameter_names, phase, place, points, len(t))
+    return SimpleNamespace(
+        name=", ".join(dict.fromkeys(phase.system.name for phase in phases)),
+        bounds=kept, group=parts[0].group, t=t, x=x, u=u, hold="first", input_names=tuple(names),
+        input_units=tuple(entry.unit for entry in inputs.values()),
+        input_roles=tuple(entry.role for entry in inputs.values()),
+        input_bounds=limits, reference=None if np.isnan(goal).all() else goal,
+        estimate=None, estimate_std=None, controllers={}, status=found.status,
+        message=found.message.partition("; ")[0],
+        between=DERIVED["motion_between"](found),
+        phases=[(part.t[0], name) for part, name in zip(parts, used, strict=True)]
+        if len(problem.phases) > 1
+        else [],
+    )  # fmt: skip
+
+
+def _keep(
+    kept: dict[str, Any], parameters: Sequence[str], phase: Any, place: slice, points: Any,
+    count: int,
+) -> None:  # fmt: skip
+    """Enter what the bounds of a phase keep: of coordinates and inputs at all times.
+
+    Other quantities share an entry where their limits are those of another phase.
+    """
+    system = phase.system
+    bounds = [with_known_limits(system, one) for one in phase.bounds if one.at in ALONG]
+    known = (*system.state.coordinate_names, *system.input_names)
+    for _, label, values, low, high in rows_along(
+        seen_bounds(system, bounds, parameters), parameters, points
+    ):
+        is_known = label in known
+        name = label if is_known or label not in kept else f"{label}, {phase.name}"
+        if label in kept and not is_known and (kept[label].lower, kept[label].upper) == (low, high):
+            name = label
+        if name not in kept:
+            kept[name] = SimpleNamespace(
+                values=np.full(count, np.nan), lower=low, upper=high,
+                unit=unit_named(system, bounds, label),
+            )  # fmt: skip
+            if is_known:
+                kept[name].lower, kept[name].upper = np.full((2, count), [[-np.inf], [np.inf]])
+        entry = kept[name]
+        entry.values[place] = values
+        if is_known:
+            entry.lower[place] = np.maximum(entry.lower[place], low)
+            entry.upper[place] = np.minimum(entry.upper[place], high)
