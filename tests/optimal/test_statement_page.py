@@ -15,7 +15,7 @@ from lgcontrol.optimal import Residual
 from lgcontrol.systems import System
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = [ROOT / "tests" / room for room in ("optimal", "controllers", "systems")]
+ROOMS = [ROOT / "tests" / room for room in ("optimal", "controllers", "systems", "plotting")]
 # Of an MPC, whose name the lines leave out, and of Python.
 OTHERS = {"preview", "feedback", "mpc", "symbolic", "range"}
 ROWS = re.findall(r"^\| (.+) \| (.+) \| `(test_\w+\.py)::(\w+)` \|$",
