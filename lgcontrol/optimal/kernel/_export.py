@@ -181,12 +181,11 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
     count = most + 8
     rows, gains, every = (N + 1) * names["nr"], N * m * n, len(memory.kept)
     scales = names["nr"] + n + m
+    whole = plan + rows + gains + scales + every
     return {
         "work": total + scratch, "plan": plan, "filter": count, "log": most * len(LOG),
         "memory": _memory(count), "K": gains, "rows": rows, "scales": scales,
-        "best": 2 * plan + rows + gains + every,
-        "other": plan + rows + gains + scales + every,
-        "before": plan + rows + gains + scales + every,
+        "best": plan + whole, "other": whole, "before": whole,
         "state": NUMBERS + m + loop.queue * (1 + m) + _estimate(model, loop), "weight": names["na"],
         "aim_x": (N + 1) * model.group.nq if loop.disturbance else 0,
         "aim_u": (N + 1) * problem.system.n_inputs if loop.disturbance else 0,

@@ -72,7 +72,7 @@ class KernelMemory:
             "x0": group.nq, "lower": m, "upper": m, "limit": na, "weight": na,
             "log": (most + 1, len(LOG)), "memory": memory, "work": work + 16,
             "w": once.path_weights.shape, "w_end": len(once.end_weights), "steps": N,
-            "best": 2 * plan + M * nr + N * m * n + kept,
+            "best": 2 * plan + M * nr + N * m * n + nr + n + m + kept,
         }  # fmt: skip
         self.arrays = own | {name: np.zeros(shape) for name, shape in shapes.items()}
         self.kept = self.arrays["memory"][:kept]

@@ -18,14 +18,14 @@ static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings
   const double *entry = q->log + row * LG_LOG;
   lg_verdict v = {entry[0], entry[0], 0, 0, entry[8], q->iterations};
   for (int64_t j = 0; j < na; j++) {
-    const int soft = j < m->ns && isfinite(q->weight[j]);
+    const int soft = is_soft(m, q, j);
     double most = 0;
     for (int64_t k = 0; k <= q->horizon; k++) {
       if (m->active[k * na + j] == 0) continue;
       double h = m->sign[j] * (q->rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (j >= m->ns) h = fabs(h);
       if (isnan(h)) h = INFINITY;
-      if (soft && h > 0) v.cost += q->weight[j] * share_of(q, k) * (h + h * h / 2);
+      if (soft && h > 0) v.cost += penalty_on(q, k, j, h);
       if (!soft && h > most) most = h;
     }
     if (most > o->acceptable) v.off += most;
@@ -212,17 +212,6 @@ static int stepped(const lg_model *m, lg_task *q, const lg_settings *o, double s
   const int status = lg_newton_step(m, q, o);
   *v = verdict(m, q, o, 0);
   return status;
-}
-
-/* Everything that a plan is, to memory of the loop or back. */
-static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
-{
-  int64_t sizes[8];
-  lg_newton_sizes(m, q->horizon, sizes);
-  double *const parts[] = {q->plan, q->rows, q->K, q->scales, q->memory};
-  const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx,
-    m->nr + m->nx + m->nv, sizes[7]};
-  for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
 /* A solve from the plan or from nodes, as far as `most` steps lead, which count for the call. It ends

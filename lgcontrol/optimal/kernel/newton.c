@@ -83,6 +83,17 @@ LG_INLINE double share_of(const lg_task *q, int64_t k)
   return q->steps[k < q->horizon ? k : q->horizon - 1] / q->dt;
 }
 
+/* Whether a constraint is a soft row, and what it costs that one is exceeded at a node. */
+LG_INLINE int is_soft(const lg_model *m, const lg_task *q, int64_t j)
+{
+  return j < m->ns && isfinite(q->weight[j]);
+}
+
+LG_INLINE double penalty_on(const lg_task *q, int64_t k, int64_t j, double excess)
+{
+  return q->weight[j] * share_of(q, k) * (excess + excess * excess / 2);
+}
+
 LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 LG_INLINE double larger(double a, double b) { return a > b ? a : b; }
 LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
@@ -1112,17 +1123,17 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
   const int64_t na = m->ns + m->ne, elastic = s->mem->elastic;
   int64_t terms = 0;
   for (int64_t j = 0; j < na; j++) {
-    const int is_equal = j >= m->ns, is_soft = !is_equal && isfinite(q->weight[j]);
-    const int may = !is_soft && m->start[j] == 0, is_priced = may && !is_equal && s->priced > 0;
+    const int is_equal = j >= m->ns, soft = is_soft(m, q, j), may = !soft && m->start[j] == 0;
+    const int is_priced = may && !is_equal && s->priced > 0;
     const int is_elastic = may && !is_priced && elastic;
     const double d = s->d[m->row[j]], hard = is_priced ? s->priced : is_elastic ? s->mem->penalty : 0;
-    const double first = is_soft ? q->weight[j] * s->scale / d : hard;
+    const double first = soft ? q->weight[j] * s->scale / d : hard;
     for (int64_t k = 0, i = j; k <= q->horizon; k++, i += na) {
       const int on = (!is_equal || elastic) && m->active[i] != 0;
-      const int gives = on && (is_soft || is_priced || is_elastic);
-      const double share = is_soft ? share_of(q, k) : 1;
+      const int gives = on && (soft || is_priced || is_elastic);
+      const double share = soft ? share_of(q, k) : 1;
       s->holds[i] = on, s->gives[i] = gives, s->v[i] = is_equal && is_elastic ? hard : 0;
-      s->w1[i] = first * share, s->w2[i] = is_soft ? first / d * share : 0;
+      s->w1[i] = first * share, s->w2[i] = soft ? first / d * share : 0;
       terms += on + gives;
     }
   }
@@ -1148,7 +1159,7 @@ static double violated(const lg_model *m, const lg_task *q, const lg_state *s, d
   double sum = weighed_sum(s->gap, q->horizon, m->nx, s->rate), high = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
-      if (m->active[k * na + j] == 0 || (j < m->ns && isfinite(q->weight[j]))) continue;
+      if (m->active[k * na + j] == 0 || is_soft(m, q, j)) continue;
       double h = scaled(m, s, s->rows + k * m->nr, j);
       h = j < m->ns ? larger(h, 0) : fabs(h);
       sum += h, high = larger(high, h);
@@ -1222,8 +1233,7 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
   for (int64_t j = 0; j < m->ns; j++) {
     const double e = over(m, s, rows, j);
     if (m->active[k * (m->ns + m->ne) + j] == 0 || !(e > 0)) continue;
-    const int is_soft = isfinite(q->weight[j]);
-    sum += (is_soft ? q->weight[j] * share_of(q, k) : s->priced / s->scale) * (e + e * e / 2);
+    sum += is_soft(m, q, j) ? penalty_on(q, k, j, e) : s->priced / s->scale * (e + e * e / 2);
   }
   return sum;
 }
@@ -1436,7 +1446,7 @@ static void set_limits(const lg_model *m, const lg_task *q, lg_state *s, const l
     for (int64_t j = 0; j < m->nv; j++)
       s->lowest[k * m->nv + j] = s->lower[j], s->highest[k * m->nv + j] = s->upper[j];
   for (int64_t j = 0; j < m->ns + m->ne; j++) {
-    const int hard = j < m->ns && !isfinite(q->weight[j]) && !m->start[j];
+    const int hard = j < m->ns && !is_soft(m, q, j) && !m->start[j];
     const double by = relaxed_by(q, o, q->limit[j], 1 / s->d[m->row[j]]);
     s->limit[j] = q->limit[j] + (hard ? m->sign[j] * by : 0);
   }
@@ -2246,8 +2256,8 @@ static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < m->ns; j++) {
       const double h = over(m, s, s->rows + k * m->nr, j);
-      if (s->holds[k * (m->ns + m->ne) + j] != 0 && isfinite(q->weight[j]) && h > 0)
-        cost += q->weight[j] * share_of(q, k) * (h + h * h / 2);
+      if (s->holds[k * (m->ns + m->ne) + j] != 0 && is_soft(m, q, j) && h > 0)
+        cost += penalty_on(q, k, j, h);
     }
   return cost;
 }
@@ -2295,8 +2305,7 @@ static double merit(const lg_model *m, const lg_task *q, const lg_state *s, doub
       double h = over(m, s, s->t_rows + k * m->nr, j);
       if (j >= m->ns) h = fabs(h);
       if (m->active[k * na + j] == 0 || h <= 0) continue;
-      if (j < m->ns && isfinite(q->weight[j]))
-        soft += q->weight[j] * share_of(q, k) * (h + h * h / 2);
+      if (is_soft(m, q, j)) soft += penalty_on(q, k, j, h);
       else hard += s->d[m->row[j]] * h;
     }
   return s->scale * (f + soft) + s->priced * hard;

@@ -124,8 +124,7 @@ static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
       if (m->active[k * na + j] == 0) continue;
       const double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (isnan(h)) return INFINITY;
-      if (j < m->ns && isfinite(q->weight[j]) && h > 0)
-        cost += q->weight[j] / q->dt * share_of(q, k) * (h + h * h / 2);
+      if (is_soft(m, q, j) && h > 0) cost += penalty_on(q, k, j, h) / q->dt;
     }
   return isnan(cost) ? INFINITY : cost;
 }
@@ -179,13 +178,15 @@ LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_setting
   return gap;
 }
 
-/* The parts of what a solve led to, to memory of the task or back. */
-static void keep(const lg_model *m, lg_task *q, int64_t size, int64_t numbers, int back)
+/* Everything that a plan is, to some memory or back. */
+static void swap_plan(const lg_model *m, lg_task *q, double *at, int back)
 {
-  double *at = q->best + size;
-  double *const parts[] = {q->plan, q->rows, q->K, q->memory};
-  const int64_t sizes[] = {size, (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx, numbers};
-  for (int i = 0; i < 4; at += sizes[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], sizes[i]);
+  int64_t sizes[8];
+  lg_newton_sizes(m, q->horizon, sizes);
+  double *const parts[] = {q->plan, q->rows, q->K, q->scales, q->memory};
+  const int64_t count[] = {sizes[1], (q->horizon + 1) * m->nr, q->horizon * m->nv * m->nx,
+    m->nr + m->nx + m->nv, sizes[7]};
+  for (int i = 0; i < 5; at += count[i], i++) copy(back ? parts[i] : at, back ? at : parts[i], count[i]);
 }
 
 /* A solve from the nodes of the plan, by another way where the first leads nowhere: a problem is said
@@ -204,14 +205,14 @@ LG_EXPORT int lg_newton_plan(const lg_model *m, lg_task *q, const lg_settings *o
   if (!(status == LG_STALLED || status == LG_INFEASIBLE) || taken >= most || !can_relax(m, q))
     return status;
   const lg_task before = *q;
-  keep(m, q, sizes[1], sizes[7], 0);
+  swap_plan(m, q, q->best + sizes[1], 0);
   copy(q->plan, q->best, sizes[1]), copy(last, log + taken * LG_LOG, LG_LOG);
   q->resume = LG_ELASTIC, q->max_iterations = most - taken, q->log = log + taken * LG_LOG;
   const int other = lg_newton_solve(m, q, o);
   q->max_iterations = most, q->log = log, q->iterations += taken;
   q->evaluations += before.evaluations, q->factorizations += before.factorizations;
   if (other == LG_CONVERGED) return other;
-  keep(m, q, sizes[1], sizes[7], 1);
+  swap_plan(m, q, q->best + sizes[1], 1);
   copy(log + q->iterations * LG_LOG, last, LG_LOG);
   q->elastic = before.elastic, q->mu = before.mu, q->penalty = before.penalty;
   return (int)(q->status = other == status || other == LG_ITERATIONS ? other : LG_STALLED);
