@@ -232,13 +232,6 @@ static int run_on(const lg_model *m, lg_task *q, const lg_loop *c, double from, 
   return all_finite(x, m->nq);
 }
 
-static void difference(const lg_model *m, lg_task *q, const double *x, const double *from, double *e)
-{
-  const double *in[] = {x, from};
-  double *const out[] = {e};
-  call(&m->error, 1, in, out, q->work);
-}
-
 /* Correct the estimate by the state x at time t that follows on the last one. What inputs that may
  * fail explain of the error is no disturbance. */
 static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, const double *x)
@@ -256,11 +249,11 @@ static void observe(const lg_model *m, lg_task *q, const lg_loop *c, double t, c
       copy(push, b.inputs, own_inputs(m)), copy(moved, b.seen_x, nq);
       push[c->bias_places[j]] += side ? -h : h;
       fine = run_on(m, q, c, *b.seen_t, t, push, moved) && fine;
-      difference(m, q, moved, guess, away);
+      errors(m, 1, moved, guess, away, q->work);
       for (int64_t i = 0; i < nx; i++)
         G[i + j * nx] = side ? (G[i + j * nx] - away[i]) / (2 * h) : away[i];
     }
-  difference(m, q, x, guess, missed);
+  errors(m, 1, x, guess, missed, q->work);
   if (!fine || !all_finite(missed, nx) || !all_finite(G, nx * n)) return;
   normal_inverse(nx, n, G, c->bias_numbers[LG_UNOBSERVABLE], inverse);
   least_size(nx, n, G, missed, inverse, asked);
@@ -306,7 +299,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
   *b.has_target = 0;
   for (int number = 0; number <= (int)set[LG_STEPS]; number++) {
     rates_at(m, q, c, t, x, u, rate, by_x, by_u);
-    difference(m, q, x, x_ref, away);
+    errors(m, 1, x, x_ref, away, q->work);
     copy(before, left, has_left ? size : 0);
     for (int64_t i = 0; i < own; i++) {
       double sum = 0;
@@ -374,9 +367,7 @@ static void steady(const lg_model *m, lg_task *q, const lg_loop *c, double t, co
       step[i] = 0;
       for (int64_t j = 0; j < size; j++) step[i] -= b.inverse[i + j * size] * left[j];
     }
-    const double *in[] = {x, step, q->p};
-    double *const out[] = {to};
-    call(&m->retract, 1, in, out, q->work);
+    retract(m, q, 1, x, step, to, q->work);
     copy(x, to, m->nq);
     for (int64_t i = 0; i < nv; i++) u[own_control(m, c, i)] += step[nx + i];
     for (int64_t i = 0; i < nd; i++) b.multipliers[i] += step[own + i];

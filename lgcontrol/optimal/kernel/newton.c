@@ -217,6 +217,23 @@ LG_INLINE void call(const lg_function *f, int64_t items, const double *const *in
   f->call(f->own, items, in, out, scratch);
 }
 
+/* Error coordinates of states, each from another one; and states at error coordinates from others. */
+LG_INLINE void errors(const lg_model *m, int64_t count, const double *x, const double *from, double *e,
+                      double *scratch)
+{
+  const double *in[] = {x, from};
+  double *const out[] = {e};
+  call(&m->error, count, in, out, scratch);
+}
+
+LG_INLINE void retract(const lg_model *m, const lg_task *q, int64_t count, const double *x,
+                       const double *e, double *to, double *scratch)
+{
+  const double *in[] = {x, e, q->p};
+  double *const out[] = {to};
+  call(&m->retract, count, in, out, scratch);
+}
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
@@ -906,9 +923,7 @@ static double move(const lg_model *m, lg_task *q, lg_state *s, double alpha)
 {
   const int64_t N = q->horizon, M = N + 1, na = m->ns + m->ne;
   for (int64_t i = 0; i < M * m->nx; i++) s->move[i] = alpha * s->eps[i];
-  const double *in[] = {s->now.x, s->move, q->p};
-  double *const out[] = {s->trial.x};
-  call(&m->retract, M, in, out, s->scratch);
+  retract(m, q, M, s->now.x, s->move, s->trial.x, s->scratch);
   if (m->nf == 0) copy(s->trial.x, s->now.x, m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++)
@@ -1244,10 +1259,10 @@ static void extend(const lg_model *m, lg_task *q, lg_state *s, double tau)
 {
   const int64_t N = q->horizon, k = N - 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   double best = INFINITY, e[nx + LG_W], given[m->nu], kept[m->nu], *u = s->trial.u + k * m->nu;
-  const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x, *x_ref = q->x_ref;
-  const double *both[] = {x + k * m->nq, x_ref + k * m->nq}, *last[] = {LG_END(x)};
-  double *const off[] = {e}, *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
-  call(&m->error, 1, both, off, s->scratch);
+  const double *u_ref = q->u_ref + k * m->nu, *x = s->trial.x;
+  const double *last[] = {LG_END(x)};
+  double *const found[] = {s->t_cost + N, s->t_rows + N * m->nr};
+  errors(m, 1, x + k * m->nq, q->x_ref + k * m->nq, e, s->scratch);
   copy(given, u, m->nu);
   for (int number = 0; number < 3; number++) {
     copy(u, given, m->nu);
@@ -1280,19 +1295,13 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
   double away[nx + LG_W];
-  if (stepped && m->nf > 0) {
-    const double *in[] = {s->now.x, s->eps, q->p};
-    double *const out[] = {s->trial.x};
-    call(&m->retract, 1, in, out, s->scratch);
-  } else {
-    copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
-  }
-  double *const off[] = {away};
+  if (stepped && m->nf > 0) retract(m, q, 1, s->now.x, s->eps, s->trial.x, s->scratch);
+  else copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
-    const double *both[] = {s->trial.x + k * m->nq, s->now.x + k * m->nq};
+    const int64_t at = k * m->nq;
     double *u = s->trial.u + k * m->nu;
-    if (how != LG_ALONE) call(&m->error, 1, both, off, s->scratch);
+    if (how != LG_ALONE) errors(m, 1, s->trial.x + at, s->now.x + at, away, s->scratch);
     for (int64_t j = 0; j < nv; j++) {
       const double v = u[m->controls[j]];
       double own = how == LG_ALONE ? v : v + dot((int)nx, s->K + (k * nv + j) * xp, away);
@@ -1325,12 +1334,10 @@ static void first_state(const lg_model *m, lg_task *q, lg_state *s, double *x)
     copy(x, q->x0, m->nq);
     return;
   }
-  const double *both[] = {x, q->x0}, *in[] = {q->x0, move_, q->p};
-  double *const off[] = {away}, *const out[] = {to};
-  call(&m->error, 1, both, off, s->scratch);
+  errors(m, 1, x, q->x0, away, s->scratch);
   for (int64_t i = 0; i < m->nx; i++) move_[i] = 0;
   for (int64_t i = 0; i < m->nf; i++) move_[m->free[i]] = away[m->free[i]];
-  call(&m->retract, 1, in, out, s->scratch);
+  retract(m, q, 1, q->x0, move_, to, s->scratch);
   copy(x, to, m->nq);
 }
 
@@ -1518,10 +1525,8 @@ static void measure(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr, na = m->ns + m->ne;
   double *size = s->size, others[nv + 1], with[nx];
-  const double *in[] = {s->now.x, q->x_ref};
-  double *const out[] = {s->move};
   for (int64_t i = 0; i < nx; i++) size[i] = 0;
-  call(&m->error, N + 1, in, out, s->scratch);
+  errors(m, N + 1, s->now.x, q->x_ref, s->move, s->scratch);
   for (int64_t i = 0; i < (N + 1) * nx; i++)
     if (isfinite(s->move[i])) size[i % nx] = widest(size[i % nx], s->move[i]);
   for (int64_t j = 0; j < nv; j++) {

@@ -68,9 +68,7 @@ static void policy_mean(const lg_model *m, const lg_task *q, lg_state *s, const 
 static double away_from(const lg_model *m, const lg_task *q, lg_state *s, const double *x, int64_t k)
 {
   double e[m->nx];
-  const double *in[] = {x, q->x_ref + k * m->nq};
-  double *const out[] = {e};
-  call(&m->error, 1, in, out, s->scratch);
+  errors(m, 1, x, q->x_ref + k * m->nq, e, s->scratch);
   return largest(e, m->nx, 0);
 }
 
@@ -89,9 +87,7 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
     const double *x = s->trial.x + k * nq, *u_ref = q->u_ref + k * m->nu;
     double *u = s->trial.u + k * m->nu, *after = s->trial.x + (k + 1) * nq;
     if (feedback == LG_REGULATORS) {
-      const double *both[] = {x, q->x_ref + k * nq};
-      double *const off[] = {e};
-      call(&m->error, 1, both, off, s->scratch);
+      errors(m, 1, x, q->x_ref + k * nq, e, s->scratch);
       for (int64_t i = 0; i < nv; i++)
         own[i] = u_ref[m->controls[i]] + dot((int)nx, s->K + (k * nv + i) * xp, e);
     }
