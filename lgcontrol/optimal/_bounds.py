@@ -327,7 +327,7 @@ def _check_on_group(
 
 def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
     """Ask whether limits of angles that are several turns are degrees."""
-    units = _units(system, kind, name)
+    units = units_of(system, kind, name)
     for side in ("lower", "upper"):
         given = bound._limit(side, 0.0)
         limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
@@ -338,7 +338,7 @@ def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
                 return
 
 
-def _units(system: System, kind: str, name: str) -> dict[str, str]:
+def units_of(system: System, kind: str, name: str) -> dict[str, str]:
     """Units of what `bounded_place` found; of [cos, sin] only that of the angle."""
     state = system.state
     if kind == "block":

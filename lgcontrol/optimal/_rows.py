@@ -22,6 +22,7 @@ from ._bounds import (
     bounded_place,
     limit_rows,
     place_text,
+    units_of,
 )
 from ._expressions import KnownQuantity, column_of, entries_of, parameter_index, spelled_out
 
@@ -313,29 +314,17 @@ def rows_along(
             yield one, label, row, float(low), float(high)
 
 
-def unit_of(system: System, bound: Bound) -> str:
-    """Unit of what `bounded_along` says of a bound; empty where it has none or several."""
-    if bound.shown is not None:
-        return bound.shown.unit
-    if not isinstance(bound.of, str):
-        return ""
-    kind, name = bounded_place(system, bound)
-    state = system.state
-    names: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-        "input": (system.input_names, [entry.unit for entry in system.inputs]),
-        "coordinate": (state.coordinate_names, state.coordinate_units),
-        "tangent": (state.tangent_names, state.tangent_units),
-    }
-    own, units = names.get(kind, ((), ()))
-    return dict(zip(own, units, strict=True)).get(name, "")
-
-
 def unit_named(system: System, bounds: Sequence[Bound], name: str) -> str:
     """Unit of a quantity that some bounds limit, by the name of `bounded_along`."""
     group = system.state
     units = dict(zip(group.coordinate_names, group.coordinate_units, strict=True))
     units |= {one.name: one.unit for one in system.inputs}
-    units |= {one.label: unit for one in bounds if (unit := unit_of(system, one))}
+    for bound in bounds:
+        own = ["" if bound.shown is None else bound.shown.unit]
+        if bound.shown is None and isinstance(bound.of, str):
+            own = [*units_of(system, *bounded_place(system, bound)).values()]
+        if len(own) == 1 and own[0]:
+            units[bound.label] = own[0]
     return units.get(name, units.get(name.partition("[")[0], ""))
 
 

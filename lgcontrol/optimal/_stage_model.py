@@ -508,13 +508,9 @@ class StageModel:
         along += F.transpose(0, 2, 1) @ bend @ F
         end = self._calls.get("end_curvature")
         if end is None:
-            end = self.end_curvature.in_place()
-            end.inputs["w"][:] = once.end_weights
-            self._calls["end_curvature"] = end
-        given = end.inputs
-        given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
-        given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
-        given["P"][:], given["row_prices"][:] = setting.terminal, row_prices[-1]
+            end = self._calls["end_curvature"] = self.end_curvature.in_place()
+        once.fill_end(end.inputs, nodes, setting)
+        end.inputs["row_prices"][:] = row_prices[-1]
         return along, end().copy()
 
     def advance(

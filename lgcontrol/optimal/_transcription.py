@@ -154,10 +154,13 @@ class Transcription:
         share = np.append(steps, steps[-1])[:, None] / self.problem.dt
         return float((share * soft[finite] * (s + s**2 / 2)).sum())
 
-    def call_of(self, function: ModelFunction) -> InPlaceCall:
-        """A function of all stages, with weights and lengths of steps written."""
+    def call_of(self, function: ModelFunction, *more: str) -> InPlaceCall:
+        """A function of all stages, with weights and lengths of steps written.
+
+        Stages share the arguments that they share in all functions, and `more`.
+        """
         problem = self.problem
-        call = function.in_place(problem.horizon, shared=self.shared)
+        call = function.in_place(problem.horizon, shared=(*self.shared, *more))
         call.inputs["w"][:] = self.path_weights
         call.inputs["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
         return call
@@ -166,9 +169,7 @@ class Transcription:
         """Results of a function for all stages, in memory that the next call overwrites."""
         call = self._calls.get(name)
         if call is None:
-            function = getattr(self._functions, name)
-            call = self.call_of(function)
-            self._calls[name] = call
+            call = self._calls[name] = self.call_of(getattr(self._functions, name))
         fill_stages(call.inputs, nodes, setting)
         return call()
 
@@ -176,15 +177,15 @@ class Transcription:
         """The same for the end of the horizon."""
         call = self._calls.get(name)
         if call is None:
-            call = getattr(self._functions, name).in_place()
-            call.inputs["w"][:] = self.end_weights
-            self._calls[name] = call
-        given = call.inputs
-        given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
-        given["x_ref"][:], given["p"][:], given["P"][:] = (
-            setting.x_ref[-1], setting.p, setting.terminal,
-        )  # fmt: skip
+            call = self._calls[name] = getattr(self._functions, name).in_place()
+        self.fill_end(call.inputs, nodes, setting)
         return call()
+
+    def fill_end(self, given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:
+        """Write the arguments of the end of the horizon."""
+        given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
+        given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
+        given["P"][:], given["w"][:] = setting.terminal, self.end_weights
 
 
 def fill_stages(given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:

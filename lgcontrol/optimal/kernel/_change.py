@@ -324,21 +324,14 @@ class ChangeSolver:
         once, nodes, setting = self.model.transcription, at.nodes, at.setting
         found = {}
         for name, (function, shared) in self._parts.items():
-            call = function.in_place(None if shared is None else self.N, shared=shared or ())
-            given = call.inputs
             if shared is None:
-                given["t"][()], given["x"][:], given["u"][:] = (
-                    nodes.t[-1], nodes.x[-1], setting.u_ref[-1],
-                )  # fmt: skip
-                given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
-                given["P"][:], given["w"][:] = setting.terminal, once.end_weights
-                given["price"][:] = at.price[-1]
+                call = function.in_place()
+                once.fill_end(call.inputs, nodes, setting)
+                call.inputs["price"][:] = at.price[-1]
             else:
-                problem = self.model.problem
-                fill_stages(given, nodes, setting)
-                given["w"][:] = once.path_weights
-                given["dt"][...] = problem.dt if problem.has_equal_steps else problem.steps
-                given["lam"][:], given["price"][:] = at.lam, at.price[:-1]
+                call = once.call_of(function, *shared[len(once.shared) :])
+                fill_stages(call.inputs, nodes, setting)
+                call.inputs["lam"][:], call.inputs["price"][:] = at.lam, at.price[:-1]
             found[name] = call
         return found
 
