@@ -58,10 +58,8 @@ class Bound:
         (`System.limits`), of joints and their rates for example. Inputs keep theirs in any case.
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
-        name of a parameter. Without it the bound is a hard constraint. In a `PhasedProblem` w is
-        not per s: each node counts w, so that twice the steps cost twice as much. Lengths of its
-        steps are optimised, and the solver's weights of soft bounds are constants. The squared
-        excess counts per s there: ``Residual(lambda t, x, u, p: ca.fmax(0.0, x[1] - 0.5), 20.0)``.
+        name of a parameter. Without it the bound is a hard constraint. Each node counts as long as
+        its step, also in phases of free durations.
     at : {"both", "path", "terminal", "start"} or range
         Nodes at which it holds: along the horizon, at an end of it, or by their numbers, as in
         ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what

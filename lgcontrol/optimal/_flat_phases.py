@@ -13,7 +13,16 @@ from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, get_method
 from ..systems import Input, Parameter, System
 from ..systems._internal import TrajectoryPoint, check_state, point_states
-from ._bounds import ALONG, Bound, NamedRows, PointRows, check_numbers, with_known_limits
+from ._bounds import (
+    ALONG,
+    Bound,
+    NamedRows,
+    PointRows,
+    check_numbers,
+    limit_rows,
+    with_known_limits,
+)
+from ._expressions import parameter_index
 from ._phase import Phase
 from ._phase_shapes import PhaseShape
 from ._places import free_errors
@@ -45,6 +54,12 @@ def least_effort(system: System) -> np.ndarray:
     """Weights on the controls of a system, by their ranges, that only tell plans apart."""
     ranges = [entry.upper - entry.lower for entry in system.inputs if entry.role == "control"]
     return np.array([LEAST_EFFORT * 4.0 / r**2 if 0 < r < np.inf else LEAST for r in ranges])
+
+
+def _root(length: Any) -> Any:
+    """The root of lengths, with a slope of zero where these are none."""
+    is_none = length <= 0
+    return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
 
 
 def _pieces(t: Any, edges: np.ndarray, values: np.ndarray) -> Any:
@@ -116,7 +131,10 @@ class FlatPhases:
             free="all" if is_periodic else names,
             arrival=None if arrival is None else self.beside(system, arrival),
             costs=[haste, *(c for i in spans for c in self._costs(i))],
-            residuals=[*self._priors(), *(r for i in spans for r in self._residuals(i))],
+            residuals=[
+                *self._priors(), *(r for i in spans for r in self._residuals(i)),
+                *(r for i in spans for r in self._soft_squares(i)),
+            ],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
         )  # fmt: skip
 
@@ -505,10 +523,6 @@ class FlatPhases:
         def effort(t: Any, x: Any, u: Any, p: Any) -> Any:
             return (u - u_ref)[controls]
 
-        def root(length: Any) -> Any:
-            is_none = length <= 0  # where the root has no slope
-            return ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
-
         terms: list[tuple[Residual, Callable[..., Any]]] = []
         if phase.Q is not None:
             weight = error_weight("Q", phase.Q, system, steps)
@@ -522,13 +536,111 @@ class FlatPhases:
                 return residual.expression(system, t, x, u, p)
 
             terms.append((residual, own_value))
-        return [one for term, value in terms for one in self._terms(i, term, value, root)]
+        return [one for term, value in terms for one in self._terms(i, term, value, _root)]
 
     def _bounds(self, i: int) -> list[Bound]:
         """Bounds of a phase at its nodes, and what its controls may do less than others'."""
+        found = []
+        for one in self._placed(i):
+            bound = one.bound
+            if bound.soft is None:
+                rows = NamedRows(one.function, one.names)
+                found.append(replace(bound, of=rows, at=one.nodes, name=bound.label))
+                continue
+            longest, _ = self._longest(i, one)
+
+            def linear(
+                t: Any, x: Any, u: Any, p: Any, one: PlacedBound = one, longest: float = longest
+            ) -> Any:
+                return self._excess(one, t, x, u, p) * self._counted(i, one, t, x) / longest
+
+            names = self._sides(one)[0]
+            found.append(
+                Bound(
+                    NamedRows(linear, names, longest), upper=0.0, soft=bound.soft, at=one.nodes,
+                    name=bound.label,
+                )
+            )  # fmt: skip
+        return found
+
+    def _soft_squares(self, i: int) -> Iterator[Residual]:
+        """What soft bounds of a phase weigh besides its bounds, so that they count per s.
+
+        A node of the length ℓ counts ``ℓ w (s + s²/2)`` of the excess s. Its row ``ℓ s / L`` of the
+        weight ``w L``, with L twice the longest ℓ, counts ``w (ℓ s + ℓ² s² / (2 L))``. What is left
+        is ``½ w ℓ (1 − ℓ/L) s²``.
+        """
+        for one in self._placed(i):
+            if one.bound.soft is None:
+                continue
+            longest, is_even = self._longest(i, one)
+            if is_even:
+                continue
+
+            def left(
+                t: Any, x: Any, u: Any, p: Any, one: PlacedBound = one, longest: float = longest
+            ) -> Any:
+                length = self._counted(i, one, t, x)
+                share = _root(length * (1 - length / longest))
+                return share * ca.fmax(0.0, self._excess(one, t, x, u, p))
+
+            name = f"excess of {one.bound.label} of {self.phases[i].name}"
+            yield Residual(left, one.bound.soft, name=name, at=one.nodes)
+
+    def _longest(self, i: int, one: PlacedBound) -> tuple[float, bool]:
+        """The L of `_soft_squares` for a bound, and whether all its nodes count that, in s."""
+        phase = self.phases[i]
+        shares = phase.lengths_of_nodes(of_inputs=one.needs_input)
+        counted = phase.limits[1] * shares[np.array(one.nodes) - int(self.starts[i])]
+        most, least = float(counted.max()), float(counted.min())
+        is_even = most - least <= SAME_LENGTH * most
+        if phase.is_free or not is_even or isinstance(one.bound.of, PointRows):
+            return 2 * most, False
+        return most, True
+
+    def _counted(self, i: int, one: PlacedBound, t: Any, x: Any) -> Any:
+        """Time in s that each row of a soft bound counts at node t of a phase."""
+        shares = self.phases[i].lengths_of_nodes(of_inputs=one.needs_input)
+        edges = self.starts[i] + np.arange(1, len(shares)) - 0.5
+        length = _pieces(t, edges, shares) * self._seconds(x, i)
+        weights = [1.0]
+        if isinstance(one.bound.of, PointRows):
+            weights = [*collocation_of(self.method).points.values()]
+        _, rows = self._sides(one)
+        return length * ca.DM(np.repeat(weights, len(rows) // len(weights)))
+
+    def _sides(self, one: PlacedBound) -> tuple[tuple[str, ...], list[tuple[int, float, Any]]]:
+        """Names of one-sided rows, and of each row, sign and limit, a number or place in p."""
+        bound, count = one.bound, len(one.names)
+        parameters = [entry.name for entry in (*self.phases[0].system.parameters, *self.extra)]
+        found: list[tuple[int, float, Any]] = []
+        for side, sign in (("upper", 1.0), ("lower", -1.0)):
+            label, limit = f"{side} of bound {bound.label!r}", getattr(bound, side)
+            if isinstance(limit, str):
+                place = parameter_index(label, limit, parameters)
+                found += [(row, sign, place) for row in range(count)]
+            else:
+                copies = self._points if isinstance(bound.of, PointRows) else 1
+                own = np.tile(limit_rows(label, limit, count // copies), copies).tolist()
+                found += [(row, sign, own[row]) for row in range(count) if np.isfinite(own[row])]
+        found.sort(key=lambda side: side[0])
+        return tuple(one.names[row] for row, *_ in found), found
+
+    def _excess(self, one: PlacedBound, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """How far each one-sided row of a bound is outside of its limit, negative inside."""
+        value = one.function(t, x, u, p)
+        sides = self._sides(one)[1]
+        return ca.vertcat(
+            *(
+                sign * (value[row] - (p[limit] if isinstance(limit, int) else limit))
+                for row, sign, limit in sides
+            )
+        )
+
+    def _placed(self, i: int) -> Iterator[PlacedBound]:
+        """Bounds of a phase as functions of the whole, with the nodes at which they hold."""
         phase = self.phases[i]
         first, last = int(self.starts[i]), int(self.starts[i + 1])
-        found = []
         known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
         for bound in (*known, *self._tighter(i)):
             names, needs_input, by_state = named_rows(phase.system, bound, len(self.extra))
@@ -577,29 +689,14 @@ class FlatPhases:
                         if bound.at in ALONG
                         else range(nodes.start, min(nodes.stop, last), nodes.step)
                     )
-                for part, share in self._alike_nodes(i, bound, nodes, needs_input):
-                    rows = NamedRows(function, names, share)
-                    found.append(replace(bound, of=rows, at=part, name=bound.label))
-        return found
+                if nodes:
+                    yield PlacedBound(bound, function, names, nodes, needs_input)
 
     def _input_coordinates(self, i: int) -> set[int]:
         """Coordinates of a phase's state that its linear inputs have."""
         shape = self.shapes[i]
         more = shape.more if shape.kind == "linear" else 0
         return {*range(shape.nq, shape.nq + more)}
-
-    def _alike_nodes(
-        self, i: int, bound: Bound, nodes: range, of_inputs: bool
-    ) -> list[tuple[range, float]]:
-        """Nodes of a bound with the share of its weight that they count: of soft ones by length."""
-        phase, first = self.phases[i], int(self.starts[i])
-        if bound.soft is None or not nodes:
-            return [(nodes, 1.0)]
-        shares = phase.node_weights(of_inputs=of_inputs)[np.array(nodes) - first]
-        shares[np.abs(shares - 1.0) < SAME_LENGTH] = 1.0
-        is_new = np.abs(np.diff(shares)) > SAME_LENGTH * shares[1:]
-        edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(nodes)]
-        return [(nodes[a:b], float(shares[a])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
     def _tighter(self, i: int) -> list[Bound]:
         """Bounds of the controls of a phase where another phase allows more."""
@@ -628,6 +725,16 @@ class FlatPhases:
             return group.minus(now, first)
 
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
+
+
+class PlacedBound(NamedTuple):
+    """A bound of a phase: its rows as a function of the whole, and the nodes at which it holds."""
+
+    bound: Bound
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+    nodes: range
+    needs_input: bool
 
 
 class Coordinates(NamedTuple):

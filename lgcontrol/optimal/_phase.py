@@ -56,8 +56,7 @@ class Phase:
         State, or an object with ``x`` and ``u``, of its errors and efforts. If left out it is that
         of the problem, which is of the first phase's group.
     lengths : array_like, shape (steps,), optional
-        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out. A soft bound
-        counts w at each node, not per s, times the length of its step next to the mean.
+        Ratio of the lengths of the steps, such as ``[1, 1, 2, 4]``; equal if left out.
     blocks : int, sequence of int or mapping, optional
         Steps of the phase over which an input stays, as of `OptimalControlProblem`. The first block
         begins with the phase.
@@ -88,7 +87,7 @@ class Phase:
     lengths: Any = None
     blocks: Any = None
     duration_prior: Any = None
-    _nodes: int = 0  # of the phase that this one refines, which weigh soft bounds
+    _is_refined: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
@@ -130,16 +129,15 @@ class Phase:
         lengths = np.ones(self.steps) if self.lengths is None else np.asarray(self.lengths, float)
         return lengths / lengths.sum()
 
-    def node_weights(self, *, of_inputs: bool = False) -> np.ndarray:
-        """Length of each node's step next to the mean, by which soft bounds count, (steps + 1,).
+    def lengths_of_nodes(self, *, of_inputs: bool = False) -> np.ndarray:
+        """Share of the duration for which each node counts in soft bounds, (steps + 1,).
 
-        The last node's is that of the step before. A refined phase has the weights of the
-        trapezoidal rule, next to the mean of the other phase; of inputs the lengths of their steps.
+        Its step, of the last node that before it. A refined phase has the weights of the
+        trapezoidal rule, of inputs the lengths of their steps.
         """
-        shares = self.shares * (self._nodes or self.steps)
-        ends = np.append(shares, shares[-1])
-        if not self._nodes or of_inputs:
-            return ends
+        shares = self.shares
+        if not self._is_refined or of_inputs:
+            return np.append(shares, shares[-1])
         return (np.append(shares, 0.0) + np.append(0.0, shares)) / 2
 
     @property

@@ -85,8 +85,7 @@ def _finer_phases(
             count = wanted[at : at + phase.steps]
             at += phase.steps
             lengths = np.diff(_even_grid(phase.nodes, count))
-            nodes = phase._nodes or phase.steps
-            phase = replace(phase, steps=len(lengths), lengths=lengths, _nodes=nodes)
+            phase = replace(phase, steps=len(lengths), lengths=lengths, _is_refined=True)
         phases.append(phase)
     return problem.with_phases(phases)
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from lgcontrol.codegen._internal import UnknownNameError
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem, Residual
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import Input, Parameter, System
 
 CART = System(
     "cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u[0]], inputs=[Input("push", "N", -1, 1)]
@@ -185,7 +185,7 @@ def test_priors_that_mean_nothing_are_refused():
 
 
 def test_a_squared_excess_counts_per_s_whatever_the_steps_of_a_phase():
-    slow = Bound("v", upper=0.5, soft=0.05)
+    slow = Bound("v", upper=0.5, soft=0.25)
     excess = Residual(lambda t, x, u, p: ca.fmax(0.0, x[1] - 0.5), 20.0)
     costs = []
     for steps in (20, 40):
@@ -200,8 +200,36 @@ def test_a_squared_excess_counts_per_s_whatever_the_steps_of_a_phase():
         costs.append([one.cost for one in found])
         over = found[0].trajectory.x[:, 1] - 0.5
         assert 0.01 < over.max() < 0.2  # both the limit and its price matter
-    assert costs[1][0] == pytest.approx(costs[0][0], rel=0.01)
-    assert costs[1][1] > 1.05 * costs[0][1]  # a soft bound of a phase counts at each node
+    assert costs[1] == pytest.approx(costs[0], rel=0.01)
+
+
+@pytest.mark.parametrize("lengths", [None, [1.0, 1.0, 2.0, 4.0, 2.0, 1.0, 1.0, 1.0]])
+def test_soft_bounds_of_a_free_duration_count_as_in_problems_of_all_durations(lengths):
+    soft = [
+        Bound("v", upper="most", soft="price"), Bound("push", -0.7, 0.4, soft=0.6),
+        Bound("v", upper=0.5, soft=0.3, at=range(3, 5)),
+    ]  # fmt: skip
+    terms = {"R": 0.1, "bounds": [*STOP, *soft]}
+    parameters = [Parameter("most", nominal=0.4), Parameter("price", nominal=0.8)]
+    shares = np.ones(8) if lengths is None else np.array(lengths)
+    phase = Phase(CART, 8, (1.0, 8.0), lengths=lengths, **terms)
+    found = PhasedProblem(phase, time_weight=0.5, parameters=parameters).solve([-2.0, 0.0])
+
+    def cost(seconds):
+        steps = seconds * shares / shares.sum()
+        one = OptimalControlProblem(
+            CART, 8, steps, Q=0.0, terminal=0.0, parameters=parameters, **terms
+        ).solve([-2.0, 0.0], tolerance=1e-9)
+        return one.cost + 0.5 * seconds
+
+    best = minimize_scalar(cost, bounds=(2.0, 7.0), method="bounded", options={"xatol": 1e-5})
+    assert found.is_success
+    assert found.cost == pytest.approx(best.fun, rel=1e-6)
+    assert found.durations["phase0"] == pytest.approx(best.x, abs=2e-3)
+    alone = PhasedProblem(
+        Phase(CART, 8, (1.0, 8.0), lengths=lengths, R=0.1, bounds=STOP), time_weight=0.5
+    ).solve([-2.0, 0.0])
+    assert found.cost > alone.cost + 0.1
 
 
 def to_rest(push, force):
