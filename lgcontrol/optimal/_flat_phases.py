@@ -34,7 +34,8 @@ from ._weights import WeightLike, error_weight, input_weight
 
 # Weight on controls in every step, as shares of half their ranges, where a phase gives no R: what
 # costs nothing is not unique. That of other controls is no more than positive, as a sweep asks.
-LEAST_EFFORT, LEAST = 1e-6, 1e-24
+# Experiment: tasks of the literature, see docs/solver_results.md.
+LEAST_EFFORT, LEAST = 1e-7, 1e-24
 # Steps that differ by this share are of one length.
 SAME_LENGTH = 1e-9
 MOTION, DURATION, FIRST = "motion", "duration", "first"

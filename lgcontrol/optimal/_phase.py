@@ -39,7 +39,7 @@ class Phase:
         In s: given, or free between two limits.
     Q, R : float, array_like or mapping, optional
         Weights per s on the error and on the controls; a stack has one for each step. Without
-        R, squares of controls that have limits weigh 1e-6 in each step, as shares of half their
+        R, squares of controls that have limits weigh 1e-7 in each step, as shares of half their
         ranges.
     costs : sequence of Cost
     residuals : sequence of Residual
