@@ -416,6 +416,27 @@ def test_what_is_not_differentiable_is_said():
     assert np.isnan(same.adjoint(u=np.ones((3, 1)))["push.lower"])
 
 
+@pytest.mark.parametrize("hold", ["zero", "first"])
+def test_a_limit_that_the_input_has_too_is_a_kink_for_all_shapes_of_inputs(hold):
+    """Linear inputs are states: there two rows of one gradient are held at the same nodes."""
+    cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "", -1, 1)])
+    problem = OptimalControlProblem(
+        cart, 6, 0.5, R=0.1, reference=[0.0], hold=hold, bounds=[Bound("x0", upper=9.0)]
+    ).symbolic("push.upper")
+    same = problem.solve([-4.0]).sensitivities()
+    with pytest.raises(ValueError, match="by push.upper: its value, 1, is also the limit of"):
+        same.by("push.upper")
+    gradient = same.adjoint(u=np.ones((6 + (hold == "first"), 1)))
+    assert np.isnan(gradient["push.upper"]) and np.isfinite(gradient["x0"]).all()
+    assert 0 < same.active["push"] <= 7
+    p = {"push.upper": 0.8}
+    found = problem.solve([-4.0], p=p, tolerance=1e-10)
+    other = problem.solve([-4.0], p={"push.upper": 0.8 + 1e-5}, tolerance=1e-10, guess=found)
+    slope = found.sensitivities().by("push.upper")
+    assert slope.cost == pytest.approx((other.cost - found.cost) / 1e-5, rel=1e-4)
+    assert slope.u.max() == pytest.approx(1.0)
+
+
 def test_what_has_no_sensitivities_is_refused_by_name():
     problem, x0 = PROBLEMS["torque"]
     found = problem.solve(x0)

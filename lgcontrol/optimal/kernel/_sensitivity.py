@@ -188,7 +188,10 @@ class Sensitivities:
         one_sided = hold.astype(bool)
         one_sided[:, sides.equal] = False
         counts = [*zip(inputs, (self._side != 0).sum(axis=0), strict=True)]
-        counts += zip(rows.names, one_sided.sum(axis=0), strict=True)
+        labels = np.array(rows.names)  # several rows, such as two limits, may have one name
+        counts += [
+            (k, one_sided[:, labels == k].any(axis=1).sum()) for k in dict.fromkeys(rows.names)
+        ]
         self.active = {}
         for name, count in counts:
             if count:
@@ -282,9 +285,9 @@ class Sensitivities:
                     known = self.problem.parameter_names
                     raise UnknownNameError(unknown_name("parameter", name, known))
                 change[self.problem.parameter_names.index(name)] = value
-            which, is_kink = self._limits
-            at_kink = which[is_kink & np.isin(which, np.flatnonzero(change))]
-            if len(at_kink):
+            which, _ = self._limits
+            at_kink = [i for i in self._kinks if change[i]]
+            if at_kink:
                 name = self.problem.parameter_names[at_kink[0]]
                 raise ValueError(
                     f"not differentiable by {name}: its value, {self._setting.p[at_kink[0]]:g}, is "
@@ -389,9 +392,9 @@ class Sensitivities:
         by_p += more
         slope, own = self._prices_by_weight
         np.add.at(by_p, own[own >= 0], (slope * found.left_rows[0])[own >= 0])
-        which, is_kink = self._limits
+        which, _ = self._limits
         np.add.at(by_p, which[which >= 0], found.left_u[0][which >= 0])
-        by_p[which[is_kink & (which >= 0)]] = np.nan
+        by_p[self._kinks] = np.nan
         by_x0 = found.left_first[0]
         by_x0[model.free] = 0.0
         by_x0 -= self._prior[1][model.n :, : model.n] @ found.x[0, 0]
@@ -453,6 +456,30 @@ class Sensitivities:
         is_on = self._side != 0
         return np.where(is_on, which[side, column], -1), is_on & (count[side, column] > 1)
 
+    @cached_property
+    def _kinks(self) -> list[int]:
+        """Parameters that set a limit which another sets, too, where the plan is at it.
+
+        Limits of inputs that are states, as linear ones are, are rows: two of them held at one node
+        with one gradient.
+        """
+        which, is_kink = self._limits
+        found = {*which[is_kink].tolist()} - {-1}
+        problem, at, model = self._plain.problem, self._at, self._solver.model
+        names = np.array(model.transcription.rows.names)
+        for bound in problem.bounds:
+            own = {limit for limit in (bound.lower, bound.upper) if isinstance(limit, str)}
+            for name in {*names.tolist()} if own else ():
+                if name != bound.label and not name.startswith(
+                    (f"{bound.label}.", bound.label + "[")
+                ):
+                    continue
+                held = (at.hold == HELD) & (names == name)
+                nodes = np.flatnonzero(held.sum(axis=1) > 1)
+                if len(nodes) and _has_twins(model.expand(at.nodes, at.setting), held, nodes):
+                    found |= {problem.parameter_names.index(limit) for limit in own}
+        return sorted(found)
+
     @property
     def _prices_by_weight(self) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the prices of exceeded rows by the parameters that are their weights."""
@@ -483,6 +510,19 @@ class Sensitivities:
 def _is_either(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Whether two numbers whose product is small are of about the same size."""
     return (a < APART * b) & (b < APART * a) & (np.maximum(a, b) < SMALL)
+
+
+def _has_twins(at: Any, held: np.ndarray, nodes: np.ndarray) -> bool:
+    """Whether two held rows of a node have the same gradient, up to a factor."""
+    end = np.zeros((1, *at.G.shape[1:]))
+    end[0, :, : at.G_end.shape[-1]] = at.G_end
+    slopes = np.concatenate([at.G, end])
+    for k in nodes:
+        own = slopes[k, held[k]]
+        own = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), LEAST)
+        if (np.abs(np.triu(own @ own.T, 1)) > 1.0 - TOLERANCE).any():
+            return True
+    return False
 
 
 def limits_by(limits: InputLimits, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
