@@ -110,9 +110,15 @@ def group_difference(given: LieGroup, expected: LieGroup) -> str:
     'elbow is SO2, expected an unwrapped angle'
     >>> group_difference(SE3, arm), group_difference(Product(base=SE3), arm)
     ('it is SE3, expected base, elbow', 'elbow is missing')
+    >>> group_difference(Rn(2), Rn(2, ("s", "v"), ("m", "m/s")))
+    'its coordinates are x0, x1, expected s [m], v [m/s]'
     """
     if not (isinstance(given, Product) and isinstance(expected, Product)):
-        return f"it is {group_words(given)}, expected {group_words(expected)}"
+        words = group_words(given), group_words(expected)
+        if words[0] != words[1]:
+            return f"it is {words[0]}, expected {words[1]}"
+        own, other = (_some(_with_units(group)) for group in (given, expected))
+        return f"its coordinates are {own}, expected {other}"
     own, other = given.blocks, expected.blocks
     if set(own).isdisjoint(other):
         return f"it has {_some(own)}, expected {_some(other)}"
@@ -124,8 +130,16 @@ def group_difference(given: LieGroup, expected: LieGroup) -> str:
     for name in (key for key in own if key in other):
         if own[name] != other[name]:
             text = group_difference(own[name], other[name])
-            found.append(f"{name} {text.removeprefix('it ')}")
+            found.append(
+                f"{name}: {text}" if "coordinates" in text else f"{name} {text.removeprefix('it ')}"
+            )
     return "; ".join(found) or f"the order of its blocks is {_some(own)}, expected {_some(other)}"
+
+
+def _with_units(group: LieGroup) -> list[str]:
+    """Coordinates with their units, if they have any."""
+    named = zip(group.coordinate_names, group.coordinate_units, strict=True)
+    return [f"{name} [{unit}]" if unit else name for name, unit in named]
 
 
 def _some(names: Iterable[str]) -> str:

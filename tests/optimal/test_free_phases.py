@@ -265,3 +265,20 @@ def test_the_cost_of_a_phase_with_weights_on_its_inputs_is_that_of_the_problem()
         [0, 0]
     )
     assert found.cost == pytest.approx(alone.cost, rel=1e-9)
+
+
+def test_a_phase_that_vanishes_is_not_needed():
+    """Coasting costs twice what the rest does, so that none of it is left."""
+    coast = System("coast", CART.state, lambda t, x, u, p: [x[1], 0.0])
+    stop = [Bound("x", 1, 1, at="terminal"), Bound("v", 0, 0, at="terminal")]
+    found = PhasedProblem(
+        [
+            Phase(CART, 10, (0.0, 5.0), name="go"),
+            Phase(coast, 3, (0.0, 5.0), costs=[Cost(lambda t, x, u, p: 1.0)], name="coast"),
+            Phase(CART, 10, (0.0, 5.0), bounds=stop, name="brake"),
+        ],
+        time_weight=1.0,
+    ).solve([0.0, 0.0])
+    assert found.durations["coast"] < 1e-5 and found.is_success
+    told = "phase 'coast' is not needed: its duration ends at 0 s, and every second of it costs 1;"
+    assert told in found.message and "widen" not in found.message

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._causes import LastIterate, causes_of
+from .._flat_phases import DURATION
 from .._outcome import (
     ACCEPTABLE_RESIDUAL,
     OTHER_START,
@@ -261,6 +262,15 @@ class KernelResults:
             if at.G[:, row, varies].any() or at.G_end[row, varies[:n]].any():
                 continue
             price = found["scales"][row] * z[:, j].sum() / found["kept"][SCALE]
+            is_gone = side == "lower" and sides.limit[j] == 0.0
+            if is_gone and names[row].startswith(f"{DURATION}."):
+                phase = names[row].removeprefix(f"{DURATION}.")
+                told.append(
+                    f"phase {phase!r} is not needed: its duration ends at 0 s, and every second of "
+                    f"it costs {price:.2g}; leave the phase out, or give it a least duration above "
+                    "0 if it is to be there"
+                )
+                continue
             told.append(
                 f"{names[row]} is at its {side} limit, {sides.limit[j]:g}: a wider one lowers the "
                 f"cost, at first by {price:.2g} per unit; widen it unless it is meant"
