@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ._registry import CommandError, safe_name
-from ._run import FAILED, OK
+from ._run import FAILED, OK, OTHER_STATUSES
 
 NUMBER_TEXT = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE_TEXT = re.compile(rf"(\*?)({NUMBER_TEXT}):({NUMBER_TEXT})\s*(\D.*)?")
@@ -25,8 +25,8 @@ def add_campaign(commands: Any) -> None:
     parser = commands.add_parser(
         "campaign",
         help="run a design many times with other starts, masses, delays, seeds",
-        description="Values of the options go before those of a TOML file. The exit status is 0 if "
-        "all cases succeed and 1 if one fails.",
+        description="Values of the options go before those of a TOML file.",
+        epilog=f"Exit status: 0 if all cases succeed, 1 if one fails, {OTHER_STATUSES}.",
     )
     _case_options(parser)
     parser.add_argument("--store", help="SQLite file of the results (NAME.db of the design)")
@@ -36,7 +36,12 @@ def add_campaign(commands: Any) -> None:
     parser.set_defaults(command=campaign_command)
 
     parser = commands.add_parser(
-        "tune", help="search for arguments of a design with which it goes best"
+        "tune",
+        help="search for arguments of a design with which it goes best",
+        description="Cases that the search has not seen judge what it finds. Values of the options "
+        "go before those of a TOML file.",
+        epilog="Exit status: 0 if the search ends, also if it shows nothing better, 1 if what it "
+        f"finds succeeds in no case that was held out, {OTHER_STATUSES}.",
     )
     _case_options(parser)
     parser.add_argument(
@@ -91,7 +96,8 @@ def tune_command(options: argparse.Namespace) -> int:
     except (CampaignError, ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     print(found)
-    return OK if found.is_better else FAILED
+    succeeds = found.comparison.both + found.comparison.only_second
+    return OK if succeeds else FAILED
 
 
 def campaign_command(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from ._campaign import add_campaign
 from ._info import CACHE_ACTIONS, cache_command, info_command, list_command
 from ._paper import paper_command
 from ._registry import CommandError
-from ._run import run_command
+from ._run import OTHER_STATUSES, run_command
 from ._view import view_command
 
 DEMO = ("quadrotor-recovery", "auv-helix")
@@ -69,7 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     info.set_defaults(command=info_command)
 
-    run = commands.add_parser("run", help="run a design in closed loop and judge it")
+    run = commands.add_parser(
+        "run",
+        help="run a design in closed loop and judge it",
+        epilog="Exit status: 0 if all criteria hold, 1 if one fails, the run ends early or the "
+        f"design raises, {OTHER_STATUSES}.",
+    )
     run.add_argument(
         "name", help='a design of `lgcontrol list`, or a file of yours: FILE.py, "FILE.py:FUNCTION"'
     )

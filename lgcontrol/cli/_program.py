@@ -20,7 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0 if everything worked and all criteria were met; 2 for bad input; 130 after Ctrl-C.
-        1 if a task failed: a criterion was not met, the run ended early, or the design raised.
+        1 if a task failed: a criterion was not met, the run ended early, or the design raised. It
+        is 1, too, if a case of a campaign failed. A search fails if what it found succeeds in no
+        held-out case. A search that shows nothing better has worked.
 
     Raises
     ------

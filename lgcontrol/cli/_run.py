@@ -31,6 +31,7 @@ from ._registry import (
 from ._view import show_scenes
 
 OK, FAILED = 0, 1
+OTHER_STATUSES = "2 for words, files or values that are not valid, 130 after Ctrl-C"
 
 
 def run_command(names: Sequence[str], options: argparse.Namespace) -> int:

@@ -458,7 +458,8 @@ class OptimalControlProblem(Frozen):
             ``"label.soft"`` of soft bounds. ``"Q.pose"``, ``"Q.pose.x"``, ``"R.torque"``,
             ``"terminal.pose"``, or ``"Q"`` where that weight is one number times the identity: a
             default terminal weight goes with Q. ``"name.weight"`` and ``"name.terminal"`` of
-            residuals and costs of that name. Weights that change along the horizon stay numbers.
+            residuals and costs of that name. Weights that change along the horizon stay numbers,
+            and so do Q, R and terminal with rates, blocks or a `hold` other than "zero".
 
         Returns
         -------

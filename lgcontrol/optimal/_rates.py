@@ -201,7 +201,7 @@ def _refuse_weights(problem: OptimalControlProblem) -> None:
             f"weights that are parameters do not go together with {_called(problem)}: "
             + ", ".join(problem.weights)
             + "; hold inputs in each step, without blocks or rates, or give numbers, with a new "
-            "problem for each"
+            "problem for each; weights of a Residual or a Cost may be parameters"
         )
 
 
