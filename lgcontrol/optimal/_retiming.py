@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -18,17 +17,14 @@ from ..codegen import named_options
 from ..codegen._internal import (
     MOST_ORDER,
     Progress,
-    UnknownNameError,
     check_count,
     check_quotient,
     check_shape,
     interruptible,
     level_outside,
-    unknown_name,
 )
-from ..groups import LieGroup
 from ..systems import BSpline, SmoothReference, System, Trajectory
-from ..systems._internal import MotionPoint, not_a_system
+from ._path_limits import PathGrid, PathLimit, PathRow, path_limits
 from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
@@ -44,37 +40,8 @@ KEPT = 1e-4
 BINDING = 1e-3
 ONE_END = 1e-2  # share of the slack at an interval's freer end that counts
 STILL = 1e-6  # share of a path's fastest derivative up to which it stands still
-SMALL_PIVOT = 1e-9  # share of the largest singular value of an input map that counts as none
 SLOWEST = 1e-12  # squared speed at which nothing moves any more
 LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
-
-
-@named_options(own="rows motion path")
-@dataclass(frozen=True, eq=False)
-class PathRow:
-    """A further limit ``lower ≤ g(s, ṡ², s̈) ≤ upper`` of a retimed path.
-
-    Parameters
-    ----------
-    function : callable
-        ``(s, y, a) → values`` on NumPy arrays: path parameters, squared speeds ``y = ṡ²`` and
-        accelerations ``a = s̈`` of shape (k,) each, to (k,) or (k, rows). Affine in y and a, or
-        nearly: what is not is linearised about the profile again and again.
-    lower, upper : float or array_like, shape (rows,)
-    name : str
-        What results call it when it binds.
-
-    Examples
-    --------
-    >>> row = PathRow(lambda s, y, a: np.sqrt(y), upper=0.5, name="feed rate")
-    >>> row.function(0.0, 0.16, 0.0) < row.upper
-    np.True_
-    """
-
-    function: Callable[[np.ndarray, np.ndarray, np.ndarray], ArrayLike]
-    lower: ArrayLike = -np.inf
-    upper: ArrayLike = np.inf
-    name: str = "row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +252,7 @@ def retime(
        1.000 – 1.500 s  acceleration x lower
     """
     grid = _grid(path, start_speed, end_speed, intervals)
-    limits = _limits(grid, path, velocity, acceleration, system, rows)
+    limits = path_limits(grid, path, velocity, acceleration, system, rows)
     y, a = _solve(grid, limits)
     excesses = [float(_excess(limit, y, a)[0].max(initial=0.0)) for limit in limits]
     excess = max(excesses)
@@ -347,7 +314,7 @@ def slowed(
     array([0.   , 1.875])
     """
     grid = _nodes(motion, intervals)
-    limits = _limits(grid, motion, velocity, acceleration, system, rows)
+    limits = path_limits(grid, motion, velocity, acceleration, system, rows)
     count = len(grid.s)
 
     def is_kept(y: float) -> bool:
@@ -368,65 +335,7 @@ def slowed(
     return SmoothReference(motion.group, t, motion.anchors, motion.coefficients)
 
 
-class _Grid(NamedTuple):
-    """Path parameters s, and what the path is at both `ends` of the intervals between them.
-
-    ṡ² is `fixed` at the ends and at corners.
-    """
-
-    s: np.ndarray
-    ends: tuple[MotionPoint, MotionPoint]
-    fixed: dict[int, float]
-
-
-class _Limit(NamedTuple):
-    """Rows ``lower ≤ g(side, y, a) ≤ upper`` at both ends of the intervals.
-
-    `values` takes squared speeds and accelerations, at their start (side 0) or end (1).
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    values: Callable[[int, np.ndarray, np.ndarray], np.ndarray]
-
-    @property
-    def range(self) -> np.ndarray:
-        """What slack and excess are measured by."""
-        both = np.isfinite(self.lower) & np.isfinite(self.upper)
-        one = np.fmax(np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0),
-                      np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0))  # fmt: skip
-        with np.errstate(invalid="ignore"):
-            size = np.where(both, self.upper - self.lower, one)
-        return np.where(size > 0, size, 1.0)
-
-
-def _limits(
-    grid: _Grid, path: SmoothReference, velocity: Any, acceleration: Any, system: System | None,
-    rows: Sequence[PathRow],
-) -> list[_Limit]:  # fmt: skip
-    """All rows, of which some must limit something."""
-    if not (system is None or isinstance(system, System)):
-        raise TypeError(not_a_system("system", system))
-    for row in rows:
-        if not isinstance(row, PathRow):
-            raise TypeError(f"rows must hold PathRow(function, lower, upper), not {row!r}")
-    limits = [
-        *_velocity_rows(grid, path.group, velocity, system),
-        *_acceleration_rows(grid, path.group, acceleration),
-        *([] if system is None else _system_rows(grid, path, system)),
-        *(_own_rows(grid, row) for row in rows),
-    ]
-    if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
-        raise ValueError(
-            "nothing limits the speed: give velocity=, acceleration=, a system whose inputs have "
-            "bounds, or rows=[PathRow(…)]"
-        )
-    return limits
-
-
-def _nodes(path: SmoothReference, intervals: int) -> _Grid:
+def _nodes(path: SmoothReference, intervals: int) -> PathGrid:
     """Path parameters, the path's knots among them."""
     if not isinstance(path, SmoothReference):
         remedy = "BSpline.fitted(trajectory, …) makes one of a Trajectory"
@@ -443,10 +352,10 @@ def _nodes(path: SmoothReference, intervals: int) -> _Grid:
         for a, b, n in zip(path.t[:-1], path.t[1:], counts, strict=True)
     ]
     s = np.concatenate([*pieces, path.t[-1:]])
-    return _Grid(s, (path(s[:-1]), path(s[1:], "before")), {})
+    return PathGrid(s, (path(s[:-1]), path(s[1:], "before")), {})
 
 
-def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _Grid:
+def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> PathGrid:
     s, ends, _ = _nodes(path, intervals)
     for name, value in (("start_speed", start), ("end_speed", end)):
         if not float(check_shape(name, value, ())) >= 0:
@@ -462,191 +371,23 @@ def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _G
             )
     corners = [jump.t for jump in path.jumps if jump.derivative == "velocity"]  # ends among them
     fixed = {int(np.argmin(np.abs(s - at))): 0.0 for at in corners}
-    return _Grid(s, ends, fixed | {0: start**2, len(s) - 1: end**2})
+    return PathGrid(s, ends, fixed | {0: start**2, len(s) - 1: end**2})
 
 
-def _per_coordinate(name: str, value: Any, group: LieGroup) -> np.ndarray:
-    """A positive limit for each tangent coordinate, infinite where there is none."""
-    if isinstance(value, Mapping):
-        limits = np.full(group.dim, np.inf)
-        for key, entry in value.items():
-            if key not in group.tangent_names:
-                raise UnknownNameError(unknown_name(f"entry of {name}", key, group.tangent_names))
-            limits[group.tangent_names.index(key)] = entry
-    else:
-        limits = np.full(group.dim, np.inf) if value is None else np.asarray(value, dtype=float)
-        limits = np.broadcast_to(limits, (group.dim,)) if limits.ndim == 0 else limits
-        limits = check_shape(name, limits, (group.dim,), finite=False)
-    if not (limits > 0).all():
-        raise ValueError(f"{name} must be positive, got {value}")
-    return limits
-
-
-def _velocity_rows(grid: _Grid, group: LieGroup, given: Any, system: System | None) -> list[_Limit]:
-    upper = _per_coordinate("velocity", given, group)
-    lower = -upper
-    if system is not None:
-        speeds = _speeds(group, system)
-        low, high = system.state_limits
-        lower, upper = np.maximum(lower, low[speeds]), np.minimum(upper, high[speeds])
-
-    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
-        del a
-        # The square has the sign of the velocity: rows are affine in y.
-        v = grid.ends[side].velocity
-        return np.sign(v) * v**2 * y[:, None]
-
-    low, high = (np.sign(limit) * limit**2 for limit in (lower, upper))
-    return [_Limit("velocity", group.tangent_names, low, high, values)]
-
-
-def _speeds(group: LieGroup, system: System) -> slice:
-    """Where the velocities of the block that moves on a group are among the coordinates."""
-    structure, blocks = system.structure, getattr(system.state, "blocks", {})
-    if structure is None or blocks.get(structure.configuration) != group:
-        raise ValueError(
-            f"{system.name}: limits of inputs along a path on {group} need a system whose "
-            "structure moves that group, such as tree.system(); give PathRow for others"
-        )
-    state: Any = system.state
-    return state.coordinate_slice(structure.velocity)
-
-
-def _acceleration_rows(grid: _Grid, group: LieGroup, given: Any) -> list[_Limit]:
-    if given is None:
-        return []
-    upper = _per_coordinate("acceleration", given, group)
-
-    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
-        point = grid.ends[side]
-        return point.acceleration * y[:, None] + point.velocity * a[:, None]
-
-    return [_Limit("acceleration", group.tangent_names, -upper, upper, values)]
-
-
-def _system_rows(grid: _Grid, path: SmoothReference, system: System) -> list[_Limit]:
-    """Rows of controls, and of all that follows where the structure knows motions."""
-    place = _speeds(path.group, system)
-    structure = system.structure
-    if structure is None or structure.motion is None:
-        return [_torque_rows(grid, path, system, place)]
-    return _motion_rows(grid, system)
-
-
-def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
-    """Controls, other states and quantities with limits, of the motion that s̈ makes."""
-    structure, state, known = system.structure, system.state, system.limited_quantities
-    assert structure is not None and structure.motion is not None
-    motion = structure.motion
-
-    def at(side: int, y: np.ndarray, a: np.ndarray) -> Any:
-        point, y = grid.ends[side], np.maximum(y, 0.0)[:, None]
-        speed, a = np.sqrt(y), a[:, None]
-        xi, d1, d2, d3 = point[1:]
-        return motion(
-            point.x, xi * speed, d1 * y + xi * a, d2 * y * speed + 3 * d1 * speed * a,
-            d3 * y**2 + 6 * d2 * y * a + 3 * d1 * a**2,
-        )  # fmt: skip
-
-    controls = system.input_index("control")
-    names = tuple(system.input_names[i] for i in controls)
-    least, most = (bound[controls] for bound in system.input_bounds)
-    limits = [_Limit("input", names, least, most, lambda *given: at(*given).u[:, controls])]
-    first = state.coordinate_slice(structure.velocity).stop  # type: ignore[attr-defined]
-    low, high = system.state_limits
-    others = [i for i in range(first, state.nq) if np.isfinite([low[i], high[i]]).any()]
-    rates = set(system.velocities.values())
-    for moves in (True, False):
-        own = [i for i in others if (i in rates) == moves]
-
-        def states(
-            *given: Any, own: list[int] = own, moves: bool = moves
-        ) -> np.ndarray:  # speeds by their squares, which are nearly affine in those of the path
-            x = at(*given).x_out[:, own]
-            return np.sign(x) * x**2 if moves else x
-
-        if own:
-            least, most = (np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high))
-            where = tuple(state.coordinate_names[i] for i in own)
-            limits.append(_Limit("state", where, least, most, states))
-    if known is not None:
-
-        def quantities(*given: Any) -> np.ndarray:
-            found = at(*given)
-            return known.function(0.0, found.x_out, found.u)
-
-        limits.append(_Limit("quantity", known.names, known.lower, known.upper, quantities))
-    return limits
-
-
-def _torque_rows(grid: _Grid, path: SmoothReference, system: System, place: slice) -> _Limit:
-    """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
-    structure, state, controls = system.structure, system.state, system.input_index("control")
-    assert structure is not None
-    p, u = system.nominal_parameters, system.nominal_input
-    sides, rank = [], path.group.dim
-    for point in grid.ends:
-        x = np.tile(state.identity, (len(point.x), 1))
-        x[:, state.coordinate_slice(structure.configuration)] = point.x  # type: ignore[attr-defined]
-        B = structure.input_map(0.0, x, u, p)[..., controls]
-        rank = min(rank, int(np.linalg.matrix_rank(B).min(initial=rank)))
-        sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=SMALL_PIVOT)))
-    if rank < path.group.dim:
-        raise ValueError(
-            f"{system.name}: its controls drive {rank} of {path.group.dim} freedoms, so that they "
-            "do not follow any path; plan with OptimalControlProblem"
-        )
-
-    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
-        point, (x, M, inverse) = grid.ends[side], sides[side]
-        moving = x.copy()
-        moving[:, place] = point.velocity * np.sqrt(np.maximum(y, 0.0))[:, None]
-        rate = point.acceleration * y[:, None] + point.velocity * a[:, None]
-        missing = (M @ rate[..., None])[..., 0] - structure.force(0.0, moving, u, p)
-        return u[controls] + (inverse @ missing[..., None])[..., 0]
-
-    names = tuple(system.input_names[i] for i in controls)
-    lower, upper = (limit[controls] for limit in system.input_bounds)
-    return _Limit("input", names, lower, upper, values)
-
-
-def _own_rows(grid: _Grid, row: PathRow) -> _Limit:
-    where = grid.s[:-1], grid.s[1:]
-
-    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
-        found = np.asarray(row.function(where[side], y, a), dtype=np.float64)
-        if found.ndim not in (1, 2) or len(found) != len(y):
-            raise ValueError(
-                f"row {row.name!r} returned shape {found.shape} for {len(y)} path parameters, "
-                f"expected ({len(y)},) or ({len(y)}, rows)"
-            )
-        return found.reshape(len(y), -1)
-
-    count = len(grid.s) - 1
-    size = values(0, np.ones(count), np.zeros(count)).shape[1]
-    lower, upper = (np.broadcast_to(np.asarray(v, float), (size,)) for v in (row.lower, row.upper))
-    if not (lower <= upper).all():
-        raise ValueError(f"row {row.name!r}: lower must not exceed upper")
-    names = tuple(f"[{i}]" for i in range(size)) if size > 1 else ("",)
-    return _Limit(row.name, names, lower, upper, values)
-
-
-def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarray]:
+def _solve(grid: PathGrid, limits: Sequence[PathLimit]) -> tuple[np.ndarray, np.ndarray]:
     """Squared speeds at the path parameters and accelerations between them."""
     count, step = len(grid.s) - 1, np.diff(grid.s)
     size = (grid.s[-1] - grid.s[0]) ** 2  # ṡ² of one second for the whole path
-    y = np.full(count + 1, size)
-    for k, value in grid.fixed.items():
-        y[k] = value
+    y, places, known = np.full(count + 1, size), [*grid.fixed], np.array([*grid.fixed.values()])
+    y[places] = known
     a, slower = np.diff(y) / (2 * step), 0
     progress = Progress("retiming")
     for k in range(MOST_PROGRAMS):
         progress.tell(lambda k=k: f"{k} of at most {MOST_PROGRAMS} linear programs")
-        scale = max(y.max(), max(grid.fixed.values()), 1e-300)
+        scale = max(y.max(), known.max(), 1e-300)
         rows, right = _program(grid, limits, y, a, scale)
-        bounds = [(0.0, None)] * (count + 1)
-        for i, value in grid.fixed.items():
-            bounds[i] = (value / scale, value / scale)
+        bounds = np.tile([0.0, np.inf], (count + 1, 1))
+        bounds[places] = known[:, None] / scale
         found = scipy.optimize.linprog(
             -np.ones(count + 1), rows, right, bounds=bounds, method="highs"
         )
@@ -658,8 +399,7 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
             # Rows that bend, drawn on from a fast profile, may leave nothing of a slow one.
             slower += 1
             y = y / 4
-            for i, value in grid.fixed.items():
-                y[i] = value
+            y[places] = known
             a = np.diff(y) / (2 * step)
             continue
         new = np.maximum(found.x, 0.0) * scale
@@ -671,7 +411,7 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
 
 
 def _program(
-    grid: _Grid, limits: Sequence[_Limit], y: np.ndarray, a: np.ndarray, scale: float
+    grid: PathGrid, limits: Sequence[PathLimit], y: np.ndarray, a: np.ndarray, scale: float
 ) -> tuple[csr_matrix, np.ndarray]:
     """Rows and right sides about a profile, in shares of their range and of a squared speed."""
     count, half = len(a), 1 / (2 * np.diff(grid.s))
@@ -706,7 +446,7 @@ def _program(
 
 
 def _linear(
-    limit: _Limit, side: int, y: np.ndarray, a: np.ndarray, scale: float
+    limit: PathLimit, side: int, y: np.ndarray, a: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values of rows and their slopes by y and by a, by differences: rows are nearly affine."""
     g = limit.values(side, y, a)
@@ -718,7 +458,7 @@ def _linear(
     return g, by_y / (h + below)[:, None], by_a
 
 
-def _excess(limit: _Limit, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _excess(limit: PathLimit, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How far rows of intervals are outside, and their slack at both ends, in shares of a range."""
     outside, slack = [], []
     for side in (0, 1):
@@ -729,7 +469,7 @@ def _excess(limit: _Limit, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np
     return np.maximum(*outside), np.stack(slack)
 
 
-def _binding(limits: Sequence[_Limit], y: np.ndarray, a: np.ndarray) -> tuple[str, ...]:
+def _binding(limits: Sequence[PathLimit], y: np.ndarray, a: np.ndarray) -> tuple[str, ...]:
     """Name of the row with the least slack of each interval, empty where none binds."""
     slack, names = [], []
     for limit in limits:
@@ -747,7 +487,7 @@ def _binding(limits: Sequence[_Limit], y: np.ndarray, a: np.ndarray) -> tuple[st
     return tuple(names[i] if table[k, i] < BINDING else "" for k, i in enumerate(least.tolist()))
 
 
-def _why_not(grid: _Grid, limits: Sequence[_Limit]) -> str:
+def _why_not(grid: PathGrid, limits: Sequence[PathLimit]) -> str:
     """Which limit is broken at rest first."""
     still = np.zeros(len(grid.s))
     for limit in limits:
