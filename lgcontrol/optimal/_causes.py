@@ -128,6 +128,8 @@ def _not_finite(last: LastIterate) -> str:
     motion, states, N = last.motion, names[: model.n], len(last.nodes.u)
     if not np.isfinite(at.gaps).all():
         k, i = _first(~np.isfinite(at.gaps))
+        if text := _unsolved(last, k):
+            return text
         return _told(last, _rate(last, k) or f"{motion}, {states[i]},", k)
     by = np.concatenate([at.A, at.B], axis=2)
     if not np.isfinite(by).all():
@@ -151,6 +153,14 @@ def _not_finite(last: LastIterate) -> str:
     bad = ~np.isfinite(np.vstack([at.g, np.r_[at.g_end, np.zeros(model.m)]]))
     k = _first(bad)[0] if bad.any() else N
     return _told(last, "the cost or one of its derivatives", k)
+
+
+def _unsolved(last: LastIterate, k: int) -> str:
+    """Which algebraic equation of the system has no solution at a node; empty where all have."""
+    t, x, u, p = _given(last, k)
+    system = last.model.problem.system
+    text = system.unsolved(t, x, u, p[: system.n_parameters])
+    return text and f"at node {k} {text}"
 
 
 def _rate(last: LastIterate, k: int) -> str:

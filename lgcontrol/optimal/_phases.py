@@ -361,9 +361,13 @@ class PhasedProblem:
         self, solution: OptimalSolution, x0: np.ndarray, p: np.ndarray
     ) -> OptimalSolution:
         """The solution, whose message names hard bounds that the given start violates."""
+        phase, point = self.phases[0], self._flat.shapes[0].point
+        system = phase.system
+        if solution.status == SolveStatus.FAILED and not self._flat.is_open:
+            why = system.unsolved(0.0, x0, point.u, p[: system.n_parameters])
+            return replace(solution, message=f"at the start {why}") if why else solution
         if self._flat.is_open or not solution.is_success:
             return solution
-        phase, point = self.phases[0], self._flat.shapes[0].point
         values = ca.DM(0), ca.DM(x0), ca.DM(point.u), ca.DM(p), ca.DM(point.x)
         told = []
         for bound in (with_known_limits(phase.system, bound) for bound in phase.bounds):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -20,6 +21,8 @@ MOST_NEWTON_STEPS = 100
 DIFFERENTIATED, FINE = 2, 2.0**-40
 # Random points at which a start is judged, besides the nominal one.
 TRIED = 3
+# Last Newton step, relative to the unknowns, from which on equations count as solved.
+LAST_STEP = 1e-6
 _NAMES = ("t", "x", "z", "u", "p")
 
 
@@ -33,8 +36,8 @@ def dae_arguments(
     iterations: int,
     quantities: Mapping[str, Callable[..., Any] | Quantity] | None,
     options: dict[str, Any],
-) -> dict[str, Any]:
-    """See `System.from_dae`: the arguments of `System`."""
+) -> tuple[dict[str, Any], AlgebraicEquations]:
+    """See `System.from_dae`: the arguments of `System`, and the equations that it solves."""
     unknowns = as_signals(Parameter, algebraic)
     if not unknowns:
         raise ValueError(f"{name}: algebraic names the unknowns z of g = 0, and there are none")
@@ -60,7 +63,65 @@ def dae_arguments(
     return options | {
         "name": name, "state": state, "f": made.at_solution(f), "inputs": inputs,
         "parameters": parameters, "derivatives": made.derivatives, "quantities": named,
-    }  # fmt: skip
+    }, made.equations(name, unknowns, count)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AlgebraicEquations:
+    """Equations ``g(t, x, z, u, p) = 0`` of a system that solves them inside its field.
+
+    Attributes
+    ----------
+    system : str
+    unknowns : tuple of str
+    kernel : casadi.Function
+        ``(t, x, z, u, p) → g, −∂g/∂z``.
+    start : casadi.Function
+        ``(t, x, u, p) → z``.
+    sizes : ndarray
+        Of the unknowns: their nominal values, 1 for none.
+    iterations : int
+        Newton steps that the field takes.
+    """
+
+    system: str
+    unknowns: tuple[str, ...]
+    kernel: ca.Function
+    start: ca.Function
+    sizes: np.ndarray
+    iterations: int
+
+    def unsolved(self, t: Any, x: Any, u: Any, p: Any) -> str:
+        """What Newton's steps leave of which equation at a point; empty where they solve all."""
+        start, kernel = (cast(Any, function) for function in (self.start, self.kernel))
+        z = begun = np.asarray(start(t, x, u, p)).ravel()
+        best, rest = begun, np.full(len(begun), np.inf)
+        moved = np.inf
+        for taken in range(self.iterations + 1):
+            g, K = (np.asarray(each) for each in kernel(t, x, z, u, p))
+            if np.isfinite(g).all() and np.abs(g).max() < np.abs(rest).max():
+                best, rest = z, g.ravel()
+            if taken == self.iterations or not (np.isfinite(g).all() and np.isfinite(K).all()):
+                break
+            step = np.linalg.lstsq(K, g.ravel(), rcond=None)[0]
+            z, moved = z + step, float(np.abs(step / (self.sizes + np.abs(z))).max())
+        if np.isfinite(rest).all() and moved <= LAST_STEP:
+            return ""
+
+        def told(values: np.ndarray) -> str:
+            pairs = zip(self.unknowns, values, strict=True)
+            return ", ".join(f"{name} = {value:.4g}" for name, value in pairs)
+
+        i = int(np.abs(rest).argmax())
+        left = f"entry {i} of g is {rest[i]:.3g} at best, at {told(best)}"
+        if not np.isfinite(rest).all():
+            left = f"g is not finite at {told(begun)}"
+        return (
+            f"the algebraic equations of {self.system} have no solution that {self.iterations} "
+            f"Newton steps from {told(begun)} find: {left}: choose x0 and inputs for which g = 0 "
+            "has a solution, or give from_dae start=, nominal values of algebraic=, or iterations= "
+            "nearer to one"
+        )
 
 
 class _Algebraic:
@@ -95,7 +156,8 @@ class _Algebraic:
         self._kernel = ca.Function("algebraic_equations", symbols, [zero, -by_z])
         self._check_start(name, unknowns, nominal)
         t, x, z, u, p = symbols
-        sizes = ca.DM(np.where(self.nominal == 0, 1.0, np.abs(self.nominal)))
+        self.sizes = np.where(self.nominal == 0, 1.0, np.abs(self.nominal))
+        sizes = ca.DM(self.sizes)
 
         def equations(z: Any) -> Any:
             return self._kernel(t, x, z, u, p)
@@ -147,10 +209,25 @@ class _Algebraic:
             K = K / np.where(size > 0, size, 1.0)
         return bool(np.linalg.matrix_rank(K) < len(K))
 
+    def equations(
+        self, name: str, unknowns: tuple[Parameter, ...], iterations: int
+    ) -> AlgebraicEquations:
+        """As data of the system that solves them."""
+        is_sx = self._kernel.is_a("SXFunction")
+        given: list[Any] = self._kernel.sx_in() if is_sx else self._kernel.mx_in()
+        t, x, _, u, p = given
+        start = ca.Function("algebraic_start", [t, x, u, p], [self._begun(t, x, u, p)])
+        names = tuple(entry.name for entry in unknowns)
+        return AlgebraicEquations(name, names, self._kernel, start, self.sizes, iterations)
+
+    def _begun(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """Where Newton's method begins."""
+        z: Any = ca.DM(self.nominal) if self.start is None else self.start(t, x, u, p)
+        return ca.vertcat(*z) if isinstance(z, list | tuple) else ca.vertcat(z)
+
     def solution(self, t: Any, x: Any, u: Any, p: Any) -> Any:
         """z; not a number where Newton's steps did not end at a solution."""
-        z: Any = ca.DM(self.nominal) if self.start is None else self.start(t, x, u, p)
-        return self._solved(t, x, ca.vertcat(*z) if isinstance(z, list | tuple) else z, u, p)
+        return self._solved(t, x, self._begun(t, x, u, p), u, p)
 
     def at_solution(self, build: Callable[..., Any]) -> Callable[..., Any]:
         """``(t, x, z, u, p) → value`` as a function of the others."""

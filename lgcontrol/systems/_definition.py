@@ -35,6 +35,7 @@ from ..scene._internal import (
     scene_of_states,
     smooth_motion,
 )
+from ._algebraic import AlgebraicEquations
 from ._blocks import ErrorCoordinates
 from ._signals import (
     FixedParameters,
@@ -201,6 +202,7 @@ class SystemDefinition(Memo, Generic[State]):
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
         self._home = state.identity if home is None else check_element("home", home, state).copy()
         self.look: ModelLook | None = as_look(name, state, look)
+        self._algebraic: AlgebraicEquations | None = None  # that f solves
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -702,7 +704,25 @@ class SystemDefinition(Memo, Generic[State]):
         made = type(self)(**arguments)
         if "f" not in changes:
             made._later_derivatives = self._later_derivatives
+            made._algebraic = self._algebraic
         return made
+
+    def unsolved(self, t: Any, x: Any, u: Any, p: Any) -> str:
+        """Which algebraic equation has no solution at a point (`from_dae`); empty where all have.
+
+        Parameters
+        ----------
+        t : float
+        x : array_like, shape (nq,)
+        u : array_like, shape (n_inputs,)
+        p : array_like, shape (n_parameters,)
+
+        Returns
+        -------
+        str
+            The equation, what Newton's method leaves of it and where, and what to do.
+        """
+        return "" if self._algebraic is None else self._algebraic.unsolved(t, x, u, p)
 
 
 def _velocities(system: SystemDefinition) -> dict[int, int]:

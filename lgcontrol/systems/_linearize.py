@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, overload
@@ -516,7 +516,7 @@ def linearize(
         raise TypeError(f"x is a {type(x).__name__}: give its motion, .trajectory")
     t, x, u, p = read_point(system, t, x, u, p)
     here = field_derivatives(system)(t, x, u, p)
-    _refuse_non_finite(system, here)
+    _refuse_non_finite(system, here, lambda: system.unsolved(t, x, u, p) if np.ndim(x) == 1 else "")
     A, B, C, D = _in_errors(system, x, p, here)
     steadiness = Steadiness(system, t, x, u, p, here)
     return Linearization(A, B, C, D, x, u, p, t, here.rate, system.inputs, system, steadiness)
@@ -570,7 +570,9 @@ def _factors(group: LieGroup) -> list[LieGroup | None]:
     return [None] * group.dim if adds else [group]
 
 
-def _refuse_non_finite(system: SystemDefinition, result: Any) -> None:
+def _refuse_non_finite(
+    system: SystemDefinition, result: Any, why: Callable[[], str] = lambda: ""
+) -> None:
     state, output = system.state.tangent_names, system.output.tangent_names
     rows = {"rate": state, "A": state, "B": state, "C": output, "D": output}
     for name, labels in rows.items():
@@ -578,8 +580,8 @@ def _refuse_non_finite(system: SystemDefinition, result: Any) -> None:
         bad = np.argwhere(~np.isfinite(value))
         if len(bad):
             row, column = (int(i) for i in bad[0][-2:])
+            model = "the model divides by zero there, or takes the root or the logarithm of "
             raise ValueError(
-                f"{system.name}: {name} of the linearization is not finite at "
-                f"{labels[row]}, column {column}: the model divides by zero there, "
-                "or takes the root or the logarithm of something not positive"
+                f"{system.name}: {name} of the linearization is not finite at {labels[row]}, "
+                f"column {column}: {why() or model + 'something not positive'}"
             )

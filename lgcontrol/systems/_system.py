@@ -360,9 +360,12 @@ class System(SystemDefinition[State]):
         taken = {"f", "derivatives", "structure"} & {*options}
         if taken:
             raise TypeError(f"from_dae makes {', '.join(sorted(taken))}: leave them out")
-        return cls(
-            **dae_arguments(name, state, f, g, algebraic, start, iterations, quantities, options)
+        arguments, equations = dae_arguments(
+            name, state, f, g, algebraic, start, iterations, quantities, options
         )
+        made = cls(**arguments)
+        made._algebraic = equations
+        return made
 
     rollout = _rollout.rollout
     linearize = _linearize.linearize

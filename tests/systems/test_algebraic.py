@@ -1,6 +1,7 @@
 """Systems with algebraic states of a user's own: semi-explicit, of index 1."""
 
 import pickle
+import re
 
 import casadi as ca
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import get_method
-from lgcontrol.optimal import Bound, Cost, OptimalControlProblem
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Input, Parameter, Quantity, System, Trajectory, check_system
 
@@ -261,3 +262,32 @@ def test_a_start_is_judged_at_nominal_values_whatever_the_units(zero, names):
     heat = Input("T", "K", nominal=350.0)
     system = System.from_dae("s", Rn(1), lambda t, x, z, u, p: z[0], zero, names, inputs=[heat])
     assert np.isfinite(system.f(0.0, [1.0], [350.0])).all()
+
+
+def test_what_needs_a_solution_says_which_equation_has_none():
+    """``z² + 1 = level`` has none at a level of 0.5: least at z = 0, where 0.5 is left."""
+    tank = System.from_dae(
+        "tank", Rn(1, ("level",)), lambda t, x, z, u, p: u - z[0],
+        lambda t, x, z, u, p: [z[1] - 2 * z[0], z[0] ** 2 + 1 - x],
+        [Parameter("flow", "", 0.5), "twice"], inputs=[Input("feed", "", -1, 3)],
+    )  # fmt: skip
+    assert tank.unsolved(0.0, [2.0], [0.0], []) == ""
+    z, best = 0.5, 1.0  # Newton's method by hand
+    for _ in range(11):
+        best, z = min(best, z**2 + 0.5), z - (z**2 + 0.5) / (2 * z)
+    said = (
+        r"the algebraic equations of tank have no solution that 10 Newton steps from flow = 0.5, "
+        rf"twice = 0 find: entry 1 of g is {best:.3g} at best.*x0 and inputs.*start="
+    )
+    assert pickle.loads(pickle.dumps(tank)).unsolved(0.0, [0.5], [0.0], []) == tank.unsolved(
+        0.0, [0.5], [0.0], []
+    )
+    problem = OptimalControlProblem(tank, 5, 0.1, Q=1.0, R=0.1, reference=[3.0])
+    plan = problem.solve([0.5])
+    assert plan.status == "failed"
+    end = [Bound("level", 3.0, 3.0, at="terminal")]
+    phased = PhasedProblem(Phase(tank, 5, (0.5, 5.0), bounds=end), time_weight=1.0).solve([0.5])
+    for message in (plan.message, phased.message):
+        assert re.search(said, message)
+    with pytest.raises(ValueError, match=said):
+        tank.linearize([0.5], [0.0])
