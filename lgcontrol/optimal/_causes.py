@@ -30,6 +30,8 @@ DEPENDENT, ACTIVE, NEAR = 1e-6, 1e-4, 1e-2
 MOST_ROWS, SHARE = 40, 0.1
 # Decades between the sizes of states and inputs from which a message names them.
 DECADES = 8.0
+# Growth of a displacement in one step from which it is longer than the motion allows.
+TOO_LONG = 1e3
 # Displacement of a coordinate that tells whether it makes something infinite.
 ASIDE = 1e-3
 
@@ -373,6 +375,24 @@ def _by_inputs(last: LastIterate, one: HeldRow) -> np.ndarray:
     return np.r_[(found * size[n:]).ravel(), own[model.free] * size[model.free]]
 
 
+# -- steps that are too long ----------------------------------------------------------------------
+
+
+def _too_long(last: LastIterate) -> str:
+    """A step that multiplies changes of the state as none does that follows its motion."""
+    steps = np.where(np.isfinite(last.at.A), last.at.A, 0.0)
+    values, vectors = np.linalg.eig(steps)
+    k, i = np.unravel_index(int(np.abs(values).argmax()), values.shape)
+    if not abs(values[k, i]) > TOO_LONG:
+        return ""
+    shares = vectors[k, :, i] * np.linalg.pinv(vectors[k])[i]  # participation in the mode
+    return (
+        f"the steps are too long for {last.motion}: that from node {k} multiplies changes of "
+        f"{last.names[int(np.abs(shares).argmax())]} by {abs(values[k, i]):.1e}: take shorter "
+        'ones, or an implicit method, method="radau_iia5"'
+    )
+
+
 # -- kinks -----------------------------------------------------------------------------------------
 
 
@@ -450,9 +470,9 @@ def _kinked_cost(last: LastIterate, k: int) -> str:
 
 Rule: TypeAlias = Callable[[LastIterate], str]
 # Rules in order, the most certain first; a solve that failed, or is infeasible, asks fewer.
-ALL_RULES: tuple[Rule, ...] = _not_finite, _diverged, _dependent, _kink, _sizes
+ALL_RULES: tuple[Rule, ...] = _not_finite, _diverged, _too_long, _dependent, _kink, _sizes
 RULES: dict[SolveStatus, tuple[Rule, ...]] = {
     SolveStatus.FAILED: (_not_finite,),
-    SolveStatus.INFEASIBLE: (_not_finite, _dependent),
+    SolveStatus.INFEASIBLE: (_not_finite, _too_long, _dependent),
 }
-ALONE = _not_finite, _diverged  # nothing else can be told next to these
+ALONE = _not_finite, _diverged, _too_long  # nothing else can be told next to these

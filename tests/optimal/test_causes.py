@@ -107,6 +107,18 @@ def behind(x0, **soft):
     return problem.solve(x0)
 
 
+def hurry(method):
+    """A servo of 0.3 ms in steps that are a hundred times as long."""
+    servo = System(
+        "servo", Rn(2, ("angle", "speed")), lambda t, x, u, p: [x[1], 3000 * (u - x[1])],
+        inputs=[Input("command", "", -1, 1)],
+    )  # fmt: skip
+    there = [Bound("angle", 1.0, 1.0, at="terminal")]
+    effort = Cost(lambda t, x, u, p: u**2, 1.0)
+    phase = Phase(servo, 20, (1.0, 10.0), bounds=there, costs=[effort])
+    return PhasedProblem(phase, time_weight=0.1, method=method).solve([0.0, 0.0])
+
+
 CAUSES = {
     "a duration at its limit": (
         lambda: short(1.0), lambda: short(10.0),
@@ -123,6 +135,11 @@ CAUSES = {
     "a division by next to nothing": (
         lambda: stop(0.0), lambda: stop(1e-2),
         ["the motion of bike", "not differentiable next to node", "divisors away from zero"],
+    ),
+    "steps that are too long for a stiff motion": (
+        lambda: hurry("rk4"), lambda: hurry("radau_iia5"),
+        ["the steps are too long for the motion of servo", "multiplies changes of motion.speed by",
+         'method="radau_iia5"'],
     ),
     "a norm": (
         lambda: far(lambda t, x, u, p: ca.norm_2(x)),
