@@ -28,6 +28,8 @@ from ._expressions import KnownQuantity, column_of, entries_of, parameter_index,
 
 # Operations up to which two rows are compared before they count as others.
 SAME_DEPTH = 5
+# Violation from which on a determined row is refused: the default tolerance of solves.
+KEPT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +234,28 @@ def _leave_determined(
             fixed = ca.substitute(value, x, end)
             if ca.depends_on(fixed, others):
                 continue
-            if rows[i].allows(float(ca.evalf(fixed))):
+            found = float(ca.evalf(fixed))
+            if rows[i].allows(found):
                 rows[i].active[nodes] = False
+            elif np.isinf(rows[i].soft):
+                _refuse_determined(rows[i], found, [rows[j] for j in independent], nodes)
+
+
+def _refuse_determined(
+    row: _RowMade, value: float, equalities: Sequence[_RowMade], nodes: Sequence[int]
+) -> None:
+    """Refuse a hard row that equalities keep outside of its limits."""
+    over = max(row.lower - value, value - row.upper)
+    on = [k for k in nodes if row.active[k]]
+    if not over > KEPT or not on:  # of what is no number nothing can be said
+        return
+    asked = f"at least {row.lower:g}" if value < row.lower else f"at most {row.upper:g}"
+    whose = ", ".join(dict.fromkeys(repr(other.name.split("[")[0]) for other in equalities))
+    raise ValueError(
+        f"bound {row.name!r} contradicts the equalities on {whose} at node {on[0]}: they make it "
+        f"{value:.4g}, {asked} is asked for. Move its limit by {over:.3g}, give it other nodes "
+        "(at=range(0, N) leaves out the end) or a penalty (soft=100)"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -255,9 +256,7 @@ def test_rows_that_equalities_determine_have_no_limit_beside_them():
     assert held_at_the_end(turned, CONE) == ["end[0]", "end[1]"]
     twice = Bound(lambda t, x, u, p: 2 * x[0] + x[1], 0.0, 0.0, at="terminal", name="again")
     assert held_at_the_end(APEX, twice, CONE) == ["end[0]", "end[1]"]
-    # An end that violates the cone, one that leaves it open, and one that is not an equality.
-    low = Bound(lambda t, x, u, p: x[:2], [1.0, 0.5], [1.0, 0.5], at="terminal", name="end")
-    assert held_at_the_end(low, CONE) == ["end[0]", "end[1]", "cone"]
+    # An end that leaves the cone open, and one that is not an equality.
     half = Bound(lambda t, x, u, p: x[0], 0.0, 0.0, at="terminal", name="end")
     assert held_at_the_end(half, CONE) == ["end", "cone"]
     near = Bound(lambda t, x, u, p: x[:2], -1e-3, 1e-3, at="terminal", name="end")
@@ -274,6 +273,25 @@ def test_an_apex_may_be_a_parameter():
     there = Bound(lambda t, x, u, p: x[1] - ca.fabs(x[0] - p[0]), 0.0, name="cone")
     assert held_at_the_end(end, there, parameters=[where]) == ["end[0]", "end[1]"]
     assert held_at_the_end(end, CONE, parameters=[where]) == ["end[0]", "end[1]", "cone"]
+
+
+def test_a_limit_that_equalities_contradict_is_refused():
+    """A guarded norm is 0.01 at the apex: by 0.012 too high for a cone of slope 1.2."""
+    guarded = Bound(
+        lambda t, x, u, p: x[1] - 1.2 * ca.sqrt(x[0] ** 2 + 1e-4), lower=0.0, name="cone"
+    )
+    end = Bound(lambda t, x, u, p: x[:2], 0.0, 0.0, at="terminal", name="end")
+    said = (
+        r"'cone' contradicts the equalities on 'end' at node \d+: they make it -0.012, at least 0 "
+        r"is asked for. Move its limit by 0.012, .*soft=100"
+    )
+    with pytest.raises(ValueError, match=said):
+        held_at_the_end(end, guarded)
+    low = replace(end, lower=[1.0, 0.5], upper=[1.0, 0.5])
+    with pytest.raises(ValueError, match="at node 4: they make it -0.5, at least 0"):
+        held_at_the_end(low, CONE)
+    assert held_at_the_end(end, replace(guarded, lower=-0.0121)) == ["end[0]", "end[1]"]
+    assert held_at_the_end(end, replace(guarded, soft=1.0)) == ["end[0]", "end[1]", "cone"]
 
 
 def test_an_equality_may_have_a_row_that_is_constant():
