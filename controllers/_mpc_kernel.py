@@ -219,8 +219,10 @@ def whole_state(
 
 def begun(mpc: Any, loop: Loop, t: float, reference: ReferenceLike | None) -> Loop:
     """With what acts at the time of the first call, from where controls move."""
-    sent = mpc._parts.delay.begun(loop.sent, t, acting(mpc, loop, t, reference))
-    return loop._replace(sent=sent)
+    delay = mpc._parts.delay
+    if not delay.ramp or loop.sent:
+        return loop
+    return loop._replace(sent=delay.begun(loop.sent, t, acting(mpc, loop, t, reference)))
 
 
 def keep_to_known(mpc: Any, loop: Loop, t: float, x: np.ndarray) -> tuple[Loop, str]:
@@ -304,8 +306,7 @@ def kernel_law(mpc: Any, plant: System, reference: ReferenceLike | None) -> Kern
         vars(mpc).update(_time=t, _last=u, info=info)
 
     def columns(told: np.ndarray, elapsed: np.ndarray) -> dict[str, np.ndarray]:
-        count = len(told)
-        ends = [*zip(told[:, 2].tolist(), told[:, 3].tolist(), strict=True)]
+        count, ends = len(told), [*map(tuple, told[:, 2:4].tolist())]
         known = {(e, steps): str(status_of(int(e), bool(steps))) for e, steps in {*ends}}
         return {
             "status": np.full(count, str(CallStatus.OK)), "solve_time": elapsed,

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
-from math import gcd, inf, lcm
+from math import gcd, inf, isfinite, lcm
 from typing import Generic, TypeVar
-
-import numpy as np
 
 _RESOLUTION = 10**9  # denominators up to a nanosecond; decimals and simple ratios come out exact
 
@@ -165,7 +163,7 @@ def as_fraction(seconds: float) -> Fraction:
 def check_period(name: str, value: object) -> float:
     """A positive, finite number of seconds."""
     number = _as_number(name, value)
-    if not (np.isfinite(number) and number > 0):
+    if not (isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number of seconds, got {value}")
     return number
 
@@ -173,7 +171,7 @@ def check_period(name: str, value: object) -> float:
 def check_time(name: str, value: object) -> float:
     """A finite number of seconds that is not negative."""
     number = _as_number(name, value)
-    if not (np.isfinite(number) and number >= 0):
+    if not (isfinite(number) and number >= 0):
         raise ValueError(f"{name} must be 0 or more seconds, got {value}")
     return number
 

@@ -30,6 +30,8 @@ MOST_NOISE = 1024  # values of noise that are drawn at once
 FIRST_ROOM = 4096  # rows of a record that there is memory for at first
 MOST_NUMBER = 2**53  # whole numbers that doubles hold
 STATUSES = 16
+# What is asked for that calls nobody's code: the controller stays as it is.
+QUIET = frozenset({"kick", "noise", "switch", "more", "look", "told"})
 SENSED, CALLED = 7, -1  # places in the sizes of a loop
 
 
@@ -409,12 +411,12 @@ class CompiledLoop(RunLoop):
             loop.ramp_begin = run.ramp.begin
             arrays = self._loop.arrays
             arrays["ramp_from"][:], arrays["ramp_to"][:] = run.ramp.before, run.ramp.after
-        go, address, shown = self._driver.go, self._loop.address, 0
+        go, address, shown, what = self._driver.go, self._loop.address, 0, ""
         if progress is not None:
             loop.pause = -(-run.end // 100)
         try:
             while True:
-                if self._law is not None:
+                if self._law is not None and what not in QUIET:
                     loop.law_ready = self._law.is_ready() and self._sees_a_state
                 asked = go(address)
                 self.t = loop.t
@@ -462,6 +464,9 @@ class CompiledLoop(RunLoop):
         self.record.law, self.record.filter = self._law, self._filter
         if self._filter is not None:
             self._load_filter()
+        for k in range(len(self._sources)):
+            if run.disturbances.is_noise(k):
+                self._draw(k, int(self._sources[k].struct.offset))
 
     def _result(self, status: RunStatus, message: str) -> SimulationResult:
         """The result; the next run like this one begins with the memory of it."""
@@ -630,11 +635,15 @@ class CompiledLoop(RunLoop):
         loop.set(rows_from=loop.struct.calls, rows_to=loop.struct.calls + len(times))
 
     def _on_draw(self) -> None:
-        k, loop, pushes = self._loop.struct.asked, self._loop.struct, self.run.disturbances
+        k, loop = self._loop.struct.asked, self._loop.struct
+        self.acting = self.run.disturbances.label(k)
+        self._draw(k, loop.now)
+
+    def _draw(self, k: int, now: int) -> None:
+        """The next values of a disturbance that is due at a tick."""
         memory = self._sources[k]
-        self.acting = pushes.label(k)
-        left = (self.run.end - loop.now) // memory.struct.period + 1
-        rows = memory.put("rows", pushes.draw(k, self.t, min(MOST_NOISE, left)))
+        left = max(0, self.run.end - now) // memory.struct.period + 1
+        rows = memory.put("rows", self.run.disturbances.draw(k, self.t, min(MOST_NOISE, left)))
         memory.set(stock=len(rows), next=0)
 
     def _on_switch(self) -> None:

@@ -108,7 +108,8 @@ class CompiledRecord:
         # A Ctrl-C may come before the loop has taken an answer that Python has told of.
         infos = {k: info for k, info in self.infos.items() if k < n}
         is_own = arrays["call_here"][:n] != 0
-        is_own[[*infos]] = False
+        if infos:
+            is_own[[*infos]] = False
         own = np.flatnonzero(is_own)
         told: Mapping[str, np.ndarray] = {}
         if own.size and self.law is not None:

@@ -242,7 +242,9 @@ class Disturbances:
                 "disturbances must be a list of Disturbance, Kick and Pulse, as in "
                 f"disturbances=[Kick(…)]; got {disturbances!r}"
             )
-        self._index = {name: i for i, name in enumerate(plant.input_names)}
+        self._index: dict[str, int] = plant.memo(
+            ("places of inputs",), lambda: {name: i for i, name in enumerate(plant.input_names)}
+        )
         self.total = np.zeros(plant.n_inputs)
         self._kicks = [(e.time, _tangent(plant, e)) for e in disturbances if isinstance(e, Kick)]
         self._pulses = [entry for entry in disturbances if isinstance(entry, Pulse)]
@@ -321,14 +323,19 @@ class Disturbances:
         """What a periodic disturbance is called."""
         return self._periodic[k][1].what
 
+    def is_noise(self, k: int) -> bool:
+        """Whether a periodic disturbance is noise of this module, which can be drawn before."""
+        return type(self._periodic[k][0]) in (HeldNoise, WhiteNoise)
+
     def draw(self, k: int, t: float, most: int) -> np.ndarray:
         """The next values of a periodic disturbance, which is due at t, shape (count, n_inputs).
 
         Noise draws as many as may be, all else those of now.
         """
         source, times, rng = self._periodic[k]
-        if not isinstance(source, Noise) or type(source) not in (HeldNoise, WhiteNoise):
+        if not self.is_noise(k):
             return self._values(source.sample(t, rng), times.what)[None]
+        assert isinstance(source, Noise)
         rows = np.zeros((most, len(self.total)))
         rows[:, self._positions(source.inputs, times.what)] = source.draw(rng, most)
         return rows

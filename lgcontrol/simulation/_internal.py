@@ -10,6 +10,8 @@ from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
 from ._perturbation import Robustness as Robustness
+from ._run import SimulationSetup as SimulationSetup
 from ._run import one_of as one_of
+from ._simulate import carried_out as carried_out
 from ._task import Verdict as Verdict
 from ._variation import check_variations as check_variations

@@ -124,9 +124,10 @@ class RunLoop:
             # What an inner controller is to follow comes with the first answer of the outer one.
             state, reference = (None, None) if i else (self._seen(), self.run.reference)
             stage.prepare(state, reference)
-        acting = getattr(self.run.stages[-1].law, "applied", None) if self.run.stages else None
-        if self.run.ramp is not None and acting is not None:
-            self.run.ramp.turn(0.0, acting, acting)
+        ramp = self.run.ramp
+        acting = None if ramp is None else getattr(self.run.stages[-1].law, "applied", None)
+        if ramp is not None and acting is not None:
+            ramp.turn(0.0, acting, acting)
 
     def _go(self, progress: Callable[[float], None] | None) -> None:
         """All that happens, in its order."""

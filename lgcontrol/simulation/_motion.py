@@ -222,7 +222,8 @@ class Adaptive(PlantMotion):
     def _choose(self, scheme: Method) -> None:
         self._scheme, self.function = scheme, error_step(self.plant, scheme)
         self._used = list(dict.fromkeys([*getattr(self, "_used", []), scheme.name]))
-        prepare(self.function, calls=self.calls)
+        if not self.function.is_compiled:
+            prepare(self.function, calls=self.calls)
 
     def advance(
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float

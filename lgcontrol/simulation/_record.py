@@ -168,6 +168,9 @@ def make_result(
 ) -> SimulationResult:
     """The result of a run, from the columns of its record."""
     plant, motion = run.plant, run.motion
+    units, roles = plant.memo(("units and roles",), lambda: tuple(
+        tuple(getattr(entry, name) for entry in plant.inputs) for name in ("unit", "role")
+    ))  # fmt: skip
     followed = states_followed(plant, run.stages, run.reference, t)
     return SimulationResult(
         name=plant.name,
@@ -176,8 +179,8 @@ def make_result(
         x=x,
         u=u,
         input_names=plant.input_names,
-        input_units=tuple(entry.unit for entry in plant.inputs),
-        input_roles=tuple(entry.role for entry in plant.inputs),
+        input_units=units,
+        input_roles=roles,
         input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
         reference=followed,
         tracked=tracked_errors(plant, run.stages),

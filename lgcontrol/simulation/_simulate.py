@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import named_options
-from ..codegen._internal import (
-    level_outside,
-)
+from ..codegen._internal import interruptible, level_outside
 from ..integrators import Method
 from ..systems import ReferenceLike, Sensor, System, TrimPoint
 from ..systems._internal import Parameters, ParameterValues, check_start, not_a_system
@@ -47,10 +45,11 @@ from ._run import (
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
+OWN_CHECKS = "seconds record_dt max_step tolerance sensors disturbances seed"
 LONG_PERIOD = 5.0  # s, of sensors' periods: longer ones than a run may be rates in Hz
 
 
-@named_options(own="seconds record_dt max_step tolerance sensors disturbances seed")
+@named_options(own=OWN_CHECKS)
 def simulate(
     plant: System,
     controller: ControlLaw | Cascade | None = None,
@@ -184,6 +183,36 @@ def simulate(
     >>> bool(abs(run.block("rate")[-1, 0]) < 1e-3)
     True
     """
+    setup = set_up(
+        plant, controller, x0=x0, seconds=seconds, reference=reference, dt=dt, record_dt=record_dt,
+        sensors=sensors, estimator=estimator, feedback=feedback, disturbances=disturbances, p=p,
+        saturate=saturate, tolerance=tolerance, method=method, max_step=max_step, seed=seed,
+    )  # fmt: skip
+    return carried_out(setup, progress)
+
+
+@named_options(own=OWN_CHECKS)
+def set_up(
+    plant: System,
+    controller: ControlLaw | Cascade | None = None,
+    *,
+    x0: ArrayLike | TrimPoint,
+    seconds: float,
+    reference: ReferenceLike | None = None,
+    dt: float | None = None,
+    record_dt: float | None = None,
+    sensors: Sequence[Sensor] = (),
+    estimator: Estimator | None = None,
+    feedback: str | None = None,
+    disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
+    p: Parameters | None = None,
+    saturate: bool = True,
+    tolerance: float | None = None,
+    method: str | Method | None = None,
+    max_step: float | None = None,
+    seed: int = 0,
+) -> SimulationSetup:
+    """A simulation that is checked and can be carried out; arguments are those of `simulate`."""
     if not isinstance(plant, System):
         raise TypeError(not_a_system("plant", plant))
     seconds = check_period("seconds", seconds)
@@ -259,7 +288,7 @@ def simulate(
             RuntimeWarning,
             stacklevel=level_outside(),
         )
-    run = SimulationSetup(
+    return SimulationSetup(
         plant=plant,
         start=start,
         motion=motion,
@@ -286,8 +315,15 @@ def simulate(
             "reference_ends": until,
         },
     )
-    users: list[object] = [stage.law for stage in stages]
-    if estimator is not None and not any(estimator is law for law in users):  # one may be both
-        users.append(estimator)
+
+
+@interruptible
+def carried_out(
+    run: SimulationSetup, progress: Callable[[float], None] | None = None
+) -> SimulationResult:
+    """What a simulation led to."""
+    users: list[object] = [stage.law for stage in run.stages]
+    if run.estimator is not None and not any(run.estimator is law for law in users):
+        users.append(run.estimator)  # one may be both
     with alone_with(users):
         return make_loop(run).simulate(progress)

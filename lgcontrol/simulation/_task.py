@@ -17,7 +17,8 @@ from ._contract import ControlLaw
 from ._controllers import Cascade
 from ._random import check_seed
 from ._result import SimulationResult
-from ._simulate import simulate
+from ._run import SimulationSetup
+from ._simulate import set_up, simulate
 from ._variation import Vary, vary, with_fields
 
 UNCHECKED = {"x0", "seconds", "reference"}  # fields of a task that it does not look at itself
@@ -227,9 +228,8 @@ class Task:
             starts as it stands, with the noise of seed 0.
         progress : callable, optional
         """
-        if seed is not None and self.draw is not None:
-            return self.drawn(seed)._simulate(seconds, seed, progress)
-        return self._simulate(seconds, seed or 0, progress)
+        task = self if seed is None else self.drawn(seed)
+        return task.with_scenery(task._given_to(simulate, seconds, seed or 0, progress=progress))
 
     def drawn(self, seed: int) -> Task:
         """The task with what a seed decides."""
@@ -263,37 +263,40 @@ class Task:
         """
         return vary(self, values, relative)
 
-    def _simulate(
-        self, seconds: float | None, seed: int, progress: Callable[[float], None] | None
-    ) -> SimulationResult:
+    def set_up(self, seconds: float | None, seed: int) -> SimulationSetup:
+        """The simulation of `run`, to be carried out later; campaigns set up several at a time."""
+        return self._given_to(set_up, seconds, seed)
+
+    def _given_to(self, use: Any, seconds: float | None, seed: int, **others: Any) -> Any:
+        """What `simulate`, or a part of it, makes of the task."""
         options = dict(self.options)
         if callable(options.get("sensors")):
             options["sensors"] = options["sensors"](self.plant)
         with warnings.catch_warnings():
             if seconds is not None:  # what a shorter run leaves out is left out on purpose
                 warnings.filterwarnings("ignore", "the (Kick|Pulse) at")
-            run = simulate(
+            return use(
                 self.plant,
                 self.controller,
                 x0=self.x0,
                 reference=self.reference,
                 seconds=self.seconds if seconds is None else seconds,
                 seed=seed,
-                progress=progress,
+                **others,
                 **options,
             )
-        return with_fields(run, scenery=self._scenery(run))
 
-    def _scenery(self, run: SimulationResult) -> Scenery:
-        """What the run knew, with what the task says."""
+    def with_scenery(self, run: SimulationResult) -> SimulationResult:
+        """A run with what the task knows of its surroundings."""
         known = run.scenery
         assert isinstance(known, Scenery)
-        return with_fields(
+        scenery = with_fields(
             known,
             obstacles=obstacle_bodies(self.obstacles, run.t) or known.obstacles,
             goals=task_goals(self),
             hull=self.hull,
         )
+        return with_fields(run, scenery=scenery)
 
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
         """Criteria with their values in a run."""

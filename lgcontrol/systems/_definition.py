@@ -249,12 +249,12 @@ class SystemDefinition(Memo, Generic[State]):
     @property
     def input_names(self) -> tuple[str, ...]:
         """Names of all inputs."""
-        return names_of(self.inputs)
+        return self.memo(("input names",), lambda: names_of(self.inputs))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return names_of(self.parameters)
+        return self.memo(("parameter names",), lambda: names_of(self.parameters))
 
     @property
     def home(self) -> np.ndarray:
@@ -264,19 +264,22 @@ class SystemDefinition(Memo, Generic[State]):
     @property
     def nominal_input(self) -> np.ndarray:
         """Nominal input, shape (n_inputs,)."""
-        return nominal_of(self.inputs)
+        return self.memo(("nominal input",), lambda: nominal_of(self.inputs)).copy()
 
     @property
     def input_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds, shape (n_inputs,) each."""
-        return (
-            np.array([entry.lower for entry in self.inputs]),
-            np.array([entry.upper for entry in self.inputs]),
-        )
+        sides = ("lower", "upper")
+        rows = self.memo(("input bounds",), lambda: np.array(
+            [[getattr(entry, side) for entry in self.inputs] for side in sides], dtype=np.float64
+        ))  # fmt: skip
+        return rows[0].copy(), rows[1].copy()
 
     def input_index(self, role: InputChoice = "control") -> np.ndarray:
         """Positions of the inputs with a role, or of "all", integers of shape (k,)."""
-        return choose_inputs(self.inputs, role)
+        if not isinstance(role, str):  # which is refused
+            return choose_inputs(self.inputs, role)
+        return self.memo(("inputs", role), lambda: choose_inputs(self.inputs, role)).copy()
 
     def full_input(self, control: Any, **named: float) -> np.ndarray:
         """Input vector from the controls; the other inputs are nominal unless named.
@@ -300,7 +303,7 @@ class SystemDefinition(Memo, Generic[State]):
     @property
     def nominal_parameters(self) -> np.ndarray:
         """Nominal parameters, shape (n_parameters,)."""
-        return nominal_of(self.parameters)
+        return self.memo(("nominal",), lambda: nominal_of(self.parameters)).copy()
 
     @named_options
     def parameter_values(self, values: Mapping[str, Any] | None = None) -> np.ndarray:

@@ -119,6 +119,32 @@ def estimating(seed: int = 0) -> Task:
     )  # fmt: skip
 
 
+def troubled(seed: int = 0) -> Task:
+    """Cart with a filter; some seeds fail at the start, in the run, or when they are judged."""
+
+    def control(t, x, reference=None):
+        if x[0] > 1.2:
+            raise RuntimeError("too far out")
+        return PD(2.0)(t, x)
+
+    def drawn(seed: int) -> dict:
+        if seed % 5 == 1:
+            raise RuntimeError("no start")
+        return draw(seed)
+
+    def judged(run):
+        if run.x[0, 0] < 0.8:
+            raise RuntimeError("too near")
+        return float(run.x[-1, 0])
+
+    task = estimating(seed)
+    options = {**task.options, "dt": 0.1}
+    return Task(
+        task.plant, control, np.array([1.0, 0.0]), 1.0, options=options, draw=drawn,
+        criteria=(*CRITERIA, Criterion("nearness", judged)),
+    )  # fmt: skip
+
+
 def flying(seed: int = 0) -> Task:
     """A body in free fall, which has a look."""
     quad = quadrotor()

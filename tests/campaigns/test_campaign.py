@@ -629,6 +629,23 @@ def test_a_case_has_the_bits_of_a_single_run(cases):
     assert outcome.values == {one.name: one.value(run) for one in task.criteria}
 
 
+@pytest.mark.parametrize("design", ["design", "troubled", "plain"])
+def test_cases_of_a_chunk_have_the_outcomes_of_cases_alone(design):
+    """They are set up together, run, and judged together; one that raises disturbs no other."""
+    campaign = Campaign(getattr(designs, design), variations=[Vary("load", 0.5, 3.0)], cases=12)
+    setting = campaign._setting("failed", None)
+    cases = [dataclasses.replace(case, seed=k) for k, case in enumerate(campaign.all_cases())]
+    alone = [run_cases(setting, [case])[0] for case in cases]
+    together = run_cases(setting, cases)
+    for one, other in zip(alone, together, strict=True):
+        same = [repr(dataclasses.replace(k, seconds=0.0, trajectory=b"")) for k in (one, other)]
+        assert same[0] == same[1] and bool(one.trajectory) == bool(other.trajectory)
+    if design == "troubled":
+        said = " ".join(one.message for one in together)
+        assert all(word in said for word in ("no start", "too far out", "too near"))
+        assert any(one.consistency for one in together)
+
+
 def test_a_store_that_is_read_only_is_read(tmp_path, monkeypatch):
     """SQLite can make no files beside it; outcomes of a log that was never merged are not lost."""
     campaign, file = Campaign(designs.design, cases=4), tmp_path / "a #1.db"
