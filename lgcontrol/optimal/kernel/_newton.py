@@ -168,17 +168,15 @@ class NewtonKKT:
         self.o, self.tolerance = settings, tolerance
         self.N, self.n, self.m = len(nodes.u), model.n, model.m
         sides = model.sides
-        self.ns, self.ne, self.nr = (
-            len(sides.row),
-            len(sides.equal),
-            len(model.transcription.rows.names),
-        )
+        self.ns, self.ne = len(sides.row), len(sides.equal)
+        self.nr = len(model.transcription.rows.names)
         self.row = np.r_[sides.row, sides.equal].astype(int)
         self.sign = np.r_[sides.sign, np.ones(self.ne)]
         self.holds = np.hstack([sides.active, sides.equal_active]).astype(bool)
         own = sides.weight if weight is None else weight
         self.weight = np.r_[own, np.full(self.ne, np.inf)]
         self.soft = np.isfinite(self.weight)
+        self.price = np.where(self.soft, self.weight, 0.0)
         self.one_sided = np.arange(len(self.row)) < self.ns
         self.can_give = ~self.soft & ~np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.equal = self.row[self.ns :]
@@ -377,7 +375,7 @@ class NewtonKKT:
     def _set_form(self) -> None:
         """Constraints of the problem, or of the elastic one."""
         d = self.d[self.row]
-        w1 = np.where(self.soft, self.weight, 0.0) * self.scale * self.share / d
+        w1 = self.price * self.scale * self.share / d
         w2, v, gives = w1 / d, np.zeros(len(self.row)), self.soft.copy()
         if self.elastic:
             gives |= self.can_give
@@ -411,9 +409,24 @@ class NewtonKKT:
         arrival = self.model.arrival(it.x[0], self.x0, self.setting.arrival)
         return found._replace(cost=found.cost + float(arrival.cost))
 
+    def over(self, rows: np.ndarray) -> np.ndarray:
+        """How far rows (…, rows) are beyond the limits of constraints, (…, na)."""
+        return self.sign * (rows[..., self.row] - self.limit)
+
     def h(self, rows: np.ndarray) -> np.ndarray:
         """Constraints, (N + 1, na)."""
-        return self.sign * self.d[self.row] * (rows[:, self.row] - self.limit)
+        return self.d[self.row] * self.over(rows)
+
+    def missing(self, over: np.ndarray) -> np.ndarray:
+        """Violations of constraints that are so far beyond their limits."""
+        return np.where(
+            self.holds, np.where(self.one_sided, np.maximum(over, 0.0), np.abs(over)), 0.0
+        )
+
+    def priced_cost(self, at: Values | Expansion) -> float:
+        """Cost with the penalties of soft rows."""
+        e = self.missing(self.over(at.rows))
+        return float(at.cost + (self.price * self.share * (e + e**2 / 2)).sum())
 
     def misses(
         self, it: PlanIterate, at: Values | Expansion
@@ -794,9 +807,7 @@ class NewtonKKT:
 
     def violated(self) -> tuple[float, float]:
         """Sum and maximum of the violations of the problem itself, the sum with defects."""
-        h = self.h(self.ex.rows)
-        h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
-        h = np.where(self.holds & ~self.soft, np.abs(h), 0.0)
+        h = np.where(self.soft, 0.0, self.missing(self.h(self.ex.rows)))
         gaps = self.ex.gaps * self.rate[: self.n]
         return float(np.abs(gaps).sum() + h.sum()), _largest(h)
 
@@ -929,12 +940,8 @@ class NewtonKKT:
 
     def merit(self, found: Values) -> float:
         """Cost of a rollout with the penalties of all constraints."""
-        h = self.sign * (found.rows[:, self.row] - self.limit)
-        h[:, : self.ns] = np.maximum(h[:, : self.ns], 0.0)
-        h = np.where(self.holds, np.abs(h), 0.0)
-        soft = (np.where(self.soft, self.weight, 0.0) * self.share * (h + h**2 / 2)).sum()
-        hard = (np.where(self.soft, 0.0, self.d[self.row]) * h).sum()
-        return float(self.scale * (found.cost + soft) + self.priced * hard)
+        hard = np.where(self.soft, 0.0, self.missing(self.h(found.rows))).sum()
+        return float(self.scale * self.priced_cost(found) + self.priced * hard)
 
     def _extended(
         self, nodes: Nodes, K: np.ndarray, x: np.ndarray, given: np.ndarray, tau: float
@@ -959,7 +966,7 @@ class NewtonKKT:
 
     def _penalties(self, rows: np.ndarray, k: int) -> float:
         """Penalties on what rows exceed at a node."""
-        e = self.sign * (rows[self.row] - self.limit)
+        e = self.over(rows)
         on = self.holds[k] & self.one_sided & (e > 0)
         weight = np.where(self.soft, self.weight * self.share[k], self.priced / self.scale)
         return float((weight * (e + e * e / 2))[on].sum())
@@ -1212,15 +1219,8 @@ class NewtonKKT:
 
     def exceeds(self, rows: np.ndarray) -> bool:
         """Whether one-sided hard rows are exceeded."""
-        h = self.sign * (rows[:, self.row] - self.limit)
-        return not (h[self.holds & ~self.soft & self.one_sided] <= self.tolerance).all()
-
-    def priced_cost(self) -> float:
-        """Cost with the penalties of soft rows."""
-        h = np.maximum(self.sign * (self.ex.rows[:, self.row] - self.limit), 0.0)
-        on = self.holds & self.soft
-        weight = np.where(self.soft, self.weight, 0.0) * self.share
-        return float(self.ex.cost + (weight * np.where(on, h + h**2 / 2, 0.0)).sum())
+        hard = self.holds & ~self.soft & self.one_sided
+        return not (self.over(rows)[hard] <= self.tolerance).all()
 
     def warm(self, trial: PlanIterate) -> PlanIterate:
         """A rollout with the multipliers of the plan; slacks that do not fit them are off."""
@@ -1293,7 +1293,7 @@ class NewtonKKT:
                 fall = 0.0
                 for number in range(1, most + 1):
                     self.ex = self.expand(self.it)
-                    off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost()
+                    off, rows, cost = self.adjoint(), self.ex.rows, self.priced_cost(self.ex)
                     started = cost if started is None else started
                     is_whole = _largest(self.ex.gaps) <= self.tolerance
                     is_cheap = cost <= started + o.real_time_dearer * abs(started)
