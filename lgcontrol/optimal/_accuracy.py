@@ -108,7 +108,11 @@ def _of_part(part: PlanPart, cost: float, tolerance: float) -> TranscriptionErro
         states = np.asarray(system.error(ends, nodes.x[1:]))
         of_steps = costs - stage.cost + part.cost_of(off)
         held = SAVED_BY[part.kind] * _saved(part, stage, once)
-        violations, beyond = between.violations()
+        motion = between.sampled()
+        violations, beyond = between.violations(motion)
+        end = once._end("terminal_values", nodes, part.setting)
+        rows = np.concatenate([stage.rows, end.rows[None]])
+        of_steps += between.soft_costs(once, rows, motion)
     states = states[:, : part.errors]
     worst = _worst(system, nodes.t, states)
     text = _sentence(worst, of_steps.sum(), held.sum(), cost, violations)
@@ -200,8 +204,11 @@ def motion_between(
     found: OptimalSolution | PhasedSolution,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Times, states and references within each step, if a step ends visibly off the next node."""
-    flat, is_phased = flat_of(found), isinstance(found, PhasedSolution)
-    is_drawn = found.whole is not None if is_phased else found.problem.is_plain
+    flat = flat_of(found)
+    if isinstance(found, PhasedSolution):
+        is_drawn = found.whole is not None
+    else:
+        is_drawn = found.problem.is_plain
     if flat._setting is None or not is_drawn:
         return None
     parts, x, pieces, is_off = parts_of(found), found.trajectory.x, [], False

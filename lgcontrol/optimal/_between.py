@@ -85,15 +85,10 @@ class Between:
         problem, worst = self.problem, np.zeros(self.problem.horizon)
         if not problem._seen:
             return (), worst
-        if motion is None:
-            motion = list(self.motion(self.parts * -(-SAMPLES // self.parts)))
-        parts, (t, x) = len(motion) - 1, map(np.array, zip(*motion, strict=True))
-        steps = np.arange(problem.horizon)
-        shares = np.repeat(np.arange(parts + 1) / parts, len(steps))
-        every = self._rows(np.tile(steps, parts + 1), shares, t.ravel(), x.reshape(shares.size, -1))
+        motion = self.sampled() if motion is None else motion
+        t, x = map(np.array, zip(*motion, strict=True))
         found: list[tuple[float, Violation]] = []
-        for i, (seen, label, values, low, high) in enumerate(every):
-            over = _over(values, low, high).reshape(parts + 1, -1)
+        for i, (seen, label, over, low, high) in enumerate(self._excesses(motion)):
             at_nodes, within = over[0], over[1:]
             if not seen.needs_input:
                 at_nodes, within = (
@@ -120,6 +115,49 @@ class Between:
             found.append((amount / size, violation))
         found.sort(key=lambda pair: -pair[0])
         return tuple(violation for _, violation in found), worst
+
+    def sampled(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Motion in as many parts of each step as bounds are looked at in."""
+        return list(self.motion(self.parts * -(-SAMPLES // self.parts)))
+
+    def soft_costs(
+        self, once: Transcription, rows: np.ndarray, motion: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """What integrals of the penalties of soft bounds over each step have beyond the nodes'.
+
+        Rows (N + 1, rows) are those of the problem of `once` at the nodes.
+        """
+        parameters, p, steps = self.problem.parameter_names, self.setting.p, self.problem.steps
+        found, parts = np.zeros(len(steps)), len(motion) - 1
+        for seen, _, over, *_ in self._excesses(motion):
+            soft = seen.bound.soft
+            if soft is None:
+                continue
+            weight = p[parameters.index(soft)] if isinstance(soft, str) else soft
+            s = np.maximum(over, 0.0)
+            each = weight * (s + s**2 / 2)
+            found += steps / parts * (each.sum(axis=0) - (each[0] + each[-1]) / 2)
+        meaning = once.rows
+        weights = meaning.weights(p)
+        is_soft, s = np.isfinite(weights), meaning.excess(rows)
+        at_nodes = np.where(is_soft, weights, 0.0) * np.where(is_soft, s + s**2 / 2, 0.0)
+        before = meaning.lengths - np.append(steps, 0.0)[:, None]  # of the last node all
+        halves = np.append(0.0, steps)[:, None] / 2
+        is_half = np.any(meaning.lengths != np.append(steps, steps[-1])[:, None], axis=0)
+        before = np.where(is_half, halves, np.maximum(before, 0.0))
+        found -= ((meaning.lengths - before) * at_nodes).sum(axis=1)[:-1]
+        return found - (before * at_nodes).sum(axis=1)[1:]
+
+    def _excesses(
+        self, motion: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> Iterator[tuple[Any, str, np.ndarray, float, float]]:
+        """Of each row bound, label, how far it is exceeded (parts + 1, N), and both limits."""
+        parts, (t, x) = len(motion) - 1, map(np.array, zip(*motion, strict=True))
+        steps = np.arange(self.problem.horizon)
+        shares = np.repeat(np.arange(parts + 1) / parts, len(steps))
+        every = self._rows(np.tile(steps, parts + 1), shares, t.ravel(), x.reshape(shares.size, -1))
+        for seen, label, values, low, high in every:
+            yield seen, label, _over(values, low, high).reshape(parts + 1, -1), low, high
 
     def _rows(
         self, k: np.ndarray, share: np.ndarray, t: np.ndarray, x: np.ndarray

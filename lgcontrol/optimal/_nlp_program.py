@@ -58,7 +58,7 @@ def build_program(transcription: Transcription) -> tuple[dict[str, Any], Program
     problem, rows = transcription.problem, transcription.rows
     system, N = problem.system, problem.horizon
     n, m, count = system.n_errors, len(transcription.controls), len(rows.names)
-    soft = rows.soft * np.append(problem.steps, problem.steps[-1])[:, None]
+    soft = rows.soft * rows.lengths
     places: dict[str, list[slice]] = {"d": [], "u": [], "e": []}
     sizes: dict[str, list[int]] = {"nx": [], "nu": [], "ng": []}
     soft_rows: list[list[int]] = []

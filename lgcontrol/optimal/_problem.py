@@ -228,6 +228,7 @@ class OptimalControlProblem(Frozen):
     has_equal_steps: bool
     free_start: np.ndarray
     input_limits: InputLimits
+    _is_refined: bool
     _automatic: frozenset[str]
     _kept: dict[str, Any]
     _parts: Mapping[str, slice]
@@ -292,7 +293,7 @@ class OptimalControlProblem(Frozen):
             reference = TrajectoryPoint(system.home, system.nominal_input)
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
-            has_equal_steps=are_equal, _kept={},
+            has_equal_steps=are_equal, _kept={}, _is_refined=False,
             reference=reference, hold=check_input_hold(system, hold, method), blocks=blocks,
             may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),
@@ -347,7 +348,9 @@ class OptimalControlProblem(Frozen):
         given = {name: getattr(self, name) for name in names}
         if not self.has_equal_steps:
             given["dt"] = self.steps
-        return OptimalControlProblem(**(given | arguments))
+        made = OptimalControlProblem(**(given | arguments))
+        made._set(_is_refined=self._is_refined)
+        return made
 
     def integrated_by(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
         """Copy with a method and substeps that were chosen, and may be chosen anew."""

@@ -72,7 +72,9 @@ def _finer_problem(
 ) -> OptimalControlProblem:
     """The problem with so many steps in place of each."""
     grid = _grid(found.problem.times(), wanted)
-    return problem.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
+    made = problem.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
+    made._set(_is_refined=True)
+    return made
 
 
 def _finer_phases(
@@ -111,6 +113,12 @@ def _checked(stated: OptimalControlProblem | Phase, tolerance: Any) -> float:
             raise ValueError(
                 f"refine moves nodes, and {text} at {place_text(at)}: state it along the horizon, "
                 'at="start", at="terminal", or as the end of a Phase'
+            )
+    for bound in stated.bounds:
+        if bound.soft is not None and bound.at in ("start", "terminal"):
+            raise ValueError(
+                f"refine changes lengths of steps, and the soft bound on {bound.label} at "
+                f"{bound.at!r} counts one: state a Residual of the excess, at={bound.at!r}"
             )
     weights: list[tuple[str, Any, int]] = [("Q", stated.Q, 2), ("R", stated.R, 2)]
     weights += [(f"weight of residual {one.name!r}", one.weight, 2) for one in stated.residuals]

@@ -38,7 +38,7 @@ class BoundRows:
 
     `kinds` tells rows of one name apart, as "terminal upper". `soft` are penalty weights, infinite
     for hard bounds; `parameter` says which of p is the weight, −1 for none. `active` (N + 1, rows):
-    nodes at which each row holds.
+    nodes at which each row holds. `lengths` (N + 1, rows): time in s that they count if it is soft.
     """
 
     names: tuple[str, ...]
@@ -48,6 +48,7 @@ class BoundRows:
     soft: np.ndarray
     parameter: np.ndarray
     active: np.ndarray
+    lengths: np.ndarray
 
     def weights(self, p: np.ndarray) -> np.ndarray:
         """Penalty weights for values of the parameters."""
@@ -75,6 +76,7 @@ class _RowMade:
     soft: float
     parameter: int
     active: np.ndarray
+    lengths: np.ndarray
 
     @property
     def is_fixed(self) -> bool:
@@ -88,11 +90,14 @@ class _RowMade:
 
 
 def build_rows(
-    system: System, bounds: Sequence[Bound], horizon: int, symbols: Sequence[Any],
+    system: System, bounds: Sequence[Bound], steps: np.ndarray, symbols: Sequence[Any],
     parameters: Sequence[str], free: np.ndarray, known: Mapping[str, KnownQuantity] | None = None,
-    points: Sequence[tuple[float, Any, Any]] = (),
+    points: Sequence[tuple[float, Any, Any]] = (), *, is_refined: bool = False,
 ) -> tuple[Any, BoundRows]:  # fmt: skip
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
+
+    A node of a soft row counts as long as its step, the last one as that before. In problems that
+    are refined, rows without inputs count by the trapezoidal rule.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
     Error coordinates of the first state that are free are given by their numbers. Symbols of
@@ -102,6 +107,8 @@ def build_rows(
     known = known or {}
     stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     rows: list[_RowMade] = []
+    horizon, own_step = len(steps), np.append(steps, steps[-1])
+    both = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2 if is_refined else own_step
     _, x, u, p, _ = symbols
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
@@ -159,7 +166,8 @@ def build_rows(
                 place = "" if bound.at == "both" else place_text(bound.at)
                 kind = " ".join(filter(None, [place, side]))
                 weight = np.inf if penalty is None else penalty * shares[row]
-                made = labels[row], kind, value, least, most, weight, own, where.copy()
+                lengths = own_step if needs_input[row] else both
+                made = labels[row], kind, value, least, most, weight, own, where.copy(), lengths
                 rows.append(_RowMade(*made))
     _leave_fixed(rows)
     columns, names = [row.g for row in rows], [row.name for row in rows]
@@ -173,6 +181,7 @@ def build_rows(
         soft=np.array([row.soft for row in rows]),
         parameter=np.array([row.parameter for row in rows], dtype=np.int64),
         active=np.array([row.active for row in rows], dtype=bool).reshape(-1, horizon + 1).T,
+        lengths=np.array([row.lengths for row in rows]).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), meaning
 

@@ -300,8 +300,8 @@ def state(problem: OptimalControlProblem) -> _Stated:
         each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
     ]
     rows, meaning = build_rows(
-        system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known,
-        points,
+        system, bounds, problem.steps, (t, x, u, p, x_ref), names, problem.free_start, known,
+        points, is_refined=problem._is_refined,
     )  # fmt: skip
     return _Stated(inputs, path, end, *costs, rows, meaning, known)
 

@@ -33,6 +33,8 @@ class Sides(NamedTuple):
     weight : ndarray, shape (sides,)
         Of the price ``w (e + e²/2)`` of an excess; infinite for hard rows.
     active : ndarray of bool, shape (N + 1, sides)
+    counts : ndarray, shape (N + 1, sides)
+        What each node counts of a soft row, in mean steps.
     equal, target : ndarray, shape (equalities,)
         Rows whose limits coincide and what they are to be.
     equal_active : ndarray of bool, shape (N + 1, equalities)
@@ -43,6 +45,7 @@ class Sides(NamedTuple):
     limit: np.ndarray
     weight: np.ndarray
     active: np.ndarray
+    counts: np.ndarray
     equal: np.ndarray
     target: np.ndarray
     equal_active: np.ndarray
@@ -674,6 +677,7 @@ def _sides(transcription: Transcription) -> Sides:
         np.array([limit for _, _, limit in picked]),
         rows.soft[row] * dt,
         rows.active[:, row],
+        rows.lengths[:, row] / dt,
         equal,
         rows.lower[equal],
         rows.active[:, equal],

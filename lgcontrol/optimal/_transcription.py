@@ -150,8 +150,7 @@ class Transcription:
         """Penalty of the violation of soft rows, with weights for a step of the mean length."""
         finite = np.isfinite(soft)
         s = self.excess(values)[:, finite]
-        steps = self.problem.steps
-        share = np.append(steps, steps[-1])[:, None] / self.problem.dt
+        share = self.rows.lengths[:, finite] / self.problem.dt
         return float((share * soft[finite] * (s + s**2 / 2)).sum())
 
     def call_of(self, function: ModelFunction, *more: str) -> InPlaceCall:

@@ -178,7 +178,9 @@ def test_a_joint_and_its_torque_are_told_apart(case):
 def bounded(problem):
     """The only bounded quantity of a problem, and the symbols of its state and input."""
     t, x, u, p = symbols_of(problem.system)
-    column, _ = build_rows(problem.system, problem.bounds, 2, (t, x, u, p, x), (), np.zeros(0, int))
+    column, _ = build_rows(
+        problem.system, problem.bounds, np.ones(2), (t, x, u, p, x), (), np.zeros(0, int)
+    )
     return column, x, u
 
 

@@ -630,7 +630,7 @@ def test_limits_in_one_word_evaluate_a_quantity_once():
     )  # fmt: skip
     t, x, u, p = symbols_of(craft)
     bounds = OptimalControlProblem(craft, 2, 0.1, bounds=[Bound("limits")]).bounds
-    column, rows = build_rows(craft, bounds, 2, (t, x, u, p, x), (), np.zeros(0, int))
+    column, rows = build_rows(craft, bounds, np.ones(2), (t, x, u, p, x), (), np.zeros(0, int))
     assert rows.names == ("load.0", "load.1", "load.2", "x0")
     function = ca.Function("rows", [t, x, u, p], [column])
     steps = range(function.n_instructions())

@@ -121,7 +121,7 @@ class KernelMemory:
         }  # fmt: skip
         numbers = {
             "sign": np.r_[sides.sign, np.ones(len(sides.equal))],
-            "active": np.hstack([sides.active, sides.equal_active]),
+            "active": np.hstack([sides.active * sides.counts, sides.equal_active]),
         }
         if "sub_counts" in known:
             made.sub_sparse, made.sub_first, made.sub_dense = known["sub_counts"]

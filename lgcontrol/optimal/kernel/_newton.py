@@ -180,8 +180,7 @@ class NewtonKKT:
         self.one_sided = np.arange(len(self.row)) < self.ns
         self.can_give = ~self.soft & ~np.r_[model.of_start, np.zeros(self.ne, dtype=bool)]
         self.equal = self.row[self.ns :]
-        steps = model.problem.steps  # a node counts as long as its step, the last as the one before
-        self.share = np.append(steps, steps[-1])[:, None] / model.problem.dt
+        self.share = np.hstack([sides.counts, np.ones_like(sides.equal_active, dtype=float)])
         self.factorizations = self.evaluations = 0
         self.is_linear, self.priced, self.gain, self.off = False, 0.0, 1.0, 0.0
         self.spread = 0.0

@@ -150,7 +150,6 @@ class Sensitivities:
         price, weight = np.zeros((N + 1, nr)), np.zeros((N + 1, nr))
         hold = np.full((N + 1, nr), FREE)
         compliance = self._solver.settings.compliance
-        share = np.append(problem.steps, problem.steps[-1])
         soft = rows.weights(setting.p)
         kinks: list[str] = []
         for j in range(ns):
@@ -164,7 +163,7 @@ class Sensitivities:
             price[:, r] += np.where(on, sides.sign[j] * d[r] * z / scale, 0.0)
             hold[is_held, r] = HELD
             hold[is_exceeded, r] = EXCEEDED
-            weight[is_exceeded, r] = (soft[r] * share)[is_exceeded]
+            weight[is_exceeded, r] = (soft[r] * rows.lengths[:, r])[is_exceeded]
         for j, r in enumerate(sides.equal):
             on = sides.equal_active[:, j].astype(bool)
             price[:, r] += np.where(on, d[r] * plan["nu"][:, j] / scale, 0.0)

@@ -91,7 +91,7 @@ places turn_columns their columns
 places row which row a constraint limits: ns one-sided ones, then ne equalities
 given sign +1 for upper limits and equalities, -1 for lower limits
 places start whether a constraint belongs to the free start and is never relaxed
-given active whether constraints hold at a node
+given active mean steps that a node counts, of soft rows; 0 where a constraint does not hold
 function stage cost, defect, rows and their derivatives
 function values cost, defect and rows
 function curvature what the Hessian of the Lagrangian has beyond that of Gauss and Newton

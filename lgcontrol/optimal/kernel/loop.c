@@ -25,7 +25,7 @@ static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings
       double h = m->sign[j] * (q->rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (j >= m->ns) h = fabs(h);
       if (isnan(h)) h = INFINITY;
-      if (soft && h > 0) v.cost += penalty_on(q, k, j, h);
+      if (soft && h > 0) v.cost += penalty_on(m, q, k, j, h);
       if (!soft && h > most) most = h;
     }
     if (most > o->acceptable) v.off += most;

@@ -77,21 +77,15 @@ LG_EXPORT void lg_newton_sizes(const lg_model *m, int64_t N, int64_t *sizes)
   sizes[6] = LG_W, sizes[7] = offsetof(lg_memory, filter) / sizeof(double);
 }
 
-/* Length of a node's step next to the mean, by which soft rows count; the last node's is that before. */
-LG_INLINE double share_of(const lg_task *q, int64_t k)
-{
-  return q->steps[k < q->horizon ? k : q->horizon - 1] / q->dt;
-}
-
 /* Whether a constraint is a soft row, and what it costs that one is exceeded at a node. */
 LG_INLINE int is_soft(const lg_model *m, const lg_task *q, int64_t j)
 {
   return j < m->ns && isfinite(q->weight[j]);
 }
 
-LG_INLINE double penalty_on(const lg_task *q, int64_t k, int64_t j, double excess)
+LG_INLINE double penalty_on(const lg_model *m, const lg_task *q, int64_t k, int64_t j, double excess)
 {
-  return q->weight[j] * share_of(q, k) * (excess + excess * excess / 2);
+  return q->weight[j] * m->active[k * (m->ns + m->ne) + j] * (excess + excess * excess / 2);
 }
 
 LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
@@ -1146,7 +1140,7 @@ static void set_form(const lg_model *m, const lg_task *q, lg_state *s)
     for (int64_t k = 0, i = j; k <= q->horizon; k++, i += na) {
       const int on = (!is_equal || elastic) && m->active[i] != 0;
       const int gives = on && (soft || is_priced || is_elastic);
-      const double share = soft ? share_of(q, k) : 1;
+      const double share = soft ? m->active[i] : 1;
       s->holds[i] = on, s->gives[i] = gives, s->v[i] = is_equal && is_elastic ? hard : 0;
       s->w1[i] = first * share, s->w2[i] = soft ? first / d * share : 0;
       terms += on + gives;
@@ -1248,7 +1242,7 @@ static double penalties(const lg_model *m, const lg_task *q, const lg_state *s, 
   for (int64_t j = 0; j < m->ns; j++) {
     const double e = over(m, s, rows, j);
     if (m->active[k * (m->ns + m->ne) + j] == 0 || !(e > 0)) continue;
-    sum += is_soft(m, q, j) ? penalty_on(q, k, j, e) : s->priced / s->scale * (e + e * e / 2);
+    sum += is_soft(m, q, j) ? penalty_on(m, q, k, j, e) : s->priced / s->scale * (e + e * e / 2);
   }
   return sum;
 }
@@ -2262,7 +2256,7 @@ static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
     for (int64_t j = 0; j < m->ns; j++) {
       const double h = over(m, s, s->rows + k * m->nr, j);
       if (s->holds[k * (m->ns + m->ne) + j] != 0 && is_soft(m, q, j) && h > 0)
-        cost += penalty_on(q, k, j, h);
+        cost += penalty_on(m, q, k, j, h);
     }
   return cost;
 }
@@ -2310,7 +2304,7 @@ static double merit(const lg_model *m, const lg_task *q, const lg_state *s, doub
       double h = over(m, s, s->t_rows + k * m->nr, j);
       if (j >= m->ns) h = fabs(h);
       if (m->active[k * na + j] == 0 || h <= 0) continue;
-      if (is_soft(m, q, j)) soft += penalty_on(q, k, j, h);
+      if (is_soft(m, q, j)) soft += penalty_on(m, q, k, j, h);
       else hard += s->d[m->row[j]] * h;
     }
   return s->scale * (f + soft) + s->priced * hard;
