@@ -90,7 +90,10 @@ class FlatPhases:
         first = shapes[0].phase.system
         chosen = free_errors(first, free).tolist()
         if len(chosen) and first.errors is not None:
-            raise ValueError(f"free: {first.name} has constraints, its start cannot be free")
+            raise ValueError(
+                f"free: {first.name} has constraints, its start cannot be free: leave free= out, "
+                "and solve from several x0"
+            )
         self.is_open = is_periodic or len(chosen) > 0
         self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in phases])])
         self.free = [i for i, phase in enumerate(phases) if phase.is_free]

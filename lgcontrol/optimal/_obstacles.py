@@ -237,7 +237,10 @@ class Cone:
             See `Bound`.
         """
         if not callable(self.half_angle) and self.half_angle >= np.pi / 2:
-            raise ValueError("a cone of forces is narrower than π/2 on each side")
+            raise ValueError(
+                f"a cone of forces is narrower than π/2 on each side, got half_angle = "
+                f"{self.half_angle:.4g} rad: of degrees give np.radians(angle)"
+            )
 
         def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
             value, slope = force(t, x, u, p), ca.cos(_number(self.half_angle, t, p)) ** 2

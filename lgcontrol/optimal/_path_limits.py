@@ -267,6 +267,9 @@ def _own_rows(grid: PathGrid, row: PathRow) -> PathLimit:
     size = values(0, np.ones(count), np.zeros(count)).shape[1]
     lower, upper = (np.broadcast_to(np.asarray(v, float), (size,)) for v in (row.lower, row.upper))
     if not (lower <= upper).all():
-        raise ValueError(f"row {row.name!r}: lower must not exceed upper")
+        k = int(np.flatnonzero(~(lower <= upper))[0])
+        raise ValueError(
+            f"row {row.name!r}: lower must not exceed upper, got {lower[k]:g} and {upper[k]:g}"
+        )
     names = tuple(f"[{i}]" for i in range(size)) if size > 1 else ("",)
     return PathLimit(row.name, names, lower, upper, values)

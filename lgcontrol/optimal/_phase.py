@@ -90,8 +90,12 @@ class Phase:
     _is_refined: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.system, System) or self.system.is_discrete:
-            raise TypeError(f"a phase has a continuous System, not {self.system!r}")
+        if self.system.is_discrete:
+            raise TypeError(
+                f"{self.system.name} is discrete, with the sample time {self.system.dt:g} s, and "
+                "the duration of a phase sets the length of its steps: give the continuous system, "
+                "or plan with OptimalControlProblem"
+            )
         check_count("steps", self.steps, most=MOST_HORIZON)
         limits = self.limits
         if limits[1] == np.inf:

@@ -112,8 +112,11 @@ class PhasedProblem:
         arrival: WeightLike | None = None,
     ) -> None:
         given = [phases] if isinstance(phases, Phase) else list(phases)
-        if not given or not all(isinstance(phase, Phase) for phase in given):
-            raise TypeError("phases must be a Phase or a list of them")
+        if not given:
+            raise TypeError(
+                "phases must be a Phase or a list of them, got none: "
+                "PhasedProblem([Phase(system, steps, duration), …])"
+            )
         self.phases = tuple(
             phase if phase.name else replace(phase, name=f"phase{i}")
             for i, phase in enumerate(given)
@@ -399,7 +402,9 @@ class PhasedProblem:
                 f"phase {names[-1]!r} is the last: its jump leads nowhere, unless is_periodic=True"
             )
         if len({*names}) < len(names):
-            raise ValueError(f"phases of the same name: {', '.join(names)}")
+            raise ValueError(
+                f"phases of the same name: {', '.join(names)}; give each Phase a name= of its own"
+            )
         following = [*self.phases[1:], *([self.phases[0]] if self.is_periodic else [])]
         for phase, after in zip(self.phases, following, strict=False):
             if phase.system.state != after.system.state and phase.jump is None:
@@ -417,11 +422,15 @@ class PhasedProblem:
                 if roles.get(entry.name, entry.role) != entry.role:
                     raise ValueError(
                         f"phase {phase.name!r}: input {entry.name!r} of {system.name} is a "
-                        f"{roles[entry.name]}, of {first.name} a {entry.role}"
+                        f"{roles[entry.name]}, of {first.name} a {entry.role}: give both Inputs "
+                        "the same role, or one of them another name"
                     )
             if system.parameter_names != first.parameter_names:
                 raise ValueError(
-                    f"phase {phase.name!r}: {system.name} and {first.name} differ in parameters"
+                    f"phase {phase.name!r}: {system.name} has the parameters "
+                    f"{', '.join(system.parameter_names) or '(none)'}, and {first.name} of phase "
+                    f"{names[0]!r} has {', '.join(first.parameter_names) or '(none)'}: declare the "
+                    "same ones in the same order in both, also those that one does not use"
                 )
 
     def _check_bounds(self, phase: Phase) -> None:

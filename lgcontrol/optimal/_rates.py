@@ -225,7 +225,10 @@ def _beside(
             f'terminal="riccati" is of inputs held in each step: with {what} give a number'
         )
     if system.errors is not None or system.project is not None:
-        raise ValueError(f"{system.name} has constraints: {what} cannot be planned")
+        raise ValueError(
+            f"{system.name} has constraints, so that its inputs are held in each step: leave "
+            f"{what} out"
+        )
     _refuse_weights(problem)
     moved = with_input_rates(
         system, rates.limits(system), lead=view.held / 2, in_blocks=view.kind == "blocks"

@@ -191,7 +191,10 @@ def terminal_set(
             raise ValueError(f"{name} must be positive, got {value}")
     reference = problem.reference if reference is None else reference
     if moves(reference):
-        raise ValueError("the reference moves: a terminal set is one about an equilibrium")
+        raise ValueError(
+            "the reference moves, and a terminal set is one about an equilibrium: give reference=, "
+            "a state or a TrimPoint, such as the end of the motion"
+        )
     if problem.Q.ndim > 2 or problem.R.ndim > 2:
         raise ValueError(
             "weights change along the horizon, so that the cost need not fall from call to call: "

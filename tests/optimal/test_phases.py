@@ -23,7 +23,7 @@ from lgcontrol.optimal import (
     keep_out,
 )
 from lgcontrol.optimal._phase_motions import guess_of_phases
-from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.systems import Input, Parameter, System, Trajectory
 
 FOUND = 1e-5  # of a duration: what the least effort costs
 
@@ -665,6 +665,14 @@ def test_a_gate_is_passed_at_its_node():
     assert abs(found.u[5:]).max() < 1e-4  # nothing is asked for afterwards
 
 
+def named(x, v, *parameters):
+    """The cart, whose coordinates and parameters have names."""
+    return System(
+        "cart", Rn(2, (x, v)), lambda t, x, u, p: [x[1], u[0]], inputs=["push"],
+        parameters=[*map(Parameter, parameters)],
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -672,6 +680,14 @@ def test_a_gate_is_passed_at_its_node():
         (lambda: Phase(cart(-1, 1), 3, (2.0, 1.0)), "duration must be seconds > 0"),
         (lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1, name="a")] * 2), "same name: a, a"),
         (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), "expected Rn"),
+        (
+            lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1), Phase(named("s", "v"), 3, 1)]),
+            r"its coordinates are s, v, expected x, v\. Give Phase\(…, jump=",
+        ),
+        (
+            lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1), Phase(named("x", "v", "mass"), 3, 1)]),
+            "cart has the parameters mass, and cart of phase 'phase0' has .none.: declare the same",
+        ),
         (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1, bounds=[Bound("x", 0, at="start")])),
             "at its start: that is given to solve",
@@ -702,6 +718,16 @@ def test_a_gate_is_passed_at_its_node():
 def test_faults_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_what_is_no_phase_is_told_what_to_be():
+    plant = cart(-1, 1)
+    with pytest.raises(TypeError, match="a list of them, got none: .*Phase.system, steps, dur"):
+        PhasedProblem([])
+    with pytest.raises(TypeError, match="discrete, with the sample time 0.1 s.*give the contin"):
+        Phase(plant.discretize(0.1), 3, 1.0)
+    with pytest.raises(TypeError, match="system must be a System, not str"):
+        Phase("cart", 3, 1.0)
 
 
 def test_what_contradicts_the_phases_is_refused():

@@ -437,6 +437,21 @@ def test_a_limit_that_the_input_has_too_is_a_kink_for_all_shapes_of_inputs(hold)
     assert slope.u.max() == pytest.approx(1.0)
 
 
+def test_what_is_not_determined_is_named():
+    """Nothing but a small R weighs the last of linear inputs, until an end of the effort does."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "", -1, 1)])
+
+    def solved(terminal):
+        effort = Residual(lambda t, x, u, p: u, 0.1, terminal, name="effort")
+        return OptimalControlProblem(
+            cart, 20, 0.1, R=1e-4, terminal=2.0, reference=[0, 0], hold="first", residuals=[effort]
+        ).symbolic("effort.weight").solve([1.0, 0.0])  # fmt: skip
+
+    with pytest.raises(ValueError, match="with input.push off by .* at node 19. .*weigh what is"):
+        solved(None).sensitivities()
+    assert solved(0.05).sensitivities().by("effort.weight").cost > 0
+
+
 def test_what_has_no_sensitivities_is_refused_by_name():
     problem, x0 = PROBLEMS["torque"]
     found = problem.solve(x0)

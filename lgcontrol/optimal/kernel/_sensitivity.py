@@ -126,9 +126,14 @@ class Sensitivities:
         off = plain.problem.system.error(found.x, plain.x)
         size = self._at.scales[self._at.hold.shape[1] :][: solver.model.n]
         if not (found.is_success and np.abs(off / size).max(initial=0.0) <= SAME):
+            k, i = np.unravel_index(int(np.abs(off / size).argmax()), off.shape)
+            why = "limits are met without multipliers" if has_all else "it lacks multipliers"
             raise ValueError(
-                f"the solution lacks multipliers, and a solve from it ends {found.status}, "
-                f"{np.abs(off).max():.2g} away: solve by InteriorPointSolver to a smaller tolerance"
+                f"the solution is not determined well enough to have derivatives: {why}, and a "
+                f"solve from it to {TOLERANCE:g} ends {found.status}, with "
+                f"{plain.problem.system.error_names[i]} off by {abs(off[k, i]):.2g} at node {k}. "
+                "Solve by InteriorPointSolver to a smaller tolerance, and weigh what is free, such "
+                "as the last of linear inputs (terminal= of a Residual)"
             )
         if kinks:
             more = ", …" * (len(kinks) > MOST_NAMED)
