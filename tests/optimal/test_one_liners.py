@@ -57,6 +57,27 @@ def test_the_least_largest_speed():
     assert best.fun == pytest.approx((3 - np.sqrt(5)) / 2, abs=1e-2)  # of a trapezoid
 
 
+def test_a_price_follows_a_table():
+    """A tank is filled where water is cheap: a linear program. Scalars call CasADi's table."""
+    prices = np.array([3.0, 1.0, 4.0, 2.0, 5.0, 2.5, 3.5, 1.5, 4.0])
+    price = ca.interpolant("price", "linear", [np.arange(9.0)], prices)
+    tank = System("tank", Rn(1), lambda t, x, u, p: u - 1.0, inputs=[Input("inflow", "", 0, 3)])
+    problem = OptimalControlProblem(
+        tank, 8, 1.0, Q=0.0, R=1e-7, terminal=0.0, reference=[1.0],
+        costs=[Cost(lambda t, x, u, p: price(t) * u)], bounds=[Bound("x0", 0.0, 4.0)],
+    )  # fmt: skip
+    level = np.tril(np.ones((8, 8)))
+    least = linprog(
+        prices[:8], np.vstack([-level, level]),
+        np.r_[1.0 - np.arange(1, 9), 3.0 + np.arange(1, 9)], bounds=(0, 3),
+    )  # fmt: skip
+    for solver in (None, "ipopt"):
+        found = problem.solve([1.0], solver=solver)
+        assert found.is_success
+        assert found.cost == pytest.approx(least.fun, abs=1e-4)
+        np.testing.assert_allclose(found.u[:, 0], least.x, atol=1e-3)
+
+
 def test_a_delayed_input_acts_as_from_the_state_that_it_meets():
     late = CART.discretize(DT).augment(delay=0.3)
     problem = OptimalControlProblem(late, N, terminal={"state": 5.0}, Q={"state.x": 1.0}, R=0.1,

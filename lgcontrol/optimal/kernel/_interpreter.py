@@ -97,7 +97,9 @@ class Called:
     def __init__(self, function: ModelFunction, shared: Any) -> None:
         made = function.function
         given = made.mx_in()
-        results: Any = [ca.densify(value) for value in made.call(given, True, False)]
+        is_plain = made.is_a("SXFunction")  # which CasADi cannot inline where it calls a table
+        calls = made.call(given, not is_plain, is_plain)
+        results: Any = [ca.densify(value) for value in calls]
         made = ca.Function(made.name(), [ca.densify(v) for v in given], results)
         self._inputs = [np.zeros(made.nnz_in(i)) for i in range(made.n_in())]
         self._outputs = [np.zeros(made.nnz_out(i)) for i in range(made.n_out())]

@@ -531,12 +531,12 @@ def load_functions(parts: Parts, *, is_compiled: bool = True) -> Stages:
 def _interpreted(parts: Parts, places: dict[str, list[int]]) -> Stages:
     """Functions as programs; CasADi evaluates those that are not made of scalar operations."""
     kernel = needed_kernel()
-    made = {
-        name: Called(function, shared)
-        if function.program.flat is None
-        else Interpreted(function, shared, kernel.interpret)
-        for name, (function, shared) in parts.items()
-    }
+    made: dict[str, Called | Interpreted] = {}
+    for name, (function, shared) in parts.items():
+        try:
+            made[name] = Interpreted(function, shared, kernel.interpret)
+        except NotImplementedError:  # operations on matrices, or a table that scalars call
+            made[name] = Called(function, shared)
     entries = {name: program.entry for name, program in made.items()}
     return Stages(entries, max(program.scratch for program in made.values()), made, places)
 
