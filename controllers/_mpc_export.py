@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lgcontrol.codegen._internal import level_outside
 from lgcontrol.groups import check_element
 from lgcontrol.optimal._internal import EXACT, ExportCase, check_constant, sample_reference
 
@@ -122,7 +123,8 @@ def _case(mpc: Any, word: str, x: np.ndarray, calls: int) -> ExportCase:
             f"test vectors end after {count} of {calls} calls: then rounding alone moves the "
             f"answers by more than {LARGEST_TOLERANCE / TWIN_FACTOR:g}, or changes a status. Give "
             "another x0= if more calls are to be compared",
-            stacklevel=4,
+            RuntimeWarning,
+            stacklevel=level_outside(),
         )
     return ExportCase(t[:count], case.x[:count], case.u[:count], statuses[:count],
                       tolerance[:count])  # fmt: skip

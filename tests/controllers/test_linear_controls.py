@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from lgcontrol import simulate
 from lgcontrol.codegen._internal import UnknownNameError
-from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
+from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance, _mpc_export
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, Rates
 from lgcontrol.optimal.kernel._export import STATUSES
@@ -180,6 +180,14 @@ def trolley() -> System:
         lambda t, x, u, p: ca.vertcat(x[1], u, x[4], -9.81 * x[3] - u * x[2]),
         inputs=[Input("push", "m/s²", -3, 3)],
     )  # fmt: skip
+
+
+def test_test_vectors_end_where_rounding_alone_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr(_mpc_export, "LARGEST_TOLERANCE", 5e-10)  # less than that of any call
+    with pytest.warns(RuntimeWarning, match="test vectors end after 0 of 3 calls") as told:
+        folder = loop(hold="zero").export_c(tmp_path / "cart", name="cart", calls=3)
+    assert told[0].filename == __file__
+    assert "test_first[2] = {\n  0, 0\n}" in (folder / "cart_test.h").read_text()
 
 
 @needs_compiler
