@@ -31,6 +31,7 @@ SAVED_BY = {"plain": 1.0, "blocks": 1.0, "linear": RATES_SAVE, "points": 0.0}
 # bound by this share of the range of the bounded quantity, or change the cost by that share. The
 # experiment is in docs/settings.md; plans do not depend on them.
 COARSE_STATE, COARSE_COST, FEW_PARTS = 1e-2, 5e-2, 4
+NO_COST = 1e-12  # what solvers leave of a cost whose least is zero
 DRAWN_PARTS = 12  # of a step in a figure
 HALF_NODE = 0.499  # a time in the middle of a step of phases that belongs to its first node
 
@@ -190,7 +191,8 @@ def _between_told(
 
 def _coarse(told: list[str], change: float, cost: float) -> str:
     """See `coarseness`."""
-    if cost and abs(change) > COARSE_COST * abs(cost):  # of no cost there is no share
+    # Of no cost there is no share.
+    if abs(cost) > NO_COST and abs(change) > COARSE_COST * abs(cost):
         told = [f"the cost would change by {change:.2g}, {abs(change / cost):.0%}", *told]
     if not told:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,11 +17,11 @@ from ._solution import DERIVED
 
 
 def plot_phases(found: Any, options: Mapping[str, Any]) -> Any:
-    """Figure of a `PhasedSolution`: one of all phases, or one below the other."""
+    """Figure of a `PhasedSolution`: phases of one group together, those of others below."""
     used = [name for name, part in found.parts.items() if len(part) > 1]
-    if len({found.parts[name].group for name in used}) == 1:
-        return plot_run(_run(found, used), **options)
-    runs = [_run(found, [name]) for name in used]
+    runs = [_run(found, [*some]) for _, some in groupby(used, lambda name: found.parts[name].group)]
+    if len(runs) == 1:
+        return plot_run(runs[0], **options)
     figure = options.get("figure")
     sizes = np.array([plot_run(run).get_size_inches() for run in runs])
     if figure is None:

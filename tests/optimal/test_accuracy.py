@@ -207,6 +207,15 @@ def test_a_plan_of_phases_that_is_off_says_so():
     assert "coarse" not in found.message
 
 
+def test_a_cost_of_rounding_has_no_share():
+    """A cart that is to rest where it is: least effort is none."""
+    there = [Bound(name, 0, 0, at="terminal") for name in CART.state.coordinate_names]
+    phase = Phase(CART, 2, (0.5, 2.0), Q=1.0, R=0.1, bounds=there)
+    found = PhasedProblem(phase).solve([1e-8, 0.0])
+    assert found.is_success and 0 < found.cost < 1e-12
+    assert "the cost would change" not in found.message
+
+
 def test_figures_show_steps_that_end_off_their_node():
     """Thin lines from every node, on a group; none where they would lie on the thick ones."""
 

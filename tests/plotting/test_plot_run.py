@@ -650,9 +650,9 @@ def test_plans_of_phases_are_drawn_with_their_limits_and_phases(hold):
 
 def test_phases_of_other_groups_are_drawn_below_each_other():
     cart, rod = corridor().system, System("rod", Rn(1, ("w",), ("rad/s",)), lambda t, x, u, p: -x)
-    parts = [Phase(cart, 4, 1.0, R=1.0, jump=lambda t, x, p: x[1]), Phase(rod, 3, 2.0, Q=1.0)]
-    figure = PhasedProblem(parts).solve([0.0, 1.0]).plot()
-    assert titles(figure)[-1] == "angular velocity (w)"
+    parts = [Phase(cart, 4, 1.0, R=1.0, jump=lambda t, x, p: x[1]), Phase(rod, 3, 1.0, Q=1.0)]
+    figure = PhasedProblem([*parts, Phase(rod, 2, 1.0)]).solve([0.0, 1.0]).plot()
+    assert titles(figure)[-2:] == ["inputs (push)", "angular velocity (w)"]  # once for both
     assert figure.axes[0].get_xlim() == pytest.approx((0.0, 1.0))
     assert figure.axes[-1].get_xlim() == pytest.approx((1.0, 3.0))
 
