@@ -19,7 +19,10 @@ StageFunction: TypeAlias = Callable[[Value, Value, Value, Value], Value]
 def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
     """Which parameter a name in a statement means."""
     if name not in parameters:
-        raise UnknownNameError(f"{label}: {unknown_name('parameter', name, parameters)}")
+        raise UnknownNameError(
+            f"{label}: {unknown_name('parameter', name, parameters)} A new one is declared by "
+            f"parameters=[{name!r}] of the problem"
+        )
     return parameters.index(name)
 
 

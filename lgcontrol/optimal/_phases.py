@@ -256,7 +256,9 @@ class PhasedProblem:
         if durations is None:
             times = self._longer(MIDDLE)
         else:
-            times = check_shape("durations", durations, (len(self.phases),)).tolist()
+            names = ", ".join(phase.name for phase in self.phases)
+            told = f"durations, a time in s for each phase ({names}),"
+            times = check_shape(told, durations, (len(self.phases),)).tolist()
             for phase, time in zip(self.phases, times, strict=True):
                 low, high = phase.limits
                 if not low <= time <= high:

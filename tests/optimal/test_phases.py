@@ -710,6 +710,10 @@ def named(x, v, *parameters):
             "time_weight must be finite, got nan",
         ),
         (
+            lambda: PhasedProblem(Phase(cart(-1, 1), 3, (0.5, 2))).solve([0, 0], durations=7),
+            r"a time in s for each phase .phase0., has shape \(\), expected \(1,\)",
+        ),
+        (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, (0.5, 2))).solve([0, 0], durations=[7]),
             "duration 7 s of phase 'phase0': it must be from 0.5 to 2 s",
         ),
