@@ -179,6 +179,13 @@ class MPC(Controller, metaclass=Fixed):
         p: Parameters | None = None,
         **problem: Unpack[ProblemOptions],
     ) -> None:
+        if hold == "collocation":
+            raise ValueError(
+                'hold="collocation" plans polynomials within each step, and a loop answers with '
+                "one number a period for each input, which is held or reached linearly. Leave hold "
+                'out or take hold="first", with method="radau_iia5": the steps solve the same '
+                "collocation equations, for the inputs that act"
+            )
         if hold not in HOLDS:
             raise UnknownNameError(unknown_name("hold of an MPC", hold, HOLDS))
         self._stated = stated = OptimalControlProblem(

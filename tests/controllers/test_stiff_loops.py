@@ -1,0 +1,63 @@
+"""Loops of stiff plants: implicit steps in calls of the kernel, IPOPT, and what is refused."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol import simulate
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import Rn
+from lgcontrol.optimal import OptimalControlProblem
+from lgcontrol.optimal._internal import with_linear_inputs
+from lgcontrol.systems import Input, System
+
+FAST, DT, GOAL = 1000.0, 0.1, [1.0, 1.0]
+CLOSE = 1e-3  # the first plan of a loop ends at a residual of 1e-6, and R is small
+# A lag of 1 ms, which bends, drives a slow state; 100 times shorter than a step.
+PLANT = System(
+    "stiff", Rn(2, ("slow", "fast")),
+    lambda t, x, u, p: ca.vertcat(x[1] - x[0] ** 3, FAST * (u[0] - x[1]) + 50 * ca.sin(5 * x[0])),
+    inputs=[Input("push", "N", -3, 3)],
+)  # fmt: skip
+TERMS = {"Q": [1.0, 0.0], "R": 0.01, "reference": GOAL, "method": "radau_iia5"}
+
+
+@pytest.mark.parametrize("hold", ["zero", pytest.param("first", marks=pytest.mark.thorough)])
+def test_a_loop_of_a_stiff_plant_plans_as_ipopt_does(hold):
+    mpc, x0 = MPC(PLANT, 8, DT, hold=hold, **TERMS), np.array([-1.0, 0.0])
+    acting = mpc.applied
+    mpc(0.0, x0)
+    stated = OptimalControlProblem(PLANT, 8, DT, hold=hold, **TERMS)
+    if hold == "first":
+        wanted = with_linear_inputs(stated).solve([*x0, *acting], solver="ipopt", tolerance=1e-9)
+        values = wanted.x[:, 2:]
+    else:
+        wanted = stated.solve(x0, solver="ipopt", tolerance=1e-9)
+        values = wanted.u
+    assert wanted.is_success and np.ptp(values) > 1.0
+    assert mpc.plan.x == pytest.approx(wanted.x[:, :2], abs=CLOSE)
+    assert mpc.plan.u == pytest.approx(values, abs=CLOSE)
+    run = simulate(PLANT, MPC(PLANT, 8, DT, hold=hold, **TERMS), x0=x0, seconds=2.0)
+    info = run.controllers["MPC"].info
+    assert (info["status"] == "ok").all() and np.mean(info["iterations"][1:]) < 2.5
+    rest = run.x[-1]
+    assert rest[0] == pytest.approx(1.0, abs=0.1)
+    assert np.abs(PLANT.f(0.0, rest, run.u[-1], [])[0]) < 1e-2  # at rest
+
+
+def test_what_loops_and_firmware_cannot_do_with_collocation_is_said(tmp_path):
+    with pytest.raises(ValueError, match='one number a period.*method="radau_iia5": the steps'):
+        MPC(PLANT, 8, DT, hold="collocation", **TERMS)
+    with pytest.raises(NotImplementedError, match="solve no equations, as those of method='rad"):
+        MPC(PLANT, 8, DT, **TERMS).export_c(tmp_path / "stiff", x0=[0.5, 0.5])
+
+
+def test_an_input_held_at_its_mean_misses_the_end_of_a_linear_one():
+    A, B, h, slope = np.array([[0.0, 1.0], [-2.0, -0.3]]), np.array([0.0, 1.0]), 1e-3, 3.0
+    plant = System("spring", Rn(2), lambda t, x, u, p: ca.DM(A) @ x + ca.DM(B) * u, inputs=["u"])
+    ramp = System(
+        "ramp", Rn(2), lambda t, x, u, p: ca.DM(A) @ x + ca.DM(B) * slope * t, inputs=["none"]
+    )
+    moved = ramp.step("rk4", 8)(0.0, [0.3, 0.1], [0.0], [], h)
+    held = plant.step("rk4", 8)(0.0, [0.3, 0.1], [slope * h / 2], [], h)
+    assert held - moved == pytest.approx(A @ B * slope * h**3 / 12, rel=1e-2)
