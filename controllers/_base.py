@@ -204,7 +204,7 @@ class Controller(ABC):
             if number < 0 or (name == "dt" and number == 0):
                 wanted = "be positive" if name == "dt" else "not be negative"
                 raise ValueError(f"{name} must {wanted}, got {number:g} s")
-        self.system = system
+        self.system, self._shape = system, (system.state.nq,)
         self.dt, self.offset, self.delay = float(dt), float(offset), float(delay)
         self.reference, self.saturate = reference, saturate
         self._controls = system.input_index("control")
@@ -300,8 +300,8 @@ class Controller(ABC):
         TypeError
             If the time is no number.
         """
-        now = clock_time(t)
-        state = check_shape("x", x, (self.system.state.nq,), finite=False)
+        now = t if type(t) is float else clock_time(t)
+        state = check_shape("x", x, self._shape, finite=False)
         goal = self.reference if reference is None else reference
         if p is None:
             return self._answer(now, state, goal, self._values)

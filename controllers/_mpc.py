@@ -655,7 +655,8 @@ class MPC(Controller, metaclass=Fixed):
                 u = answered(self, t, x, goal, values)
             if u is None:
                 return super()._answer(t, x, goal, values)
-            vars(self).update(_time=t, _last=u)  # the guard of attributes takes a microsecond
+            own = vars(self)  # the guard of attributes takes a microsecond
+            own["_time"], own["_last"] = t, u
             return u.copy()
 
     @property

@@ -65,7 +65,8 @@ class KernelCalls:
         """What a call is worth, and what began anew; the answer is in ``calls.u``."""
         calls = self.calls
         before = calls.reference, calls.p
-        calls.give(start, reference, p)
+        if not calls.keeps(reference, p):
+            calls.give(start, reference, p)
         code = calls.call(t, x, began, budget)
         return code, "" if code == ODD else self.began_anew(before, reference, p)
 
@@ -74,7 +75,10 @@ class KernelCalls:
     ) -> str:
         """What made the plan of the last call begin anew, by what the call before was given."""
         calls, was_due = self.calls, self.due
-        self.is_ahead, restart = True, calls.cause
+        self.is_ahead = True
+        if not calls.begins_anew:
+            return ""
+        restart = calls.cause
         if restart == "jump" or calls.is_due:
             cause = "state" if np.array_equal(p, before[1]) else "parameters"
             cause = cause if is_same(reference, before[0]) else "reference"
@@ -156,7 +160,8 @@ def answered(
         kernel.is_ahead
         and calls.is_current
         and ulp(t) < CLOCK_ROUNDING * mpc.dt
-        and values.at(t) is calls.p is mpc._p
+        and not values.functions
+        and values.constant is calls.p is mpc._p
         and mpc.system.project is None
     ):
         return _told(mpc, t, x, goal, time.perf_counter(), "")
@@ -179,7 +184,7 @@ def _told(
 ) -> np.ndarray | None:
     """Ask the kernel; None where that finds no state."""
     kernel, calls = mpc._kernel, mpc._kernel.calls
-    budget = mpc.real_time.budget
+    budget = mpc._parts.planner.real_time.budget
     code, restart = kernel.call(t, x, t + mpc.delay, reference, mpc._p, began, budget)
     if code == ODD:
         return None
@@ -190,7 +195,7 @@ def _told(
 def _tell(mpc: Any, code: int, seconds: float, restart: str, outrun: str) -> None:
     """Say what the last call of the kernel is worth."""
     calls = mpc._kernel.calls
-    vars(mpc)["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
+    mpc.__dict__["info"] = MPCInfo.of_call(ANSWERS[code], calls, seconds, restart)
     notice_slow_call(mpc, seconds)
     if code or outrun or calls.contradicts:
         status, text = mpc.info.status, calls.why()

@@ -56,6 +56,8 @@ def check_shape(
     >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
     dtype('float64')
     """
+    if type(value) is np.ndarray and value.dtype is _FLOAT and value.shape == shape and not finite:
+        return value  # as in loops
     if type(value) is float and not shape and (isfinite(value) or not finite):
         return np.array(value)
     array = as_numbers(name, value, "an array of numbers" if len(shape) else "a number")

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import subprocess
+import sys
 from dataclasses import fields
 
 import casadi as ca
@@ -83,6 +84,21 @@ def drive(
         x = system.step("rk4", 2)(t, x, system.full_input(answers[0]), controllers[0]._own, period)
         x = np.asarray(system.retract(x, 0.005 * rng.normal(size=2), controllers[0]._own))
     return seen, x
+
+
+def test_warm_calls_pass_few_files_and_functions(pendulum):
+    (mpc, _), seen = pair(pendulum), []
+    mpc.prepare()
+    x = np.array([1.0, 0.0, 0.0])
+    for k in range(3):
+        mpc(0.1 * k, x)
+    sys.setprofile(lambda frame, event, _: seen.append(frame.f_code) if event == "call" else None)
+    try:
+        mpc(0.3, x)
+    finally:
+        sys.setprofile(None)
+    assert len({code.co_filename for code in seen}) <= 8
+    assert len(seen) <= 25
 
 
 # Steps far from an optimum multiply what predictions over a delay were rounded by.

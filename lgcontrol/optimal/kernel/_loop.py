@@ -142,7 +142,8 @@ _KINDS: dict[str, Any] = dict(Loop._fields_)  # type: ignore[arg-type]
 class KernelLoop:
     """A loop of one controller, with delay and period in s, and inputs before the first answer.
 
-    u is the last answer. `is_late` says that the time for the last call ended it.
+    u is the last answer. `is_late` says that the time for the last call ended it, `contradicts`
+    that limits of controls contradict each other.
     """
 
     def __init__(
@@ -220,6 +221,7 @@ class KernelLoop:
         self.reference: Any = self
         self.p: Any = None
         self._setting: Any = None
+        self.contradicts = False
         self._is_still, self._bytes, self._limited = False, None, None
         self._needs_time = depends_on_time(stated.system)
 
@@ -255,6 +257,7 @@ class KernelLoop:
         if setting is self._setting:
             return is_new
         self._setting = setting
+        self.contradicts = bool(setting.box.contradictions)
         memory = self.memory
         x0 = memory.arrays["x0"]  # which calls write
         memory.give(setting, start + solver._grid, x0, solver._weight(setting))
@@ -415,13 +418,15 @@ class KernelLoop:
     @property
     def is_current(self) -> bool:
         """Whether it runs what the solver has: functions may have been compiled in between."""
-        self.solver._take_built()
-        return self.stages is self.solver._stages
+        solver = self.solver
+        if solver._build is not None:
+            solver._take_built()
+        return self.stages is solver._stages
 
     @property
-    def contradicts(self) -> bool:
-        """Whether limits of controls contradict each other."""
-        return bool(self._setting.box.contradictions)
+    def begins_anew(self) -> bool:
+        """Whether the plan of the last call began anew, or the next one does."""
+        return self.struct.cause != GOES_ON or bool(self.state[DUE])
 
     @property
     def is_due(self) -> bool:
