@@ -822,3 +822,20 @@ def test_a_solve_from_a_solution_of_less_tolerance_costs_no_more_than_its_own_as
     found = solver.solve([0.5, 0], guess=coarse, tolerance=1e-6)
     assert coarse.kkt <= 1e-6 and coarse.cost > (1 + 2e-6) * least.cost
     assert found.is_success and found.cost <= (1 + 1e-6) * least.cost
+
+
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_the_unit_of_a_cost_does_not_change_its_optimum(makes):
+    """A tolerance that is not relative to the cost ended 25 % above the optimum at 1e-6."""
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=[Input("push", "", -1, 1)])
+
+    def cost(unit):
+        problem = OptimalControlProblem(
+            cart, 40, 0.1, Q=unit * np.array([1.0, 0.1]), R=0.01 * unit, reference=[0.0, 0.0],
+            bounds=[Bound(lambda t, x, u, p: x[1], -0.4, 0.4, name="speed")],
+        )  # fmt: skip
+        plan = makes(problem).solve([1.0, 0.2])
+        assert plan.status == "converged"
+        return plan.cost / unit
+
+    assert cost(1e-6) == pytest.approx(cost(1.0), rel=1e-6)

@@ -356,7 +356,8 @@ def test_functions_that_are_not_of_scalars_are_called_by_the_kernel():
         8,
         0.05,
         method="radau_iia5",
-        R=0.01,
+        Q=100.0,
+        R=1.0,
         reference=np.zeros(2),
         bounds=[Bound("x1", -0.3)],
     )

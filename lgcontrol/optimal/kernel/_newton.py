@@ -344,15 +344,17 @@ class NewtonKKT:
     def _scale_cost_and_rows(self) -> None:
         """Derivatives of scaled cost and rows, for changes of the sizes, are at most some.
 
-        If there are sizes other than one, derivatives are at least one.
+        Those of the cost are at least one, so that tolerances are relative to it. Those of rows
+        are, if there are sizes other than one.
         """
         ex, n, most, size = self.ex, self.n, self.o.gradient_most, self.size
         steepest, least = self.steepest(), float((size != 1).any())
-        if 0 < least >= steepest:  # at an optimum of the cost alone
+        if not steepest > 1:  # maybe at an optimum of the cost alone
             along = np.diagonal(ex.H, axis1=1, axis2=2) * size**2 / 2
             own = np.r_[along.ravel(), np.diagonal(ex.H_end) * size[:n] ** 2 / 2]
             steepest = max(steepest, own[np.isfinite(own)].max(initial=0.0))
-        self.scale = float(np.clip(steepest, least, most)) / steepest if steepest > 0 else 1.0
+        aim = float(np.clip(steepest, min(1.0, most), most))
+        self.scale = aim / steepest if steepest > 0 else 1.0
         for r in range(self.nr):
             of_row = self.row == r
             on: Any = self.holds[:, of_row].any(axis=1)

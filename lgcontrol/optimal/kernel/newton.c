@@ -1614,7 +1614,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
   const double most = o->gradient_most;
   double steepest = widest_slope(m, q, s), least = 0;
   for (int64_t i = 0; i < nz; i++) least = s->size[i] == 1 ? least : 1;
-  if (!(steepest > least) && least > 0) { /* at an optimum of the cost alone */
+  if (!(steepest > 1)) { /* maybe at an optimum of the cost alone */
     for (int64_t i = 0; i < N * nz; i++) {
       const double own = s->H[i * nz + i % nz] * s->size[i % nz] * s->size[i % nz] / 2;
       if (own > steepest && isfinite(own)) steepest = own;
@@ -1624,7 +1624,7 @@ static void begin(const lg_model *m, lg_task *q, lg_state *s, const lg_settings 
       if (own > steepest && isfinite(own)) steepest = own;
     }
   }
-  s->scale = steepest > 0 ? clip(steepest, least, most) / steepest : 1;
+  s->scale = steepest > 0 ? clip(steepest, smaller(1, most), most) / steepest : 1;
   for (int64_t r = 0; r < nr; r++) { /* rows where they are active */
     double size = 0;
     for (int64_t j = 0; j < na; j++) {
