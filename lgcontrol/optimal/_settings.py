@@ -162,9 +162,9 @@ class Settings:
     certificate: float = _number(1e-2, 0.0, 1e3,
         "gradient of the cost, in penalties, up to which infeasibility is certain", "own",
         "test_planning_kernel.py, least violation")
-    nudge: float = _number(1e-2, 1e-12, 1.0,
+    nudge: float = _number(5e-2, 1e-12, 1.0,
         "move off a saddle, relative to the range of a control", "own",
-        "test_hard_problems.py, straight at an obstacle")
+        "literature: slew ends at 29.4 s for 28.6 at 0.03, a brachistochrone is lost at 0.2")
     # results
     tiny_most: int = _number(10, 0, 1000,
         "reductions of the barrier parameter after failed line searches, and whole steps "
