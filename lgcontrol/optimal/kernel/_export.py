@@ -162,7 +162,7 @@ def _without_unused(text: str) -> str:
 
 
 def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> dict[str, int]:
-    """Numbers of each array, by what `lay_out` takes for scalar code."""
+    """Numbers of each array, by what `LG_PARTS` has for scalar code."""
     once, problem, sides = model.transcription, model.problem, model.sides
     N, n, m, own = problem.horizon, model.n, model.m, memory.model
     names: dict[str, Any] = {
@@ -172,8 +172,7 @@ def _sizes(memory: KernelMemory, model: Any, loop: LoopExport, scratch: int) -> 
     }  # fmt: skip
     plan = memory.arrays["plan"].size
     total = 0
-    text = NEWTON
-    for term in re.findall(r"take\(&memory, ([^)]+)\)", text):
+    for term in re.findall(r" PART\(\w+, ([^)]+)\)", SHARED_TEXT):
         factors = (factor.strip().removeprefix("m->") for factor in term.split("*"))
         count = int(np.prod([names[k] if k in names else getattr(own, k) for k in factors]))
         total += (count + 15) // 8 * 8

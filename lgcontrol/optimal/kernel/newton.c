@@ -27,40 +27,8 @@ static void lay_out(lg_state *s, double *memory, const lg_model *m, int64_t N)
   const int64_t na = m->ns + ne, xp = padded(nx), vp = padded(nv), many = m->substeps > 0 ? N : 0;
   lg_point p;
   s->plan = lay_point(&p, memory, m, N);
-  s->P = take(&memory, N * nx * xp), s->p = take(&memory, N * xp);
-  s->K = take(&memory, N * nv * xp), s->k = take(&memory, N * nv), s->L = take(&memory, N * vp * nv);
-  s->P0 = take(&memory, m->nf * m->nf), s->first = take(&memory, m->nf);
-  s->cost = take(&memory, M), s->gap = take(&memory, N * nx), s->rows = take(&memory, M * nr);
-  s->F = take(&memory, N * nz * nx), s->g = take(&memory, N * nz), s->H = take(&memory, N * nz * nz);
-  s->G = take(&memory, N * nr * nz), s->g_end = take(&memory, nx), s->H_end = take(&memory, nx * nx);
-  s->G_end = take(&memory, nr * nx), s->curvature = take(&memory, N * nz * nz);
-  s->curvature_end = take(&memory, nx * nx), s->bend = take(&memory, N * m->bend);
-  s->times = take(&memory, many), s->lengths = take(&memory, many), s->after = take(&memory, many * m->nq);
-  s->other = take(&memory, many * m->nq), s->part = take(&memory, many * nz * nx);
-  s->turn = take(&memory, N * m->turn);
-  s->lower = take(&memory, nv), s->upper = take(&memory, nv);
-  s->limit = take(&memory, na);
-  s->rho = take(&memory, M * na), s->missed = take(&memory, M * ne);
-  s->change = take(&memory, M * na), s->sigma = take(&memory, M * na);
-  s->a = take(&memory, M * na), s->b = take(&memory, M * na);
-  s->weight = take(&memory, M * nr), s->base = take(&memory, M * nr), s->price = take(&memory, M * nr);
-  s->box = take(&memory, N * nv), s->full = take(&memory, N * nz), s->full_end = take(&memory, nx);
-  s->aim = take(&memory, M * ne), s->leave = take(&memory, M * ne), s->drow = take(&memory, M * nr);
-  s->eps = take(&memory, M * nx), s->du = take(&memory, N * nv), s->d_lam = take(&memory, N * nx);
-  s->ds = take(&memory, M * na), s->dz = take(&memory, M * na), s->de = take(&memory, M * na);
-  s->dy = take(&memory, M * na), s->dzl = take(&memory, N * nv), s->dzu = take(&memory, N * nv);
-  s->d_nu = take(&memory, M * ne);
-  s->t_cost = take(&memory, M), s->t_gap = take(&memory, N * nx), s->t_rows = take(&memory, M * nr);
-  s->t_rho = take(&memory, M * na), s->t_missed = take(&memory, M * ne);
-  s->move = take(&memory, M * nx);
-  s->trial_memory = take(&memory, s->plan), s->saved_memory = take(&memory, s->plan);
-  s->below = take(&memory, N * nv), s->above = take(&memory, N * nv);
-  s->t_below = take(&memory, N * nv), s->t_above = take(&memory, N * nv);
-  s->lowest = take(&memory, N * nv), s->highest = take(&memory, N * nv);
-  s->holds = take(&memory, M * na), s->gives = take(&memory, M * na);
-  s->w1 = take(&memory, M * na), s->w2 = take(&memory, M * na), s->v = take(&memory, M * na);
-  s->term = take(&memory, M * na);
-  s->metric = take(&memory, nz), s->rate = take(&memory, nz);
+#define LG_TAKE(name, count) s->name = take(&memory, count);
+  LG_PARTS(LG_TAKE)
   s->scratch = memory;
 }
 

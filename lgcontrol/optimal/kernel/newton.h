@@ -64,21 +64,35 @@ typedef struct {
   int64_t nudges, doubts; /* times that a saddle was left; that a certificate was put to the test */
 } lg_memory;
 
+/* Memory of a solve with N steps and M nodes, name and size: sweeps, the expansion about the iterate,
+ * limits, constraints, the step and its trial (t_). Distances of controls from their limits are `below`
+ * and `above`; limits of all nodes are `lowest` and `highest`. `holds` says which constraints are active,
+ * `gives` which have an excess, with the penalty w1 e + w2 e²/2 + v s. */
+#define LG_PARTS(PART)                                                                            \
+  PART(P, N * nx * xp) PART(p, N * xp) PART(K, N * nv * xp) PART(k, N * nv) PART(L, N * vp * nv)  \
+  PART(P0, m->nf * m->nf) PART(first, m->nf) PART(cost, M) PART(gap, N * nx) PART(rows, M * nr)   \
+  PART(F, N * nz * nx) PART(g, N * nz) PART(H, N * nz * nz) PART(G, N * nr * nz) PART(g_end, nx)  \
+  PART(H_end, nx * nx) PART(G_end, nr * nx) PART(curvature, N * nz * nz)                          \
+  PART(curvature_end, nx * nx) PART(bend, N * m->bend) PART(times, many) PART(lengths, many)      \
+  PART(after, many * m->nq) PART(other, many * m->nq) PART(part, many * nz * nx)                  \
+  PART(turn, N * m->turn) PART(lower, nv) PART(upper, nv) PART(limit, na) PART(rho, M * na)       \
+  PART(missed, M * ne) PART(change, M * na) PART(sigma, M * na) PART(a, M * na) PART(b, M * na)   \
+  PART(weight, M * nr) PART(base, M * nr) PART(price, M * nr) PART(box, N * nv)                   \
+  PART(full, N * nz) PART(full_end, nx) PART(aim, M * ne) PART(leave, M * ne) PART(drow, M * nr)  \
+  PART(eps, M * nx) PART(du, N * nv) PART(d_lam, N * nx) PART(ds, M * na) PART(dz, M * na)        \
+  PART(de, M * na) PART(dy, M * na) PART(dzl, N * nv) PART(dzu, N * nv) PART(d_nu, M * ne)        \
+  PART(t_cost, M) PART(t_gap, N * nx) PART(t_rows, M * nr) PART(t_rho, M * na)                    \
+  PART(t_missed, M * ne) PART(move, M * nx) PART(trial_memory, s->plan)                           \
+  PART(saved_memory, s->plan) PART(below, N * nv) PART(above, N * nv) PART(t_below, N * nv)       \
+  PART(t_above, N * nv) PART(lowest, N * nv) PART(highest, N * nv) PART(holds, M * na)            \
+  PART(gives, M * na) PART(w1, M * na) PART(w2, M * na) PART(v, M * na) PART(term, M * na)        \
+  PART(metric, nz) PART(rate, nz)
+#define LG_PART(name, count) double *name;
 typedef struct {
-  double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *curvature, *curvature_end, *bend;
-  double *times, *lengths, *after, *other, *part, *turn;
-  double *lower, *upper, *d, *limit, *rho, *missed, *change, *sigma, *a, *b;
-  double *weight, *base, *price, *box, *full, *full_end, *aim, *leave, *drow;
-  double *P, *p, *K, *k, *L, *P0, *first, *eps, *du, *d_lam;
-  double *ds, *dz, *de, *dy, *dzl, *dzu, *d_nu;
-  double *t_cost, *t_gap, *t_rows, *t_rho, *t_missed, *move;
-  double *below, *above, *t_below, *t_above; /* of controls from limits, of the iterate and the trial */
-  double *lowest, *highest; /* limits of controls, node after node */
-  double *size, *metric, *rate; /* sizes of error coordinates and controls; 1 / size²; 1 / size */
-  double *holds, *gives, *w1, *w2, *v, *term; /* of constraints node after node; terms of a sum */
+  LG_PARTS(LG_PART)
+  double *d, *size; /* factors of rows; sizes of error coordinates and controls: rate is 1 / size, metric
+                       1 / size² */
   double *scratch;
-  double *trial_memory, *saved_memory;
   lg_point now, trial;
   int64_t plan; /* numbers of an iterate */
   int64_t sweeps, trials, linear, extends;
