@@ -234,7 +234,7 @@ class _CaseRun:
     outcome: CaseOutcome
     task: Task
     setup: SimulationSetup
-    run: SimulationResult
+    later: Callable[[], SimulationResult]
 
     def __init__(self, setting: CaseSetting, case: Case) -> None:
         self.setting, self.case = setting, case
@@ -277,14 +277,19 @@ class _CaseRun:
     def carry_out(self) -> None:
         """Simulate; the estimator knows of this run alone until the next one begins."""
         try:
-            self.run = carried_out(self.setup)
+            self.later = carried_out(self.setup)
         except SimulationError as error:
-            self.run = error.result
-        self.consistency = _consistency(self.task, self.run)
+            self._keep(error.result)
+        if self.task.options.get("estimator") is not None:
+            self._keep(self.later())
+            self.consistency = _consistency(self.task, self.later())
+
+    def _keep(self, run: SimulationResult) -> None:
+        self.later = lambda: run
 
     def judge(self) -> None:
         """Measure the criteria."""
-        setting, run = self.setting, self.task.with_scenery(self.run)
+        setting, run = self.setting, self.task.with_scenery(self.later())
         _compile_errors(run, setting.cases)
         values, histories = _judge(self.criteria, run, setting.samples)
         failed = [one.name for one in self.criteria if not _passes(one, values[one.name])]

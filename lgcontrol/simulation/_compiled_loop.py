@@ -17,12 +17,13 @@ from ._compiled_parts import CompiledFilter, FunctionLaw, KernelLaw
 from ._compiled_record import CompiledRecord
 from ._compiled_table import ASKS, SensorStruct, SourceStruct
 from ._contract import RunStatus
-from ._controllers import own_offer
+from ._controllers import ControlStage, own_offer
 from ._driver import Driver, find_driver
 from ._loop import RunLoop
 from ._motion import MOTION_SHARE, Adaptive, EqualSteps
 from ._result import SimulationResult
 from ._run import FEEDBACKS, SimulationSetup
+from ._scaled_plant import Late
 
 NEVER = 2**60  # ticks: no loop is as long
 BUDGET = 0.05  # s, of one call of the loop: Ctrl-C waits for it
@@ -30,6 +31,8 @@ MOST_NOISE = 1024  # values of noise that are drawn at once
 FIRST_ROOM = 4096  # rows of a record that there is memory for at first
 MOST_NUMBER = 2**53  # whole numbers that doubles hold
 STATUSES = 16
+# Methods of controllers that tell about the states of a run.
+TELLS = "reference_states", "tracked_errors", "task_errors", "bounded_quantities", "obstacles"
 # What is asked for that calls nobody's code: the controller stays as it is.
 QUIET = frozenset({"kick", "noise", "switch", "more", "look", "told"})
 SENSED, CALLED = 7, -1  # places in the sizes of a loop
@@ -475,6 +478,15 @@ class CompiledLoop(RunLoop):
             self._kept.give(self._frame)
         return result
 
+    def _made(self, status: RunStatus, message: str) -> Callable[[], SimulationResult]:
+        """The result is made later where all that tells about it stays as it is."""
+        is_known = self._frame.is_complete and len(self.record) > 0
+        if not (is_known and all(map(_tells_the_same, self.run.stages))):
+            return super()._made(status, message)
+        later = self.record.taken(status, message, self.execution)
+        self._kept.give(self._frame)
+        return later
+
     @property
     def _sees_a_state(self) -> bool:
         """Whether what the controllers see has the size of the plant's state."""
@@ -723,6 +735,16 @@ def _functions_of(part: CompiledFilter | FunctionLaw | KernelLaw | None) -> tupl
         places = *part.watched, *part.told, len(part.told)
         return part.entry, *part.arguments, part.x, part.t, part.u, part.odd, *places
     return ()
+
+
+def _tells_the_same(stage: ControlStage) -> bool:
+    """Whether a controller tells of a run's states what it tells after another run.
+
+    So do classes with a compiled law, whose parameters are no functions of time.
+    """
+    law = stage.law
+    law = law.controller if isinstance(law, Late) else law
+    return own_offer(law, "compiled_law", *TELLS) is not None
 
 
 def _tick(tick: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,24 +67,33 @@ class CompiledRecord:
 
     def finish(self, status: RunStatus, message: str, execution: str) -> SimulationResult:
         """Everything as arrays; the input of an interval that was not finished is left out."""
-        arrays, count = self._loop.arrays, len(self)
+        return self.taken(status, message, execution)()
+
+    def taken(
+        self, status: RunStatus, message: str, execution: str
+    ) -> Callable[[], SimulationResult]:
+        """What makes the result, whatever the memory of the loop is used for then."""
+        arrays, count, run = self._loop.arrays, len(self), self.run
         estimate, deviation = self._estimates(count)
-        run = self.run
-        return make_result(
-            run,
-            t=arrays["row_t"][:count].copy(),
-            x=arrays["row_x"][:count].copy(),
-            u=arrays["row_u"][: max(count - 1, 0)].copy(),
-            estimate=estimate,
-            estimate_std=deviation,
-            measurements={
+        columns: dict[str, Any] = {
+            "t": arrays["row_t"][:count].copy(),
+            "x": arrays["row_x"][:count].copy(),
+            "u": arrays["row_u"][: max(count - 1, 0)].copy(),
+            "estimate": estimate,
+            "estimate_std": deviation,
+            "measurements": {
                 sensor.sensor.name: _measurements(memory, sensor.group)
                 for sensor, memory in zip(run.sensors, self._sensors, strict=True)
             },
-            controllers={stage.name: self._calls(stage.unstable) for stage in run.stages},
+        }
+        logs = {stage.name: self._calls(stage.unstable) for stage in run.stages}
+        return lambda: make_result(
+            run,
+            controllers={name: log() for name, log in logs.items()},
             status=status,
             message=message,
             execution=execution,
+            **columns,
         )
 
     def _estimates(self, count: int) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -98,44 +107,53 @@ class CompiledRecord:
         deviation = None if known[0][1] is None else np.array([row[1] for row in known])
         return np.array([row[0] for row in known]), deviation
 
-    def _calls(self, unstable: str) -> ControllerLog:
+    def _calls(self, unstable: str) -> Callable[[], ControllerLog]:
+        """What makes the record of the calls."""
         loop, arrays = self._loop.struct, self._loop.arrays
-        n = loop.calls
-        elapsed = arrays["call_elapsed"][:n].copy()
-        info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
-        if n and self.run.feedback != "state":
-            info["measurement_age"] = arrays["call_age"][:n].copy()
+        n, law = loop.calls, self.law
+        t, answers, elapsed, age, told, here = (
+            arrays[f"call_{name}"][:n].copy()
+            for name in ("t", "answer", "elapsed", "age", "told", "here")
+        )
         # A Ctrl-C may come before the loop has taken an answer that Python has told of.
         infos = {k: info for k, info in self.infos.items() if k < n}
-        is_own = arrays["call_here"][:n] != 0
-        if infos:
+        sees_all = self.run.feedback == "state"
+
+        def log() -> ControllerLog:
+            info: dict[str, np.ndarray] = {"call_time": elapsed} if n else {}
+            if n and not sees_all:
+                info["measurement_age"] = age
+            is_own = here != 0
             is_own[[*infos]] = False
-        own = np.flatnonzero(is_own)
-        told: Mapping[str, np.ndarray] = {}
-        if own.size and self.law is not None:
-            told = self.law.columns(arrays["call_told"][own], elapsed[own])
-        if own.size == n:
-            info |= told
-        else:
-            places = sorted(infos)
-            others = [infos[k] for k in places]
-            first = [told, *others] if own.size and own[0] == 0 else [*others, told]
-            for key in dict.fromkeys(key for values in first for key in values):
-                rest = as_column([values.get(key) for values in others])
-                mine = told.get(key)
-                is_text = "U" in (rest.dtype.kind, "" if mine is None else mine.dtype.kind)
-                column = np.full(n, "" if is_text else np.nan, dtype=object if is_text else float)
-                column[places] = rest if not is_text or rest.dtype.kind == "U" else ""
-                if mine is not None:
-                    column[own] = mine
-                info[key] = column.astype(str) if is_text else column
-        answers = arrays["call_answer"][:n].copy()
-        return ControllerLog(
-            t=arrays["call_t"][:n].copy(),
-            command=answers if n else as_commands([]),
-            info=info,
-            unstable=unstable,
-        )
+            own = np.flatnonzero(is_own)
+            columns: Mapping[str, np.ndarray] = {}
+            if own.size and law is not None:
+                columns = law.columns(told[own], elapsed[own])
+            info |= columns if own.size == n else _mixed(n, own, columns, infos)
+            commands = answers if n else as_commands([])
+            return ControllerLog(t=t, command=commands, info=info, unstable=unstable)
+
+        return log
+
+
+def _mixed(
+    n: int, own: np.ndarray, told: Mapping[str, np.ndarray], infos: Mapping[int, dict[str, Any]]
+) -> dict[str, np.ndarray]:
+    """Columns of n calls, of which the loop made its own and Python tells of the others."""
+    found: dict[str, np.ndarray] = {}
+    places = sorted(infos)
+    others = [infos[k] for k in places]
+    first = [told, *others] if own.size and own[0] == 0 else [*others, told]
+    for key in dict.fromkeys(key for values in first for key in values):
+        rest = as_column([values.get(key) for values in others])
+        mine = told.get(key)
+        is_text = "U" in (rest.dtype.kind, "" if mine is None else mine.dtype.kind)
+        column = np.full(n, "" if is_text else np.nan, dtype=object if is_text else float)
+        column[places] = rest if not is_text or rest.dtype.kind == "U" else ""
+        if mine is not None:
+            column[own] = mine
+        found[key] = column.astype(str) if is_text else column
+    return found
 
 
 def _measurements(memory: LoopMemory, group: Any) -> Measurements:

@@ -63,8 +63,8 @@ class RunLoop:
         self._calls = [stage.times.on(run.clock) for stage in run.stages]
         self._samples = [sensor.times.on(run.clock) for sensor in run.sensors]
 
-    def simulate(self, progress: Callable[[float], None] | None) -> SimulationResult:
-        """Carry the run out to its end, divergence or an interruption."""
+    def carry_out(self, progress: Callable[[float], None] | None) -> Callable[[], SimulationResult]:
+        """Carry the run out to its end, divergence or an interruption; what makes the result."""
         try:
             self._prepare()
             self.has_begun = True
@@ -81,7 +81,7 @@ class RunLoop:
         unseen = self._unseen()
         if unseen:
             warnings.warn(unseen, RuntimeWarning, stacklevel=level_outside())
-        return self._result(status, message)
+        return self._made(status, message)
 
     def _recorder(self) -> Any:
         """What the run is written down with."""
@@ -270,6 +270,11 @@ class RunLoop:
         P = getattr(estimator, "P", None)
         deviation = None if P is None else np.sqrt(np.maximum(np.diagonal(P), 0.0))
         self.record.state(self.t, self.x, np.array(estimator.x, dtype=np.float64), deviation)
+
+    def _made(self, status: RunStatus, message: str) -> Callable[[], SimulationResult]:
+        """What makes the result; all that may change with the next run is asked now."""
+        result = self._result(status, message)
+        return lambda: result
 
     def _result(self, status: RunStatus, message: str) -> SimulationResult:
         if not len(self.record):

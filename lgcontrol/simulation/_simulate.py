@@ -188,7 +188,7 @@ def simulate(
         sensors=sensors, estimator=estimator, feedback=feedback, disturbances=disturbances, p=p,
         saturate=saturate, tolerance=tolerance, method=method, max_step=max_step, seed=seed,
     )  # fmt: skip
-    return carried_out(setup, progress)
+    return carried_out(setup, progress)()
 
 
 @named_options(own=OWN_CHECKS)
@@ -320,10 +320,10 @@ def set_up(
 @interruptible
 def carried_out(
     run: SimulationSetup, progress: Callable[[float], None] | None = None
-) -> SimulationResult:
-    """What a simulation led to."""
+) -> Callable[[], SimulationResult]:
+    """Carry out a simulation; what is returned makes its result, now or after other runs."""
     users: list[object] = [stage.law for stage in run.stages]
     if run.estimator is not None and not any(run.estimator is law for law in users):
         users.append(run.estimator)  # one may be both
     with alone_with(users):
-        return make_loop(run).simulate(progress)
+        return make_loop(run).carry_out(progress)

@@ -27,8 +27,9 @@ from lgcontrol.simulation import (
 )
 from lgcontrol.simulation._compiled_memory import LoopFrame
 from lgcontrol.simulation._compiled_record import CompiledRecord
-from lgcontrol.simulation._internal import one_of
+from lgcontrol.simulation._internal import carried_out, one_of
 from lgcontrol.simulation._scaled_plant import Late
+from lgcontrol.simulation._simulate import set_up
 from lgcontrol.systems import Input, Parameter, Sensor, System
 
 from ._plants import Feedback, cart, drone, swinging
@@ -688,6 +689,18 @@ def test_runs_that_begin_with_the_memory_of_others_have_the_bits_of_first_runs()
     order = np.random.default_rng(4).permuted(np.repeat(np.arange(len(first)), 3))
     for k in order:
         compare(first[k], simulate(shared, **options[k]))
+
+
+@pytest.mark.compiled
+def test_runs_that_are_set_up_before_and_told_after_others_have_their_own_bits():
+    """As campaigns have them: all set-ups, all runs, all results."""
+    set_compile_policy("eager")
+    plant = drone()
+    options = loops_of_a_drone(plant)
+    own = [simulate(plant, **one) for one in options]
+    later = [carried_out(one) for one in [set_up(plant, **one) for one in options]]
+    for run, tell in zip(own, later, strict=True):
+        compare(run, tell())
 
 
 @pytest.mark.compiled
