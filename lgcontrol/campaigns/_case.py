@@ -221,14 +221,14 @@ def _run_together(setting: CaseSetting, cases: Sequence[Case]) -> list[CaseOutco
 
     Python's code takes a third of the time where nothing else ran since its last use.
     """
-    attempts = [_CaseRun(setting, case) for case in cases]
-    for step in (_CaseRun.set_up, _CaseRun.carry_out, _CaseRun.judge):
+    attempts = [CaseRun(setting, case) for case in cases]
+    for step in STEPS:
         for one in attempts:
             one.do(step)
     return [one.outcome for one in attempts]
 
 
-class _CaseRun:
+class CaseRun:
     """A case on its way to its outcome; whatever it raises is that."""
 
     outcome: CaseOutcome
@@ -242,7 +242,7 @@ class _CaseRun:
         self.consistency: dict[str, tuple[float, int, int]] = {}
         self.seconds, self.has_ended = 0.0, False
 
-    def do(self, step: Callable[[_CaseRun], None]) -> None:
+    def do(self, step: Callable[[CaseRun], None]) -> None:
         """A step, unless one before failed."""
         if self.has_ended:
             return
@@ -306,6 +306,9 @@ class _CaseRun:
             trajectory=_saved(run) if keep else b"",
             consistency=self.consistency,
         )
+
+
+STEPS = CaseRun.set_up, CaseRun.carry_out, CaseRun.judge
 
 
 def replay_case(setting: CaseSetting, case: Case) -> SimulationResult:

@@ -40,7 +40,6 @@ from lgcontrol.campaigns._case import run_cases
 from lgcontrol.campaigns._design import machine
 from lgcontrol.optimal.kernel._memory import KernelMemory
 from lgcontrol.simulation import _compiled_loop
-from lgcontrol.simulation._internal import one_of
 
 FOLDER = Path(__file__).parent / "results"
 RESULTS = FOLDER / "campaigns.json"
@@ -268,34 +267,33 @@ def rate(store: dict[str, Any], options: Any) -> None:
 
 
 def parts_of_a_case(store: dict[str, Any], options: Any) -> None:
-    """Processor time of the parts of a case, ms: medians over cases of the least of six rounds."""
+    """Processor time of the parts of a case, ms: medians over cases of the least of six rounds.
+
+    The cases are those of a chunk.
+    """
     campaign = Campaign("quadrotor-recovery", cases=options.cases or 40)
     setting = replace(campaign._setting("none", None), cases=10_000)
     cases = campaign.all_cases()
     run_cases(setting, cases[:1])  # compiles
-    names = ("task", "run", "of it first plan", "of it loop in C", "criteria", "whole case")
+    names = "set-up", "first plan", "loop in C", "Python of the run", "result and criteria"
     spent = np.full((6, len(cases), len(names)), np.inf)
     driver, solve = _compiled_loop.find_driver(build=True), KernelMemory.run
     assert driver is not None
-    plan, loop = [0.0], [0.0]
+    plan, loop, step = [0.0], [0.0], [0.0]
+    _compiled_loop.find_driver = lambda build: driver._replace(go=timed(driver.go, loop))
+    KernelMemory.run = timed(solve, plan)
     for one in spent:
-        for k, case in enumerate(cases):
-            _compiled_loop.find_driver = lambda build: driver._replace(go=timed(driver.go, loop))
-            KernelMemory.run = timed(solve, plan)
-            plan[0], loop[0], clock = 0.0, 0.0, [time.thread_time()]
-            task = _case.task_of(setting, case)
-            clock.append(time.thread_time())
-            with one_of(setting.cases):
-                run = task.run(seed=case.seed)
-            clock.append(time.thread_time())
-            _case._judge(task.criteria, run, setting.samples)
-            clock.append(time.thread_time())
-            _compiled_loop.find_driver, KernelMemory.run = lambda build: driver, solve
-            run_cases(setting, [case])
-            whole = time.thread_time() - clock[-1]
-            made, ran, judged = np.diff(clock)
-            one[k] = [made, ran, plan[0], loop[0], judged, whole]
+        runs = [_case.CaseRun(setting, case) for case in cases]
+        for places, do in zip(((0,), (1, 2, 3), (4,)), _case.STEPS, strict=True):
+            for k, run in enumerate(runs):
+                plan[0], loop[0], step[0] = 0.0, 0.0, 0.0
+                timed(run.do, step)(do)
+                within = [plan[0], loop[0]] if len(places) > 1 else []
+                one[k, places] = [*within, step[0] - sum(within)]
+    _compiled_loop.find_driver, KernelMemory.run = lambda build: driver, solve
     least = 1e3 * np.median(spent.min(axis=0), axis=0)
+    least = np.append(least, 1e3 * np.median(spent.min(axis=0).sum(axis=1)))
+    names = (*names, "whole case")
     store["parts of a case, ms"] = dict(zip(names, np.round(least, 2).tolist(), strict=True))
     print(store["parts of a case, ms"], flush=True)
     keep(store)
