@@ -711,10 +711,14 @@ static void condense(const lg_model *m, const lg_task *q, lg_state *s, const lg_
 static void row_changes(const lg_model *m, const lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nv = m->nv, nz = nx + nv, nr = m->nr;
+  lg_v by_x[nr / LG_W + 1], by_u[nr / LG_W + 1];
   for (int64_t k = 0; k < N && nr > 0; k++)
-    for (int64_t r = 0; r < nr; r++)
-      s->drow[k * nr + r] = dot((int)nx, s->G + (k * nr + r) * nz, s->eps + k * nx)
-                            + dot((int)nv, s->G + (k * nr + r) * nz + nx, s->du + k * nv);
+    {
+      const double *G = s->G + k * nr * nz, *own = (const double *)by_x;
+      dots((int)nr, (int)nx, G, nz, s->eps + k * nx, by_x);
+      dots((int)nr, (int)nv, G + nx, nz, s->du + k * nv, by_u);
+      for (int64_t r = 0; r < nr; r++) s->drow[k * nr + r] = own[r] + ((const double *)by_u)[r];
+    }
   for (int64_t r = 0; r < nr; r++) {
     double sum = 0;
     for (int64_t j = 0; j < nx; j++) sum += s->G_end[r + j * nr] * s->eps[N * nx + j];
@@ -1257,16 +1261,20 @@ static int roll_out(const lg_model *m, lg_task *q, lg_state *s, const lg_setting
   const int64_t N = q->horizon, M = N + 1, nx = m->nx, nv = m->nv, xp = padded(nx);
   const int64_t na = m->ns + m->ne;
   double away[nx + LG_W];
+  lg_v fed[nv / LG_W + 1];
   if (stepped && m->nf > 0) retract(m, q, 1, s->now.x, s->eps, s->trial.x, s->scratch);
   else copy(s->trial.x, x0 ? x0 : s->now.x, m->nq);
   copy(s->trial.u, s->now.u, N * m->nu);
   for (int64_t k = 0; k < N; k++) {
     const int64_t at = k * m->nq;
     double *u = s->trial.u + k * m->nu;
-    if (how != LG_ALONE) errors(m, 1, s->trial.x + at, s->now.x + at, away, s->scratch);
+    if (how != LG_ALONE) {
+      errors(m, 1, s->trial.x + at, s->now.x + at, away, s->scratch);
+      dots((int)nv, (int)nx, s->K + k * nv * xp, xp, away, fed);
+    }
     for (int64_t j = 0; j < nv; j++) {
       const double v = u[m->controls[j]];
-      double own = how == LG_ALONE ? v : v + dot((int)nx, s->K + (k * nv + j) * xp, away);
+      double own = how == LG_ALONE ? v : v + ((const double *)fed)[j];
       if (stepped) own += s->k[k * nv + j];
       const double low = v - tau * (v - s->lower[j]), high = v + tau * (s->upper[j] - v);
       u[m->controls[j]] = clip(own, low, high);

@@ -183,6 +183,60 @@ LG_INLINE double dot(const int n, const double *a, const double *b)
   return added(sum);
 }
 
+/* Sums of lanes of as many vectors as each has lanes: one vector, each sum added as `added` does. */
+#ifdef LG_FOLD
+#ifdef __clang__
+#define LG_MIXED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define LG_MIXED(a, b, ...) __builtin_shuffle(a, b, (lg_m){__VA_ARGS__})
+#endif
+#if LG_W == 8
+#define LG_HALVES(a, b) \
+  (LG_MIXED(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + LG_MIXED(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+#define LG_PAIRS(a, b) \
+  (LG_MIXED(a, b, 0, 1, 4, 5, 8, 9, 12, 13) + LG_MIXED(a, b, 2, 3, 6, 7, 10, 11, 14, 15))
+#define LG_LANES(a, b) \
+  (LG_MIXED(a, b, 0, 2, 4, 6, 8, 10, 12, 14) + LG_MIXED(a, b, 1, 3, 5, 7, 9, 11, 13, 15))
+LG_INLINE lg_v sums_of(const lg_v *v)
+{
+  const lg_v a = LG_PAIRS(LG_HALVES(v[0], v[1]), LG_HALVES(v[2], v[3]));
+  const lg_v b = LG_PAIRS(LG_HALVES(v[4], v[5]), LG_HALVES(v[6], v[7]));
+  return LG_LANES(a, b);
+}
+#else
+#define LG_PAIRS(a, b) (LG_MIXED(a, b, 0, 1, 4, 5) + LG_MIXED(a, b, 2, 3, 6, 7))
+#define LG_LANES(a, b) (LG_MIXED(a, b, 0, 2, 4, 6) + LG_MIXED(a, b, 1, 3, 5, 7))
+LG_INLINE lg_v sums_of(const lg_v *v)
+{
+  return LG_LANES(LG_PAIRS(v[0], v[1]), LG_PAIRS(v[2], v[3]));
+}
+#endif
+#endif
+
+/* Products of rows, `apart` numbers from each other, with a vector of n numbers, as `dot` takes each;
+ * `to` has whole vectors. */
+LG_INLINE void dots(const int rows, const int n, const double *A, const int64_t apart,
+                    const double *v, lg_v *to)
+{
+#ifdef LG_FOLD
+  const int whole = n / LG_W, rest = n % LG_W;
+  for (int j = 0; j < rows; j += LG_W) {
+    lg_v sum[LG_W];
+    for (int l = 0; l < LG_W; l++) {
+      const double *own = A + (j + l) * apart;
+      sum[l] = lg_zero;
+      for (int i = 0; i < whole && j + l < rows; i++)
+        sum[l] += load(own + i * LG_W) * load(v + i * LG_W);
+      if (rest && j + l < rows)
+        sum[l] += first_of(rest, load(own + whole * LG_W)) * first_of(rest, load(v + whole * LG_W));
+    }
+    to[j / LG_W] = sums_of(sum);
+  }
+#else
+  for (int j = 0; j < rows; j++) ((double *)to)[j] = dot(n, A + j * apart, v);
+#endif
+}
+
 static void copy(double *to, const double *from, int64_t count)
 {
   memcpy(to, from, (size_t)count * sizeof(double));

@@ -45,6 +45,8 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
   const int vv = (nv + LG_W - 1) / LG_W, is_exact = __builtin_constant_p(SX);
   const int xh = is_exact && xp - nx >= LG_HALF, zh = is_exact && zp - nz >= LG_HALF;
   const double scale = identity ? 0 : q->scale, diagonal = identity ? 1 : dw;
+  const int64_t *const rows = m->bend_rows, *const columns = m->bend_columns;
+  const int bends = bent ? (int)m->bend : 0;
   lg_v P_[xv * nx], M_[zv * nz], PF_[xv * nz], R_[xv * nv], S_[xv * nv], T_[zv * nx], held[xv];
   double *P = (double *)P_, *M = (double *)M_, *PF = (double *)PF_, *R = (double *)R_;
   double *S = (double *)S_, *T = (double *)T_;
@@ -66,9 +68,10 @@ LG_SWEEP int SWEEP(factor)(const void *model, const void *task, void *state, con
     const double *W = s->curvature + (int64_t)k * nz * nz, *G = s->G + (int64_t)k * nr * nz;
     lg_v *kept = (lg_v *)(void *)(s->P + (int64_t)k * nx * xp);
     for (int i = 0; i < xv * nx; i++) kept[i] = P_[i];
-    for (int n = 0; n < m->bend && bent; n++) {
-      const int64_t i = m->bend_rows[n], j = m->bend_columns[n];
-      const double own = scale * s->bend[k * m->bend + n];
+    const double *entries = s->bend + (int64_t)k * bends;
+    for (int n = 0; n < bends; n++) {
+      const int i = (int)rows[n], j = (int)columns[n];
+      const double own = scale * entries[n];
       P[i + j * xp] += own;
       if (i != j) P[j + i * xp] += own;
     }
@@ -168,8 +171,9 @@ LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, cons
   const int nx = SX, nv = SV, nz = nx + nv, N = (int)q->horizon, nf = (int)m->nf;
   const int xv = (nx + LG_W - 1) / LG_W, xp = xv * LG_W, zv = (nz + LG_W - 1) / LG_W;
   const int vp = (nv + LG_W - 1) / LG_W * LG_W;
-  lg_v p_[xv], pull_[xv], along_[zv], a_[xv];
+  lg_v p_[xv], pull_[xv], along_[zv], a_[xv], fed_[vp / LG_W];
   double *p = (double *)p_, *pull = (double *)pull_, *along = (double *)along_, *a = (double *)a_;
+  const double *fed = (const double *)fed_;
   for (int i = 0; i < xp; i++) p[i] = i < nx ? g_end[i] : 0;
   for (int k = N - 1; k >= 0; k--) {
     const double *F = s->F + (int64_t)k * nx * nz, *P = s->P + (int64_t)k * nx * xp;
@@ -216,10 +220,11 @@ LG_SWEEP void SWEEP(back)(const void *model, const void *task, void *state, cons
     const double *K = s->K + (int64_t)k * nv * xp;
     double *du = s->du + (int64_t)k * nv, *lam = s->d_lam + (int64_t)k * nx;
     eps = s->eps + (int64_t)k * nx;
-    for (int i = 0; i < nx; i++) along[i] = eps[i];
-    for (int i = 0; i < nv; i++)
-      along[nx + i] = du[i] = s->k[(int64_t)k * nv + i] + dot(nx, K + i * xp, eps);
-    for (int l = 0; l < nx; l++) a[l] = gap[k * nx + l] + dot(nz, F + l * nz, along);
+    put(along, eps, nx);
+    dots(nv, nx, K, xp, eps, fed_);
+    for (int i = 0; i < nv; i++) along[nx + i] = du[i] = s->k[(int64_t)k * nv + i] + fed[i];
+    dots(nx, nz, F, nz, along, a_);
+    for (int l = 0; l < nx; l++) a[l] += gap[k * nx + l];
     for (int i = 0; i < xv; i++) p_[i] = load(s->p + (int64_t)k * xp + i * LG_W);
     for (int j = 0; j < nx; j++)
       for (int i = 0; i < xv; i++) p_[i] += load(P + j * xp + i * LG_W) * a[j];
