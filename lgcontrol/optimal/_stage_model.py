@@ -22,6 +22,10 @@ from ._settings import DEFAULT, Settings
 from ._stage_functions import lower_product, mirrored
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values, fill_stages
 
+# First and second derivatives of a stage are one function where they have as many operations: those
+# of an arm with seven joints (142,000) share 17 % of them, those of a quadrotor (22,000) 4 %.
+SHORTEST_JOINT = 50_000
+
 
 class Sides(NamedTuple):
     """One-sided rows ``sign (g − limit) ≤ 0`` and equalities ``g = target`` of a problem.
@@ -308,6 +312,24 @@ class StageModel:
             return None
         terms = self.transcription._functions.stage_terms
         return self._hessian(values, terms, "curvature", with_controls=True)
+
+    @cached_property
+    def joint(self) -> ModelFunction | None:
+        """`stage` and `curvature` of the same arguments; None where they share too little."""
+        first, second = self.stage if not self.composes else None, self.curvature
+        if first is None or second is None or not second.function.is_a("SXFunction"):
+            return None
+        made = first.function.n_instructions() + second.function.n_instructions()
+        if made < SHORTEST_JOINT:
+            return None
+        inputs = symbols_of(second)
+        values: Any = first.function.call([inputs[name] for name in first.arguments])
+        values = ca.cse([*values, *second.function.call([*inputs.values()])])
+        results = dict(zip([*first.results, *second.results], values, strict=True))
+        name = first.name.replace("stage", "joint")
+        function = ca.Function(name, [*inputs.values()], values, [*inputs], [*results])
+        shapes = {key: results[key].shape for key in "FHGW"}
+        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
 
     @property
     def bend_places(self) -> list[tuple[int, int]]:

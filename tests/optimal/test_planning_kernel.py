@@ -16,6 +16,7 @@ from lgcontrol.optimal import (
     NLPSolver,
     OptimalControlProblem,
     SolveStatus,
+    _stage_model,
 )
 from lgcontrol.optimal._settings import Settings
 from lgcontrol.optimal._stage_model import StageModel
@@ -293,6 +294,23 @@ def test_interpreted_stages_lead_where_compiled_ones_do():
 
 
 @pytest.mark.compiled
+@pytest.mark.parametrize("name", ["terminal equality", "slew, too fast"])
+def test_first_and_second_derivatives_in_one_function_lead_to_the_same_plan(name, monkeypatch):
+    problem, x0 = CASES[name]
+    apart = InteriorPointSolver(problem)
+    expected = apart.solve(x0)
+    problem._kept.clear()
+    monkeypatch.setattr(_stage_model, "SHORTEST_JOINT", 0)
+    joint = InteriorPointSolver(problem)
+    found = joint.solve(x0)
+    problem._kept.clear()
+    assert "curvature" in apart.memory.stages.functions
+    assert "curvature" not in joint.memory.stages.functions
+    assert found.status == expected.status
+    assert len(found.iterations) == len(expected.iterations)
+    np.testing.assert_allclose(found.x, expected.x, atol=SAME_NODES)
+
+
 def test_the_interpreter_knows_what_casadi_does(rng):
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     one = [ca.sin, ca.cos, ca.tan, ca.exp, ca.tanh, ca.sinh, ca.cosh, ca.atan, ca.asinh, ca.erf,

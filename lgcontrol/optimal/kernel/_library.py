@@ -329,13 +329,15 @@ def plain_parts(model: StageModel) -> Parts:
 
 
 def curved_parts(model: StageModel) -> Parts:
-    """Second derivatives."""
+    """Second derivatives; of a stage that has them itself that stage."""
     if model.curvature is None or model.end_curvature is None:
         return {}
-    return {
-        "curvature": (model.curvature, model.transcription.shared),
-        "end_curvature": (model.end_curvature, None),
-    }
+    shared = model.transcription.shared
+    joint = model.joint
+    of_stages: Parts = (
+        {"curvature": (model.curvature, shared)} if joint is None else {"stage": (joint, shared)}
+    )
+    return of_stages | {"end_curvature": (model.end_curvature, None)}
 
 
 def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
@@ -359,12 +361,11 @@ def write_stages(model: StageModel, compiler: Compiler) -> Iterator[str]:
     often = "values", "costs", "retract", "substep", "around"
     yield unit(only(plain, often), OFTEN_LEVEL)
     yield unit(only(plain, ("step", "error")), SERIAL_LEVEL)
-    if "stage" in plain:
-        yield unit(only(plain, ("stage",)), OFTEN_LEVEL)
-    curved = curved_parts(model)
-    if curved:
-        yield unit(only(curved, ("curvature",)), OFTEN_LEVEL)
-    yield unit(only(plain | curved, SELDOM), LONG_LEVEL)
+    every = plain | curved_parts(model)
+    for name in ("stage", "curvature"):
+        if name in every:
+            yield unit(only(every, (name,)), OFTEN_LEVEL)
+    yield unit(only(every, SELDOM), LONG_LEVEL)
     yield (
         f"{VISIBLE} extern const long lg_scratch;\nconst long lg_scratch = {scratch};\n"
         + "".join(

@@ -108,7 +108,8 @@ class KernelMemory:
             asked=self._asked(model), discrete=model.problem.system.is_discrete,
             blocks=changes_in_blocks(model.problem.system),
             weights=0 if "w" in once.shared else once.path_weights.shape[1],
-            bend=len(known["bend_rows"]), curved="curvature" in stages.functions,
+            bend=len(known["bend_rows"]), curved="end_curvature" in stages.functions,
+            joint="end_curvature" in stages.functions and "curvature" not in stages.functions,
             scratch=stages.scratch,
         )  # fmt: skip
         made.sparse, made.first, made.dense = known["counts"]

@@ -68,6 +68,7 @@ size first first dense row of [A B]
 size dense dense rows of [A B]
 size bend entries that second derivatives of a step add to the cost to go
 size curved whether second derivatives are known
+size joint whether `stage` has those of stages, too
 size substeps substeps whose derivatives the kernel multiplies; 0 for none
 size sub_sparse as sparse, of a substep
 size sub_first as first, of a substep

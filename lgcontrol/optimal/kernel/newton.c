@@ -224,13 +224,41 @@ static void rooms(const lg_model *m, const lg_task *q, const lg_state *s, const 
 #define LG_END(x)                                                                                   \
   q->t + N, (x) + N * m->nq, q->u_ref + N * m->nu, q->x_ref + N * m->nq, q->p, q->w_end, q->P
 
-/* The problem about the iterate. */
-static void expand(const lg_model *m, lg_task *q, lg_state *s)
+/* Multipliers of the rows of the problem from those of constraints. */
+static void row_prices(const lg_model *m, const lg_task *q, const lg_state *s, const double *z,
+                       const double *nu, double *price)
+{
+  const int64_t M = q->horizon + 1, na = m->ns + m->ne;
+  for (int64_t i = 0; i < M * m->nr; i++) price[i] = 0;
+  for (int64_t k = 0; k < M && na > 0; k++) {
+    double *own = price + k * m->nr;
+    for (int64_t j = 0; j < na; j++)
+      if (s->holds[k * na + j] != 0)
+        own[m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[k * na + j] - s->v[k * na + j]);
+    for (int64_t j = 0; j < m->ne && !s->mem->elastic; j++)
+      if (m->active[k * na + m->ns + j] != 0)
+        own[m->row[m->ns + j]] += s->d[m->row[m->ns + j]] * nu[k * m->ne + j];
+  }
+}
+
+/* Multipliers of the iterate for second derivatives: of the dynamics, and of rows. */
+static void prices_of(const lg_model *m, const lg_task *q, const lg_state *s, double *lam, double *price)
+{
+  const double over = 1 / s->scale;
+  row_prices(m, q, s, s->now.z, s->now.nu, price);
+  for (int64_t i = 0; i < (q->horizon + 1) * m->nr; i++) price[i] *= over;
+  for (int64_t i = 0; i < q->horizon * m->nx; i++) lam[i] = s->now.lam[i] * over;
+}
+
+/* The problem about the iterate; with second derivatives for the multipliers of the last call of
+ * `prices_of` to `lam_before` and `price_before` where one function has both. */
+static void expand_about(const lg_model *m, lg_task *q, lg_state *s)
 {
   const int64_t N = q->horizon, nx = m->nx, nz = nx + m->nv;
   const double *x = s->now.x, *u = s->now.u, *from = x;
   rooms(m, q, s, u, s->below, s->above);
-  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps, 0};
+  const double *given[] = {q->t, x, u, x + m->nq, q->x_ref, q->u_ref, q->p, q->w, q->steps,
+                           s->lam_before, s->price_before};
   if (m->substeps > 0) {
     for (int64_t j = 0; j < m->substeps; j++) {
       double *after = j % 2 ? s->other : s->after;
@@ -249,7 +277,7 @@ static void expand(const lg_model *m, lg_task *q, lg_state *s)
     call(&m->around, N, given, out, s->scratch);
     for (int64_t k = 0; m->turn && k < N; k++) turn(m, s->turn + k * m->turn, s->F + k * nx * nz);
   } else {
-    double *const out[] = {s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G};
+    double *const out[] = {s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G, s->curvature, s->bend};
     call(&m->stage, N, given, out, s->scratch);
   }
   const double *end[] = {LG_END(x)};
@@ -267,6 +295,12 @@ static void expand(const lg_model *m, lg_task *q, lg_state *s)
     for (int64_t j = 0; j < nx; j++)
       for (int64_t i = 0; i < nx; i++) s->H[i + j * nz] += H[i + j * nx];
   }
+}
+
+static void expand(const lg_model *m, lg_task *q, lg_state *s)
+{
+  if (m->joint) prices_of(m, q, s, s->lam_before, s->price_before);
+  expand_about(m, q, s);
 }
 
 /* Cost of the trial whose stages are known, and rows of its end. */
@@ -317,34 +351,23 @@ static void costs(const lg_model *m, const lg_task *q, lg_state *s, int64_t k, i
   call(&m->costs, count, in, out, s->scratch);
 }
 
-/* Multipliers of the rows of the problem from those of constraints. */
-static void row_prices(const lg_model *m, const lg_task *q, const lg_state *s, const double *z,
-                       const double *nu, double *price)
-{
-  const int64_t M = q->horizon + 1, na = m->ns + m->ne;
-  for (int64_t i = 0; i < M * m->nr; i++) price[i] = 0;
-  for (int64_t k = 0; k < M && na > 0; k++) {
-    double *own = price + k * m->nr;
-    for (int64_t j = 0; j < na; j++)
-      if (s->holds[k * na + j] != 0)
-        own[m->row[j]] += m->sign[j] * s->d[m->row[j]] * (z[k * na + j] - s->v[k * na + j]);
-    for (int64_t j = 0; j < m->ne && !s->mem->elastic; j++)
-      if (m->active[k * na + m->ns + j] != 0)
-        own[m->row[m->ns + j]] += s->d[m->row[m->ns + j]] * nu[k * m->ne + j];
-  }
-}
-
 /* Second derivatives of the Lagrangian beyond those of Gauss and Newton, for multipliers of the
  * dynamics and of rows. */
-static int bend(const lg_model *m, const lg_task *q, lg_state *s, const double *lam,
-                const double *price)
+static int bend(const lg_model *m, lg_task *q, lg_state *s, const double *lam, const double *price)
 {
   if (!m->curved || !q->exact) return 0;
   const int64_t N = q->horizon;
+  const size_t duals = (size_t)(N * m->nx) * sizeof(double);
+  const size_t rows = (size_t)(N * m->nr) * sizeof(double);
   const double *in[] = {q->t, s->now.x, s->now.u, s->now.x + m->nq, q->x_ref, q->u_ref, q->p, q->w,
                         q->steps, lam, price};
   double *const out[] = {s->curvature, s->bend};
-  call(&m->curvature, N, in, out, s->scratch);
+  if (!m->joint) {
+    call(&m->curvature, N, in, out, s->scratch);
+  } else if (memcmp(lam, s->lam_before, duals) || memcmp(price, s->price_before, rows)) {
+    memcpy(s->lam_before, lam, duals), memcpy(s->price_before, price, rows);
+    expand_about(m, q, s); /* multipliers have changed since */
+  }
   const double *end[] = {LG_END(s->now.x), price + N * m->nr};
   double *const found[] = {s->curvature_end};
   call(&m->end_curvature, 1, end, found, s->scratch);
@@ -352,16 +375,11 @@ static int bend(const lg_model *m, const lg_task *q, lg_state *s, const double *
 }
 
 /* Those for the multipliers of the iterate. */
-static int curvatures(const lg_model *m, const lg_task *q, lg_state *s)
+static int curvatures(const lg_model *m, lg_task *q, lg_state *s)
 {
   if (!m->curved || !q->exact) return 0;
-  const int64_t N = q->horizon;
-  const double over = 1 / s->scale;
-  double *price = s->price, *lam = s->move;
-  row_prices(m, q, s, s->now.z, s->now.nu, price);
-  for (int64_t i = 0; i < (N + 1) * m->nr; i++) price[i] *= over;
-  for (int64_t i = 0; i < N * m->nx; i++) lam[i] = s->now.lam[i] * over;
-  return bend(m, q, s, lam, price);
+  prices_of(m, q, s, s->move, s->price);
+  return bend(m, q, s, s->move, s->price);
 }
 
 /* How far rows of a node are over the limit of a constraint; the same, scaled. */

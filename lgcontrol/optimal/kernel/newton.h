@@ -67,7 +67,8 @@ typedef struct {
 /* Memory of a solve with N steps and M nodes, name and size: sweeps, the expansion about the iterate,
  * limits, constraints, the step and its trial (t_). Distances of controls from their limits are `below`
  * and `above`; limits of all nodes are `lowest` and `highest`. `holds` says which constraints are active,
- * `gives` which have an excess, with the penalty w1 e + w2 e²/2 + v s. */
+ * `gives` which have an excess, with the penalty w1 e + w2 e²/2 + v s. Multipliers of second derivatives
+ * that came with the first ones are lam_before and price_before. */
 #define LG_PARTS(PART)                                                                            \
   PART(P, N * nx * xp) PART(p, N * xp) PART(K, N * nv * xp) PART(k, N * nv) PART(L, N * vp * nv)  \
   PART(P0, m->nf * m->nf) PART(first, m->nf) PART(cost, M) PART(gap, N * nx) PART(rows, M * nr)   \
@@ -86,7 +87,8 @@ typedef struct {
   PART(saved_memory, s->plan) PART(below, N * nv) PART(above, N * nv) PART(t_below, N * nv)       \
   PART(t_above, N * nv) PART(lowest, N * nv) PART(highest, N * nv) PART(holds, M * na)            \
   PART(gives, M * na) PART(w1, M * na) PART(w2, M * na) PART(v, M * na) PART(term, M * na)        \
-  PART(metric, nz) PART(rate, nz)
+  PART(metric, nz) PART(rate, nz) PART(lam_before, N * m->joint * nx)                              \
+  PART(price_before, M * m->joint * nr)
 #define LG_PART(name, count) double *name;
 typedef struct {
   LG_PARTS(LG_PART)
