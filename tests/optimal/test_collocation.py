@@ -169,7 +169,7 @@ def test_a_lander_with_a_limit_of_its_thrust_takes_few_iterations(method):
     assert found.cost == pytest.approx(LANDING[method], rel=1e-6)
     assert len(found.iterations) < 30
     told, away = found.sensitivities(), 1e-3 * np.array([1.0, -2.0, 1.0, 1.0])
-    assert told.active["thrust"] > 30
+    assert told.active["thrust"] > 10  # nodes, of each of which several points are at the limit
     ahead, behind = (problem.solve(start + s * away, guess=found, **exact) for s in (1, -1))
     change = told.forward(x0=2 * away).u
     assert np.allclose(ahead.u - behind.u, change, atol=1e-6 * np.abs(change).max())
