@@ -436,7 +436,7 @@ class NLPSolver:
 
     def _penalty(self, values: Any, setting: Setting) -> float:
         weights = self.transcription.rows.weights(setting.p)
-        return self.transcription.penalty(values, weights * self.problem.dt)
+        return self.transcription.penalty(values, weights)
 
     def _arrival(self, x: np.ndarray, x0: np.ndarray, setting: Setting) -> float:
         """What a free first state costs for its error from the given start."""

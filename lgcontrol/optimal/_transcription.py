@@ -147,11 +147,10 @@ class Transcription:
         return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
-        """Penalty of the violation of soft rows, with weights for a step of the mean length."""
+        """Penalty of the violation of soft rows, with weights per s."""
         finite = np.isfinite(soft)
         s = self.excess(values)[:, finite]
-        share = self.rows.lengths[:, finite] / self.problem.dt
-        return float((share * soft[finite] * (s + s**2 / 2)).sum())
+        return float((self.rows.lengths[:, finite] * soft[finite] * (s + s**2 / 2)).sum())
 
     def call_of(self, function: ModelFunction, *more: str) -> InPlaceCall:
         """A function of all stages, with weights and lengths of steps written.

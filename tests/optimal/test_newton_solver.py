@@ -56,6 +56,21 @@ def test_starts_are_those_of_numpy(word):
     assert word in STARTS or word == "cheapest"
 
 
+@pytest.mark.parametrize("makes", [InteriorPointSolver, in_numpy])
+def test_the_cheapest_start_costs_least_as_plans_do(makes):
+    """Feedback leaves a soft limit for less than rest costs; weights of 1 s and a step differ."""
+    point = System("point", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "", -3, 3)])
+    solver = makes(
+        OptimalControlProblem(
+            point, 10, 0.1, Q=1.0, R=0.01, terminal=0.0, reference=[0.0],
+            bounds=[Bound("x0", 0.5, soft=0.3)],
+        )
+    )  # fmt: skip
+    words = "rest", "regulators", "cheapest"
+    rest, fed, chosen = (solver.solve([1.0], guess=one, max_iterations=0).cost for one in words)
+    assert fed < 0.5 * rest and chosen == fed
+
+
 def test_a_callback_sees_every_iteration_and_changes_nothing(soft):
     solver, x0 = soft
     seen = []

@@ -83,7 +83,7 @@ class KernelResults:
         if not once.rows.names:
             return 0.0
         values = Values(0.0, np.zeros(0), rows)
-        return once.penalty(values, once.rows.weights(setting.p) * self.model.problem.dt)
+        return once.penalty(values, once.rows.weights(setting.p))
 
     def solution(
         self,

@@ -120,7 +120,7 @@ static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
       if (m->active[k * na + j] == 0) continue;
       const double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (isnan(h)) return INFINITY;
-      if (is_soft(m, q, j) && h > 0) cost += penalty_on(m, q, k, j, h) / q->dt;
+      if (is_soft(m, q, j) && h > 0) cost += penalty_on(m, q, k, j, h);
     }
   return isnan(cost) ? INFINITY : cost;
 }
