@@ -311,6 +311,7 @@ def test_first_and_second_derivatives_in_one_function_lead_to_the_same_plan(name
     np.testing.assert_allclose(found.x, expected.x, atol=SAME_NODES)
 
 
+@pytest.mark.compiled
 def test_the_interpreter_knows_what_casadi_does(rng):
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     one = [ca.sin, ca.cos, ca.tan, ca.exp, ca.tanh, ca.sinh, ca.cosh, ca.atan, ca.asinh, ca.erf,
