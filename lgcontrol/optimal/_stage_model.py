@@ -451,8 +451,7 @@ class StageModel:
         bend by themselves, by η.
 
         Explicit Runge-Kutta methods are taken in coordinates: to their order the same as on the
-        group, at half of the operations. Where that is a lot it is done by the midpoint rule, at a
-        third of the operations: off by the step's length squared.
+        group, at half of the operations.
         """
         problem, system, group = self.problem, self.problem.system, self.group
         structure, method = system.structure, get_method(problem.method)
