@@ -143,8 +143,11 @@ class Transcription:
         if not bad.any():
             return ""
         k, i = np.argwhere(bad)[0]
-        when = f"{self.problem.times()[k]:g} s after the start of the plan"
-        return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
+        return (
+            f"the bounded quantity {self.rows.names[i]} is not a number at node {k}: start where "
+            "it is one, with x0 or guess=, or write a division, root or logarithm with a guard, "
+            "as sqrt(fmax(a, 1e-6))"
+        )
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
         """Penalty of the violation of soft rows, with weights per s."""

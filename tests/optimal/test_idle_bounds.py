@@ -5,8 +5,14 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
-from lgcontrol.systems import Input, System
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+)
+from lgcontrol.systems import Input, System, Trajectory
 
 from .test_planning_kernel import SAME_LOG, SAME_NODES, Ready
 
@@ -92,3 +98,21 @@ def test_a_gate_at_another_node_compiles_nothing():
 
     assert at(8) == at(10) is not None
     assert at(8) != InteriorPointSolver(stated("end")).transcription.identity
+
+
+def test_a_bound_that_is_no_number_at_the_end_of_the_guess_says_what_to_do():
+    """The bound alone is not finite at x = −1; from a guess that ends within it there is a plan."""
+    ends = [
+        Bound(root(0.0, None), 2.0, at="terminal", name="root"),
+        Bound("x1", 0, 0, at="terminal"),
+    ]
+    problem = PhasedProblem(Phase(CART, 20, (0.5, 5.0), R=1.0, bounds=ends), time_weight=1.0)
+    lost = problem.solve([-1.0, 0.0])
+    assert lost.status == "failed"
+    assert lost.message.startswith("the bounded quantity root is not a number at node 20: start")
+    assert "guess=" in lost.message
+    found = problem.solve([-1.0, 0.0], guess=Trajectory.constant(CART.state, [4.0, 0.0], [0.0]))
+    # ½ u² over T seconds by d = 5 m from rest to rest costs 6 d² / (T³ (1 − 1/N²)), and T a second.
+    T = (450 / (1 - 1 / 20**2)) ** 0.25
+    assert found.durations == {"phase0": pytest.approx(T, abs=1e-5)}
+    assert found.cost == pytest.approx(4 / 3 * T, abs=1e-6)
