@@ -91,7 +91,7 @@ def rollout(
     plain = isinstance(made, np.ndarray)
     trajectory = given.trajectory(system, made if plain else made.x_next)
     residual = np.zeros(1) if plain else made.residual[..., 0]
-    if not _warn(system, method, trajectory, residual):
+    if not _warn(system, method, trajectory, residual, given.p):
         unstable = _instability(system, given, trajectory.x, method, substeps)
         if unstable:
             warnings.warn(unstable, RuntimeWarning, stacklevel=level_outside())
@@ -159,7 +159,7 @@ def rollout_derivatives(
     P = matrices[2] if parameters else None
     trajectory = given.trajectory(system, made.x_next)
     at = given.t[:-1], trajectory.x[..., :-1, :], trajectory.u, given.p, given.dt
-    _warn(system, method, trajectory, step_residuals(system, method, substeps, *at))
+    _warn(system, method, trajectory, step_residuals(system, method, substeps, *at), given.p)
     return RolloutDerivatives(trajectory, matrices[0], matrices[1], P)
 
 
@@ -242,10 +242,13 @@ def rollout_function(
 
 
 def _warn(
-    system: SystemDefinition, method: str | Method, made: Trajectory, residual: np.ndarray
-) -> bool:
+    system: SystemDefinition, method: str | Method, made: Trajectory, residual: np.ndarray,
+    p: np.ndarray,
+) -> bool:  # fmt: skip
     """Warn the caller of the rollout of motions that diverge, else of unsolved equations."""
-    text = _divergence(system, made) if made.diverged.any() else unsolved(system, method, residual)
+    text = (
+        _divergence(system, made, p) if made.diverged.any() else unsolved(system, method, residual)
+    )
     if text:
         warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
     return bool(text)
@@ -285,7 +288,7 @@ def _instability(
     return system.memo(("stability of rollouts", get_method(method), substeps, given.dt), judge)
 
 
-def _divergence(system: SystemDefinition, made: Trajectory) -> str:
+def _divergence(system: SystemDefinition, made: Trajectory, p: np.ndarray) -> str:
     """Say which motion came first to an end, and when."""
     ends = made.diverged_at
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(ends)), ends.shape))
@@ -293,6 +296,9 @@ def _divergence(system: SystemDefinition, made: Trajectory) -> str:
     remedy = "" if system.is_discrete else remedy
     if not ends.shape:
         text = f"the rollout diverged at t = {ends:g} s, its states are NaN from then on"
+        k = int(np.flatnonzero(np.isfinite(made.x).all(axis=1))[-1])
+        told = system.unsolved(made.t[k], made.x[k], made.u[k], p)
+        remedy = f"; {told}" if told else remedy
     else:
         index = first[0] if len(first) == 1 else first
         text = (

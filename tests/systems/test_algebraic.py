@@ -291,3 +291,5 @@ def test_what_needs_a_solution_says_which_equation_has_none():
         assert re.search(said, message)
     with pytest.raises(ValueError, match=said):
         tank.linearize([0.5], [0.0])
+    with pytest.warns(RuntimeWarning, match=f"diverged at t = 0.1 s.*{said}"):
+        tank.rollout([0.5], [0.0], dt=0.1, steps=3)
