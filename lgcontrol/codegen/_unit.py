@@ -39,7 +39,11 @@ def unit_source(parts: Sequence[Part], compiler: Compiler | None) -> tuple[str, 
         flat = part.function.program.flat
         body = None if flat is None else part.function.program.body(packed=packed)
         if body is None:
-            raise NotImplementedError(f"{part.function.name} is not made of scalar operations")
+            raise NotImplementedError(
+                f"{part.function.name} is not made of scalar operations: it holds an interpolant, "
+                "a solver, an operation on matrices, or a call back into Python; write it with "
+                "scalar operations of CasADi"
+            )
         if packed:
             vectors.append((part, body))
         else:

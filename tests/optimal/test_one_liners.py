@@ -6,7 +6,15 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 from lgcontrol.groups import Rn
-from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem, Residual
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Residual,
+)
 from lgcontrol.systems import Input, Parameter, System
 
 CART = System(
@@ -57,7 +65,7 @@ def test_the_least_largest_speed():
     assert best.fun == pytest.approx((3 - np.sqrt(5)) / 2, abs=1e-2)  # of a trapezoid
 
 
-def test_a_price_follows_a_table():
+def test_a_price_follows_a_table(tmp_path):
     """A tank is filled where water is cheap: a linear program. Scalars call CasADi's table."""
     prices = np.array([3.0, 1.0, 4.0, 2.0, 5.0, 2.5, 3.5, 1.5, 4.0])
     price = ca.interpolant("price", "linear", [np.arange(9.0)], prices)
@@ -76,6 +84,8 @@ def test_a_price_follows_a_table():
         assert found.is_success
         assert found.cost == pytest.approx(least.fun, abs=1e-4)
         np.testing.assert_allclose(found.u[:, 0], least.x, atol=1e-3)
+    with pytest.raises(NotImplementedError, match="it holds an interpolant.*scalar operations"):
+        InteriorPointSolver(problem).export_c(tmp_path / "tank")
 
 
 def test_a_delayed_input_acts_as_from_the_state_that_it_meets():
