@@ -492,10 +492,25 @@ def _draw_events(ax: Any, events: Events, *, named: bool) -> None:
             continue
         free = time + NEAR_EVENTS * (last - first)
         right = time > first + 0.75 * (last - first)
-        ax.annotate(name, (time, 1.0), parse_math=False,
-                    xytext=(-3 if right else 3, -2), textcoords="offset points",
-                    xycoords=ax.get_xaxis_transform(), ha="right" if right else "left", va="top",
+        low = _is_high(ax, *((2 * time - free, time) if right else (time, free)))
+        ax.annotate(name, (time, 0.0 if low else 1.0), parse_math=False,
+                    xytext=(-3 if right else 3, 2 if low else -2), textcoords="offset points",
+                    xycoords=ax.get_xaxis_transform(), ha="right" if right else "left",
+                    va="bottom" if low else "top",
                     fontsize=SMALL - 1, color=INK, path_effects=halo(), gid="event")  # fmt: skip
+
+
+def _is_high(ax: Any, start: float, end: float) -> bool:
+    """Whether lines between two times leave more room below than above them."""
+    bottom, top = ax.get_ylim()
+    values = []
+    for line in ax.get_lines():
+        t, y = (np.asarray(part, dtype=float) for part in line.get_data())
+        if line.get_transform() == ax.transData and len(t):
+            values += [y[(start <= t) & (t <= end)], np.interp([start, end], t, y)]
+    seen = np.concatenate([*values, np.zeros(0)])
+    seen = seen[np.isfinite(seen)]
+    return len(seen) > 0 and bool(top - seen.max() < seen.min() - bottom)
 
 
 def thin(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -141,6 +141,16 @@ def test_kicks_and_new_starts_are_named_lines_in_all_panels():
     assert named == ["kick", "new start: state"]
 
 
+@pytest.mark.parametrize(("sign", "place"), [(1.0, 0.0), (-1.0, 1.0)])
+def test_names_of_events_stand_where_the_lines_are_not(sign, place):
+    run = result(
+        Rn(1, ("x",), ("N",)), sign * np.exp(-((T - 1.0) ** 2))[:, np.newaxis],
+        scenery=SimpleNamespace(events=[SimpleNamespace(t=1.0, name="kick")]),
+    )  # fmt: skip
+    (name,) = (text for text in plot_run(run).axes[0].texts if text.get_gid() == "event")
+    assert name.xy == (1.0, place)
+
+
 def test_what_briefly_follows_a_kick_does_not_flatten_the_rest():
     figure = plot_run(kicked(80.0))
     low, high = figure.axes[0].get_ylim()
