@@ -212,6 +212,8 @@ def trim(
             )
     result = point(best, _cleared(best.x, x))
     message = _infeasible(system, equations, best, result.u, free, blocks, STARTS)
+    if told := system.unsolved(t, result.x, result.u, p):
+        message = f"{system.name}: no trim point found from {STARTS} starts; {told}"
     raise TrimError(message, TrimStatus.INFEASIBLE, result)
 
 

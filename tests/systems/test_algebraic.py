@@ -12,7 +12,15 @@ from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import get_method
 from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem
 from lgcontrol.simulation import simulate
-from lgcontrol.systems import Input, Parameter, Quantity, System, Trajectory, check_system
+from lgcontrol.systems import (
+    Input,
+    Parameter,
+    Quantity,
+    System,
+    Trajectory,
+    TrimError,
+    check_system,
+)
 
 # Robertson's kinetics at 40 s: Hairer, Wanner, Solving ODEs II; numbers of the test set of Bari.
 AT_40 = 0.7158270687193941, 9.185534764557338e-06, 0.2841637457458413
@@ -291,5 +299,7 @@ def test_what_needs_a_solution_says_which_equation_has_none():
         assert re.search(said, message)
     with pytest.raises(ValueError, match=said):
         tank.linearize([0.5], [0.0])
+    with pytest.raises(TrimError, match=f"no trim point found.*{said}"):
+        tank.trim([0.5])
     with pytest.warns(RuntimeWarning, match=f"diverged at t = 0.1 s.*{said}"):
         tank.rollout([0.5], [0.0], dt=0.1, steps=3)
