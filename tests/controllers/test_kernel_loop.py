@@ -12,7 +12,7 @@ import pytest
 
 from lgcontrol.codegen._compiler import Compiler
 from lgcontrol.codegen._internal import find_compiler
-from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance
+from lgcontrol.controllers import MPC, RealTime, SteadyDisturbance, _mpc_export
 from lgcontrol.groups import SO2, SO3, Product, Rn
 from lgcontrol.models import satellite
 from lgcontrol.optimal import Bound, InteriorPointSolver, Plan, Rates
@@ -563,7 +563,8 @@ def any_task(rng):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(20))
-def test_firmware_of_any_task_answers_to_the_last_bit(seed, plain, tmp_path):
+def test_firmware_of_any_task_answers_to_the_last_bit(seed, plain, tmp_path, monkeypatch):
+    monkeypatch.setattr(_mpc_export, "TWINS", 0)  # all calls, also where rounding grows
     rng = np.random.default_rng(seed)
     mpc = any_task(rng)
     mpc.prepare()
@@ -571,4 +572,5 @@ def test_firmware_of_any_task_answers_to_the_last_bit(seed, plain, tmp_path):
     folder = mpc.export_c(tmp_path / "chain", name="chain", x0=x0, calls=20)
     program = built(folder, into=tmp_path, level="-O1 -ffp-contract=off")
     done = subprocess.run([program], capture_output=True, text=True)
-    assert "difference from Python: 0, other statuses: 0" in done.stdout
+    assert "calls: 20, largest difference from Python: 0, " in done.stdout
+    assert "other statuses: 0" in done.stdout
