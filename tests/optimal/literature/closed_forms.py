@@ -63,9 +63,12 @@ def least_time_below_a_speed():
     return Statement(PhasedProblem(phase, time_weight=1), [0, 0])
 
 
-@task("Flash and Hogan, J. Neurosci. 5 (1985): 720", 720.0)
+@task("Flash and Hogan, J. Neurosci. 5 (1985): 720", 720.0, within=2e-3)
 def least_jerk():
-    """A metre from rest to rest in 1 s at the least squared jerk."""
+    """A metre from rest to rest in 1 s at the least squared jerk.
+
+    Jerks held in 60 steps cost 721.0012 at least (normal equations), a share of 5/60² more.
+    """
 
     def field(t, x, u, p):
         return [x[1], x[2], u, u**2]
