@@ -167,7 +167,7 @@ def test_converges_to_the_best_known_cost_from_a_followed_controller():
     problem = OptimalControlProblem(
         system, 40, 0.05, Q={"pose": 10, "twist": 1}, R=0.1, reference=GOAL
     )
-    upside_down = np.concatenate([np.zeros(3), [1, 0, 0, 0], np.zeros(6)])
+    upside_down = np.concatenate([np.zeros(3), SO3.exp([np.pi, 0, 0]), np.zeros(6)])
     solution = problem.solve(
         upside_down, guess=ThrustVectorPD(system), tolerance=1e-4, max_iterations=100
     )

@@ -237,7 +237,7 @@ class SQPSolver:
         violations: tuple[Violation, ...] = ()
         for number in range(1, iterations + 1):
             values, qp = StageQP.about(transcription, nodes, setting, x0)
-            cost = values.cost + transcription.penalty(values, qp.soft)
+            cost = values.cost + _penalty(transcription, values, qp)
             result, violations = self.qp.solve(qp), ()
             spent += result.time
             if not result.solved and np.isinf(qp.soft).any():
@@ -479,7 +479,7 @@ class Descent:
         return np.where(np.isinf(self.qp.soft), self.transcription.excess(self.values), 0.0)
 
     def _report(self, number: int) -> Iteration:
-        cost = self.values.cost + self.transcription.penalty(self.values, self.qp.soft)
+        cost = self.values.cost + _penalty(self.transcription, self.values, self.qp)
         return Iteration(
             number,
             cost,
@@ -540,7 +540,7 @@ class Merit:
 
     def _parts(self, values: Values) -> tuple[float, float]:
         """Cost with prices, and the sum of what must vanish."""
-        priced = values.cost + self.transcription.penalty(values, self.qp.soft)
+        priced = values.cost + _penalty(self.transcription, values, self.qp)
         hard = self.transcription.excess(values)[:, np.isinf(self.qp.soft)]
         return priced, float(np.abs(values.gaps).sum() + hard.sum())
 
@@ -619,3 +619,8 @@ def _curvature(qp: StageQP, direction: StageQPSolution) -> float:
         + np.einsum("ki,kij,kj", u, qp.R, u)
         + 2 * np.einsum("ki,kij,kj", u, qp.S, x[:-1])
     )
+
+
+def _penalty(transcription: Transcription, values: Values, qp: StageQP) -> float:
+    """Penalty of soft rows: a QP has their weights for a step, a transcription per s."""
+    return transcription.penalty(values, qp.soft / transcription.problem.dt)
