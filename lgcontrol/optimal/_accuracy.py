@@ -134,9 +134,8 @@ def coarseness(solver: Any, found: OptimalSolution | PhasedSolution) -> str:
     for part in parts:
         between = Between(part)
         motion = list(between.motion(FEW_PARTS))
-        off = mapped(part.system.state.function("minus").function, motion[-1][1], part.nodes.x[1:])[
-            0
-        ]
+        minus = part.system.state.function("minus").function
+        (off,) = mapped(minus, motion[-1][1], part.nodes.x[1:])
         change += float(part.cost_of(off).sum())
         told += _between_told(between, motion, off @ part.system.error_selection.T)
         # The node where a phase begins has the state before the jump.

@@ -141,12 +141,12 @@ class Between:
         weights = meaning.weights(p)
         is_soft, s = np.isfinite(weights), meaning.excess(rows)
         at_nodes = np.where(is_soft, weights, 0.0) * np.where(is_soft, s + s**2 / 2, 0.0)
-        before = meaning.lengths - np.append(steps, 0.0)[:, None]  # of the last node all
-        halves = np.append(0.0, steps)[:, None] / 2
+        # A node counts its own step, or by the trapezoidal rule half of that and of the one before.
+        own = np.append(steps, 0.0)[:, None]
         is_half = np.any(meaning.lengths != np.append(steps, steps[-1])[:, None], axis=0)
-        before = np.where(is_half, halves, np.maximum(before, 0.0))
-        found -= ((meaning.lengths - before) * at_nodes).sum(axis=1)[:-1]
-        return found - (before * at_nodes).sum(axis=1)[1:]
+        after = np.where(is_half, own / 2, own)
+        before = meaning.lengths - after
+        return found - (after * at_nodes)[:-1].sum(axis=1) - (before * at_nodes)[1:].sum(axis=1)
 
     def _excesses(
         self, motion: Sequence[tuple[np.ndarray, np.ndarray]]

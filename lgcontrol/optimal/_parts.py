@@ -135,6 +135,6 @@ def prices_of(solution: OptimalSolution) -> np.ndarray:
         return solution._prices
     plan = solution.plan
     parts = plan.layout.places
-    if "lam" not in parts or plan.number("is_elastic"):
+    if "lam" not in parts or plan.number("is_elastic") or not plan["kept"][SCALE] > 0:
         return np.zeros((solution.problem.horizon, solution.problem.system.n_errors))
     return plan["lam"] / plan["kept"][SCALE]

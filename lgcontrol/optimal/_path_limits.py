@@ -84,7 +84,7 @@ def path_limits(
     grid: PathGrid, path: SmoothReference, velocity: Any, acceleration: Any, system: System | None,
     rows: Sequence[PathRow],
 ) -> list[PathLimit]:  # fmt: skip
-    """All rows, of which some must limit something."""
+    """All rows; refuse those that limit nothing."""
     if not (system is None or isinstance(system, System)):
         raise TypeError(not_a_system("system", system))
     for row in rows:

@@ -256,7 +256,7 @@ def _refuse_determined(
     """Refuse a hard row that equalities keep outside of its limits."""
     over = max(row.lower - value, value - row.upper)
     on = [k for k in nodes if row.active[k]]
-    if not over > KEPT or not on:  # of what is no number nothing can be said
+    if not over > KEPT or not on:  # NaN is told elsewhere
         return
     asked = f"at least {row.lower:g}" if value < row.lower else f"at most {row.upper:g}"
     whose = ", ".join(dict.fromkeys(repr(other.name.split("[")[0]) for other in equalities))

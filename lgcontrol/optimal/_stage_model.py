@@ -326,10 +326,7 @@ class StageModel:
         values: Any = first.function.call([inputs[name] for name in first.arguments])
         values = ca.cse([*values, *second.function.call([*inputs.values()])])
         results = dict(zip([*first.results, *second.results], values, strict=True))
-        name = first.name.replace("stage", "joint")
-        function = ca.Function(name, [*inputs.values()], values, [*inputs], [*results])
-        shapes = {key: results[key].shape for key in "FHGW"}
-        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+        return named_function(first.name.replace("stage", "joint"), inputs, results)
 
     @property
     def bend_places(self) -> list[tuple[int, int]]:

@@ -139,7 +139,7 @@ class CompiledRecord:
 def _mixed(
     n: int, own: np.ndarray, told: Mapping[str, np.ndarray], infos: Mapping[int, dict[str, Any]]
 ) -> dict[str, np.ndarray]:
-    """Columns of n calls, of which the loop made its own and Python tells of the others."""
+    """Columns of n calls: the loop answered its `own`, Python the others, with `infos`."""
     found: dict[str, np.ndarray] = {}
     places = sorted(infos)
     others = [infos[k] for k in places]

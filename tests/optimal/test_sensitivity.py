@@ -447,7 +447,9 @@ def test_what_is_not_determined_is_named():
             cart, 20, 0.1, R=1e-4, terminal=2.0, reference=[0, 0], hold="first", residuals=[effort]
         ).symbolic("effort.weight").solve([1.0, 0.0])  # fmt: skip
 
-    with pytest.raises(ValueError, match="with input.push off by .* at node 19. .*weigh what is"):
+    with pytest.raises(
+        ValueError, match="with input.push off by .* at node 19. .*give weights to inputs"
+    ):
         solved(None).sensitivities()
     assert solved(0.05).sensitivities().by("effort.weight").cost > 0
 

@@ -132,8 +132,8 @@ class Sensitivities:
                 f"the solution is not determined well enough to have derivatives: {why}, and a "
                 f"solve from it to {TOLERANCE:g} ends {found.status}, with "
                 f"{plain.problem.system.error_names[i]} off by {abs(off[k, i]):.2g} at node {k}. "
-                "Solve by InteriorPointSolver to a smaller tolerance, and weigh what is free, such "
-                "as the last of linear inputs (terminal= of a Residual)"
+                "Solve by InteriorPointSolver to a smaller tolerance, and give weights to "
+                "inputs that cost nothing, as terminal= of a Residual to the last linear ones"
             )
         if kinks:
             more = ", …" * (len(kinks) > MOST_NAMED)
