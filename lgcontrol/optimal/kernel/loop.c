@@ -16,17 +16,16 @@ static lg_verdict verdict(const lg_model *m, const lg_task *q, const lg_settings
 {
   const int64_t na = m->ns + m->ne;
   const double *entry = q->log + row * LG_LOG;
-  lg_verdict v = {entry[0], entry[0], 0, 0, entry[8], q->iterations};
+  lg_verdict v = {entry[0], priced_cost(m, q, q->rows, entry[0]), 0, 0, entry[8], q->iterations};
   for (int64_t j = 0; j < na; j++) {
-    const int soft = is_soft(m, q, j);
+    if (is_soft(m, q, j)) continue;
     double most = 0;
     for (int64_t k = 0; k <= q->horizon; k++) {
       if (m->active[k * na + j] == 0) continue;
       double h = m->sign[j] * (q->rows[k * m->nr + m->row[j]] - q->limit[j]);
       if (j >= m->ns) h = fabs(h);
       if (isnan(h)) h = INFINITY;
-      if (soft && h > 0) v.cost += penalty_on(m, q, k, j, h);
-      if (!soft && h > most) most = h;
+      if (h > most) most = h;
     }
     if (most > o->acceptable) v.off += most;
     v.worst = larger(v.worst, most);

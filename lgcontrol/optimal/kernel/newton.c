@@ -56,6 +56,21 @@ LG_INLINE double penalty_on(const lg_model *m, const lg_task *q, int64_t k, int6
   return q->weight[j] * m->active[k * (m->ns + m->ne) + j] * (excess + excess * excess / 2);
 }
 
+/* A cost with the penalties of soft rows; infinite where a row is no number. */
+static double priced_cost(const lg_model *m, const lg_task *q, const double *rows, double cost)
+{
+  const int64_t na = m->ns + m->ne;
+  double soft = 0;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int64_t j = 0; j < na; j++) {
+      if (m->active[k * na + j] == 0) continue;
+      const double h = m->sign[j] * (rows[k * m->nr + m->row[j]] - q->limit[j]);
+      if (isnan(h)) return INFINITY;
+      if (h > 0 && is_soft(m, q, j)) soft += penalty_on(m, q, k, j, h);
+    }
+  return cost + soft;
+}
+
 LG_INLINE double smaller(double a, double b) { return a < b ? a : b; }
 LG_INLINE double larger(double a, double b) { return a > b ? a : b; }
 LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
@@ -2242,19 +2257,6 @@ static int exceeds(const lg_model *m, const lg_task *q, const lg_state *s, const
   return 0;
 }
 
-/* Cost with the penalties of soft rows. */
-static double cost_of(const lg_model *m, const lg_task *q, const lg_state *s)
-{
-  double cost = s->f;
-  for (int64_t k = 0; k <= q->horizon; k++)
-    for (int64_t j = 0; j < m->ns; j++) {
-      const double h = over(m, s, s->rows + k * m->nr, j);
-      if (s->holds[k * (m->ns + m->ne) + j] != 0 && is_soft(m, q, j) && h > 0)
-        cost += penalty_on(m, q, k, j, h);
-    }
-  return cost;
-}
-
 /* A distance as far as it fits the multiplier that was kept. */
 LG_INLINE double fitting(double distance, double kept, double mu, double most)
 {
@@ -2292,16 +2294,14 @@ static void warm(const lg_model *m, const lg_task *q, lg_state *s, const lg_sett
 static double merit(const lg_model *m, const lg_task *q, const lg_state *s, double f)
 {
   const int64_t na = m->ns + m->ne;
-  double hard = 0, soft = 0;
+  double hard = 0;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int64_t j = 0; j < na; j++) {
-      double h = over(m, s, s->t_rows + k * m->nr, j);
-      if (j >= m->ns) h = fabs(h);
-      if (m->active[k * na + j] == 0 || h <= 0) continue;
-      if (is_soft(m, q, j)) soft += penalty_on(m, q, k, j, h);
-      else hard += s->d[m->row[j]] * h;
+      const double h = over(m, s, s->t_rows + k * m->nr, j);
+      if (m->active[k * na + j] == 0 || is_soft(m, q, j)) continue;
+      hard += s->d[m->row[j]] * (j < m->ns ? larger(0, h) : fabs(h));
     }
-  return s->scale * (f + soft) + s->priced * hard;
+  return s->scale * priced_cost(m, q, s->t_rows, f) + s->priced * hard;
 }
 
 /* The plan into the trial, rolled out from x0 under its gains. Where that exceeds hard rows, by gains
@@ -2363,7 +2363,7 @@ LG_EXPORT int lg_newton_step(const lg_model *m, lg_task *q, const lg_settings *o
     if (!isfinite(s->f)) status = LG_NOT_FINITE;
     if (status != LG_ITERATIONS || q->max_iterations <= 0) break;
     off = adjoint(m, q, s);
-    const double cost = cost_of(m, q, s);
+    const double cost = priced_cost(m, q, s->rows, s->f);
     if (q->iterations == 0) started = cost;
     if (has_hard(m, q) && !exceeds(m, q, s, s->rows) && largest(s->gap, N * m->nx, 0) <= q->tolerance
         && cost <= started + o->real_time_dearer * fabs(started)) {

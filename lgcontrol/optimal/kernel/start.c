@@ -110,21 +110,6 @@ static void follow(const lg_model *m, const lg_task *q, lg_state *s, const lg_se
   }
 }
 
-/* Cost of the trial with the penalties of soft rows; infinite where something is no number. */
-static double priced_cost(const lg_model *m, lg_task *q, lg_state *s)
-{
-  const int64_t na = m->ns + m->ne;
-  double cost = values(m, q, s);
-  for (int64_t k = 0; k <= q->horizon; k++)
-    for (int64_t j = 0; j < na; j++) {
-      if (m->active[k * na + j] == 0) continue;
-      const double h = m->sign[j] * (s->t_rows[k * m->nr + m->row[j]] - q->limit[j]);
-      if (isnan(h)) return INFINITY;
-      if (is_soft(m, q, j) && h > 0) cost += penalty_on(m, q, k, j, h);
-    }
-  return isnan(cost) ? INFINITY : cost;
-}
-
 /* The cheapest of some starts, to the plan's states and inputs; returns its largest defect. */
 LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_settings *o)
 {
@@ -166,7 +151,8 @@ LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_setting
       }
       follow(m, q, s, o, what);
     }
-    const double cost = priced_cost(m, q, s);
+    const double own = values(m, q, s), found = priced_cost(m, q, s->t_rows, own);
+    const double cost = isnan(found) ? INFINITY : found;
     if (taken && !(cost < best)) continue;
     best = cost, taken = 1, gap = largest(s->t_gap, N * m->nx, 0);
     copy(s->now.x, s->trial.x, (N + 1) * m->nq), copy(s->now.u, s->trial.u, N * m->nu);
