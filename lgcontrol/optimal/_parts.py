@@ -106,16 +106,15 @@ def _alone(flat: FlatPhases, i: int, steps: np.ndarray) -> OptimalControlProblem
     phase = flat.phases[i]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # on its substeps, which are given
-        made = OptimalControlProblem(
+        return OptimalControlProblem(
             phase.system, phase.steps, steps, Q=0.0 if phase.Q is None else phase.Q,
             R=least_effort(phase.system) if phase.R is None else phase.R, terminal=0.0,
             reference=flat.points[i], costs=phase.costs, residuals=phase.residuals,
             bounds=[bound for bound in phase.bounds if bound.at in ALONG],
             parameters=flat.extra, method=flat.method, substeps=1, quadrature=flat.quadrature,
             free="all" if i == 0 and flat.is_open and not flat.is_periodic else (),
+            _is_refined=phase._is_refined,
         )  # fmt: skip
-    made._set(_is_refined=phase._is_refined)
-    return made
 
 
 def _stretch(flat: FlatPhases, i: int, steps: np.ndarray) -> Any:

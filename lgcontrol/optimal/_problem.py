@@ -257,6 +257,7 @@ class OptimalControlProblem(Frozen):
         quadrature: str | None = None,
         hold: str = "zero",
         blocks: int | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
+        _is_refined: bool = False,
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -293,7 +294,7 @@ class OptimalControlProblem(Frozen):
             reference = TrajectoryPoint(system.home, system.nominal_input)
         self._set(
             system=system, horizon=horizon, dt=dt, steps=read_only(steps), Q=read_only(Q),
-            has_equal_steps=are_equal, _kept={}, _is_refined=False,
+            has_equal_steps=are_equal, _kept={}, _is_refined=_is_refined,
             reference=reference, hold=check_input_hold(system, hold, method), blocks=blocks,
             may_change=check_blocks(system, horizon, blocks),
             quadrature=check_quadrature(system, quadrature, hold),
@@ -348,9 +349,7 @@ class OptimalControlProblem(Frozen):
         given = {name: getattr(self, name) for name in names}
         if not self.has_equal_steps:
             given["dt"] = self.steps
-        made = OptimalControlProblem(**(given | arguments))
-        made._set(_is_refined=self._is_refined)
-        return made
+        return OptimalControlProblem(**(given | arguments))
 
     def integrated_by(self, method: str | Method, substeps: int | None) -> OptimalControlProblem:
         """Copy with a method and substeps that were chosen, and may be chosen anew."""

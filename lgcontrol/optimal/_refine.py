@@ -72,9 +72,7 @@ def _finer_problem(
 ) -> OptimalControlProblem:
     """The problem with so many steps in place of each."""
     grid = _grid(found.problem.times(), wanted)
-    made = problem.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid))
-    made._set(_is_refined=True)
-    return made
+    return problem.with_arguments(horizon=len(grid) - 1, dt=np.diff(grid), _is_refined=True)
 
 
 def _finer_phases(
