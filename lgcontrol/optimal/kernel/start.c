@@ -151,7 +151,7 @@ LG_EXPORT double lg_newton_start(const lg_model *m, lg_task *q, const lg_setting
       }
       follow(m, q, s, o, what);
     }
-    const double own = values(m, q, s), found = priced_cost(m, q, s->t_rows, own);
+    const double found = priced_cost(m, q, s->t_rows, values(m, q, s));
     const double cost = isnan(found) ? INFINITY : found;
     if (taken && !(cost < best)) continue;
     best = cost, taken = 1, gap = largest(s->t_gap, N * m->nx, 0);
