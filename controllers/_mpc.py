@@ -273,10 +273,6 @@ class MPC(Controller, metaclass=Fixed):
         return self.problem.substeps
 
     @property
-    def _first_step(self) -> float:
-        return float(self.problem.steps[0])
-
-    @property
     def _declared(self) -> tuple[Parameter, ...]:
         return self._stated.all_parameters
 
@@ -351,7 +347,7 @@ class MPC(Controller, metaclass=Fixed):
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
         found = self._loop.plan.found
-        return None if found is None else self._parts.rates.trajectory(found, self._first_step)
+        return None if found is None else self._parts.rates.trajectory(found)
 
     @property
     def applied(self) -> np.ndarray:
@@ -673,7 +669,7 @@ class MPC(Controller, metaclass=Fixed):
         found = self._loop.plan.found
         if self._last is None and found is not None:
             first = found.u[0, self.problem.input_limits.controls]
-            u = self._parts.rates.inputs(found.x[0], first, self._first_step)
+            u = self._parts.rates.inputs(found.x[0], first)
         else:
             u = super()._fallback(t, reference)
-        return self._loop.limits.at(self._stated, self._p).applied(u)
+        return self._stated.input_limits.kept(u, self._p)

@@ -54,9 +54,9 @@ def planned_call(
     if outrun:
         text = "; ".join(filter(None, [outrun, mpc.info.message]))
         mpc.info = replace(mpc.info, status=CallStatus.UNSOLVED, message=text)
-    limits, parts = loop.limits.at(mpc._stated, mpc._p), mpc._parts
-    u = limits.applied(parts.rates.inputs(state, u, mpc._first_step))
-    mpc._loop = loop._replace(limits=limits, sent=parts.delay.send(loop.sent, start, u))
+    parts = mpc._parts
+    u = mpc._stated.input_limits.kept(parts.rates.inputs(state, u), mpc._p)
+    mpc._loop = loop._replace(sent=parts.delay.send(loop.sent, start, u))
     if mpc.real_time.split:
         mpc.preview(t + mpc.dt, reference)
     notice_slow_call(mpc, time.perf_counter() - began)

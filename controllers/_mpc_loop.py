@@ -76,22 +76,6 @@ class Preview:
         return first + self.K @ problem.system.error(state, self.state)
 
 
-class ControlLimits(NamedTuple):
-    """Hard limits of the controls for some parameters."""
-
-    p: np.ndarray | None = None
-    lower: np.ndarray = np.zeros(0)
-    upper: np.ndarray = np.zeros(0)
-
-    def at(self, problem: OptimalControlProblem, p: np.ndarray) -> ControlLimits:
-        """Limits for parameters as they are now."""
-        return self if p is self.p else ControlLimits(p, *problem.input_limits.exactly(p)[:2])
-
-    def applied(self, u: np.ndarray) -> np.ndarray:
-        """Controls within their limits."""
-        return np.minimum(np.maximum(u, self.lower), self.upper)
-
-
 class Loop(NamedTuple):
     """What changes from call to call, besides what all controllers remember.
 
@@ -106,7 +90,6 @@ class Loop(NamedTuple):
     clock: float | None = None
     preview: Preview | None = None
     checked: np.ndarray = np.zeros(0)
-    limits: ControlLimits = ControlLimits()
 
     def at(self, t: float, horizon: float) -> Loop:
         """At the time of a call; after a jump of the clock only the last answer counts."""

@@ -105,7 +105,7 @@ class FlatPhases:
         self.own = [self.split.motions[self._group_of(i)] for i in range(len(phases))]
         entries: dict[str, Input] = {}
         for shape in shapes:
-            filled = shape.filled(0, 0, [0] * len(shape.controls))
+            filled = shape.filled(0, 0, [0] * len(shape.view.controls))
             for entry in shape.inner.system.inputs:
                 if entry.name not in filled:
                     entries.setdefault(entry.name, entry)
@@ -127,7 +127,7 @@ class FlatPhases:
         loop = [self._closing()] if is_periodic else []
         if shapes[0].kind == "linear":
             n = first.n_errors
-            chosen += range(n, n + shapes[0].more)
+            chosen += range(n, n + shapes[0].view.beside)
         names = [*(system.error_names[i] for i in chosen), *([DURATION] if self.free else [])]
         self.problem = OptimalControlProblem(
             system, int(self.starts[-1]), Q=0.0, R=self._effort(system), terminal=0.0,
@@ -286,7 +286,7 @@ class FlatPhases:
 
     def _may_change(self, i: int, t: Any) -> list[Any]:
         """Whether each control of a phase may change at node t, of blocks."""
-        may = self.shapes[i].may_change
+        may = self.shapes[i].view.may
         if may is None:
             return []
         edges = self.starts[i] + np.arange(1, len(may)) - 0.5
@@ -296,7 +296,7 @@ class FlatPhases:
         """Inputs (steps, n) of a phase with nodes at times t, for those of all."""
         first, last = self.starts[i], self.starts[i + 1]
         shape, N = self.shapes[i], self.phases[i].steps
-        may = [] if shape.may_change is None else shape.may_change.T
+        may = [] if shape.view.may is None else shape.view.may.T
         known = shape.filled(t[:-1], np.diff(t), may)
         names = self.phases[i].system.input_names
         columns = [
@@ -310,7 +310,7 @@ class FlatPhases:
         if i == 0 or shape.kind != "linear":
             return []
         found = []
-        for k in shape.controls:
+        for k in shape.view.controls:
             entry = shape.phase.system.inputs[k]
             name = f"{entry.name}.begin"
             entries.setdefault(name, replace(entry, name=name))
@@ -325,7 +325,7 @@ class FlatPhases:
             if shape.kind in ("linear", "blocks"):
                 step = max(sum(shape.inner.limits) / 2 / shape.inner.steps, 1e-9)
                 own = least_effort(shape.phase.system)
-                for k, j in enumerate(shape.controls):
+                for k, j in enumerate(shape.view.controls):
                     name = f"{shape.phase.system.input_names[j]}.rate"
                     scale[name] = own[k] * step**2
         names = [entry.name for entry in system.inputs if entry.role == "control"]
@@ -356,19 +356,19 @@ class FlatPhases:
     def after_jump(self, i: int, t: Any, x: Any, u: Any, p: Any) -> Any:
         """First state of a phase, at its time and for what all are at its first node."""
         shape, before, end = self.shapes[i], self.shapes[i - 1], x[self.own[i - 1]]
-        motion = end[: before.nq]
+        motion = end[: before.view.nq]
         if before.phase.jump is not None:
             motion = before.phase.jumped(t, motion, p, shape.phase.system.state)
-        if not shape.more:
+        if not shape.view.beside:
             return motion
         if self.begins[i]:
             return ca.vertcat(motion, *(u[self.index[name]] for name in self.begins[i]))
         # Blocks change when a phase begins: what acted before matters to nothing but rates.
-        names = before.phase.system.input_names
-        acted = {names[j]: end[before.nq + k] for k, j in enumerate(before.controls)}
-        own = (shape.phase.system.input_names[j] for j in shape.controls)
-        rest = dict(zip(own, shape.point.u[shape.controls], strict=True))
-        last = acted if before.more else {}
+        names, view = before.phase.system.input_names, shape.view
+        acted = {names[j]: end[before.view.nq + k] for k, j in enumerate(before.view.controls)}
+        own = (shape.phase.system.input_names[j] for j in view.controls)
+        rest = dict(zip(own, shape.point.u[view.controls], strict=True))
+        last = acted if before.view.beside else {}
         return ca.vertcat(motion, *(last.get(name, value) for name, value in rest.items()))
 
     def _alike(self) -> list[list[int]]:
@@ -698,9 +698,8 @@ class FlatPhases:
 
     def _input_coordinates(self, i: int) -> set[int]:
         """Coordinates of a phase's state that its linear inputs have."""
-        shape = self.shapes[i]
-        more = shape.more if shape.kind == "linear" else 0
-        return {*range(shape.nq, shape.nq + more)}
+        view = self.shapes[i].view
+        return {*range(view.nq, view.nq + (view.beside if view.kind == "linear" else 0))}
 
     def _tighter(self, i: int) -> list[Bound]:
         """Bounds of the controls of a phase where another phase allows more."""

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from ..codegen._internal import check_semidefinite, check_shape
 from ..systems._internal import check_state, on_constraints
-from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
@@ -28,7 +27,6 @@ class Given:
         self._last: tuple[Any, np.ndarray, float, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
         self._nominal = problem.nominal_parameters
-        self._box: tuple[bytes, ControlBox] | None = None  # of these parameters
 
     def setting(
         self, times: np.ndarray, reference: Any = None,
@@ -66,9 +64,8 @@ class Given:
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
-        if self._box is None or self._box[0] != values.tobytes():
-            self._box = values.tobytes(), problem.input_limits.at(values)
-        found = Setting(x_ref, u_ref, values, weight, problem.arrival, self._box[1])
+        box = problem.input_limits.at(values)
+        found = Setting(x_ref, u_ref, values, weight, problem.arrival, box)
         if is_still:
             kept = reference.copy() if type(reference) is np.ndarray else reference
             self._last = (kept, values.copy(), start, found)

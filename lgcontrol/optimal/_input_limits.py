@@ -49,7 +49,8 @@ class InputLimits:
     """Hard limits of controls, of the system and of bounds, that are the same at all times.
 
     Of several the tightest counts. If a lower limit exceeds an upper one, which parameters may
-    bring about, both are the value between them, or the next one that the system allows.
+    bring about, both are the value between them, or the next one that the system allows. Limits of
+    the last parameters stay: loops ask in every call.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class InputLimits:
         self.names = [system.input_names[i] for i in self.controls]
         self.sides: list[tuple[int, int, float | str, str]] = []  # control, side, limit, label
         self._parameters = parameters
+        self._last: tuple[bytes, ControlBox, ControlBox] | None = None
         for bound in bounds:
             if holds_throughout(system, bound, horizon):
                 i = self.controls.tolist().index(input_of(system, bound))
@@ -76,6 +78,26 @@ class InputLimits:
 
     def exactly(self, p: np.ndarray) -> ControlBox:
         """The limits for values of the parameters, none apart from the other."""
+        return self._of(p)[1]
+
+    def at(self, p: np.ndarray) -> ControlBox:
+        """The same, a little apart, as solvers need them."""
+        return self._of(p)[2]
+
+    def kept(self, u: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Controls (…, m) within their limits."""
+        box = self._of(p)[1]
+        return np.minimum(np.maximum(u, box.lower), box.upper)
+
+    def _of(self, p: np.ndarray) -> tuple[bytes, ControlBox, ControlBox]:
+        """Values of the parameters, and limits for them."""
+        key, last = p.tobytes(), self._last
+        if last is None or last[0] != key:
+            box = self._box(p)
+            self._last = last = key, box, _apart(box)
+        return last
+
+    def _box(self, p: np.ndarray) -> ControlBox:
         limits = np.array([self.lower, self.upper], dtype=np.float64)
         names = [[name, name] for name in self.names]
         for i, side, limit, label in self.sides:
@@ -97,17 +119,17 @@ class InputLimits:
         pairs = tuple((low, high) for low, high in names)
         return ControlBox(limits[0], limits[1], pairs, tuple(found))
 
-    def at(self, p: np.ndarray) -> ControlBox:
-        """The same, a little apart, as solvers need them."""
-        box = self.exactly(p)
-        is_finite = np.isfinite([box.lower, box.upper]).all(axis=0)
-        low, high = np.where(is_finite, box[:2], [[-1.0], [1.0]])
-        middle = (low + high) / 2
-        need = LEAST_WIDTH * np.maximum(1.0, np.abs(middle)) / 2
-        narrow = high - low < 2 * need
-        if not narrow.any():
-            return box
-        return box._replace(
-            lower=np.where(narrow, middle - need, box.lower),
-            upper=np.where(narrow, middle + need, box.upper),
-        )
+
+def _apart(box: ControlBox) -> ControlBox:
+    """Limits that are no closer than a barrier needs."""
+    is_finite = np.isfinite([box.lower, box.upper]).all(axis=0)
+    low, high = np.where(is_finite, box[:2], [[-1.0], [1.0]])
+    middle = (low + high) / 2
+    need = LEAST_WIDTH * np.maximum(1.0, np.abs(middle)) / 2
+    narrow = high - low < 2 * need
+    if not narrow.any():
+        return box
+    return box._replace(
+        lower=np.where(narrow, middle - need, box.lower),
+        upper=np.where(narrow, middle + need, box.upper),
+    )

@@ -1,11 +1,10 @@
-"""Inputs that are linear, polynomials or the same over several steps: plans of other controls.
+"""Plans whose inputs are linear, polynomials or the same over several steps.
 
 The controls of the problem that is solved are rates of the inputs, or their values at points.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,18 +17,11 @@ from ..codegen._internal import check_options, check_shape
 from ..systems import System, Trajectory
 from ..systems._internal import check_start, lagrange_weights, point_states
 from ._problem import OptimalControlProblem
-from ._rates import (
-    beside_blocks,
-    beside_inputs,
-    beside_points,
-    motion_at_points,
-    with_free_rates,
-    with_points,
-)
+from ._rates import view_of, with_free_rates, with_points
 from ._reference import ReferenceSamples, sample_reference
 from ._solution import DERIVED, OptimalSolution
 from ._solver import Solver, make_solver
-from ._statement import AT_POINTS, collocation_of
+from ._statement import AT_POINTS
 
 # The search for the first input begins this share of its range inside of its limits.
 FIRST_INSIDE = 1e-2
@@ -52,7 +44,7 @@ def solved_with_shapes(
         return [DERIVED["refined"](problem, x0, refine, given) for x0 in known]
     wanted = options.get("reference")
     wanted = problem.reference if wanted is None else wanted
-    samples, nodes = shape.reference(wanted, times, own)
+    samples, nodes = shape.view.at_nodes(wanted, times, problem.steps, own)
     guess = options.get("guess")
     options = options | {"reference": nodes, "guess": shape.guess(guess, times, nodes)}
     if options.get("arrival") is not None:
@@ -73,50 +65,28 @@ def solved_with_shapes(
 def shape_of(problem: OptimalControlProblem) -> InputShape:
     """What inputs of a problem with hold= or blocks= are, made once."""
     if "shape" not in problem._kept:
-        problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else _ByRates)(problem)
+        problem._kept["shape"] = (_AtPoints if problem.hold == AT_POINTS else InputShape)(problem)
     return problem._kept["shape"]
 
 
-class InputShape(ABC):
-    """What a problem's inputs are between its nodes; `inner` is the problem that is solved."""
+class InputShape:
+    """What a problem's inputs are between its nodes; `inner` is the problem that is solved.
 
-    inner: OptimalControlProblem
+    Its controls are rates of inputs that are linear in each step, or change in blocks.
+    """
 
     def __init__(self, problem: OptimalControlProblem) -> None:
-        self.problem, self.system = problem, problem.system
-        self.controls = problem.system.input_index("control")
+        self.problem, self.system, self.view = problem, problem.system, view_of(problem)
+        self.controls = self.view.controls
+        self.inner = (with_points if self.view.points else with_free_rates)(problem)
 
-    @abstractmethod
-    def reference(
-        self, wanted: Any, times: np.ndarray, own: np.ndarray
-    ) -> tuple[ReferenceSamples, ReferenceSamples]:
-        """A reference at the nodes, of the problem and of the inner one."""
-
-    @abstractmethod
     def first(self, samples: ReferenceSamples, guess: Any, values: np.ndarray) -> np.ndarray:
         """What the first state of the inner problem has more, at the beginning of a search."""
-
-    @abstractmethod
-    def moved(self, motion: Trajectory, times: np.ndarray, nodes: ReferenceSamples) -> Trajectory:
-        """A motion of the system as one of the inner problem."""
-
-    @abstractmethod
-    def read(
-        self, found: OptimalSolution, samples: ReferenceSamples, wanted: Any
-    ) -> OptimalSolution:
-        """A plan of the inner problem in states and inputs of the problem, within their limits."""
-
-    @abstractmethod
-    def changes(
-        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Changes (k, …) of a plan of the inner problem as those of states and inputs."""
-
-    @abstractmethod
-    def gradients(
-        self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Its transpose: gradients by states and inputs as those by the inner ones, and by p."""
+        if not self.view.beside:
+            return np.zeros(0)
+        states = getattr(guess, "x", None)
+        u = samples.u[0, self.controls] if states is None else states[0, self.view.nq :]
+        return np.clip(u, *self.problem.input_limits.at(values).inside(FIRST_INSIDE))
 
     def guess(self, guess: Any, times: np.ndarray, nodes: ReferenceSamples) -> Any:
         """A guess of the problem as one of the inner problem."""
@@ -130,135 +100,67 @@ class InputShape(ABC):
                 "with hold= or blocks= plans start from a word, a Trajectory or a solution, not "
                 f"from {guess!r}: give its closed loop, simulate(…).trajectory"
             )
-        return self.moved(motion, times, nodes)
+        steps, u = np.diff(times), nodes.u[:-1].copy()
 
+        def inputs(share: float) -> np.ndarray:
+            return _inputs(self.system, motion, times[:-1] + share * steps)
 
-class _ByRates(InputShape):
-    """Inputs that are linear in each step, or change in blocks."""
-
-    def __init__(self, problem: OptimalControlProblem) -> None:
-        super().__init__(problem)
-        self.inner = with_free_rates(problem)
-
-    def reference(
-        self, wanted: Any, times: np.ndarray, own: np.ndarray
-    ) -> tuple[ReferenceSamples, ReferenceSamples]:
-        samples = sample_reference(self.system, wanted, times, own)
-        if self.problem.may_change is not None:
-            return samples, beside_blocks(self.problem, samples, times)
-        return samples, beside_inputs(self.system, samples)
-
-    def first(self, samples: ReferenceSamples, guess: Any, values: np.ndarray) -> np.ndarray:
-        states = getattr(guess, "x", None)
-        u = samples.u[0, self.controls] if states is None else states[0, self.system.state.nq :]
-        return np.clip(u, *self.problem.input_limits.at(values).inside(FIRST_INSIDE))
-
-    def moved(self, motion: Trajectory, times: np.ndarray, nodes: ReferenceSamples) -> Trajectory:
-        may, m = self.problem.may_change, len(self.controls)
-        middle = (times[1:] + times[:-1]) / 2
-        at_nodes, held = (
-            _inputs(self.system, motion, t)[:, self.controls] for t in (times, middle)
-        )
-        if may is not None:  # at the end of a step the block is what acts in it
-            for k in range(1, len(held)):
-                held[k] = np.where(may[k] > 0, held[k], held[k - 1])
-            at_nodes = np.concatenate([held[:1], held])
-        elif motion.hold == "zero":  # at a node the mean of the steps beside it
-            at_nodes = np.concatenate([held[:1], (held[1:] + held[:-1]) / 2, held[-1:]])
-        u = nodes.u[:-1].copy()
-        u[:, :m] = np.diff(at_nodes, axis=0) / np.diff(times)[:, None]
-        x = np.hstack([motion(times).x, at_nodes])
+        beside, own = self.view.controls_of(inputs, steps, is_held=motion.hold == "zero")
+        u[:, : own.shape[1]] = own
+        x = np.hstack([motion(times).x, beside])
         return Trajectory(self.inner.system.state, times, x, u)
 
     def read(
         self, found: OptimalSolution, samples: ReferenceSamples, wanted: Any
     ) -> OptimalSolution:
+        """A plan of the inner problem in states and inputs of the problem, within their limits."""
         problem, system, n = self.problem, self.system, self.system.n_errors
-        setting, may = found._setting, problem.may_change
-        values = found.x[:, system.state.nq :]
-        own: dict[str, Any] = {}
-        if may is not None:
-            values = values[:-1] + problem.steps[:, None] * may * found.u[:, : len(self.controls)]
-            own["_setting"] = setting._replace(
+        setting, view, kept = found._setting, self.view, {}
+        own, box = setting.p[: system.n_parameters], problem.input_limits.exactly(setting.p)
+        t, x, values = view.values(found.t, found.x, found.u, own, problem.steps)
+        if view.points:
+            samples = sample_reference(system, wanted, t, own)
+        if view.kind == "blocks":
+            kept["_setting"] = setting._replace(
                 x_ref=samples.x, u_ref=samples.u, terminal=setting.terminal[:n, :n],
                 arrival=setting.arrival[:n, :n], box=problem.input_limits.at(setting.p),
             )  # fmt: skip
-        box = problem.input_limits.exactly(setting.p)
         u = samples.u[: len(values)].copy()
         u[:, self.controls] = np.clip(values, box.lower, box.upper)
-        group, inputs, hold, t = system.state, system.inputs, problem.hold, found.t
-        x = found.x[:, : group.nq]
+        group, inputs, hold = system.state, system.inputs, view.hold
         return replace(
             found, problem=problem, _inner=found,
             trajectory=Trajectory.unchecked(group, t, x, u, inputs, hold),
-            reference=Trajectory.unchecked(group, t, samples.x, samples.u, inputs, hold),
-            **own,
+            reference=Trajectory.unchecked(group, t, samples.x, samples.u, inputs, hold), **kept,
         )  # fmt: skip
 
     def changes(
         self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        n, m, may = self.system.n_errors, len(self.controls), self.problem.may_change
-        values = x[..., n:]
-        if may is not None:
-            values = values[:, :-1] + self.problem.steps[:, None] * may * u[..., :m]
-        return x[..., :n], values
+        """Changes (k, …) of a plan of the inner problem as those of states and inputs."""
+        n, m = self.system.n_errors, len(self.controls)
+        return x[..., :n], self.view.reached(x[..., n:], u[..., :m], self.problem.steps)
 
     def gradients(
         self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        N, n, may = self.problem.horizon, self.system.n_errors, self.problem.may_change
-        of_x, of_u = np.zeros((N + 1, n + u.shape[1])), np.zeros((N, u.shape[1]))
+        """Its transpose: gradients by states and inputs as those by the inner ones, and by p."""
+        N, n, m = self.problem.horizon, self.system.n_errors, u.shape[1]
+        of_x, of_u = np.zeros((N + 1, n + m)), np.zeros((N, m))
         of_x[:, :n], of_x[: len(u), n:] = x, u
-        if may is not None:
-            of_u[:] = self.problem.steps[:, None] * may * u
+        if self.view.kind == "blocks":
+            of_u[:] = self.view.leads(self.problem.steps) * u
         return of_x, of_u, np.zeros(len(self.problem.nominal_parameters))
 
 
 class _AtPoints(InputShape):
     """Inputs that are polynomials through their values at collocation points."""
 
-    def __init__(self, problem: OptimalControlProblem) -> None:
-        super().__init__(problem)
-        self.inner, self.method = with_points(problem), collocation_of(problem.method)
-
-    def reference(
-        self, wanted: Any, times: np.ndarray, own: np.ndarray
-    ) -> tuple[ReferenceSamples, ReferenceSamples]:
-        samples = sample_reference(self.system, wanted, times, own)
-        return samples, beside_points(self.problem, wanted, times, own)
-
-    def first(self, samples: ReferenceSamples, guess: Any, values: np.ndarray) -> np.ndarray:
-        return np.zeros(0)
-
-    def moved(self, motion: Trajectory, times: np.ndarray, nodes: ReferenceSamples) -> Trajectory:
-        u, m = nodes.u[:-1].copy(), len(self.controls)
-        for i, c in enumerate(self.method.points):
-            at = times[:-1] + c * np.diff(times)
-            u[:, i * m : (i + 1) * m] = _inputs(self.system, motion, at)[:, self.controls]
-        return Trajectory(self.system.state, times, motion(times).x, u)
-
-    def read(
-        self, found: OptimalSolution, samples: ReferenceSamples, wanted: Any
-    ) -> OptimalSolution:
-        problem, system = self.problem, self.system
-        setting, own = found._setting, found._setting.p[: system.n_parameters]
-        given = found.t, found.x, found.u, own, problem.steps
-        t, x, values = motion_at_points(self.inner.system, self.method, *given)
-        reference = sample_reference(system, wanted, t, own)
-        box, u = problem.input_limits.exactly(setting.p), reference.u.copy()
-        u[:, self.controls] = np.clip(values, box.lower, box.upper)
-        group, inputs = system.state, system.inputs
-        return replace(
-            found, problem=problem, _inner=found,
-            trajectory=Trajectory.unchecked(group, t, x, u, inputs, "first"),
-            reference=Trajectory.unchecked(group, t, reference.x, reference.u, inputs, "first"),
-        )  # fmt: skip
-
     def changes(
         self, found: OptimalSolution, x: np.ndarray, u: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        count, N, m, c = len(x), self.problem.horizon, len(self.controls), self.method.c
+        """See `InputShape`; states at the points change with those before them."""
+        count, N, m, c = len(x), self.problem.horizon, len(self.controls), self.view.method.c
         along, own = self._linearized[0], self.system.n_parameters
         at = self._arguments(found)
         states = np.empty((count, N, len(c), x.shape[-1]))
@@ -274,7 +176,8 @@ class _AtPoints(InputShape):
     def gradients(
         self, found: OptimalSolution, x: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        N, c = self.problem.horizon, self.method.c
+        """See `InputShape`."""
+        N, c = self.problem.horizon, self.view.method.c
         of = x[1:].reshape(N, len(c), -1).copy()
         of_x = np.concatenate([x[:1], of[:, -1]])
         of[:, -1] = 0.0
@@ -296,8 +199,8 @@ class _AtPoints(InputShape):
     @cached_property
     def _weights(self) -> np.ndarray:
         """Inputs at the beginning of a step and at its stages, by those at the points."""
-        points = [*self.method.points]
-        return np.array([lagrange_weights(points, share) for share in (0.0, *self.method.c)])
+        shares = 0.0, *self.view.method.c
+        return np.array([lagrange_weights(self.view.points, share) for share in shares])
 
     @cached_property
     def _linearized(self) -> tuple[ca.Function, ca.Function]:
@@ -305,8 +208,8 @@ class _AtPoints(InputShape):
 
         ``(t, x, u, p, dt, dx, du, dp) → change`` (points dim,), ``(…, of) → by_x, by_u, by_p``.
         """
-        group, m = self.system.state, len(self.controls) * len(self.method.points)
-        points, N = point_states(self.inner.system, self.method), self.problem.horizon
+        group, m = self.system.state, len(self.controls) * len(self.view.points)
+        points, N = point_states(self.inner.system, self.view.method), self.problem.horizon
         given: list[Any] = points.sx_in() if points.is_a("SXFunction") else points.mx_in()
         t, x, u, p, dt = given
         sym = type(x).sym

@@ -2,12 +2,11 @@
 
 from ._expressions import StageFunction as StageFunction
 from ._guess import starts_of as starts_of
+from ._input_view import InputView as InputView
 from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._phased_solution import PhasedSolution as PhasedSolution
 from ._problem import ProblemOptions as ProblemOptions
 from ._problem import takes_problem_options as takes_problem_options
-from ._rates import beside_blocks as beside_blocks
-from ._rates import beside_inputs as beside_inputs
 from ._rates import with_free_rates as with_free_rates
 from ._rates import with_linear_inputs as with_linear_inputs
 from ._reference import CLOCK_ROUNDING as CLOCK_ROUNDING

@@ -112,7 +112,7 @@ def _joined(
         names = flat.phases[i].system.input_names
         u[first:last, flat.used[i]] = inputs[:, [k for k, n in enumerate(names) if n in flat.index]]
         for k, name in enumerate(flat.begins[i]):
-            u[first, flat.index[name]] = states[0, flat.shapes[i].nq + k]
+            u[first, flat.index[name]] = states[0, flat.shapes[i].view.nq + k]
     return Trajectory(flat.problem.system.state, np.arange(count + 1), x, u)
 
 

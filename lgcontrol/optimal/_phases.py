@@ -19,6 +19,7 @@ from ..systems import Parameter, Trajectory
 from ..systems._internal import check_name, check_state
 from ._bounds import ALONG, check_consistent, with_known_limits
 from ._flat_phases import FlatPhases, named_rows, reference_of
+from ._input_view import KINDS
 from ._outcome import Ends, SolveStatus
 from ._phase import Phase
 from ._phase_motions import guess_of_phases, held, nodes_of
@@ -36,8 +37,6 @@ START_TOLERANCE = 1e-9
 # Where the search for free durations begins, by the ratio of their limits: 0 is the least. From the
 # middle first, and where that leads to no plan from these on: tests.benchmarks.literature.
 MIDDLE, LONGER = 0.5, (0.5, 0.75, 1.0)
-# What inputs are between the nodes, by the word of `hold`.
-KINDS = {"zero": "plain", "first": "linear", AT_POINTS: "points"}
 GIVEN_UP = SolveStatus.INFEASIBLE, SolveStatus.STALLED, SolveStatus.FAILED
 USED_UP = SolveStatus.ITERATION_LIMIT
 
